@@ -7,6 +7,7 @@ A line has a relation and a wording: `location!  S ~moved/relocated [from F] to/
 - `a/b` are words of which one stands, `walk(s)` has an ending or none, `in_charge` is two words, `[...]` may miss;
 - `V=a/b` is a value that is one of several words;
 - `~` is before the word that the wording is looked up by; without it that is the first word;
+- `?a/b` at the end are other words to look it up by;
 - `be` and `have` are their forms, and "now", "just" and other adverbs may stand between any two;
 - `!` behind a relation says that the wording tells of a change, `?` that there may be several at a time.
 
@@ -16,7 +17,7 @@ Only wordings whose word stands in a clause are tried, so that another line cost
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from indexer.text import lazy_regex
@@ -74,11 +75,11 @@ ENGLISH_SCRIPT = Script(
     firsts={"S": "", **{name: f"^{part}{_AUXILIARY}" for name, part in _ENGLISH_PARTS.items()}},
     lasts={name: rf"(?P<{name.lower()}>\S.*)" for name in _ENGLISH_PARTS},
     end="",
-    units=re.compile(r"[a-z]+"),
+    units=re.compile(r"[a-z]+|\d"),
 )
 _TIMES = (
     "(?:现在|目前|如今|已经?|刚刚?|最近|上周|上个?月|去年|今年|昨天|今天|以后|今后|从现在起|从今天起|一直|统一|都|正式|马上|又|就|全部"
-    r"|全家|后来|决定|我已|被|再|已被|起|每次|本季度|从?\d{4}年(?:\d+月)?起?|从?[\d一二三四五六七八九十]+月(?:份|\d+[日号])?起?|\s)*"
+    r"|全家|后来|决定|我已|被|再|已被|起|每次|本季度|从?\d{4}年(?:\d+月)?起?|从[\d一二三四五六七八九十]+月(?:份|\d+[日号])?起?|[\d一二三四五六七八九十]+月份?起|\s)*"
 )
 CHINESE_SCRIPT = Script(
     gap=_TIMES,
@@ -160,13 +161,17 @@ class Wordings:
             )
         self._units = frozenset(self._of_unit)
 
+    def words_of(self, text: str) -> list[str]:
+        """The words of a text in small letters by which wordings can be looked up, and others."""
+        return self._script.units.findall(text)
+
     def has_words_of(self, text: str) -> bool:
         """True if a text in small letters has a word that a wording is looked up by."""
-        return not self._units.isdisjoint(self._script.units.findall(text))
+        return not self._units.isdisjoint(self.words_of(text))
 
-    def among(self, text: str) -> Iterator[Wording]:
-        """Wordings of which a word stands in a text in small letters, in the order of the table."""
-        found = self._units.intersection(self._script.units.findall(text))
+    def among(self, words: Iterable[str]) -> Iterator[Wording]:
+        """Wordings that are looked up by one of some words, in the order of the table."""
+        found = self._units.intersection(words)
         for number in sorted({number for unit in found for number in self._of_unit[unit]}):
             yield self._wordings[number]
 
@@ -182,7 +187,7 @@ def _with_words(lines: str) -> str:
 
 
 def _pattern(wording: str, script: Script) -> re.Pattern[str]:
-    names = wording.split()
+    names = [name for name in wording.split() if not name.startswith("?")]
     regex = ""
     for place, name in enumerate(names):
         opens, closes = "(?:" if name.startswith("[") else "", ")?" if name.endswith("]") else ""
@@ -217,6 +222,8 @@ def _spelt(name: str) -> Iterator[str]:
 def _looked_up_by(wording: str, script: Script) -> set[str]:
     """The words of which a clause in this wording has one: the longest of each alternative, or its first sign."""
     names = wording.split()
+    if names[-1].startswith("?"):
+        return set(names[-1][1:].split("/"))
     plain = [name for name in names if name not in script.parts and name != "S" and not name.startswith("[")]
     chosen = next((name for name in plain if name.startswith("~")), plain[0]).lstrip("~").removeprefix("V=")
     contracted = {"s", "m", "re"} if "be" in chosen.split("/") else set[str]()

@@ -73,6 +73,11 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "timeout": ("timeout", "超时", "超时时间"),
     "threshold": ("threshold", "阈值"),
     "interval": ("interval", "frequency", "频率", "间隔", "周期"),
+    "rate": ("rate", "interest rate", "利率", "税率", "汇率"),
+    "contact": ("contact", "point of contact", "联系人", "对接人", "接口人"),
+    "method": ("payment method", "付款方式", "支付方式"),
+    "pronouns": ("pronouns",),
+    "landlord": ("landlord", "landlady", "房东"),
     "length": ("length", "duration", "长度", "时长", "有效期"),
     "size": ("size", "尺寸", "大小", "尺码", "鞋码"),
     "headcount": ("headcount", "team size", "人数"),
@@ -168,7 +173,8 @@ _KINDS: dict[str, str] = {
 CHOSEN = frozenset(_KINDS) | {"framework", "provider", "model", "font"}
 _KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
 _LONG_STATES = (
-    "in progress", "in review", "in production", "in staging", "on hold", "up and running", "work in progress", "wip",
+    "in progress", "in review", "in beta", "in alpha", "generally available", "in development", "in testing",
+    "in production", "in staging", "on hold", "up and running", "work in progress", "wip",
     "code complete", "not started", "rolled back", "shut down", "signed off", "switched off", "turned off", "turned on",
 )  # fmt: skip
 _STATES = (
@@ -267,10 +273,11 @@ _SORT_OF = {word: sort for sort, words in _ONE_AT_A_TIME.items() for word in wor
 _AMOUNT = lazy_regex(
     r"(?:(?:at least|at most|up to|about|around|至少|最多|大约|约)\s*)?(?P<money>[$€£¥￥]\s?)?"
     r"(?:\d[\d.,]*|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b|[一二两三四五六七八九十百]+)\s*(?P<scale>k|m|bn|万|亿)?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{1,2})?"
-    r"(?:\s*(?:per|a|an|/|每)\s*[a-z\u4e00-\u9fff]+)?$"
+    r"(?P<of>\s+of [a-z]+)?(?:\s*(?:per|a|an|/|每)\s*[a-z\u4e00-\u9fff]+)?$"
 )
 _ASIDE = lazy_regex(r"\s+(?:to|with|from|for)\s.*$")
 _VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
+_NUMBERED = lazy_regex(r"v?\d[\d.]*(?: lts)?")
 _MONEY = frozenset("usd eur gbp dollar dollars euro euros pounds yuan rmb 元 块 美元 欧元".split())
 # Of whom or which one has several at a time.
 SEVERAL = frozenset(
@@ -282,6 +289,16 @@ SEVERAL = frozenset(
 
 # What somebody is, though it is written as a name is.
 _NOT_A_NAME = lazy_regex(r"^I\b|^\w+(?:ish|ese|ian|ean|ench|erman|utch|wiss|atholic|uslim|hristian|ewish)\b")
+
+
+# What a thing is like, which tells no value of an attribute: "the database is slow".
+DESCRIPTIONS = frozenset(
+    "slow fast big small large huge tiny new old good bad great nice fine down up broken full empty late "
+    "early ready busy loud quiet hot cold warm happy sad angry tired funny tall short long kind nervous "
+    "proud strict friendly sick ill healthy asleep awake alone important useful useless wrong right "
+    "missing gone safe dangerous expensive cheap clean dirty easy hard difficult simple complex stable "
+    "unstable flaky here there away home out back".split()
+)
 
 
 def sort_of(value: str) -> tuple[str, str]:
@@ -296,8 +313,11 @@ def sort_of(value: str) -> tuple[str, str]:
         return "version", value
     if match := _AMOUNT.match(value):
         unit = match["unit"] or ""
-        return "price" if match["money"] or unit in _MONEY else f"amount {_singular(unit)}".strip(), value
-    return _KIND_OF.get(value, ""), value
+        return "price" if match[
+            "money"
+        ] or unit in _MONEY else f"amount {_singular(unit)}{match['of'] or ''}".strip(), value
+    first, _, rest = value.partition(" ")
+    return _KIND_OF.get(value if not _NUMBERED.fullmatch(rest) else first, ""), value
 
 
 # --- values ------------------------------------------------------------------------------------------------------
@@ -309,6 +329,7 @@ _CORRECTS = lazy_regex(
     r"|[,(（，]\s*(?:原来?(?:是|为)?|之前(?:是|为)?|以前(?:是|为)?|不是|而不是|不再是|原价).*$",
     re.IGNORECASE | re.DOTALL,
 )
+_ARROW = lazy_regex(r".*\S\s*(?:->|=>|→|➜|⇒)\s*(?=\S)")
 _CUT = lazy_regex(
     r"\s*(?:[,;(（，；。!！]|(?<!\b[DMdm]r)(?<!\b[Mm]s)(?<!\bMrs)(?<!\b[Ss]t)[.](?=\s|$)"
     r"|\s[-–—]\s|\b(?:because|since|as of|after"
@@ -408,6 +429,8 @@ def is_time(value: str) -> bool:
 
 def value_of(text: str, *, keeps_days: bool = False) -> tuple[str, bool]:
     """A value as it is compared, and whether its words say that it is new; empty where it is none."""
+    if (arrow := _ARROW.search(text)) is not None:
+        return value_of(text[arrow.end() :], keeps_days=keeps_days)[0], True
     corrected = _CORRECTS.sub("", text)
     changes, value = corrected != text, corrected.strip(_QUOTES)
     value = _CUT.sub("", value) if not keeps_days else re.sub(r"\s*[;；。(（].*$", "", value, flags=re.DOTALL)

@@ -32,6 +32,7 @@ FACT_RULES = "facts-2"
 _MOST_CHARS = 2_000
 _MOST_CLAUSES = 40
 _MARKUP = lazy_regex(r"\*\*|__|`|~~|(?<=\s)\*(?=\S)|(?<=\S)\*(?=\s|$)|^\*|^\[[ xX]\]\s*|^#+\s+")
+_MARKS = frozenset("*_`~[#")
 _LINK = lazy_regex(r"\[([^\]]+)\]\([^)]*\)")
 _SPLIT = lazy_regex(
     r"(?<=[.!?])(?<!\b[DM]r\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)"
@@ -41,7 +42,11 @@ _SPLIT = lazy_regex(
     r"|prefers?|moved|joined|switched|owns?|costs?|drives?|stud(?:y|ies)|plays?|is|are|am)\b))"
     r"|,\s+(?=(?:now|currently|she|he|they|I|we|it|no longer)\b)|(?<=[\u4e00-\u9fff了])[，,、](?=\S)|[，](?=\S)"
 )
-_QUESTION = lazy_regex(r"[?？]\s*$|[吗呢]$|什么|哪[里儿个些家]|是谁|谁是|多少|怎么|为什么|是否|能否")
+_QUESTION = lazy_regex(
+    r"[\"”」],?\s*(?:said|says|asked|joked|claimed|wrote)\b|\b(?:said|says|joked|claimed|wrote)[,:]?\s*[\"“]"
+    r"|[说问][：:，,]?\s*[“\"「]|"
+    r"[?？]\s*$|[吗呢]$|什么|哪[里儿个些家]|是谁|谁是|多少|怎么|为什么|是否|能否"
+)
 _ASKS = lazy_regex(
     r"^(?:what|where|who|whose|when|which|how|why|do|does|did|is|are|can|could|will|should|has|have|todo|ask|remind"
     r"|remember to|check|verify|confirm|find out)\b(?!:)",
@@ -144,6 +149,10 @@ class Facts:
 
 
 _NOTHING = Facts()
+# Of whom or what a clause tells, for one behind it that names nobody: "my sister moved out and lives in Bonn".
+_LEAD = lazy_regex(
+    r"((?:[Mm]y|[Oo]ur|[Tt]he|[Hh]is|[Hh]er|[Tt]heir) [a-z]+|[A-Z][a-z]+)(?= (?:[a-z]+ed|left|got|gave|is|has)\b)"
+)
 _GROUP = frozenset({WE})
 
 
@@ -250,6 +259,8 @@ def _claims(text: str, topic: frozenset[str], label: str | None) -> Iterator[Cla
             day=day,
         )
         sentence_changes = changes
+        if not before and (lead := _LEAD.match(said)):
+            before = clause.subject_of(lead[1]) or before
         for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
             before = before if claim.subject == _GROUP else claim.subject or before
             yield claim
@@ -262,7 +273,7 @@ def _is_key(label: str) -> bool:
 
 
 def _clauses(text: str) -> Iterable[str]:
-    plain = _MARKUP.sub("", _LINK.sub(r"\1", text))
+    plain = text if _MARKS.isdisjoint(text) else _MARKUP.sub("", _LINK.sub(r"\1", text))
     parts = (part.strip(" \t-*•>") for part in _SPLIT.split(plain) if part)
     return [part.rstrip(".。") for part in parts if 3 <= len(part) <= 160][:_MOST_CLAUSES]
 

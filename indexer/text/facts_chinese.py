@@ -27,9 +27,11 @@ from indexer.text.wordings_chinese import CHINESE, JOBS_ZH, STATES_ZH
 
 _TRAILING = lazy_regex(
     "(?:现在|目前|如今|已经?|刚刚?|最近|以后|今后|从今天起|从现在起|统一|都|的|也|又|已|被|今天|昨天|上周|上个?月|本周|下周起|开始"
-    "|正式|就|将|改|每月|每年|每天|每人|每次)+$"
+    "|正式|就|将|改|其实|实际上|每月|每年|每天|每人|每次)+$"
 )
-_LEADING = lazy_regex("^(?:现在|目前|如今|从?[\\d一二三四五六七八九十]+月起|我们的|咱们的|新的?|最新的?)+(?=.)")
+_LEADING = lazy_regex(
+    "^(?:现在|目前|如今|从?[\\d一二三四五六七八九十]+月起|我们的|咱们的|新任|新来的|新的?|最新的?)+(?=.)"
+)
 _NO_MORE = lazy_regex(
     "^(?P<s>[^不]*?)(?:再也不|已经不|已不|不再)(?P<rest>.+?)(?:了|啦)?$|^(?P<t>[^不]*?)不(?P<was>.+?)了$"
 )
@@ -37,7 +39,7 @@ _NOT = lazy_regex("^(?P<s>[^不没]*?)(?:并不|不|没有?在?)(?P<rest>是.+|�
 # The person of the notes, but not a word such as 「用户数」.
 _USER = lazy_regex("用户(?=[的现喜希在住不叫以要想更是对从用说搬换改有没已偏习最养吃喝学开目])")
 # Before a verb it says no more than that something is new: 「改为基于 Alpine」.
-_ANEW = lazy_regex("(?:改为|改成|变成|改)(?=基于|使用|采用|存放|住|叫|吃|喝|学|对|每|向)")
+_ANEW = lazy_regex("(?:改为|改成|变成|改)(?=在|基于|使用|采用|存放|住|叫|吃|喝|学|对|每|向)")
 _IS_ALSO = lazy_regex("^是(?=对|在|用|基于)")
 _SCHOOL = lazy_regex("[大小中文科数化同]$")
 _STATED = lazy_regex("[已未被处仍又没]")
@@ -87,6 +89,29 @@ def _stated(clause: Clause) -> Iterator[Claim]:
                 claimed.add(reading)
                 yield claim
     yield from _state(clause)
+    yield from _often(clause)
+
+
+def _often(clause: Clause) -> Iterator[Claim]:
+    """Habits with their days and hours, and bare amounts: 「我每天七点起床」「合同 6 月 30 日到期」「内存 16GB」."""
+    match = _WHEN.match(clause.text)
+    if match and (subject := clause.subject_of(_plain(match["s"]) or "我")):
+        if match["o"] in ("到期", "截止", "结束"):
+            yield from clause.holds(subject, "day", match["v"])
+        else:
+            yield clause.claim(subject | words_of(match["o"]), "cadence", match["v"], single=False)
+    elif (match := _BARE.match(clause.text)) and clause.attribute_of(match["n"]) is None:
+        yield from clause.by_sort(_plain(match["n"]), match["v"])
+
+
+_WHEN = lazy_regex(
+    "^(?P<s>[^，,。；;：:每\\d]{0,12}?)(?:现在)?(?P<v>(?:每[周天月年日][一二三四五六日天]?|周[一二三四五六日天])?"
+    "(?:早上|上午|下午|晚上|凌晨|中午)?(?:[\\d一二三四五六七八九十]+点半?|\\d+月\\d+[日号]|(?<=[周天月年日一二三四五六]))[\\d一二三四五六七八九十]*次?)"
+    "(?P<o>[\u4e00-\u9fff]{2,4}?)了?$"
+)
+_BARE = lazy_regex(
+    r"^(?P<n>[\u4e00-\u9fff]{2,12}?)\s*(?P<v>\d[\d.]*\s*(?:[A-Za-z]{1,4}|%|元|块|人|名|分钟|小时|秒|天|公里|平米|岁))$"
+)
 
 
 def _plain(text: str) -> str:
@@ -105,6 +130,12 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
     if named == "on":
         if (leads_with_day(text) or leads_with_time(text)) and (subject := clause.subject_of(_plain(noun))):
             yield from clause.holds(subject, "day" if is_day(text) else "time", text)
+        elif (
+            len(text) <= 8
+            and text.endswith(("楼", "层", "区", "市", "城", "室"))
+            and (subject := clause.subject_of(_plain(noun)))
+        ):
+            yield from clause.holds(subject, "location", text, single=False)
         return
     yield from _attribute_of(clause, noun, text, changes=wording.changes)
 
@@ -130,6 +161,8 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
         yield from _held_by(clause, wording, attribute, parts.get("o") or parts["n"], text)
         return
     subject = _subject(clause, parts)
+    if attribute == "vehicle" and text.startswith(tuple("会门始发心放源店")):
+        return
     if attribute == "learning" and _SCHOOL.search(parts.get("s", "")):
         return
     if not subject or leads_with_day(text) or is_time(text) or text.startswith(("一", "新", "个")):

@@ -190,17 +190,22 @@ class Clause:
         if not value or not subject:
             return
         new = changes or corrects
-        definite = (is_key and len(subject) > 1) or _DEFINITE.search(noun) is not None
+        definite = not is_key and _DEFINITE.search(noun) is not None
         sort, value = sort_of(value)
         if sort:
-            yield self.claim(subject, sort, value, changes=new)
+            # What stands before a colon may be of a list: only a word of change ends one.
+            yield self.claim(
+                subject, sort, value, changes=new, single=not is_key or not sort.startswith(("amount", "price"))
+            )
+            if sort in CHOSEN and new:
+                yield self.claim(subject, f"use {sort}", value, changes=True, single=False)
             if not sort.startswith("amount"):
                 yield self.turned(subject, sort, value, on=True, changes=new)
         elif len(value) <= 8 and is_holder(noun):
             yield self.claim(subject, "who", value, changes=new)
         elif (is_key or is_set) and (is_set or _IDENTIFIER.fullmatch(noun.strip())):
             yield self.claim(subject, "setting", value, changes=new)
-        elif definite and is_written_as_name(text) and not SEVERAL & words_of(noun):
+        elif definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
             yield self.claim(subject, "who", value, changes=new)
         elif definite and (leads_with_day(value) or leads_with_time(value)):
             yield from self.holds(subject, "day" if leads_with_day(value) else "time", text, changes=new)
@@ -222,6 +227,10 @@ class Clause:
             yield self.claim(subject | words, relation, value, changes=new, single=relation == "prefer")
         elif kind := kind_of(value):
             yield self.claim(subject, f"{relation} {kind}", value, changes=new, single=False)
+
+
+def _last_word(noun: str) -> str:
+    return noun.casefold().split()[-1].strip("'’s")
 
 
 def _readings(noun: str) -> Iterator[tuple[str, str]]:

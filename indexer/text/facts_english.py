@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from functools import cache
 
 from indexer.text import lazy_regex
 from indexer.text.fact_wordings import ENGLISH_SCRIPT, Wording, Wordings, place_of_be
 from indexer.text.fact_words import (
+    DESCRIPTIONS,
     JOBS,
     ME,
     NO_EMPLOYER,
@@ -20,9 +21,11 @@ from indexer.text.fact_words import (
     is_day,
     is_time,
     is_tool,
+    is_written_as_name,
     kind_of,
     leads_with_day,
     leads_with_time,
+    sort_of,
     value_of,
     words_of,
 )
@@ -31,7 +34,7 @@ from indexer.text.wordings_english import ENGLISH
 
 _I = re.IGNORECASE
 _NOT = r"(?:n['’]t| not) "
-_KEY_MARKS = ":：=→"
+_KEY_MARKS = frozenset(":：=→")
 _KEY = lazy_regex(r"^(?P<n>[^:：=→\n]{2,70}?)\s*(?:(?<!\d)[:：]|[:：](?!\d)|[=→]|->|=>)\s*(?P<v>\S.*)$")
 _GOT_NEW = lazy_regex(r"^(\S+(?: \S+)?) (?:has|have|got) an? new ", _I)
 _ARTICLES = lazy_regex(r"^(?:an?|the|any|his|her|my|our)\s+", _I)
@@ -47,7 +50,7 @@ _NO_LONGER = lazy_regex(
     r"|^(?P<u>.*?)\s*(?:\b(?:has|have)|['’]ve)?\s*\b(?:stopped|quit|gave up|given up)\s+(?P<c>\S.*)$",
     _I,
 )
-_ENDS = ("no longer", "anymore", "any more", "any longer", "stopped", "quit", "gave up", "given up")
+_ENDS = frozenset({"longer", "anymore", "more", "stopped", "quit", "up"})
 _IS_STATE = lazy_regex(
     rf"^(?P<s>.{{2,60}}?)(?:\s+(?:is|are|was|were|has been|have been|got|remains)|['’]s)(?:\s+"
     rf"(?:now|already|finally|officially|still|currently|just|back))*"
@@ -55,6 +58,7 @@ _IS_STATE = lazy_regex(
     rf"|with|after|for)\b|[,.(!])",
     _I,
 )
+_STATE_WORDS = frozenset(re.findall(r"\w+", STATE)) - {"in", "on", "off", "not", "up", "and", "out"}
 _BARE_STATE = lazy_regex(
     rf"^(?P<s>(?:pr|issue|ticket|bug|task|mr|story|#)\W{{0,2}}[\w#-]*\d+)\s*(?:[:–—-]|→|->)?\s*(?P<v>{STATE})$", _I
 )
@@ -63,7 +67,7 @@ _PROMOTED = lazy_regex(
     rf"(?:an? |the |our |my )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)",
     _I,
 )
-_PROMOTES = ("promoted", "became", " now")
+_PROMOTES = frozenset({"promoted", "became", "now"})
 _IS_ROLE = lazy_regex(
     r"^(?P<s>[A-Z]\w+(?: [A-Z]\w+)?|I|the user|user)(?:\s+(?:is|am|works? as)|['’](?:s|m))\s+(?:currently )?"
     rf"(?:an? |the |our )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)$"
@@ -74,17 +78,18 @@ _DENIES = lazy_regex(
     r"(?:was|has|have|['’]s) not\b|\b(?:cannot|never|neither|nor)\b",
     _I,
 )
-_DENIALS = ("n't", "n’t", " not", "cannot", "never", "neither", "nor ")
+_DENIALS = frozenset({"t", "not", "cannot", "never", "neither", "nor"})
 _INDEFINITE = lazy_regex(r"^(?:an?|some|his|her|their|my|our|another|different|bigger|smaller|new)\b", _I)
 
 
 def english_claims(clause: Clause) -> Iterator[Claim]:
     """Claims of an English clause."""
     lowered = clause.text.lower()
-    if any(word in lowered for word in _ENDS) and (match := _NO_LONGER.match(clause.text)):
+    words = frozenset(_table().words_of(lowered))
+    if words & _ENDS and (match := _NO_LONGER.match(clause.text)):
         yield from _ends(clause, match)
-    elif not any(word in lowered for word in _DENIALS) or (denied := _DENIES.search(clause.text)) is None:
-        yield from _stated(clause)
+    elif not words & _DENIALS or (denied := _DENIES.search(clause.text)) is None:
+        yield from _stated(clause, words)
     elif denied["rest"] and _PURPOSE.search(clause.text) is None:
         text = f"{clause.text[: denied.start()]} {denied['be'] or ''} {_ARTICLES.sub('', denied['rest'])}".strip()
         yield from _ended_of(dataclasses.replace(clause, text=text))
@@ -92,17 +97,17 @@ def english_claims(clause: Clause) -> Iterator[Claim]:
 
 def may_claim(text: str) -> bool:
     """True if a text has a word or a sign without which nothing is claimed in English."""
-    return any(mark in text for mark in _KEY_MARKS) or _table().has_words_of(text.lower())
+    return not _KEY_MARKS.isdisjoint(text) or _table().has_words_of(text.lower())
 
 
-def _stated(clause: Clause) -> Iterator[Claim]:
-    text, lowered = clause.text, clause.text.lower()
+def _stated(clause: Clause, words: Set[str]) -> Iterator[Claim]:
+    text = clause.text
     claimed, be = set[str](), place_of_be(text)
-    if any(mark in text for mark in _KEY_MARKS) and (key := _KEY.match(_GOT_NEW.sub(r"\1's new ", text))):
+    if not _KEY_MARKS.isdisjoint(text) and (key := _KEY.match(_GOT_NEW.sub(r"\1's new ", text))):
         for claim in _keyed(clause, key["n"], key["v"]):
             claimed.add("attribute")
             yield claim
-    for wording in _table().among(lowered):
+    for wording in _table().among(words):
         reading, _, named = wording.relation.partition(":")
         if reading not in claimed and (match := wording.found_in(text, be)):
             parts = {name: part for name, part in match.groupdict().items() if part}
@@ -110,9 +115,10 @@ def _stated(clause: Clause) -> Iterator[Claim]:
             for claim in _READINGS.get(reading, _held)(clause, wording, named or reading, parts):
                 claimed.add(reading)
                 yield claim
-    yield from _state(clause)
-    yield from _role(clause)
-    if any(word in lowered for word in _TIMES) and (often := _OFTEN.match(text)):
+    if words & _STATE_WORDS:
+        yield from _state(clause)
+    yield from _role(clause, words)
+    if words & _TIMES and (often := _OFTEN.match(text)):
         yield clause.claim(clause.spoken_words(often["s"]), "cadence", " ".join(often["v"].lower().split()))
 
 
@@ -127,22 +133,30 @@ def _bare(noun: str) -> str:
 
 def _keyed(clause: Clause, noun: str, text: str) -> Iterator[Claim]:
     """A line of a key and a value: "Owner: Kim"."""
-    if found := clause.attribute_of(noun):
-        yield from clause.holds(*found, text, changes=clause.is_new(noun))
+    plain = _CHANGED_KEY.sub("", noun)
+    new = plain != noun or clause.is_new(noun)
+    if found := clause.attribute_of(plain):
+        yield from clause.holds(*found, text, changes=new)
         if (kind := kind_of(value_of(text)[0])) and found[1] != "name":
             yield from _tool_of(clause, text, kind)
     else:
-        yield from clause.by_sort(noun, text, changes=clause.is_new(noun), is_key=True)
+        yield from clause.by_sort(plain, text, changes=new, is_key=True)
 
 
 def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """An attribute that is named: "the port of staging is 8080", "the launch was pushed to May 3"."""
     noun, text = _GOT_NEW.sub(r"\1's new ", parts["n"]), parts["v"]
+    if parts.get("s", "").strip() and (own := _OWN.match(noun)):
+        noun = f"{parts['s'].strip()}'s {noun[own.end() :]}"
+    if value_of(text)[0] in DESCRIPTIONS:
+        return
     if _DENIED.match(text):
         return
     changes = wording.changes or clause.is_new(noun)
     if found := clause.attribute_of(noun):
         yield from clause.holds(*found, text, changes=changes)
+        if found[1] != "name" and is_tool(text):
+            yield from _tool_of(clause, text, kind_of(value_of(text)[0]))
     elif wording.changes and (leads_with_day(text) or leads_with_time(text)):
         if subject := clause.subject_of(_bare(noun)):
             yield from clause.holds(subject, "day" if leads_with_day(text) else "time", text, changes=True)
@@ -178,7 +192,7 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
 
 
 def _held_by(clause: Clause, attribute: str, thing: str, holder: str, *, changes: bool) -> Iterator[Claim]:
-    if _INDEFINITE_THING.match(thing):
+    if _INDEFINITE_THING.match(thing) or (changes and holder[0].islower() and attribute == "owner"):
         return
     subject = clause.subject_of(_bare(value_of(thing)[0] or thing))
     name = holder.strip()
@@ -300,7 +314,7 @@ def _ends(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
 
 def _ended_of(stated: Clause) -> Iterator[Claim]:
     """The values that a clause would claim, as what does not hold."""
-    for claim in _stated(stated):
+    for claim in _stated(stated, frozenset(_table().words_of(stated.text.lower()))):
         if "=" in claim.thing and claim.value == "on":
             yield claim._replace(value="off", changes=True)
 
@@ -311,7 +325,10 @@ def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterat
     if not subject or len(parts["s"]) > 40 or re.match(r"been |to |not ", parts["v"]):
         return
     value, _ = value_of(re.sub(r"^(?:an?|the)\s+", "", parts["v"], flags=_I))
-    if value and len(value.split()) <= 4:
+    sort = sort_of(value)[0]
+    if sort.startswith("amount") and sort != "amount":
+        yield clause.claim(subject, sort, value)
+    elif value and len(value.split()) <= 4:
         yield clause.claim(subject, f"{verb}={value}", "on")
 
 
@@ -335,8 +352,8 @@ def _renamed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator
         yield clause.claim(frozenset(), f"name={' '.join(sorted(words_of(name)))}", "on")
 
 
-def _role(clause: Clause) -> Iterator[Claim]:
-    match = _PROMOTED.match(clause.text) if any(word in clause.text for word in _PROMOTES) else None
+def _role(clause: Clause, words: Set[str]) -> Iterator[Claim]:
+    match = _PROMOTED.match(clause.text) if words & _PROMOTES else None
     held = match or _IS_ROLE.match(clause.text)
     if held and (subject := clause.subject_of(held["s"])) and (value := value_of(held["v"])[0]):
         yield clause.claim(subject, "role", value, changes=match is not None, single=False)
@@ -392,6 +409,9 @@ _VALUES: dict[str, Callable[[str, str, bool], str]] = {
     ),
     "place": lambda text, whole, moved: "" if text[0].islower() or is_day(text) or is_time(text) else text,
     "length": _matching(r"(?P<v>(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\S*\s+\w+)"),
+    "who": lambda text, whole, moved: text if is_written_as_name(text) else "",
+    "learning": _matching(r"(?P<v>\S.*?)(?:\s+(?:at|in|with|on|from)\s.*)?$"),
+    "floor": _matching(r"(?P<v>(?:the )?\w+)"),
     "subject": _matching(r"(?P<v>\S.*?)(?:\s+(?:at|in|with)\s.*)?$"),
     "height": _matching(r"(?P<v>\d\S*\s+\w+)"),
     "age": _matching(r"(?P<v>\d{1,3})(?:\s+years?\b|$)"),
@@ -406,6 +426,10 @@ _ROLE_OF = lazy_regex(
 )
 _SET_TO = lazy_regex(r"\w \w+ (?:(?:is|was|were|has been|got) )?(?:set|reset|switched|changed|flipped) to\b", _I)
 _AT = lazy_regex(r"^(?:at|on) (?=version\b|v?\d|[$€£¥])", _I)
+_OWN = lazy_regex(r"(?:its|their|his|her)\s+", _I)
+_CHANGED_KEY = lazy_regex(
+    r"\s+(?:has |was )?(?:changed|updated|moved|raised|lowered|increased|decreased|renamed|now|new)$", _I
+)
 _DENIED = lazy_regex(r"(?:not|n['’]t|never|no longer)\b", _I)
 _NO_TASTE = lazy_regex(r"(?:to|not|that|if)\s", _I)
 _INDEFINITE_THING = lazy_regex(r"(?:an?|two|three|some|his|her|their|many)\s", _I)
@@ -415,9 +439,14 @@ def _timed(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterat
     """Something that has its day or hour: "the stand-up starts at 9:30"."""
     before, text = parts["s"], parts["v"]
     on_hour = named == "at" and _HOUR.match(text) is not None
-    if not (on_hour or is_day(text) or is_time(text)) or len(text.split()) > 6 or clause.attribute_of(before):
+    if (
+        not (on_hour or leads_with_day(text) or leads_with_time(text))
+        or len(text.split()) > 6
+        or clause.attribute_of(before)
+    ):
         return
     if subject := clause.subject_of(_bare(before)):
+        subject = subject if named in ("at", "when") else subject | {named}
         yield from clause.holds(subject, "day" if is_day(text) else "time", text, changes=wording.changes)
 
 
@@ -442,7 +471,7 @@ def _contact(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator
 def _versioned(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     thing = parts["o"]
     match = _NUMBERED.match(parts["v"])
-    if match and _PRODUCT.fullmatch(thing) and not is_day(thing) and thing.lower() not in _COUNTED:
+    if match and _PRODUCT.fullmatch(thing) and words_of(thing) and not is_day(thing) and thing.lower() not in _COUNTED:
         yield clause.claim(words_of(thing), "version", match["v"], changes=wording.changes)
 
 
@@ -454,7 +483,7 @@ def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[
             yield clause.claim(subject, attribute, value, changes=wording.changes)
 
 
-_TIMES = (" times ", " once ", " twice ")
+_TIMES = frozenset({"times", "once", "twice"})
 _OFTEN = lazy_regex(
     r"^(?P<s>\S.{2,60}?)\s+(?P<v>(?:once|twice|(?:\d+|three|four|five|six|seven|eight|nine|ten) times)"
     r"\s+(?:an?|per|every|each)"

@@ -49,6 +49,7 @@ school        S ~就读/上学/读书 [于/在] V
 school        S ~在 V 读书/上学/念书
 learning?     S ~学/学习/在学/改学/主修/攻读/练 V
 vehicle?      S ~开/开的是/驾驶 V
+place?        N ~在 V 举行/举办/召开/集合/见面
 allergic?     S 对 V ~过敏
 language      S ~希望/想要/要求/习惯/喜欢 用/使用 V 回答/回复/交流/沟通/作答
 language      S ~用/使用/改用 V 回答/回复/作答
@@ -58,6 +59,7 @@ target        S ~部署/托管/发布/存放/存/运行/跑/架设/放 在/到/�
 target        S ~基于/构建于 V
 age           S V ~岁
 price         N ~卖/售/要/收费/需要/只要/每月/每年/每人/月租/年费 V
+amount        N ~要/要跑/需要/需要跑/只要/耗时/用时 V
 amount        N ~每月/每年/每人/每天/至少/最多/不超过 V
 
 owner         N [改] ~由 V 负责/接手/接管/牵头/跟进/处理/主管
@@ -68,6 +70,8 @@ owner!        V ~接手/接管/接替/接任 O
 owner         V ~负责/牵头 O
 maintainer    V ~维护 O
 manager       V ~管理/主管 O
+owner         O ~分/分配/指派/派 给 V
+owner!        O ~改派/转派/转交 给 V
 owner!        O ~交接/移交/转交/交 给/由 V [负责]
 holder        V 是/担任 N
 holder!       V ~成为/当上/出任/升任/接任 N
@@ -91,6 +95,8 @@ on:keep       S 养 V
 on:smoke      S 抽 V
 on:speak      S 说/会说 V
 
+is:employment=失业          S ~失业/待业
+is:employment=在职!         S ~找到/有 工作/新工作
 is:smoking=no!             S ~戒烟
 is:smoking=yes             S ~抽烟/吸烟
 is:diet=吃素               S ~吃素/吃全素/吃纯素/素食

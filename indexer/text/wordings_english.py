@@ -14,11 +14,13 @@ ENGLISH = """
 @moves converted/revised/amended/restored/reverted/reset
 @switches switch(ed)/switches/switching/migrated/migrates/migrating/transitioned/transitioning
 @turns moved/moving/changed/changing/converted/converting/went/ported/swapped
+@titles owner/maintainer/lead/leader/manager/ceo/cto/cfo/coo/head/director/assignee/captain/president/chair/boss
+@titles contact/supervisor/dri/call
 @diets vegan/vegetarian/pescatarian/omnivore/keto
 @languages english/german/french/spanish/italian/portuguese/dutch/polish/russian/ukrainian/turkish/arabic/hindi
 @languages chinese/mandarin/cantonese/japanese/korean/swedish/danish/norwegian/finnish/czech/greek/hebrew
 @languages vietnamese/thai
-@happens starts/start/begins/meets/meet/happens/happen/held/opens/closes/departs/leaves/arrives/lands/runs/run
+@happens wake(s)_up/get(s)_up/goes_to_bed/go_to_bed/starts/start/begins/meets/meet/happens/happen/held/runs/run
 
 attribute!    N ~become/became V
 attribute!    N ~{moves} [up/down/out/back/forward] [from F] to/into/until/till/at/as V
@@ -36,9 +38,13 @@ language      S want(s)/wants_to_get/expect(s)/prefer(s)/like(s) ~answers/replie
 name:me!      ~call me V
 name          S ~goes/go by V
 on:allergic   S be ~allergic to V
-learning?     S be ~learning V
+learning?     S ~learning/learns V
+who?          S be ~with V
 grade         S be ~in V
 grade!        S ~started/starts/entered/finished V
+floor         S be ~on V floor
+floor!        S ~moved/relocated to V floor
+place?        S ~sleeps/sits/stands/hangs/kept/stored/parked in/on/at/under V
 place?        S be ~in V
 place?        S will_be/takes_place/held ~in V
 
@@ -75,11 +81,12 @@ maintainer    O ~maintained by V
 lead          O ~led/headed by V
 manager       O ~managed by V
 owner         O ~owned/handled/run by V
+owner         O ~assigned/allocated to V
 owner!        O ~taken over_by V
 owner!        S ~handed/passed/transferred/reassigned/gave [over/off] O [ownership] [over/off] to V
 owner!        O ~handed/passed/transferred/reassigned/given [over/off] to V
 
-holder        V be N
+holder        V be N ?{titles}
 holder!       V ~became/become/becomes/named/appointed/made N
 
 price         S ~cost(s)/priced_at/sell(s)_for/retail(s)_at/goes_for V
@@ -87,12 +94,16 @@ deadline      S be ~due [on/by/at] V
 port          S ~run(s)/running/listen(s)/listening/serve(s)/served/available/starts on/to port V
 target:tool   S ~lives/live/sits/kept/stored on/at/in V
 target        S ~deploy(s)/deployed/deploying/hosted/hosting/host/ship(s)/publish(es)/published to/on/at/with V
+when:open     S ~opens/open [daily] [on] at V
+when:close    S ~closes/close/ends/end/finishes/finish [daily] [on] at V
+when:leave    S ~departs/leaves/leave at V
+when:arrive   S ~arrives/lands at V
 when:at       S ~{happens} [daily/nightly/weekly/every_day] at V
 when:at       S be ~at V
 when          S ~{happens} [daily/nightly/weekly] [every/each] on/at/for/in V
 when          S ~takes_place [every/each] on/at/for/in V
 when          S ~meets/meet/happens/takes_place every V
-when          S be on/at/every/each V
+when          S be ~on/at/every/each V
 contact       S can_be ~reached at/on/under V
 
 prefer        S ~prefer(s)/favors/favours/would_rather_have V
@@ -134,6 +145,11 @@ is:smoking=yes             S ~smoke(s)
 is:smoking=no!             S ~quit/stopped smoking
 is:diet=omnivore           S ~eat(s)/eating meat
 is:diet=omnivore           S ~eat(s)/eating everything
+is:employment=employed!    S ~found/got/started a_job/work/working
+is:employment=unemployed!  S lost ~job/his_job/her_job/their_job/my_job
+is:presence=away           S be on ~vacation/holiday/leave
+is:presence=back!          S be back from ~vacation/holiday/leave
+is:relationship=single     S be a ~bachelor/bachelorette
 is:relationship=married!   S ~married/got_married/marries V
 is:relationship=married!   S get(s)/got/getting ~married
 is:relationship=engaged!   S got ~engaged
@@ -146,7 +162,7 @@ is:relationship=married    S ~has/have a_husband/a_wife
 
 diet          S be [an/a] ~V={diets}
 diet          S became/went/turned [an/a] ~V={diets}
-age           S be V
+age           S be V ?0/1/2/3/4/5/6/7/8/9
 age!          S ~turned V
 version       S ~upgraded/updated/downgraded O to V
 version       S ~run(s)/running/use(s)/using/on/pinned_to O V
