@@ -329,7 +329,7 @@ _CORRECTS = lazy_regex(
     r"|[,(（，]\s*(?:原来?(?:是|为)?|之前(?:是|为)?|以前(?:是|为)?|不是|而不是|不再是|原价).*$",
     re.IGNORECASE | re.DOTALL,
 )
-_ARROW = lazy_regex(r".*\S\s*(?:->|=>|→|➜|⇒)\s*(?=\S)")
+_ARROW = lazy_regex("->|=>|→")
 _CUT = lazy_regex(
     r"\s*(?:[,;(（，；。!！]|(?<!\b[DMdm]r)(?<!\b[Mm]s)(?<!\bMrs)(?<!\b[Ss]t)[.](?=\s|$)"
     r"|\s[-–—]\s|\b(?:because|since|as of|after"
@@ -429,9 +429,8 @@ def is_time(value: str) -> bool:
 
 def value_of(text: str, *, keeps_days: bool = False) -> tuple[str, bool]:
     """A value as it is compared, and whether its words say that it is new; empty where it is none."""
-    if (arrow := _ARROW.search(text)) is not None:
-        return value_of(text[arrow.end() :], keeps_days=keeps_days)[0], True
-    corrected = _CORRECTS.sub("", text)
+    newest = _ARROW.split(text)[-1] if ">" in text or "→" in text else text
+    corrected = _CORRECTS.sub("", newest)
     changes, value = corrected != text, corrected.strip(_QUOTES)
     value = _CUT.sub("", value) if not keeps_days else re.sub(r"\s*[;；。(（].*$", "", value, flags=re.DOTALL)
     while fresh := _FRESH.match(value):

@@ -46,6 +46,7 @@ _FORMER = lazy_regex(
 )
 _NEW = lazy_regex(r"^(?:the |our |my )?(?:new|latest|updated)\b|^新的?|^最新的?", re.IGNORECASE)
 _OF = lazy_regex(r"^(?P<a>.+?)\s+(?:of|for|on)\s+(?P<s>.+)$", re.IGNORECASE)
+_MOST_VALUE_CHARS = 48
 _FAVOURITE = frozenset({"favorite", "favourite", "preferred", "usual"})
 _ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", re.IGNORECASE)
 _DEFINITE = lazy_regex(r"^(?:the|our|my|your|his|her|their|its)\b|['’]s?\s|\bof\b|的", re.IGNORECASE)
@@ -185,9 +186,11 @@ class Clause:
             is_key: The noun stands before a colon.
             is_set: Words say that the thing is a setting.
         """
+        if len(text) > _MOST_VALUE_CHARS:
+            return
         value, corrects = value_of(text)
-        subject = self.subject_of(_ARTICLE.sub("", noun.strip()))
-        if not value or not subject:
+        subject = self.subject_of(_ARTICLE.sub("", noun.strip())) if value else None
+        if not subject:
             return
         new = changes or corrects
         definite = not is_key and _DEFINITE.search(noun) is not None
