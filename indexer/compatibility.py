@@ -36,6 +36,7 @@ class IndexStatus:
         unjudged: Why hits have no relevance, as `degraded` says it; empty where they have.
         packed: Passages of the packed part, which is searched by compact codes first; 0 for a small index.
         slow: Why the index is not packed although it is large; empty where it is, or need not be.
+        unread: Why replaced values may stand unmarked, as `degraded` says it; empty where they do not.
     """
 
     counts: StoreCounts | None
@@ -48,6 +49,7 @@ class IndexStatus:
     unjudged: str = ""
     packed: int = 0
     slow: str = ""
+    unread: str = ""
 
     @property
     def unembedded(self) -> int:

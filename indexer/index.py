@@ -38,6 +38,7 @@ from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_
 from indexer.sync.plan import SyncPlan, SyncPlanner, failures
 from indexer.sync.run import Progress, Sync, SyncControl, SyncRunner, not_cancelled, restate
 from indexer.sync.vectors import TextVectors, fill_in
+from indexer.text.facts import FACT_RULES, UNREAD_FACTS
 from indexer.text.terms import passage_terms
 from indexer.throttle import THROTTLE
 from indexer.types import ErasedPassages, Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
@@ -357,10 +358,13 @@ class Index:
         asked = replace(asked, mode=done, named=named)
         watch.lap("embed")
         with self._store.reading():
-            if self._store.head().generation != view.corpus.generation:
+            head = self._store.head()
+            if head.generation != view.corpus.generation:
                 raise StoreReplaced(
                     f"The index of {self.root.name} is replaced again and again. Try again in a moment."
                 )
+            if len(view) and head.fact_rules != FACT_RULES:
+                degraded.append(UNREAD_FACTS)
             if done == "text" and mode == "vector" and embedder is not None:
                 words = find_terms(view, text)
             reads_all = searching.reads_all(embedder if vector is not None else None)
@@ -394,7 +398,8 @@ class Index:
 
     def status(self) -> IndexStatus:
         """How the index stands; reads no file's content."""
-        stored, current = self._store.head().fingerprint, self.fingerprint
+        head, current = self._store.head(), self.fingerprint
+        stored = head.fingerprint
         readable = stored is not None and stored.schema == current.schema
         plan, states = self._planner.plan(self._store, (), missing_ok=True)
         files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
@@ -416,6 +421,7 @@ class Index:
             else "",
             packed=packed,
             slow=slow,
+            unread=UNREAD_FACTS if counts and counts.passages and head.fact_rules != FACT_RULES else "",
         )
 
     def sampled_texts(self, count: int) -> list[str]:

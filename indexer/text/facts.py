@@ -29,6 +29,11 @@ from indexer.types import EVERGREEN
 
 # Version of these rules: an index whose passages were read with others is read again.
 FACT_RULES = "facts-2"
+# As `degraded` says that the passages of an index were read with other rules, or with none.
+UNREAD_FACTS = (
+    "facts: the index was read with other rules for facts that change, so that replaced values may stand unmarked. "
+    "The next reindex of a home that can be written to reads them again."
+)
 _MOST_CHARS = 2_000
 _MOST_CLAUSES = 40
 _MARKUP = lazy_regex(r"\*\*|__|`|~~|(?<=\s)\*(?=\S)|(?<=\S)\*(?=\s|$)|^\*|^\[[ xX]\]\s*|^#+\s+")

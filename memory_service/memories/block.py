@@ -513,6 +513,7 @@ def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
         "relevance": hit.relevance,
         "text_score": hit.text_score,
         "vector_score": hit.vector_score,
+        "replaced_by": f"{hit.replaced_by.path}#L{hit.replaced_by.start_line}" if hit.replaced_by else None,
     }
 
 

@@ -314,6 +314,11 @@ class ReceiptItem(Answer):
     relevance: Relevance = None
     text_score: float
     vector_score: float | None
+    replaced_by: str | None = Field(
+        default=None,
+        description="Where what holds now stands, if the passage states a value that was replaced since.",
+        examples=["memory/2026-03-01.md#L7"],
+    )
 
 
 class OmittedItem(ReceiptItem):

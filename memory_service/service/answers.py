@@ -183,6 +183,8 @@ def _degraded(found: IndexStatus) -> Iterable[str]:
         yield f"vector: {count} passages have no vector yet. They get one when they are searched and the model answers."
     if found.outdated:
         yield f"index: {found.outdated}"
+    elif found.unread:
+        yield found.unread
     if found.slow:
         yield found.slow
     rebuild = found.rebuild

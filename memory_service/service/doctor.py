@@ -246,6 +246,9 @@ def _index(index: Index) -> str:
         raise _Failed(
             f"sqlite-vec finds {right} of {asked} passages by their own vectors", "Run `memory-service reindex --full`."
         )
+    if status.unread:
+        detail, _, remedy = status.unread.removeprefix("facts: ").partition(". ")
+        raise _Failed(detail, remedy)
     packed = f", {status.packed} packed" if status.packed else ""
     unjudged = f"; {status.unjudged}" if status.unjudged else ""
     return f"{counts.passages} passages of {counts.files} files{packed}, undamaged{unjudged}"

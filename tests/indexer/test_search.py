@@ -476,8 +476,8 @@ def test_mmr_puts_back_what_repeats(workspace: Workspace) -> None:
 
 
 def equal_memories(workspace: Workspace) -> None:
-    workspace.write_items("memory/2026-01-01.md", ["The door code is 1111"])
-    workspace.write_items("memory/2026-11-18.md", ["The door code is 2222"])
+    workspace.write_items("memory/2026-01-01.md", ["Somebody wrote the door code 1111"])
+    workspace.write_items("memory/2026-11-18.md", ["Somebody wrote the door code 2222"])
 
 
 @pytest.mark.parametrize("fusion", ["evidence", "blend", "rrf"])
@@ -494,7 +494,7 @@ def test_recency_prefers_the_newer_of_two_alike(workspace: Workspace, fusion: st
 
 def test_what_is_evergreen_does_not_age(workspace: Workspace) -> None:
     equal_memories(workspace)
-    workspace.write("MEMORY.md", "# 2020-01-01\n\n- The door code is 3333\n")
+    workspace.write("MEMORY.md", "# 2020-01-01\n\n- Somebody wrote the door code 3333\n")
     hits = workspace.synced(None).search("door code", explain=True).hits
     shares = {hit.passage.text[-4:]: hit.signals["recency"] for hit in hits}
     assert shares["3333"] == pytest.approx(0.3)

@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 from indexer import Hit, Index, SearchFilter
+from indexer.text.facts import UNREAD_FACTS
 
 Search = Callable[..., tuple[Hit, ...]]
 
@@ -129,7 +130,11 @@ def test_an_index_of_an_earlier_version_gets_its_facts_without_being_made_anew(t
     database.close()
     index = Index(tmp_path, None)
     assert not any(marks(index, "where does Ana live").values())
+    assert index.search("where does Ana live").degraded == (UNREAD_FACTS,)
+    assert index.status().unread == UNREAD_FACTS
     report = index.sync()
     assert (report.added, report.changed, report.unchanged) == (0, 0, 2)
     assert marks(index, "where does Ana live")["Ana lives in Lisbon"] == "Ana moved to Porto"
+    assert not index.search("where does Ana live").degraded
+    assert not index.status().unread
     index.close()
