@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 from indexer.documents.markdown import CUES, MAX_CHARS
 from indexer.text import lazy_regex
-from indexer.text.dates import leading_stamp
+from indexer.text.dates import STATED_HOLDS, leading_stamp
 from indexer.text.names import speaker_of
 from indexer.text.outcomes import is_acknowledgement
 from indexer.text.questions import asks, has_time_words
@@ -163,8 +163,6 @@ TRANSCRIPT_RULES = "transcripts-5"
 RESULT_HEAD_CHARS = 5_000
 RESULT_TAIL_CHARS = 3_000
 CALL_CHARS = 400
-# A date that was said holds no longer than this by the log's own clock: what follows a week later is of that day.
-_STATED_HOLDS = dt.timedelta(hours=24)
 _NAME_CHARS = 64
 
 _STAMP = re.compile(
@@ -374,7 +372,7 @@ class _Reading:
             self._stated = stated, moment
         if self._stated is not None:
             day, since = self._stated
-            if moment is None or since is None or moment - since < _STATED_HOLDS:
+            if moment is None or since is None or moment - since < STATED_HOLDS:
                 return day
         return moment.date() if moment else self._day
 

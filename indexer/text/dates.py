@@ -28,6 +28,8 @@ from indexer.text import lazy_regex
 
 MONTH_BONUS = 3.0
 DAY_BONUS = 6.0
+# A day that a message states holds no longer than this by the clock: what follows a week later is of that day.
+STATED_HOLDS = dt.timedelta(hours=24)
 
 MONTH_NAMES = tuple("january february march april may june july august september october november december".split())
 WEEKDAY_NAMES = tuple("monday tuesday wednesday thursday friday saturday sunday".split())

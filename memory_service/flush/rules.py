@@ -509,7 +509,11 @@ class Candidate:
 
 
 def find_candidates(
-    messages: Sequence[Numbered], *, share: float = _SHARE, zone: dt.tzinfo = dt.UTC
+    messages: Sequence[Numbered],
+    *,
+    share: float = _SHARE,
+    zone: dt.tzinfo = dt.UTC,
+    before: Sequence[Numbered] = (),
 ) -> list[Candidate]:
     """The facts of a stretch of conversation, in the order in which they were said.
 
@@ -517,9 +521,10 @@ def find_candidates(
         messages: A stretch of a session: a talk, or an agent's work with calls and results.
         share: How long the candidates may be together, as a share of what was said.
         zone: Whose days count where only the moment of a message is known.
+        before: What was said before the stretch: a day that was stated there still holds.
     """
     messages = without_secrets(messages)
-    said = read_speech(messages, zone)
+    said = read_speech(messages, zone, before=before)
     sizes = [quarters(item.text) for item in said if item.role != "tool"]
     chosen = _choose(_find_notes(said, messages), _budget(len(sizes), sum(sizes), share))
     return [

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from memory_service.compaction.budget import ContextBudget
-from memory_service.config import FlushTable
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
 from memory_service.flush.replies import agent_prompt, facts_of_reply, is_silent
 from memory_service.flush.rules import Candidate, find_candidates
@@ -150,13 +149,13 @@ class Flushes:
         if mode == "model" and model is None:
             raise InvalidRequest("flush.mode is model, and no llm_model is set. Set one, or flush.mode = extractive.")
         if model is None or mode == "extractive":
-            return self._by_rules(stretch)
-        return self._by_model(model, snapshot.options.flush, stretch, instructions, cancelled, spent)
+            return self._by_rules(snapshot.state, stretch)
+        return self._by_model(model, snapshot, stretch, instructions, cancelled, spent)
 
     def _by_model(
         self,
         model: ChatModel,
-        table: FlushTable,
+        snapshot: SessionSnapshot,
         stretch: Sequence[Numbered],
         instructions: str,
         cancelled: Callable[[], bool],
@@ -175,9 +174,9 @@ class Flushes:
                 spent=spent,
             )
         except UpstreamFailed as error:
-            if table.mode == "model":
+            if snapshot.options.flush.mode == "model":
                 raise
-            found = self._by_rules(stretch)
+            found = self._by_rules(snapshot.state, stretch)
             return _Found(
                 candidates=found.candidates,
                 method="extractive",
@@ -186,8 +185,9 @@ class Flushes:
             )
         return _Found(candidates=tuple(candidates), method="model", reason=f"found by {model.name}")
 
-    def _by_rules(self, stretch: Sequence[Numbered]) -> _Found:
-        candidates = tuple(find_candidates(stretch, zone=self._services.now().tzinfo or dt.UTC))
+    def _by_rules(self, state: SessionState, stretch: Sequence[Numbered]) -> _Found:
+        before = state.between(1, state.flushed_to)
+        candidates = tuple(find_candidates(stretch, zone=self._services.now().tzinfo or dt.UTC, before=before))
         return _Found(
             candidates=candidates,
             method="extractive",

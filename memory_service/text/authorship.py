@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from indexer.text import lazy_regex
-from indexer.text.dates import full_day
+from indexer.text.dates import STATED_HOLDS, full_day
 from indexer.text.sentences import Fences
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
 from memory_service.text.secrets import names_secret
@@ -176,14 +176,17 @@ class Utterance:
     failed: bool = False
 
 
-def read_speech(messages: Sequence[Numbered], zone: dt.tzinfo = dt.UTC) -> list[Utterance]:
+def read_speech(
+    messages: Sequence[Numbered], zone: dt.tzinfo = dt.UTC, *, before: Sequence[Numbered] = ()
+) -> list[Utterance]:
     """Utterances in order; messages without text are left out.
 
     Args:
         messages: A stretch of a session.
         zone: Whose days count where only the moment of a message is known.
+        before: What was said before it: a day that was stated there still holds.
     """
-    return list(_speech(list(_opened(messages, zone))))
+    return list(_speech(list(_opened(messages, zone, _stated_day(before, messages)))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,8 +198,21 @@ class _Opened:
     rest: str
 
 
-def _opened(messages: Sequence[Numbered], zone: dt.tzinfo) -> Iterator[_Opened]:
-    stated: dt.date | None = None
+def _stated_day(before: Sequence[Numbered], messages: Sequence[Numbered]) -> dt.date | None:
+    """The day stated last before some messages, if that was lately by the clock."""
+    until = _moment_at(messages[0].at) if messages else None
+    for item in reversed(before):
+        moment = _moment_at(item.at)
+        if until is None or moment is None or until - moment >= STATED_HOLDS:
+            return None
+        if not (is_system(item.message) or is_tool_result(item.message)):
+            day, _ = _bracketed_day(text_of(item.message)[:MAX_SAID_CHARS])
+            if day is not None:
+                return day
+    return None
+
+
+def _opened(messages: Sequence[Numbered], zone: dt.tzinfo, stated: dt.date | None) -> Iterator[_Opened]:
     for item in messages:
         message = item.message
         if is_system(message):
@@ -255,12 +271,17 @@ def _bracketed_day(text: str) -> tuple[dt.date | None, str]:
     return (day, text[match.end() :]) if match and day else (None, text)
 
 
-def _day_at(at: str, zone: dt.tzinfo) -> dt.date | None:
+def _moment_at(at: str) -> dt.datetime | None:
     try:
         moment = dt.datetime.fromisoformat(at)
     except ValueError:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).astimezone(zone).date()
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+
+
+def _day_at(at: str, zone: dt.tzinfo) -> dt.date | None:
+    moment = _moment_at(at)
+    return moment.astimezone(zone).date() if moment else None
 
 
 def _label(text: str) -> tuple[str, str]:

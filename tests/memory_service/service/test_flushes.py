@@ -150,3 +150,11 @@ def test_summaries_and_checkpoints_are_never_taken_for_something_said(room: Room
     made = flushed(room)
     assert room.days == before or "7443" not in room.days[len(before) :]
     assert made.messages is not None and made.messages[0] > 3
+
+
+def test_a_note_has_the_day_that_was_stated_before_the_last_flush(room: Room) -> None:
+    room.say(user("[Monday 8 May 2023] My name is Ana and I live in Graz."), says("Noted."))
+    flushed(room)
+    room.say(user("Yesterday I adopted a cat called Miso from the shelter."), says("Nice."))
+    flushed(room)
+    assert "(2023-05-08)" in next(line for line in room.days.splitlines() if "Miso" in line)

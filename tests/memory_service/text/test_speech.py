@@ -5,8 +5,9 @@ import datetime as dt
 import pytest
 
 from indexer.text.dates import full_day
+from memory_service.messages import numbered
 from memory_service.text.authorship import read_speech, without_inserted
-from tests.memory_service.flush.stretches import stretch
+from tests.memory_service.flush.stretches import AT, stretch
 
 DAYS = {
     "Monday 8 May 2023, 13:56": dt.date(2023, 5, 8),
@@ -47,3 +48,13 @@ def test_names_are_those_that_come_back() -> None:
     assert [(item.name, item.text) for item in said] == [("Ingrid", "a"), ("韩梅", "b"), ("Ingrid", "c"), ("韩梅", "d")]
     said = read_speech(stretch("u Hello", "a Berlin: a city", "u 注意：端口", "a https://example.com"))
     assert [item.name for item in said] == ["", "", "", ""]
+
+
+def test_a_day_stated_before_the_stretch_holds_for_a_day_by_the_clock() -> None:
+    before = [
+        numbered({"role": "user", "content": "【2023年5月8日】Ingrid: a"}, 1, AT),
+        numbered({"role": "assistant", "content": "韩梅：b"}, 2, AT),
+    ]
+    for at, day in (("2026-11-20T10:00:00Z", dt.date(2023, 5, 8)), ("2026-11-28T10:00:00Z", dt.date(2026, 11, 28))):
+        later = [numbered({"role": "user", "content": "Ingrid: c"}, 3, at)]
+        assert [item.day for item in read_speech(later, before=before)] == [day]
