@@ -70,7 +70,7 @@ def test_receipts_are_kept_for_so_many_days(tmp_path: Path, receipt_days: int, s
 
 @pytest.mark.parametrize(("pruning", "pruned"), [({}, True), ({"allow": ["web_*"]}, False), ({"deny": ["*"]}, False)])
 def test_only_results_of_some_tools_are_pruned(tmp_path: Path, pruning: dict[str, object], pruned: bool) -> None:
-    numbers = {"pruning_soft_trim_chars": 1_000, "pruning_head_chars": 300, "pruning_tail_chars": 200}
+    numbers: dict[str, float] = {"pruning_soft_trim_chars": 1_000, "pruning_head_chars": 300, "pruning_tail_chars": 200}
     numbers |= {"pruning_keep_last_assistants": 1, "pruning_soft_trim_ratio": 0.01}
     own = {"mode": "cache_ttl", "ttl_seconds": 0, **pruning}
     with served(tmp_path, compaction={"preset": "openclaw", "overrides": numbers}, pruning=own) as server:
