@@ -38,7 +38,7 @@ from indexer.embeddings.onnx_session import (
     run_in_threads,
     start_session,
 )
-from indexer.embeddings.reranking import Scores
+from indexer.embeddings.reranking import Scores, scores_of_labels
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
 
@@ -411,14 +411,15 @@ class OnnxReranker:
 
         def fill(places: list[int]) -> None:
             found = graph.run([encoded[place] for place in places])[0].astype(np.float64)
-            # Some have a score for each of two labels, the last of them "it answers".
-            scores[places] = found.reshape(len(places), -1)[:, -1]
+            scores[places] = scores_of_labels(self.name, found.reshape(len(places), -1))
 
         if not texts:
             return scores
         try:
             lengths = [max(1, len(one.ids)) for one in encoded]
             run_in_threads(lengths, fill, threads=default_threads(), run_tokens=_RUN_TOKENS, name="onnx-rerank")
+        except EmbeddingError:
+            raise
         except Exception as error:  # ONNX Runtime's exceptions have no common base of their own
             raise EmbeddingError(
                 f"The model {self.name} failed on {len(texts)} texts ({type(error).__name__}). "

@@ -42,6 +42,21 @@ _SUREST = 4e-5
 _WAITING = 4
 
 
+def scores_of_labels(name: str, found: Scores) -> Scores:
+    """One score of each text, of a model that gives one for each label; of two labels the last is "it answers".
+
+    Raises:
+        EmbeddingError: There are more, as of a model that finds contradictions.
+    """
+    labels = found.shape[1] if found.ndim == 2 else 1
+    if labels > 2:
+        raise EmbeddingError(
+            f"The model {name} gives {labels} scores for each text, so it does not tell how well one answers. "
+            "Set rerank_model to a cross-encoder with one label or two."
+        )
+    return found[:, -1] if found.ndim == 2 else found
+
+
 class Reranker(Protocol):
     """Model that scores how well texts answer a question. Thread-safe; loaded at the first call."""
 

@@ -30,7 +30,7 @@ from indexer.embeddings.model_folder import (
     read_model_folder,
 )
 from indexer.embeddings.onnx_session import usable_processors
-from indexer.embeddings.reranking import Scores
+from indexer.embeddings.reranking import Scores, scores_of_labels
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.providers.environment import variables
 from indexer.types import Vectors
@@ -226,6 +226,4 @@ class CrossEncoderReranker:
                     f"The model {self.name} failed on {len(pairs)} texts ({type(error).__name__}). "
                     "Choose another rerank_model if it stays."
                 ) from error
-        # Some have a score for each of two labels, the last of them "it answers".
-        found = np.asarray(scores, np.float64)
-        return found[:, -1] if found.ndim == 2 else found
+        return scores_of_labels(self.name, np.asarray(scores, np.float64))

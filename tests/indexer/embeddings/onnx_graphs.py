@@ -63,9 +63,9 @@ def save_foreign(folder: Path) -> Path:
     return folder
 
 
-def save_scores(folder: Path) -> Path:
-    """A cross-encoder that likes texts by the sum of their tokens' numbers."""
-    _save(folder / "model.onnx", _small_vectors(1)[:, 0] / 100, output="logits")
+def save_scores(folder: Path, *, labels: int = 1) -> Path:
+    """A cross-encoder that likes texts by the sum of their tokens' numbers, alike for each of its labels."""
+    _save(folder / "model.onnx", _small_vectors(1)[:, 0] / 100, output="logits", labels=labels)
     shutil.copy(BUNDLED / "tokenizer.json", folder)
     save_json(
         folder, {"config.json": {"id2label": {"0": "LABEL_0"}}, "tokenizer_config.json": {"model_max_length": 64}}
@@ -102,7 +102,7 @@ def small_vectors(ids: list[int], size: int = 8) -> np.ndarray[Any, Any]:
     return found
 
 
-def _save(path: Path, words: np.ndarray[Any, Any], *, output: str) -> None:
+def _save(path: Path, words: np.ndarray[Any, Any], *, output: str, labels: int = 1) -> None:
     ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["n", "t"])
     mask = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["n", "t"])
     stored = [numpy_helper.from_array(words, "words")]
@@ -117,9 +117,10 @@ def _save(path: Path, words: np.ndarray[Any, Any], *, output: str) -> None:
             helper.make_node("Gather", ["words", "input_ids"], ["found"]),
             helper.make_node("Cast", ["attention_mask"], ["counted"], to=TensorProto.FLOAT),
             helper.make_node("Mul", ["found", "counted"], ["kept"]),
-            helper.make_node("ReduceSum", ["kept", "axes"], [output], keepdims=1),
+            helper.make_node("ReduceSum", ["kept", "axes"], ["sum"], keepdims=1),
+            helper.make_node("Concat", ["sum"] * labels, [output], axis=1),
         ]
-        given = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["n", 1])
+        given = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["n", labels])
     _write(path, helper.make_graph(nodes, "small", [ids, mask], [given], stored))
 
 

@@ -336,6 +336,14 @@ def test_a_cross_encoder_scores_as_its_graph_does(tmp_path: Path) -> None:
     assert np.allclose(1 / (1 + np.exp(-raw)), scores, atol=1e-6)
 
 
+def test_a_model_of_three_labels_tells_not_how_well_a_text_answers(tmp_path: Path) -> None:
+    save_scores(tmp_path, labels=2)
+    assert OnnxReranker(str(tmp_path)).score("river", ["tea", "key"]).shape == (2,)
+    save_scores(tmp_path, labels=3)
+    with pytest.raises(EmbeddingError, match="gives 3 scores for each text"):
+        OnnxReranker(str(tmp_path)).score("river", ["tea", "key"])
+
+
 def test_an_encoder_is_no_cross_encoder(tmp_path: Path) -> None:
     with pytest.raises(EmbedderUnavailable, match="Set rerank_model to a cross-encoder"):
         OnnxReranker(str(save_small(tmp_path))).score("a", ["b"])
