@@ -132,6 +132,7 @@ def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
             text=result.text,
             date=result.date,
             score=result.score,
+            relevance=result.relevance,
             replaced_by=result.replaced_by.citation if result.replaced_by else None,
         )
         for result in found.results

@@ -75,6 +75,7 @@ class FoundPassage(Answer):
     """A passage that was found; its `id` leads to the original.
 
     Attributes:
+        relevance: The probability that it bears on the question; None where it is not known.
         replaced_by: The id of what holds now, if the passage states a value that was replaced since.
     """
 
@@ -84,6 +85,7 @@ class FoundPassage(Answer):
     text: str
     date: dt.date | None = None
     score: float
+    relevance: float | None = None
     replaced_by: str | None = None
 
 

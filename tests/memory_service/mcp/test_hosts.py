@@ -151,6 +151,7 @@ def test_a_value_that_was_replaced_says_by_what(running_server: RunningServer) -
             answer_of(await client.call_tool("remember", {"text": text, "date": day}))
         now, before = answer_of(await client.call_tool("search", {"query": "where does Ana live?"}))["results"]
         assert "Porto" in now["text"] and "replaced_by" not in now
+        assert 0.5 < now["relevance"] <= 1
         assert "Lisbon" in before["text"] and before["replaced_by"] == now["id"]
 
     by_http(running_server.url, ask)
