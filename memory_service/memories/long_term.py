@@ -44,6 +44,7 @@ from memory_service.memories.indexing import (
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import Erasures, MemoryStore
 from memory_service.schemas.memories import Erased, ErasedFile, ForgottenMemory, Order, StoredMemory, WrittenFile
+from memory_service.text.retelling import retells, retold_words
 from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
 
 _log = logging.getLogger("memory_service.memories.long_term")
@@ -153,9 +154,11 @@ class LongTermMemory:
             Where each stands, None for one that was known and was not written; and what failed after they were on
             disk, or kept a known fact from being found.
         """
-        facts = [read_fact(draft.text) for draft in drafts]
-        known, missing = self._known(facts)
-        fresh = [group[0] for group in groups_of(facts) if known.isdisjoint(group)]
+        texts = [draft.text for draft in drafts]
+        facts = [read_fact(text) for text in texts]
+        known, missing = self._known(facts, texts)
+        fresh = [first for first, *more in groups_of(facts) if known.isdisjoint((first, *more))]
+        fresh = [at for at in fresh if not any(retells(texts[at], each) for each in texts[:at])]
         if not fresh:
             return [None] * len(drafts), missing
         with during():
@@ -520,12 +523,12 @@ class LongTermMemory:
         except IndexerError as error:
             return [f"index: {error}"]
 
-    def _known(self, facts: Sequence[Fact]) -> tuple[set[int], list[str]]:
+    def _known(self, facts: Sequence[Fact], texts: Sequence[str]) -> tuple[set[int], list[str]]:
         """Positions of the facts that a memory already states, and the reasons why others could not be looked up."""
         known = set[int]()
         missing = list(self._look())
         try:
-            known.update(at for at, fact in enumerate(facts) if self._is_known(fact))
+            known.update(at for at, fact in enumerate(facts) if self._is_known(fact) or self._is_retold(texts[at]))
         except IndexerError as error:
             missing.append(f"index: {error}")
         return known, missing
@@ -539,6 +542,9 @@ class LongTermMemory:
             return False
         # More passages have those words than were looked at.
         return any(stands_in(fact, passage) for passage in self._passages(fact.plain[:_QUERY_CHARS], _NEAREST))
+
+    def _is_retold(self, note: str) -> bool:
+        return any(retells(note, each) for each in self._passages(retold_words(note)[:_QUERY_CHARS], _PROBED))
 
     def _passages(self, query: str, limit: int) -> list[str]:
         """The memories with words of a question, the best first."""

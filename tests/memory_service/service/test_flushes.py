@@ -35,6 +35,34 @@ def test_rules_find_what_is_to_be_kept_and_the_next_search_finds_it(room: Room) 
     assert all(memory.memory_id in room.days for memory in made.written)
 
 
+@pytest.mark.parametrize(
+    ("fact", "question", "again", "changed"),
+    [
+        (
+            "We decided: deploys go out on Tuesdays at 10:00, never on Fridays.",
+            "When do we deploy?",
+            "As I remember, deploys are on Tuesdays at 10:00.",
+            "As I remember, deploys are on Wednesdays at 10:00.",
+        ),
+        (
+            "记住：我住在上海，以后快递都放在门卫室。",
+            "快递放在哪里？",
+            "根据我的记忆，您住在上海，快递都放在门卫室。",
+            "根据我的记忆，您住在北京，快递都放在门卫室。",
+        ),
+    ],
+)
+def test_what_an_assistant_repeats_of_a_memory_is_no_fact_of_its_own(
+    room: Room, fact: str, question: str, again: str, changed: str
+) -> None:
+    room.say(user(fact), says(again))
+    assert len(flushed(room).written) == 1, "said again in the same stretch"
+    room.say(user(question), says(again))
+    assert flushed(room).written == []
+    room.say(user(question), says(changed))
+    assert changed in flushed(room).written[0].text
+
+
 def test_a_stretch_is_searched_once_and_a_fact_stored_once(room: Room) -> None:
     room.say(user(FACT), says("好的。"))
     flushed(room)

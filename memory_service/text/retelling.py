@@ -1,0 +1,116 @@
+"""Retelling: a note of an assistant's words that says no more than a memory does. Pure.
+
+An assistant repeats what it was given: "As I remember, deploys are on Tuesdays", 「我记得您住在上海」. Kept as a note,
+that would stand beside the memory as a second fact. What a user says again is no retelling: people confirm things.
+
+Invariants: when in doubt a note is news. Each clause of it has to have its words, in their order, within one clause of
+the memory; what it leaves out there is no negation, condition or time that is over; and whoever is meant by "I" and
+"you" is spoken of in the memory. So another value, another order and another speaker are news.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from indexer.text import lazy_regex
+from memory_service.text.similarity import read_fact
+
+_NOTE = lazy_regex(
+    r"(?P<name>assistant|助手)(?: ?[(（]\d{4}-\d{2}-\d{2}[)）])?"
+    r"(?:, asked \"(?P<asked>[^\"]*)\"|（问：(?P<asked_han>[^）]*)）)?[:：]\s*(?P<body>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_USERS_NOTE = lazy_regex(r"\W*(?:assistant|助手)\b", re.IGNORECASE)
+_EARLIER = "(?: before| earlier| once)?"
+_RECALLING = lazy_regex(
+    r"(?:(?:yes|right|sure|of course)[,.!] )?"
+    r"(?:(?:as|so|from what) (?:far as )?i (?:can )?(?:remember|recall|know|have noted)|i (?:remember|recall)(?: that)?"
+    r"|(?:according to|based on|from) (?:my|your|the|our) (?:notes?|memory|memories|records?)"
+    r"|(?:my|your|the|our) (?:notes?|memory|records?) (?:say|says|tells? me)(?: that)?"
+    rf"|(?:as )?(?:you|we)(?:'ve| have)? (?:said|told me|mentioned|noted|decided|agreed){_EARLIER}(?: that)?"
+    rf"|as (?:noted|mentioned|said|decided|agreed){_EARLIER})[,:]? "
+    "|(?:(?:是的|对|好的)[，,])?"
+    "(?:就?我还?记得|据我所知|[根依]?[据照](?:我的|您的|你的|之前的)?(?:记忆|记录|笔记|备忘)"
+    "|(?:正如)?[您你](?:之前|以前|上次|曾经)?(?:说过?|提到过?|告诉过我)|如前所述|之前(?:说过|提到过?|记录))[是的]?[，,：:]?",
+    re.IGNORECASE,
+)
+_CLAUSE = lazy_regex(r"[,;!?，；。！？\n]+|\.(?=\s|$)|[:：](?=\s|[^\d\s/])| and (?=(?:my|your|the|our|i|you|we) )")
+_USER: Final = frozenset({"user"})
+_SELF, _OTHER = frozenset("i me my mine myself 我 俺 咱".split()), frozenset("you your yours yourself 你 您".split())
+_EMPTY = _SELF | _OTHER | frozenset(
+    "we us our ours they their is are am be being 's do does will that this it there so then and also as well go goes"
+    " 们 的 了 是 在 都 也 就 会 定 于 每".split()
+)  # fmt: skip
+# Words that may not be left out.
+_TURNING = frozenset(
+    """
+    not no never none nobody nothing neither nor without unless except only if former formerly previously originally
+    stop stopped cancel cancelled canceled deprecated obsolete instead longer false wrong untrue doubt maybe perhaps
+    rejected avoid was were had used once before until till but from
+    不 没 未 别 勿 无 非 否 若 只 曾 原 废 除 误 旧 前 改
+    """.split()
+)
+_LEAST_WORDS: Final = 2
+# So much of a word tells it, whatever its ending.
+_STEM_CHARS: Final = 5
+
+
+def retold_words(note: str) -> str:
+    """The words of an assistant in a note, without those that say that it remembers; empty for other notes."""
+    found = _NOTE.fullmatch(note)
+    return _RECALLING.sub("", found["body"], count=1) if found else ""
+
+
+def retells(note: str, memory: str) -> bool:
+    """True if a note of an assistant's words says nothing that a memory does not."""
+    words, found = retold_words(note), _NOTE.fullmatch(note)
+    clauses = [clause for clause in map(_Clause, _CLAUSE.split(words)) if clause.words]
+    if found is None or sum(len(clause.words) for clause in clauses) < _LEAST_WORDS:
+        return False
+    told = [_Clause(text) for text in _CLAUSE.split(memory)]
+    by_user = not _USERS_NOTE.match(memory)
+    meant = {person for clause in told for person in clause.persons(by_user=by_user)}
+    if asked := found["asked"] or found["asked_han"]:
+        # A short answer says what it is about only in its question.
+        stems = {word[:_STEM_CHARS] for clause in told for word in clause.words}
+        if stems.isdisjoint(word[:_STEM_CHARS] for word in _Clause(asked).words):
+            return False
+    return all(
+        any(clause.is_within(other) for other in told) and clause.persons(by_user=False) <= meant for clause in clauses
+    )
+
+
+class _Clause:
+    """A clause by its words: those that say something, in order."""
+
+    def __init__(self, text: str) -> None:
+        self._all = tuple(word for word in read_fact(text).tokens if word not in ("", "?"))
+        self.words = tuple(_singular(word) for word in self._all if word not in _EMPTY)
+
+    def persons(self, *, by_user: bool) -> frozenset[str]:
+        """Who is spoken of: the user, the assistant."""
+        own, other = ("user", "assistant") if by_user else ("assistant", "user")
+        said = [(own, _SELF), (other, _OTHER), ("user", _USER)]
+        return frozenset(person for person, words in said if not words.isdisjoint(self._all))
+
+    def is_within(self, other: _Clause) -> bool:
+        """True if another clause has the words in this order, and nothing beside them that turns what they say."""
+        left = _left_out(self.words, other.words)
+        return left is not None and _TURNING.isdisjoint(left)
+
+
+def _left_out(words: Sequence[str], others: Sequence[str]) -> list[str] | None:
+    """Those of some words that others, in order, do not have; None if they are no part of them."""
+    left, at = list[str](), 0
+    for word in others:
+        if at < len(words) and word == words[at]:
+            at += 1
+        else:
+            left.append(word)
+    return left if at == len(words) else None
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and word not in _TURNING else word
