@@ -26,6 +26,7 @@ DEFAULT_HOME = Path("data")
 WORKSPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # With this header a request is for the server of that instance alone.
 INSTANCE_HEADER = "X-Memory-Instance"
+CONNECT_SECONDS = 5.0
 _FILE_NAME = ".server.json"
 
 
@@ -91,21 +92,44 @@ def new_instance() -> str:
 
 @contextmanager
 def announced(home: Path, url: str, instance: str) -> Iterator[None]:
-    """Let commands find a server until the block ends; without a word where the home cannot be written."""
-    file, draft = home / _FILE_NAME, home / f"{_FILE_NAME}.{instance}.tmp"
+    """Let commands find a server until the block ends; without a word where the home cannot be written.
+
+    Then the server that was there before is found again, if it still answers.
+    """
+    before = server_of(home)
     with suppress(OSError):
         home.mkdir(parents=True, exist_ok=True)
-        address = ServerAddress(url, instance, os.getpid(), time.time(), __version__, _folder_id(home))
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-            json.dump(address._asdict(), opened)
-        os.replace(draft, file)
+        _write(home, ServerAddress(url, instance, os.getpid(), time.time(), __version__, _folder_id(home)))
     try:
         yield
     finally:
         now = server_of(home)
         if now is not None and now.instance == instance:
-            file.unlink(missing_ok=True)
+            (home / _FILE_NAME).unlink(missing_ok=True)
+            if before is not None and answers(before.url):
+                with suppress(OSError):
+                    _write(home, before)
+
+
+def _write(home: Path, address: ServerAddress) -> None:
+    draft = home / f"{_FILE_NAME}.{address.instance}.tmp"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        json.dump(address._asdict(), opened)
+    os.replace(draft, home / _FILE_NAME)
+
+
+def answers(url: str) -> bool:
+    """True if somebody listens at an address."""
+    import socket
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 0), CONNECT_SECONDS):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def server_of(home: Path) -> ServerAddress | None:

@@ -31,13 +31,20 @@ from memory_service.errors import (
     Unauthorized,
     from_wire,
 )
-from memory_service.home import INSTANCE_HEADER, PREFIX, check_workspace, home_of, server_of
+from memory_service.home import (
+    CONNECT_SECONDS,
+    INSTANCE_HEADER,
+    PREFIX,
+    answers,
+    check_workspace,
+    home_of,
+    server_of,
+)
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
 
 _SECONDS = 60.0
-_CONNECT_SECONDS = 5.0
 _TOKEN = rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+'
 _VISIBLE = r"[\x21-\x7e]+"
 Cold = Callable[[], AbstractContextManager["MemoryService"]]
@@ -140,7 +147,7 @@ def server_for(home: Path | None, *, on_files: bool = False) -> Server | None:
     found = server_of(home_of(home))
     if found and found.version != __version__:
         # One that was killed before an upgrade left its address, and is not there to be restarted.
-        is_there = _answers(found.url)
+        is_there = answers(found.url)
         raise Unusable(
             f"the server at {found.url} is version {found.version}, and this is {__version__}" if is_there else ""
         )
@@ -157,16 +164,6 @@ def checked_address(url: str, name: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidRequest(f"{name} is {url[:100]!a}, no address of a server. Set one such as http://127.0.0.1:8765.")
     return url
-
-
-def _answers(url: str) -> bool:
-    """True if somebody listens at an address."""
-    parts = urlsplit(url)
-    try:
-        with socket.create_connection((parts.hostname or "", parts.port or 0), _CONNECT_SECONDS):
-            return True
-    except OSError:
-        return False
 
 
 class FoundServer(NamedTuple):
@@ -196,7 +193,7 @@ def found_server(home: Path, workspace: str) -> FoundServer | None:
     reason = ""
     try:
         if server := server_for(home, on_files=True):
-            server.ask("GET", f"/v1/workspaces/{workspace}/status", seconds=_CONNECT_SECONDS)
+            server.ask("GET", f"/v1/workspaces/{workspace}/status", seconds=CONNECT_SECONDS)
     except NotFound:
         pass  # the workspace is not there yet
     except Unusable as error:
@@ -217,7 +214,7 @@ def _exchanged(
     lines = [f"{method} {parts.path}{path} HTTP/1.0", f"Host: {parts.netloc.rpartition('@')[2]}"]
     lines += [f"{name}: {value}" for name, value in {**headers, "Content-Length": str(len(body))}.items()]
     request = "\r\n".join([*lines, "", ""]).encode("latin-1") + body
-    with socket.create_connection((parts.hostname, parts.port or (443 if secure else 80)), _CONNECT_SECONDS) as plain:
+    with socket.create_connection((parts.hostname, parts.port or (443 if secure else 80)), CONNECT_SECONDS) as plain:
         plain.settimeout(seconds)
         if secure:
             import ssl

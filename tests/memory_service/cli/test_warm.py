@@ -135,6 +135,16 @@ def test_of_two_servers_the_first_does_not_take_the_address_of_the_second_away(t
     assert server_of(tmp_path) is None
 
 
+def test_of_two_servers_the_first_is_found_again_when_the_second_ends(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with announced(tmp_path, url, "first"):
+            with announced(tmp_path, "http://127.0.0.1:2", "second"):
+                assert (found := server_of(tmp_path)) and found.instance == "second"
+            assert (found := server_of(tmp_path)) and (found.url, found.instance) == (url, "first")
+        assert server_of(tmp_path) is None
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"url": 1}', '{"url": "http://x\\r\\nX: y", "instance": "a"}'])
 def test_a_broken_address_file_is_none(cli: CommandLine, text: str) -> None:
     (cli.home / ".server.json").write_text(text)
