@@ -524,7 +524,7 @@ class Index:
 
     def _synced(self, paths: Collection[str], *, full: bool, missing_ok: bool, control: SyncControl) -> SyncReport:
         made, degraded = self._compatibility.begin(full=full, briefly=bool(paths))
-        control = control if paths else control.giving_way()
+        control = control.giving_way()
         runner = self._runner(self._compatibility.embedder(made), made, control, self._splitter, self._logs)
         with THROTTLE.passing() if paths else THROTTLE.behind():
             report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)

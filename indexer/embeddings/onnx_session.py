@@ -19,6 +19,7 @@ import numpy as np
 from indexer.embeddings.base import runs_by_length, without_surrogates
 from indexer.lru import LRU
 from indexer.providers.environment import variables
+from indexer.throttle import THROTTLE
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
@@ -188,5 +189,5 @@ def run_in_threads(
         work(runs[0])
         return
     with ThreadPoolExecutor(min(threads, len(runs)), name) as pool:
-        for _ in pool.map(work, runs):
+        for _ in pool.map(THROTTLE.handed_on(work), runs):
             pass

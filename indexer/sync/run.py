@@ -408,7 +408,7 @@ class SyncControl:
     cancelled: Callable[[], bool] = not_cancelled
 
     def giving_way(self) -> SyncControl:
-        """The same, for a run that lets searches and small writes go first."""
+        """The same, for a run that lets others go first where it is in the background."""
 
         def cancelled() -> bool:
             THROTTLE.give_way()

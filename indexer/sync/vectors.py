@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from indexer.embeddings.base import Embedder, empty_rows, unit_rows
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.stores.base import IndexStore, Unembedded
+from indexer.throttle import THROTTLE
 from indexer.types import Fingerprint, Vectors
 
 # Texts embedded between two transactions: enough to sort by length, few enough to lose little.
@@ -71,7 +72,7 @@ class TextVectors:
         if not missing:
             return vectors
         checked = time.monotonic()
-        for part in self._parts(missing):
+        for part in THROTTLE.paced(self._parts(missing)):
             if time.monotonic() - checked > _TURN_SECONDS:
                 self._check()
                 checked = time.monotonic()

@@ -23,6 +23,7 @@ from indexer.text import lazy_regex
 from indexer.text.outcomes import names_error
 from indexer.text.questions import asks
 from indexer.text.scripts import HAN
+from indexer.throttle import THROTTLE
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.authorship import Utterance, read_speech
@@ -207,7 +208,7 @@ class _Reader:
         self._outcomes: set[str] = set()
 
     def notes(self) -> Iterator[Note]:
-        for item in self._said:
+        for item in THROTTLE.paced(self._said):
             if item.role == "tool":
                 yield from self._outcome(item)
             else:

@@ -23,6 +23,7 @@ from pathlib import Path
 from indexer import Hit, Index, IndexerError, Passage, SearchFilter
 from indexer.documents.transcripts import is_openclaw, split_transcript
 from indexer.stores.base import StoredPassage
+from indexer.throttle import THROTTLE
 from memory_service.disk import open_no_follow
 from memory_service.messages import Numbered, numbered
 from memory_service.schemas.sessions import FoundMessage
@@ -86,8 +87,9 @@ class IndexRefresher:
         with self._turn:
             self._waiting.update(paths)
             mine = self._begun + 1
-            while self._running and self._ended < mine:
-                self._turn.wait()
+            with THROTTLE.standing():
+                while self._running and self._ended < mine:
+                    self._turn.wait()
             if self._ended >= mine:
                 return self._outcomes.get(mine, "")
             batch, self._waiting = self._waiting, set()
@@ -160,7 +162,8 @@ class DeferredRefresh:
             self._hurried = True
             self._turn.notify_all()
             left = max(0.0, since + seconds - time.monotonic())
-            done = self._turn.wait_for(lambda: self._ended >= mine or self._closed, left)
+            with THROTTLE.standing():
+                done = self._turn.wait_for(lambda: self._ended >= mine or self._closed, left)
             return self._outcome if done else None
 
     def close(self) -> None:
@@ -192,7 +195,8 @@ class DeferredRefresh:
         while self._begin():
             outcome = _DEFECT
             try:
-                outcome = self._work(frozenset(self._at_work))
+                with THROTTLE.behind():
+                    outcome = self._work(frozenset(self._at_work))
             except Exception:
                 _log.exception("indexing in the background met a defect")
             finally:

@@ -31,6 +31,7 @@ from indexer.engine.chains import current_first
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path, session_path
 from indexer.stores.base import StoredPassage
+from indexer.throttle import THROTTLE
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.memories.format import EntryDraft
 from memory_service.memories.indexing import (
@@ -135,6 +136,7 @@ class LongTermMemory:
         self._unhealed: tuple[str, ...] = ()
         self._ready: LRU[str, tuple[int, int]] = LRU(_KEPT_SESSIONS)
 
+    @THROTTLE.passing()
     def remember(self, draft: EntryDraft) -> StoredMemory:
         """Append an entry and index it; `degraded` says what of that failed after it was on disk."""
         stored = self.files.notes.append(draft)
@@ -167,6 +169,7 @@ class LongTermMemory:
         written = {at: entry for at, entry in zip(fresh, entries, strict=True) if not entry.duplicate}
         return [written.get(at) for at in range(len(drafts))], [*missing, *self._refresh([entries[0].path])]
 
+    @THROTTLE.passing()
     def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> WrittenFile:
         """Replace or make a file and index it; `degraded` says what of that failed after it was on disk."""
         if if_match is None or not self.files.loses(path, text):
@@ -189,6 +192,7 @@ class LongTermMemory:
             return etag, [f"index: {path} is being indexed ({len(text):,} characters). Ask again in a moment."]
         return etag, [outcome] if outcome else []
 
+    @THROTTLE.passing()
     def delete(self, path: str) -> ErasedFile:
         """Erase a file from disk and index, and look for it; `degraded` says what failed after it was gone."""
         with self._erasing() as left:
@@ -198,6 +202,7 @@ class LongTermMemory:
             left += missing
         return ErasedFile(path=path, erased=erased, degraded=left)
 
+    @THROTTLE.passing()
     def forget(self, memory_id: str) -> ForgottenMemory:
         """Erase an entry from all files that hold it and from the index."""
         with self._erasing() as left:

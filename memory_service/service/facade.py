@@ -166,6 +166,7 @@ class MemoryService(SessionUseCases):
         """All memory files, by path."""
         return self._workspaces.memory(workspace).files.list()
 
+    @THROTTLE.passing()
     def get(self, workspace: str, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
         """A range of lines of a memory file, or of a file of an extra folder that the index lists."""
         memory = self._workspaces.memory(workspace)
@@ -213,6 +214,7 @@ class MemoryService(SessionUseCases):
 
     # Search and context
 
+    @THROTTLE.passing()
     def search(
         self,
         workspace: str,
@@ -257,13 +259,14 @@ class MemoryService(SessionUseCases):
         return answers.search_results(
             found,
             limit=limit,
-            fusion=self._fusion,
+            fusion=self.settings.ranking.fusion,
             min_score=min_score,
             min_relevance=checked_share(min_relevance),
             explain=explain,
             took_ms=1000 * (time.perf_counter() - started),
         )
 
+    @THROTTLE.passing()
     def context(
         self,
         workspace: str,
@@ -299,7 +302,7 @@ class MemoryService(SessionUseCases):
             degraded=found.degraded,
             order=order,
         )
-        receipt = answers.receipt(made.receipt, fusion=self._fusion)
+        receipt = answers.receipt(made.receipt, fusion=self.settings.ranking.fusion)
         try:
             self._workspaces.receipts(workspace).put(made.receipt)
         except StorageFailed as error:  # the block is good without it
@@ -314,7 +317,8 @@ class MemoryService(SessionUseCases):
     def receipt(self, workspace: str, receipt_id: str) -> Receipt:
         """The record of a context that was made before."""
         self._workspaces.folders.existing(workspace)
-        return answers.receipt(self._workspaces.receipts(workspace).get(receipt_id), fusion=self._fusion)
+        record = self._workspaces.receipts(workspace).get(receipt_id)
+        return answers.receipt(record, fusion=self.settings.ranking.fusion)
 
     # Sessions
 
@@ -578,10 +582,6 @@ class MemoryService(SessionUseCases):
     def embedding_model(self) -> str:
         """Name of the model in use; "none" without."""
         return self._embedder.name if self._embedder else "none"
-
-    @property
-    def _fusion(self) -> str:
-        return self.settings.ranking.fusion
 
 
 @contextmanager

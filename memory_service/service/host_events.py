@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from indexer.throttle import THROTTLE
 from memory_service.compaction.checkpoint import (
     Checkpoint,
     checkpoint_messages,
@@ -101,6 +102,7 @@ class HookCall:
         self._unread_bytes = 0
         self._rules = dict[str, str]()
 
+    @THROTTLE.passing()
     def answered(self) -> HostAnswer:
         """The answer; never an error."""
         event = self._event
@@ -136,11 +138,13 @@ class HookCall:
             progress.told = self._event.kind == "session_start"
             return self._opening(progress, snapshot)
 
+    @THROTTLE.behind()
     def _afterwards(self, cancelled: Callable[[], bool]) -> None:
         """Read the rest of a long transcript, flush, and before a compaction of the host make a summary of our own."""
         if not self._workspace:
             return
         while self._unread_bytes and not self._faults and not cancelled():
+            THROTTLE.give_way()  # to another hook of the conversation, which waits for the file
             with self._noting(), self._file.held() as progress:
                 self._store(progress)
         service, workspace, session_id = self._service, self._workspace or "", self._event.session_id

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from indexer.throttle import THROTTLE
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, TooManyRequests
 
 SessionKey = tuple[str, str]
@@ -66,6 +67,10 @@ class _Patience:
 
     def wait(self, turn: threading.Event, key: SessionKey, others: str) -> None:
         name = f"session {key[1]!r} of workspace {key[0]!r}"
+        with THROTTLE.standing():
+            self._wait(turn, name, others)
+
+    def _wait(self, turn: threading.Event, name: str, others: str) -> None:
         while not turn.wait(self._step()):
             if self._cancelled is not None and self._cancelled():
                 raise CallCancelled(f"The wait for {name} was cancelled. Nothing was changed; ask again to go on.")

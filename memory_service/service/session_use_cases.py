@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Unpack
 
+from indexer.throttle import THROTTLE
 from memory_service.errors import InvalidRequest, NotFound
 from memory_service.llm.base import not_cancelled
 from memory_service.schemas import compaction as made
@@ -102,6 +103,7 @@ class SessionUseCases(ABC):
 
     # Messages
 
+    @THROTTLE.passing()
     def append(
         self,
         workspace: str,
@@ -137,6 +139,7 @@ class SessionUseCases(ABC):
         missing = "usage: none of its numbers is known; nothing was counted."
         return appended.model_copy(update={"degraded": [*appended.degraded, missing]})
 
+    @THROTTLE.passing()
     def messages(
         self,
         workspace: str,
@@ -176,6 +179,7 @@ class SessionUseCases(ABC):
         """A medium of a logged message (counted from 1) and its MIME type."""
         return self.sessions(workspace).store.medium(session_id, seq, number)
 
+    @THROTTLE.passing()
     def session_search(self, workspace: str, session_id: str, query: str, limit: int = 10) -> said.FoundMessages:
         """Search the messages of a session by words, whether its view still shows them or not."""
         return self.sessions(workspace).search(session_id, query, limit=limit)
@@ -215,6 +219,7 @@ class SessionUseCases(ABC):
 
     # Prompts
 
+    @THROTTLE.passing()
     def session_context(
         self,
         workspace: str,

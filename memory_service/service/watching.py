@@ -20,6 +20,7 @@ from pathlib import Path
 
 from indexer import Index, IndexerError, SyncCancelled, SyncPlan, SyncProgress, SyncReport
 from indexer.sources.watch import Watch, Watched, WatchState, WatchTiming
+from indexer.throttle import THROTTLE
 from memory_service.errors import CallCancelled, NotFound, TooManyRequests
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.schemas.memories import Operation, OperationState, ReindexReport
@@ -121,7 +122,8 @@ class WorkspaceWatcher:
     def _changed(self, root: Path, paths: Collection[str]) -> float:
         with self._changing:
             memory = next((one.memory for one in self._followed.values() if one.memory.index.root == root), None)
-        return memory.catch_up(paths, cancelled=self._stop.is_set) if memory else 0.0
+        with THROTTLE.behind():
+            return memory.catch_up(paths, cancelled=self._stop.is_set) if memory else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

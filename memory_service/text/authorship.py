@@ -18,6 +18,7 @@ from typing import Final
 from indexer.text import lazy_regex
 from indexer.text.dates import STATED_HOLDS, full_day
 from indexer.text.sentences import Fences
+from indexer.throttle import THROTTLE
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
 from memory_service.text.secrets import names_secret
 from memory_service.text.sentences import MAIL_BELOW, announces_others
@@ -213,7 +214,7 @@ def _stated_day(before: Sequence[Numbered], messages: Sequence[Numbered]) -> dt.
 
 
 def _opened(messages: Sequence[Numbered], zone: dt.tzinfo, stated: dt.date | None) -> Iterator[_Opened]:
-    for item in messages:
+    for item in THROTTLE.paced(messages):
         message = item.message
         if is_system(message):
             continue

@@ -1,45 +1,128 @@
-"""Work behind gives way, and still comes to its end."""
+"""Work behind gives way to what people wait for, and still comes to its end."""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
 
 from indexer.throttle import BackgroundThrottle
+
+_LONG = 0.04
+
+
+@contextmanager
+def elsewhere(block: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Another thread is in a block."""
+    inside, over = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with block():
+            inside.set()
+            over.wait(30)
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    assert inside.wait(30)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def waited(traffic: BackgroundThrottle) -> float:
+    started = time.monotonic()
+    traffic.give_way()
+    return time.monotonic() - started
 
 
 def test_an_empty_road_is_not_waited_for() -> None:
     traffic = BackgroundThrottle()
-    time.sleep(0.05)
-    started = time.monotonic()
-    traffic.give_way()
-    assert time.monotonic() - started < 0.04
+    with traffic.behind():
+        time.sleep(0.05)
+        assert waited(traffic) < _LONG
 
 
 def test_it_waits_for_what_passes_and_no_longer() -> None:
-    traffic, passing, over = BackgroundThrottle(), threading.Event(), threading.Event()
+    traffic = BackgroundThrottle()
+    with traffic.behind():
+        time.sleep(0.2)
+        with elsewhere(traffic.passing):
+            seconds = waited(traffic)
+    assert seconds >= _LONG, "it has worked for long: it waits as long as it ever does"
+    assert seconds < 10, "what passes did not end"
 
-    def pass_by() -> None:
+
+def test_only_what_is_behind_gives_way() -> None:
+    traffic = BackgroundThrottle()
+    with elsewhere(traffic.passing):
+        assert waited(traffic) < _LONG
+
+
+def test_nobody_gives_way_to_himself_or_to_what_is_behind() -> None:
+    traffic = BackgroundThrottle()
+    with traffic.passing(), traffic.behind():
+        time.sleep(0.06)
+        assert waited(traffic) < _LONG
+        with elsewhere(lambda: in_turn(traffic.behind(), traffic.passing)):
+            time.sleep(0.06)
+            assert waited(traffic) < _LONG
+
+
+@contextmanager
+def in_turn(first: AbstractContextManager[None], then: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    with first, then():
+        yield
+
+
+def test_who_waits_for_what_is_behind_is_not_given_way_to() -> None:
+    traffic = BackgroundThrottle()
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        with traffic.passing(), traffic.standing():
+            yield
+
+    with traffic.behind(), elsewhere(waiting):
+        time.sleep(0.06)
+        assert waited(traffic) < _LONG
+
+
+def test_after_a_wait_it_passes_again() -> None:
+    traffic = BackgroundThrottle()
+
+    @contextmanager
+    def after_a_wait() -> Iterator[None]:
         with traffic.passing():
-            passing.set()
-            over.wait(30)
+            with traffic.standing():
+                pass
+            yield
 
-    thread = threading.Thread(target=pass_by)
-    thread.start()
-    passing.wait(30)
-    time.sleep(0.2)
-    started = time.monotonic()
-    traffic.give_way()
-    waited = time.monotonic() - started
-    over.set()
-    thread.join()
-    assert waited >= 0.04, "it has worked for long: it waits as long as it ever does"
-    assert waited < 10, "what passes did not end"
+    with traffic.behind(), elsewhere(after_a_wait):
+        time.sleep(0.06)
+        assert waited(traffic) >= _LONG
+
+
+def test_a_call_that_takes_long_is_waited_for_at_its_beginning_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    traffic = BackgroundThrottle()
+    monkeypatch.setattr("indexer.throttle._AWAITED_SECONDS", 0.2)
+    with traffic.behind(), elsewhere(traffic.passing):
+        time.sleep(0.06)
+        assert waited(traffic) >= _LONG
+        time.sleep(0.2)
+        assert waited(traffic) < _LONG
 
 
 def test_whoever_has_done_little_waits_little() -> None:
     traffic = BackgroundThrottle()
-    with traffic.passing():
+    with elsewhere(traffic.passing), traffic.behind():
         traffic.give_way()
         started = time.monotonic()
         for _ in range(200):
@@ -50,58 +133,69 @@ def test_whoever_has_done_little_waits_little() -> None:
 def test_what_ends_with_an_error_has_passed() -> None:
     traffic = BackgroundThrottle()
     for _ in range(2):
-        try:
-            with traffic.passing():
-                raise KeyError
-        except KeyError:
-            pass
-    time.sleep(0.2)
-    started = time.monotonic()
-    traffic.give_way()
-    assert time.monotonic() - started < 0.04
+        with pytest.raises(KeyError), traffic.passing():
+            raise KeyError
+    with traffic.behind():
+        time.sleep(0.2)
+        assert waited(traffic) < _LONG
 
 
 def test_each_thread_waits_for_its_own_work() -> None:
-    traffic, waited = BackgroundThrottle(), list[float]()
+    traffic, others = BackgroundThrottle(), list[float]()
 
     def work() -> None:
         with traffic.behind():
-            started = time.monotonic()
-            traffic.give_way()
-            waited.append(time.monotonic() - started)
+            others.append(waited(traffic))
 
-    time.sleep(0.2)
-    with traffic.passing():
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        started = time.monotonic()
-        traffic.give_way()
-    assert waited[0] < 0.04, "it has only just begun, whatever others did"
-    assert time.monotonic() - started >= 0.04, "it has worked for long, whatever others did"
-
-
-def test_pieces_come_whole_and_in_order_when_nothing_passes() -> None:
-    traffic, seen = BackgroundThrottle(), list[int]()
-    passing, over = threading.Event(), threading.Event()
-
-    def pass_by() -> None:
-        with traffic.passing():
-            passing.set()
-            over.wait(30)
-
-    thread = threading.Thread(target=pass_by)
-    time.sleep(0.2)
-    started = time.monotonic()
-    for piece in traffic.paced(range(3)):
-        seen.append(piece)
-        if piece == 0:
+    with traffic.behind():
+        time.sleep(0.2)
+        with elsewhere(traffic.passing):
+            thread = threading.Thread(target=work)
             thread.start()
-            passing.wait(30)
+            thread.join()
+            own = waited(traffic)
+    assert others[0] < _LONG, "it has only just begun, whatever others did"
+    assert own >= _LONG, "it has worked for long, whatever others did"
+
+
+def test_pieces_come_whole_and_in_order() -> None:
+    traffic, pauses = BackgroundThrottle(), list[float]()
+    with traffic.behind(), elsewhere(traffic.passing):
+        pieces = traffic.paced(range(3))
+        assert next(pieces) == 0
+        for expected in (1, 2):
             time.sleep(0.06)
             started = time.monotonic()
-        elif piece == 1:
-            assert time.monotonic() - started >= 0.04
-            over.set()
-            thread.join()
-    assert seen == [0, 1, 2]
+            assert next(pieces) == expected
+            pauses.append(time.monotonic() - started)
+    assert min(pauses) >= _LONG
+
+
+def test_helpers_give_way_as_the_thread_that_they_help() -> None:
+    traffic = BackgroundThrottle()
+
+    def seconds() -> float:
+        with ThreadPoolExecutor(1) as pool:
+            started = time.monotonic()
+            list(pool.map(traffic.handed_on(lambda piece: time.sleep(0.05)), range(4)))
+            return time.monotonic() - started
+
+    with elsewhere(traffic.passing):
+        assert seconds() < 0.2 + 2 * _LONG
+        with traffic.behind():
+            assert seconds() >= 0.2 + 3 * _LONG
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a thread has a priority of its own")
+def test_helpers_are_nice_to_other_programs_and_nobody_else_changes() -> None:
+    traffic, seen = BackgroundThrottle(), list[int]()
+
+    def look(piece: int) -> None:
+        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    for block in (traffic.passing, traffic.behind):
+        with block(), ThreadPoolExecutor(1) as pool:
+            list(pool.map(traffic.handed_on(look), range(2)))
+    assert seen == [before, before, max(before, 10), max(before, 10)]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before

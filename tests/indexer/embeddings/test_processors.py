@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from indexer.embeddings.onnx_session import usable_processors
+from indexer.embeddings.onnx_session import run_in_threads, usable_processors
+from indexer.throttle import THROTTLE
+from tests.indexer.test_throttle import elsewhere
 
 
 def all_of_them() -> int:
@@ -32,3 +35,18 @@ def test_a_quota_of_the_first_version_limits(tmp_path: Path) -> None:
     assert usable_processors(cgroups=tmp_path) == all_of_them()
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("100000\n")
     assert usable_processors(cgroups=tmp_path) == 1
+
+
+def test_the_runs_of_background_work_rest_while_somebody_is_waited_for() -> None:
+    done = list[int]()
+
+    def work(places: list[int]) -> None:
+        time.sleep(0.05)
+        done.extend(places)
+
+    started = time.monotonic()
+    with elsewhere(THROTTLE.passing), THROTTLE.behind():
+        run_in_threads([10] * 8, work, threads=2, run_tokens=10, name="test")
+    # Four runs for each of two, with a rest as long as a run before all but the first.
+    assert time.monotonic() - started >= 0.05 * 4 + 0.04 * 3
+    assert sorted(done) == list(range(8))

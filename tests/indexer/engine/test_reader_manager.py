@@ -26,6 +26,7 @@ from indexer.throttle import THROTTLE
 from indexer.types import LineRange
 from tests.indexer.talks import write_log
 from tests.indexer.test_corpus import edit
+from tests.indexer.test_throttle import elsewhere
 from tests.indexer.workspace import TODAY, Workspace
 
 EMBEDDER = HashEmbedder()
@@ -249,7 +250,7 @@ def test_a_packing_gives_way_and_is_known_as_work_behind(workspace: Workspace) -
     store.segments = slow = SlowSegments(store.path, store._database)
     THROTTLE.on_work_behind(slow.told.append)
     try:
-        with THROTTLE.passing():
+        with elsewhere(THROTTLE.passing):
             packed(store)
     finally:
         THROTTLE.on_work_behind(lambda busy: None)
