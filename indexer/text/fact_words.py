@@ -76,6 +76,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "rate": ("rate", "interest rate", "利率", "税率", "汇率"),
     "contact": ("contact", "point of contact", "联系人", "对接人", "接口人"),
     "method": ("payment method", "付款方式", "支付方式"),
+    "language": ("language preference", "preferred language", "语言偏好", "偏好语言", "首选语言"),
     "pronouns": ("pronouns",),
     "landlord": ("landlord", "landlady", "房东"),
     "length": ("length", "duration", "长度", "时长", "有效期"),
@@ -181,6 +182,7 @@ _STATES = (
     "open opened merged closed done blocked unblocked deployed live paused cancelled canceled shipped finished resolved"
     " fixed pending active inactive deprecated online offline archived released launched completed complete abandoned"
     " reopened stalled delayed postponed enabled disabled retired draft drafted submitted published sold planned"
+    " resumed restarted suspended frozen reinstated"
 )
 STATE = "|".join(sorted([*_LONG_STATES, *_STATES.split()], key=len, reverse=True))
 HOLDERS = frozenset("owner lead manager maintainer assignee oncall ceo cto cfo captain".split())
@@ -202,8 +204,11 @@ NO_EMPLOYER = frozenset("night home scale once nights hours me us you".split())
 
 # Words of jobs.
 JOBS = (
-    "engineer|manager|lead|director|designer|developer|analyst|architect|officer|cto|ceo|cfo|vp|president|intern|consultant"
+    "engineer|manager|lead|director|designer|developer|analyst|architect|officer|cto|ceo|cfo|vp|president"
+    "|intern|consultant"
     "|teacher|professor|nurse|doctor|principal|scientist"
+    "|librarian|lawyer|driver|writer|baker|cook|chef|pilot|waiter|cashier|barista|accountant|student|farmer|plumber"
+    "|electrician|carpenter|painter|researcher|programmer|freelancer|assistant|clerk|translator|editor|therapist|pharmacist"
 )
 
 # Class words say what a thing is, not which: "the billing service" is "billing".

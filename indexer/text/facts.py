@@ -45,6 +45,7 @@ _SPLIT = lazy_regex(
     r"|,?\s+(?:but|and|so|then)\s+(?=(?:(?:I|we|she|he|they|it) )?(?:now|no longer|currently"
     r"|instead|(?:works?|lives?|uses?"
     r"|prefers?|moved|joined|switched|owns?|costs?|drives?|stud(?:y|ies)|plays?|is|are|am)\b))"
+    r"|,\s+(?=[A-Z][a-z]+ (?:is|took|takes|now|has)\b)"
     r"|,\s+(?=(?:now|currently|she|he|they|I|we|it|no longer)\b)|(?<=[\u4e00-\u9fff了])[，,、](?=\S)|[，](?=\S)"
 )
 _QUESTION = lazy_regex(
@@ -70,7 +71,7 @@ _HEDGED = lazy_regex(
     r"|in (?:summer|winter|the (?:summer|winter|morning|afternoon|evening))|during|when (?:i"
     r"|we|she|he|they) (?:was|were)"
     r"|as a (?:child|kid|student|teenager)|tried|trying|try|evaluat\w+|test(?:ed|ing)|learned|almost|nearly|never"
-    r"|every other|alternat\w+|visiting|visited|temporarily|old|former|previous|fallback|draft of"
+    r"|every other|alternat\w+|visiting|visited|temporarily|(?<!years )(?<!year )old|former|previous|fallback|draft of"
     r"|backup (?:\w+ )?(?:phone|number|email|address"
     r"|server|host|owner|contact|editor|database|plan))\b"
 )

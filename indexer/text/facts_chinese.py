@@ -30,7 +30,7 @@ _TRAILING = lazy_regex(
     "|正式|就|将|改|其实|实际上|每月|每年|每天|每人|每次)+$"
 )
 _LEADING = lazy_regex(
-    "^(?:现在|目前|如今|从?[\\d一二三四五六七八九十]+月起|我们的|咱们的|新任|新来的|新的?|最新的?)+(?=.)"
+    "^(?:现在|目前|如今|从?[\\d一二三四五六七八九十]+月起|我们的|咱们的|新任|新来的|最新的?|新的|新(?=.*(?:[人东长师医者员号址码价名]|经理|电话|邮箱)$))+(?=.)"
 )
 _NO_MORE = lazy_regex(
     "^(?P<s>[^不]*?)(?:再也不|已经不|已不|不再)(?P<rest>.+?)(?:了|啦)?$|^(?P<t>[^不]*?)不(?P<was>.+?)了$"
@@ -42,6 +42,7 @@ _USER = lazy_regex("用户(?=[的现喜希在住不叫以要想更是对从用�
 _ANEW = lazy_regex("(?:改为|改成|变成|改)(?=在|基于|使用|采用|存放|住|叫|吃|喝|学|对|每|向)")
 _IS_ALSO = lazy_regex("^是(?=对|在|用|基于)")
 _SCHOOL = lazy_regex("[大小中文科数化同]$")
+_ONE_OF_SEVERAL = lazy_regex("[有养买]|[一两三几]?[个台只条辆匹头位名]")
 _STATED = lazy_regex("[已未被处仍又没]")
 _KEY = lazy_regex(r"^(?P<n>[^，,。；;：:]{1,25}?)\s*(?:：|:|=|→)\s*(?P<v>[^；;！]{1,60}?)[。！!]?$")
 _STATE = lazy_regex(
@@ -100,8 +101,8 @@ def _often(clause: Clause) -> Iterator[Claim]:
             yield from clause.holds(subject, "day", match["v"])
         else:
             yield clause.claim(subject | words_of(match["o"]), "cadence", match["v"], single=False)
-    elif (match := _BARE.match(clause.text)) and clause.attribute_of(match["n"]) is None:
-        yield from clause.by_sort(_plain(match["n"]), match["v"])
+    elif match := _BARE.match(clause.text):
+        yield from _attribute_of(clause, match["n"], match["v"])
 
 
 _WHEN = lazy_regex(
@@ -177,7 +178,7 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
 def _held_by(clause: Clause, wording: Wording, attribute: str, thing: str, holder: str) -> Iterator[Claim]:
     """Somebody as the holder of a role: 「项目由李雷负责」."""
     owned = clause.subject_of(_plain(thing).removesuffix("的工作"))
-    if owned and clause.subject_of(_plain(holder)) and not thing.startswith(("一", "两", "几", "人")):
+    if owned and clause.subject_of(_plain(holder)) and not thing.startswith(("一", "两", "几", "人", "员", "者")):
         yield from clause.holds(owned, attribute, _plain(holder), changes=wording.changes)
 
 
@@ -256,6 +257,8 @@ def _purpose(subject: frozenset[str], text: str) -> tuple[str, frozenset[str]]:
 
 
 def _renamed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+    if _ONE_OF_SEVERAL.search(parts.get("f") or parts["o"]):
+        return
     former, text = _plain(parts.get("f") or parts["o"]), parts["v"].strip('「」『』“”《》"')
     found = clause.attribute_of(former)
     if found and found[1] == "name":

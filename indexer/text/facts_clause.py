@@ -46,6 +46,7 @@ _FORMER = lazy_regex(
 )
 _NEW = lazy_regex(r"^(?:the |our |my )?(?:new|latest|updated)\b|^新的?|^最新的?", re.IGNORECASE)
 _OF = lazy_regex(r"^(?P<a>.+?)\s+(?:of|for|on)\s+(?P<s>.+)$", re.IGNORECASE)
+_A_NOUN = lazy_regex(r"(?:now )?an? ", re.IGNORECASE)
 _MOST_VALUE_CHARS = 48
 _FAVOURITE = frozenset({"favorite", "favourite", "preferred", "usual"})
 _ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", re.IGNORECASE)
@@ -193,7 +194,7 @@ class Clause:
         if not subject:
             return
         new = changes or corrects
-        definite = not is_key and _DEFINITE.search(noun) is not None
+        definite = (not is_key or new) and _DEFINITE.search(noun) is not None
         sort, value = sort_of(value)
         if sort:
             # What stands before a colon may be of a list: only a word of change ends one.
@@ -201,17 +202,20 @@ class Clause:
                 subject, sort, value, changes=new, single=not is_key or not sort.startswith(("amount", "price"))
             )
             if sort in CHOSEN and new:
-                yield self.claim(subject, f"use {sort}", value, changes=True, single=False)
+                who = frozenset({WE}) if subject & {ME, WE} else subject
+                yield self.claim(who, f"use {sort}", value, changes=True, single=False)
             if not sort.startswith("amount"):
                 yield self.turned(subject, sort, value, on=True, changes=new)
         elif len(value) <= 8 and is_holder(noun):
             yield self.claim(subject, "who", value, changes=new)
         elif (is_key or is_set) and (is_set or _IDENTIFIER.fullmatch(noun.strip())):
             yield self.claim(subject, "setting", value, changes=new)
+        elif (definite or (is_key and len(subject) > 1)) and (leads_with_day(value) or leads_with_time(value)):
+            yield from self.holds(subject, "day" if leads_with_day(value) else "time", text, changes=new)
         elif definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
             yield self.claim(subject, "who", value, changes=new)
-        elif definite and (leads_with_day(value) or leads_with_time(value)):
-            yield from self.holds(subject, "day" if leads_with_day(value) else "time", text, changes=new)
+        elif definite and _A_NOUN.match(text) and len(text.split()) <= 4:
+            yield self.claim(subject, "what", value, changes=new, single=False)
 
     def turned(self, subject: frozenset[str], attribute: str, value: str, *, on: bool, changes: bool = False) -> Claim:
         """That one value of an attribute holds, or does so no longer."""

@@ -36,7 +36,8 @@ _I = re.IGNORECASE
 _NOT = r"(?:n['’]t| not) "
 _KEY_MARKS = frozenset(":：=→")
 _KEY = lazy_regex(r"^(?P<n>[^:：=→\n]{2,70}?)\s*(?:(?<!\d)[:：]|[:：](?!\d)|[=→]|->|=>)\s*(?P<v>\S.*)$")
-_GOT_NEW = lazy_regex(r"^(\S+(?: \S+)?) (?:has|have|got) an? new ", _I)
+_GOT_NEW = lazy_regex(r"^(?!(?:I|we) )(\S+(?: \S+)?) (?:has|have|got) an? new ", _I)
+_WE_GOT = lazy_regex(r"^(?:I|we)(?:['’]ve)? (?:have|got) an? new ", _I)
 _ARTICLES = lazy_regex(r"^(?:an?|the|any|his|her|my|our)\s+", _I)
 _ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", _I)
 _OVER = lazy_regex(r"\s+(?:over|instead of|rather than|more than)\s+(?P<w>[^,;]{1,40})$|\s+to\s+(?P<x>[\w.-]+)$", _I)
@@ -70,7 +71,7 @@ _PROMOTED = lazy_regex(
 _PROMOTES = frozenset({"promoted", "became", "now"})
 _IS_ROLE = lazy_regex(
     r"^(?P<s>[A-Z]\w+(?: [A-Z]\w+)?|I|the user|user)(?:\s+(?:is|am|works? as)|['’](?:s|m))\s+(?:currently )?"
-    rf"(?:an? |the |our )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)$"
+    rf"(?:an? |the |our )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)(?: now| again)?$"
 )
 _DENIES = lazy_regex(
     r"\b(?:(?:do|does|did)(?:n['’]t| not)|(?P<be>is|are|am)(?:n['’]t|(?<!, is)(?<!and is) not))\s+(?P<rest>\S.*)$"
@@ -103,7 +104,9 @@ def may_claim(text: str) -> bool:
 def _stated(clause: Clause, words: Set[str]) -> Iterator[Claim]:
     text = clause.text
     claimed, be = set[str](), place_of_be(text)
-    if not _KEY_MARKS.isdisjoint(text) and (key := _KEY.match(_GOT_NEW.sub(r"\1's new ", text))):
+    if not _KEY_MARKS.isdisjoint(text) and (
+        key := _KEY.match(_WE_GOT.sub("my new ", _GOT_NEW.sub(r"\1's new ", text)))
+    ):
         for claim in _keyed(clause, key["n"], key["v"]):
             claimed.add("attribute")
             yield claim
@@ -210,7 +213,7 @@ def _holder(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[
     if match and (parts["v"][0].isupper() or parts["v"].casefold() in ("i", "user", "the user")):
         word = match["role"].casefold()
         thing = f"{match['before']} {match['o'] or ''}".strip()
-        if thing or clause.topic:
+        if thing or clause.topic or word in ("ceo", "cto", "cfo", "coo"):
             yield from _held_by(
                 clause, ROLE_OF.get(word, word), thing, parts["v"], changes=wording.changes or clause.is_new(parts["n"])
             )
@@ -340,6 +343,8 @@ def _state(clause: Clause) -> Iterator[Claim]:
 
 def _renamed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     former, text = parts.get("f") or parts["o"], parts["v"]
+    if _ONE_OF_SEVERAL.search(former):
+        return
     renames = wording.changes or clause.changes
     if "o" in parts:
         subject = clause.subject_of(_bare(former))
@@ -430,9 +435,10 @@ _OWN = lazy_regex(r"(?:its|their|his|her)\s+", _I)
 _CHANGED_KEY = lazy_regex(
     r"\s+(?:has |was )?(?:changed|updated|moved|raised|lowered|increased|decreased|renamed|now|new)$", _I
 )
+_ONE_OF_SEVERAL = lazy_regex(r"\b(?:an?|one|two|three|some|another|has|have|had|own|owns|with)\b", _I)
 _DENIED = lazy_regex(r"(?:not|n['’]t|never|no longer)\b", _I)
 _NO_TASTE = lazy_regex(r"(?:to|not|that|if)\s", _I)
-_INDEFINITE_THING = lazy_regex(r"(?:an?|two|three|some|his|her|their|many)\s", _I)
+_INDEFINITE_THING = lazy_regex(r"(?:an?|two|three|some|his|her|their|many|is|are|was|were)\s", _I)
 
 
 def _timed(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
@@ -447,7 +453,9 @@ def _timed(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterat
         return
     if subject := clause.subject_of(_bare(before)):
         subject = subject if named in ("at", "when") else subject | {named}
-        yield from clause.holds(subject, "day" if is_day(text) else "time", text, changes=wording.changes)
+        for claim in clause.holds(subject, "day" if is_day(text) else "time", text, changes=wording.changes):
+            # On Mondays and on Thursdays: both may hold.
+            yield claim._replace(single=_EACH_WEEK.search(text) is None)
 
 
 def _deployed(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
@@ -490,6 +498,7 @@ _OFTEN = lazy_regex(
     r"\s+\w+)(?:\s+(?:now|these days|again))?$",
     _I,
 )
+_EACH_WEEK = lazy_regex(r"days\b|\bevery\b|\beach\b", _I)
 _HOUR = lazy_regex(r"\d{1,2}(?=$|\s+(?:now|again)\b)")
 
 
