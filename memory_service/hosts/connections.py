@@ -34,7 +34,7 @@ _VERSION = 1
 
 @dataclass(slots=True, kw_only=True)
 class ConnectionNotes:
-    """ConnectionNotes of all connections of a user.
+    """Notes of all connections of a user.
 
     Attributes:
         path: The file that they are kept in.

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, TypeAlias
@@ -197,9 +196,9 @@ class Added:
 
     Attributes:
         text: The text.
-        made: Keyss of objects and lists that were not there, and stand there for the value alone.
-        filled: KeyPath of an object or list that was empty, with the blanks that stood in it.
-        replaced: KeyPath of a value that gave room, with its text.
+        made: Keys of objects and lists that were not there, and stand there for the value alone.
+        filled: Keys of an object or list that was empty, with the blanks that stood in it.
+        replaced: Keys of a value that gave room, with its text.
     """
 
     text: str
@@ -346,15 +345,6 @@ def without(text: str, path: KeyPath, place: int, *, blank: str = "", dialect: S
     if before is not None and following is None and member.comma < 0:
         return text[: before.comma] + text[before.comma + 1 : start] + text[end:]
     return text[:start] + text[end:]
-
-
-def places(
-    text: str, path: KeyPath, ours: Callable[[Member], bool], dialect: SettingsDialect = "json"
-) -> Iterator[int]:
-    """The numbers of the values of an object or list that are meant, the last one first."""
-    container = read(text, dialect).find(path)
-    members = container.members if container else []
-    yield from (number for number in range(len(members) - 1, -1, -1) if ours(members[number]))
 
 
 def with_table(text: str, name: str, body: str) -> str:

@@ -382,8 +382,9 @@ def build_context(
     """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`, behind a system prompt.
 
     The words of sessions have no secrets in it, but for those of the log `heard`, whose prompt it is for. The scores of
-    its receipt are those of the hits, as they are stored. A text that the prompt shows in another block, as `shown`
-    tells, is chosen with the others, since it is worth as much as they are, and is not written again.
+    its receipt are those of the hits; of several that say the same, those of the best. A text that the prompt shows in
+    another block, as `shown` tells, is chosen with the others, since it is worth as much as they are, and is not
+    written again.
     """
     offer = partial(_offer, order=order, heard=heard)
     choice = _each_once(hits, offer, budget_tokens, limits)
