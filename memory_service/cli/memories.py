@@ -105,7 +105,7 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     show_default=True,
     help="Words, meaning, or both.",
 )
-@click.option("--explain", is_flag=True, help="Show what every signal added to each score.")
+@click.option("--explain", is_flag=True, help="Show relevance, and what every signal added to each score.")
 @click.option("--history", is_flag=True, help="Show all values that a fact has had, with their days.")
 @with_min_relevance
 @with_order
@@ -132,6 +132,8 @@ def _print_results(answer: SearchResults) -> None:
         click.echo(indented(result.text))
         for line in _changes(result):
             click.secho(f"   {line}", fg="yellow")
+        if result.signals and result.relevance is not None:
+            click.secho(f"     {'relevance':<10}  {result.relevance:.3f}", dim=True)
         for name, part in (result.signals or {}).items():
             click.secho(f"     {name:<10} {part:+.3f}", dim=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import subprocess
 
@@ -158,3 +159,10 @@ def test_a_day_that_is_none_is_wrong_usage(cli: CommandLine) -> None:
         for day in ("yesterday", "2026-13-01"):
             run = cli.run(*command, day)
             assert run.code == 2 and f"{day!r} is no day. Write one such as 2026-11-20." in run.err
+
+
+def test_an_explained_result_tells_its_relevance(cli: CommandLine) -> None:
+    cli.ok("remember", "Deploys go out on Tuesdays.")
+    found = json.loads(cli.ok("search", "deploys", "--explain", "--json"))["results"][0]
+    assert f"     relevance   {found['relevance']:.3f}\n" in cli.ok("search", "deploys", "--explain")
+    assert "relevance" not in cli.ok("search", "deploys")
