@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from memory_service.service import MemoryService
 
 _SECONDS = 60.0
+# Whoever has heard nothing by then asks if anybody is at work there: a stopped server still takes connections.
+_SILENT_SECONDS = 1.5
 _TOKEN = rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+'
 _VISIBLE = r"[\x21-\x7e]+"
 Cold = Callable[[], AbstractContextManager["MemoryService"]]
@@ -220,13 +222,21 @@ def _exchanged(
             import ssl
 
             with ssl.create_default_context().wrap_socket(plain, server_hostname=parts.hostname) as sealed:
-                return _answered(sealed, request)
-        return _answered(plain, request)
+                return _answered(sealed, request, url, seconds)
+        return _answered(plain, request, url, seconds)
 
 
-def _answered(connection: socket.socket, request: bytes) -> tuple[int, bytes]:
+def _answered(connection: socket.socket, request: bytes, url: str, seconds: float) -> tuple[int, bytes]:
+    connection.settimeout(min(seconds, _SILENT_SECONDS))
     connection.sendall(request)
-    pieces = []
+    try:
+        pieces = [connection.recv(1 << 16)]
+    except TimeoutError:
+        if seconds <= _SILENT_SECONDS or not _is_at_work(url):
+            raise
+        connection.settimeout(seconds - _SILENT_SECONDS)
+        pieces = [connection.recv(1 << 16)]
+    connection.settimeout(seconds)
     while piece := connection.recv(1 << 16):
         pieces.append(piece)
     head, _, body = b"".join(pieces).partition(b"\r\n\r\n")
@@ -234,6 +244,15 @@ def _answered(connection: socket.socket, request: bytes) -> tuple[int, bytes]:
     if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
         raise OSError("it does not speak HTTP")
     return int(words[1]), body
+
+
+def _is_at_work(url: str) -> bool:
+    """True if a server answers another request, whatever it says."""
+    try:
+        _exchanged(url, "GET", "/health/live", b"", {}, _SILENT_SECONDS)
+    except OSError:
+        return False
+    return True
 
 
 class WarmAnswer(dict[str, Any]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -201,3 +202,38 @@ def test_a_server_that_does_not_answer_is_given_up_in_time(
         monkeypatch.setattr(os, "_exit", ended.append)
         assert cli.run("hook", "claude-code", stdin=call(project, "Stop")).code == 0
     assert faults(cli)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing can be stopped there")
+def test_a_stopped_server_is_given_up_soon_and_what_was_said_is_kept_later(cli: CommandLine, project: Path) -> None:
+    with own_process(cli.home, WORDS_ALONE) as (_, process):
+        os.kill(process, signal.SIGSTOP)
+        try:
+            started = time.monotonic()
+            assert cli.ok("hook", "claude-code", stdin=call(project, "Stop")) == ""
+            seconds = time.monotonic() - started
+        finally:
+            os.kill(process, signal.SIGCONT)
+        assert seconds < 10
+        [line] = faults(cli)
+        assert "did not answer in time" in line
+        assert FRIDAY.split(":")[1].strip()[:20] in told(cli, project)
+
+
+def test_a_server_that_takes_long_and_is_at_work_is_waited_for(cli: CommandLine, project: Path) -> None:
+    def serve(listener: socket.socket) -> None:
+        slow, _ = listener.accept()
+        alive, _ = listener.accept()
+        for connection, answer in ((alive, b"{}"), (slow, b'{"slow": true}')):
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        cli.home.mkdir(parents=True, exist_ok=True)
+        announce(cli.home, f"http://127.0.0.1:{listener.getsockname()[1]}", __version__)
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        assert json.loads(cli.ok("hook", "claude-code", stdin=call(project, "Stop"))) == {"slow": True}
+        thread.join(20)
+    assert faults(cli) == []
