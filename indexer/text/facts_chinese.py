@@ -43,6 +43,10 @@ _ANEW = lazy_regex("(?:改为|改成|变成|改)(?=在|基于|使用|采用|存�
 _IS_ALSO = lazy_regex("^是(?=对|在|用|基于)")
 _SCHOOL = lazy_regex("[大小中文科数化同]$")
 _ONE_OF_SEVERAL = lazy_regex("[有养买]|[一两三几]?[个台只条辆匹头位名]")
+# So many words of time in a row stand in no sentence, and would be tried in every order.
+_STAMMER = lazy_regex(
+    "(?:现在|目前|如今|已经?|刚|最近|昨天|今天|以后|今后|后来|决定|统一|正式|全部|都|又|就|被|再|\\s){7}"
+)
 _STATED = lazy_regex("[已未被处仍又没]")
 _KEY = lazy_regex(r"^(?P<n>[^，,。；;：:]{1,25}?)\s*(?:：|:|=|→)\s*(?P<v>[^；;！]{1,60}?)[。！!]?$")
 _STATE = lazy_regex(
@@ -53,6 +57,8 @@ _STATE = lazy_regex(
 
 def chinese_claims(clause: Clause) -> Iterator[Claim]:
     """Claims of a Chinese clause."""
+    if _STAMMER.search(clause.text):
+        return
     text = _USER.sub("我", clause.text)
     if (anew := _ANEW.sub("", text)) != text:
         clause = dataclasses.replace(clause, changes=True)
