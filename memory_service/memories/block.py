@@ -362,6 +362,9 @@ class _Picker:
 
 # A receipt explains the near misses; the two-hundredth is not one.
 _OMITTED = 20
+# A passage that says more than a better one takes its place before the choice up to this many times its size: what is
+# much larger may not fit.
+_LONGER = 4
 _SHOWN = "already shown: an earlier block of the prompt has it"
 
 
@@ -387,7 +390,7 @@ def build_context(
     written again.
     """
     offer = partial(_offer, order=order, heard=heard)
-    choice = _each_once(hits, offer, budget_tokens, limits)
+    choice = _each_once(hits, offer, budget_tokens, limits, in_session=bool(heard))
     hits, offers, packed = choice.hits, choice.offers, choice.packed
     known = frozenset(i for i in packed.chosen if shown is not None and shown(hits[i].passage.text))
     included = [i for i in packed.chosen if i not in known]
@@ -439,10 +442,18 @@ class _Choice:
 
 
 def _each_once(
-    hits: Sequence[Hit], offer: Callable[[Hit], Offer], budget_tokens: int, limits: RelevanceLimits
+    hits: Sequence[Hit],
+    offer: Callable[[Hit], Offer],
+    budget_tokens: int,
+    limits: RelevanceLimits,
+    *,
+    in_session: bool,
 ) -> _Choice:
     """Choose hits until none of those chosen repeats another: what is left out makes room for the next."""
-    repeats = list[tuple[Hit, Hit]]()
+    # A session has what was said in its log, and again in notes: there the fuller one goes in for either.
+    places = repeats_among(hits, longest=_LONGER) if in_session else {}
+    repeats = [(hits[at], hits[other]) for at, other in places.items()]
+    hits = _without_repeats(hits, places)
     while True:
         offers = [offer(hit) for hit in hits]
         packed = pack(offers, budget_tokens, limits)

@@ -7,6 +7,7 @@ costs what was added to it.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -114,11 +115,12 @@ class ViewText:
             return ViewText(listed, start, self._texts)
 
 
-def repeats_among(hits: Sequence[Hit]) -> dict[int, int]:
+def repeats_among(hits: Sequence[Hit], *, longest: float = math.inf) -> dict[int, int]:
     """The hits that say nothing but what another one says, each with that other one, by their places.
 
     Of two that say the same, the one that says more stays; of two that say as much, the one from a memory file. What
-    was replaced since stands for nothing that was not, and yesterday is not the same day on two days.
+    was replaced since stands for nothing that was not, and yesterday is not the same day on two days. A hit
+    behind another stands for it up to `longest` times its size.
     """
     said = [
         _spoken(f"({hit.passage.date})\n{hit.passage.text}" if hit.passage.date else hit.passage.text) for hit in hits
@@ -126,14 +128,13 @@ def repeats_among(hits: Sequence[Hit]) -> dict[int, int]:
     # What says more comes first; so each is compared with those before it alone.
     sizes = [size_of(statements_of(hit.passage.text)) for hit in hits]
     order = sorted(range(len(hits)), key=lambda at: (-sizes[at], hits[at].source != "memory", -len(said[at]), at))
-    repeats = dict[int, int]()
+    texts, repeats = _Texts(), dict[int, int]()
     for place, at in enumerate(order):
-        statements = statements_of(hits[at].passage.text)
-        first = statements[0] if statements else ""
-        # Nearly all are ruled out by the first statement.
-        holders = (n for n in order[:place] if first in said[n] and covers(said[n], statements))
-        if (other := next((n for n in holders if _stands_for(hits[n], hits[at])), None)) is not None:
+        holders = (order[n] for n in texts.holders(statements_of(hits[at].passage.text), (1 << place) - 1))
+        fitting = (n for n in holders if n < at or sizes[n] <= longest * sizes[at])
+        if (other := next((n for n in fitting if _stands_for(hits[n], hits[at])), None)) is not None:
             repeats[at] = repeats.get(other, other)
+        texts.add(said[at])
     return repeats
 
 
