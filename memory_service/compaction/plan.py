@@ -217,15 +217,13 @@ class _Planner:
         if best is None or best.tokens_after > self._usable:
             cut_down = self._hard_plan(pruned, best)
             # A view that fits is not made larger.
-            return cut_down if self._before > self._usable or self._helps(cut_down) else None
+            grows = cut_down is not None and self._usable >= self._before <= cut_down.tokens_after
+            return None if grows else cut_down
         if best.tokens_after + self._ledger_excess((*best.covered, *best.prefix)) > self._usable:
             cut_down = self._hard_plan(pruned, best)
             if cut_down is not None and len(cut_down.cleared) > len(best.cleared):
                 return cut_down
-        return best if self._helps(best) else None
-
-    def _helps(self, plan: Plan | None) -> bool:
-        return plan is not None and plan.tokens_after <= self._before * (1 - LEAST_PROGRESS)
+        return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
 
     def _ledger_excess(self, covered: Sequence[Numbered]) -> int:
         """Tokens that the ledger may take beyond what is expected of it: it is as long as what was decided."""
