@@ -343,12 +343,11 @@ def to_hits(
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda, query.limit)
     terms, chosen = analysis.query_terms(query.text), chosen[: query.limit]
-    hits = [_hit(found, position, ranked, terms, query) for position, found in chosen]
-    judged = hits
-    if relevance is not None and chosen:
-        chances = zip(hits, relevance.of(ranked, chosen), strict=True)
-        judged = [replace(hit, relevance=relevant, answers=answers) for hit, (relevant, answers) in chances]
-    stored = [found for _, found in chosen]
+    chances = relevance.of(ranked, chosen) if relevance is not None and chosen else [(None, None)] * len(chosen)
+    hits = [
+        (found, _hit(found, position, ranked, terms, query, *chance))
+        for (position, found), chance in zip(chosen, chances, strict=True)
+    ]
 
     def brought(found: StoredPassage, before: Hit) -> Hit:
         position = np.flatnonzero(ranked.candidates.keys == found.key)
@@ -370,7 +369,7 @@ def to_hits(
         )
 
     resolver = FactResolver(view.store, view.facts, query.filter, history=query.history)
-    return tuple(resolver.resolved(list(zip(stored, judged, strict=True)), brought))
+    return tuple(resolver.resolved(hits, brought))
 
 
 def _distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, StoredPassage]]:
@@ -398,7 +397,15 @@ def _varied(
     return [chosen[i] for i in mmr_order(scores, terms, weight, count)]
 
 
-def _hit(found: StoredPassage, position: int, ranked: Ranked, terms: list[str], query: Query) -> Hit:
+def _hit(
+    found: StoredPassage,
+    position: int,
+    ranked: Ranked,
+    terms: list[str],
+    query: Query,
+    relevance: float | None = None,
+    answers: float | None = None,
+) -> Hit:
     text, vector = ranked.candidates.text, ranked.candidates.vector
     return Hit(
         path=found.path,
@@ -409,6 +416,8 @@ def _hit(found: StoredPassage, position: int, ranked: Ranked, terms: list[str], 
         score=float(ranked.scores[position]),
         text_score=float(text.unit[position]) if text else 0.0,
         vector_score=float(vector.own[position]) if vector else None,
+        relevance=relevance,
+        answers=answers,
         signals={name: float(part[position]) for name, part in ranked.parts.items()} if query.explain else {},
     )
 
