@@ -54,7 +54,7 @@ location!     S ~moved/relocated/moving/moves/emigrated/returned [home/away/out/
 
 employer      S ~work(s)/working/employed at/for/by V
 employer!     S ~joined/rejoined V
-employer!     S ~started [working/work/a_job/a_new_job] at V
+employer!     S ~started [a_job/a_new_job/working/work] at V
 employer!     S ~hired by/at V
 employer!     S ~got/took/found/accepted a_job/a_new_job/a_position/an_offer at/with/from V
 employer!     S ~now at V
@@ -145,7 +145,7 @@ is:smoking=yes             S ~smoke(s)
 is:smoking=no!             S ~quit/stopped smoking
 is:diet=omnivore           S ~eat(s)/eating meat
 is:diet=omnivore           S ~eat(s)/eating everything
-is:employment=employed!    S ~found/got/started a_job/work/working
+is:employment=employed!    S ~found/got/started a_job/working/work
 is:employment=unemployed!  S lost ~job/his_job/her_job/their_job/my_job
 is:presence=away           S be on ~vacation/holiday/leave
 is:presence=back!          S be back from ~vacation/holiday/leave
