@@ -195,8 +195,7 @@ class DeferredRefresh:
         while self._begin():
             outcome = _DEFECT
             try:
-                with THROTTLE.behind():
-                    outcome = self._work(frozenset(self._at_work))
+                outcome = self._work(frozenset(self._at_work))
             except Exception:
                 _log.exception("indexing in the background met a defect")
             finally:
