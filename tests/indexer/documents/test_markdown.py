@@ -3,8 +3,6 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import re
-import time
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 
 from indexer.documents.markdown import split_markdown
 from indexer.types import Cue, Passage
+from tests.growth import assert_grows_at_most
 
 PATH = "memory/notes.md"
 Shape = list[tuple[int, int, str]]
@@ -475,22 +474,11 @@ ADVERSARIES: dict[str, str] = {
 }
 
 
-def seconds(function: Callable[[], object]) -> float:
-    best = float("inf")
-    for _ in range(2):
-        start = time.process_time()
-        function()
-        best = min(best, time.process_time() - start)
-    return best
-
-
 @pytest.mark.parametrize("name", ADVERSARIES)
 def test_time_is_linear(name: str) -> None:
     unit = ADVERSARIES[name]
-    small = unit * ((40_000 if "\n" in unit else 250_000) // len(unit))
-    short, long = (min(seconds(lambda text=text: split(text)) for _ in range(3)) for text in (small, small * 4))  # type: ignore[misc]
-    assert long < 10 * short + 0.6  # four times as much; a quadratic one would take sixteen times
-    assert long < 20
+    repeats = (40_000 if "\n" in unit else 250_000) // len(unit)
+    assert_grows_at_most(10, lambda times: split(unit * times), repeats, 4 * repeats)
 
 
 def test_a_megabyte_in_one_line_is_cut() -> None:

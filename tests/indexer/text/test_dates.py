@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer.text.dates import DAY_BONUS, MONTH_BONUS, AskedDays, asked_days
+from tests.growth import assert_grows_at_most
 
 FRIDAY = dt.date(2026, 11, 20)
 
@@ -259,13 +259,4 @@ def test_any_text_has_an_answer(question: str, today: dt.date) -> None:
 
 @pytest.mark.parametrize("part", ["may ", "5 ", "in  ", "march,", "11月", "5" + " " * 50, "2023-01-01 ", "before "])
 def test_time_grows_with_the_length_of_the_question(part: str) -> None:
-    def seconds(repeats: int) -> float:
-        question = part * repeats + "may"
-        best = float("inf")
-        for _ in range(3):
-            started = time.perf_counter()
-            asked_days(question, FRIDAY)
-            best = min(best, time.perf_counter() - started)
-        return best
-
-    assert seconds(2000) < 30 * max(seconds(200), 0.0005)
+    assert_grows_at_most(30, lambda repeats: asked_days(part * repeats + "may", FRIDAY), 200, 2000)

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer.text.questions import asks, asks_when, has_time_words
+from tests.growth import assert_grows_at_most
 
 TIME = """
 I saw her yesterday.
@@ -214,11 +213,8 @@ def test_any_text_can_be_judged(text: str) -> None:
     "unit", ["a", "1", "19", "day ", "may ", "in the ", "and ", " ", "?", "?!", "三", "几", "上个", "what ", "!"]
 )
 def test_time_is_linear(unit: str) -> None:
-    def seconds(text: str) -> float:
-        start = time.process_time()
+    def judged(size: int) -> None:
         for judge in (has_time_words, asks, asks_when):
-            judge(text)
-        return time.process_time() - start
+            judge(unit * (size // len(unit)))
 
-    short, long = (min(seconds(unit * (size // len(unit))) for _ in range(3)) for size in (100_000, 400_000))
-    assert long < 10 * short + 0.1  # four times as much; a quadratic one would take sixteen times
+    assert_grows_at_most(10, judged, 100_000, 400_000)  # a quadratic one would take sixteen times as long

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from memory_service.memories.format import (
     split_lines,
 )
 from memory_service.schemas import MAX_TEXT_CHARS
+from tests.growth import assert_grows_at_most
 
 DAY = dt.date(2026, 11, 20)
 SAMPLE = Path(__file__).parents[3] / "data" / "default"
@@ -294,21 +294,13 @@ def test_the_sample_is_read() -> None:
         assert "<!--" not in content and "## 1" not in content
 
 
-def _seconds_to_find(text: str) -> float:
-    started = time.process_time()
-    find_entries(text, DAY)
-    return time.process_time() - started
-
-
 @pytest.mark.parametrize(
     "content",
     ["```a\n" * 20_000, "".join(f"{'`' * (3 + n % 200)}a\n" for n in range(20_000)), f"{COMMENT}\n" * 20_000,
      "- a\n\n\n" * 20_000, "- a\n" + " \n" * 40_000, "<!-- memory" + " a=b" * 40_000 + "\n", COMMENT * 20_000],
 )  # fmt: skip
 def test_reading_is_linear(content: str) -> None:
-    half = content[: len(content) // 2]
-    seconds = [min(_seconds_to_find(text) for _ in range(3)) for text in (half, content)]
-    assert seconds[1] < 3.5 * seconds[0] + 0.05
+    assert_grows_at_most(10, lambda size: find_entries(content[:size], DAY), len(content) // 4, len(content))
 
 
 def test_days_and_blank_pages() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import json
-import timeit
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, cast
@@ -26,6 +25,7 @@ from memory_service.messages import (
 )
 from memory_service.messages.repair import AFTER_RESULT, FIRST_USER, MISTRAL, Repaired, Rules, repaired
 from memory_service.messages.units import MISSING, RUNNING, units_of
+from tests.growth import assert_grows_at_most
 from tests.wire import PROVIDERS, Provider, Wire, problems
 
 IMAGE: Part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
@@ -255,14 +255,14 @@ def test_repairs_tell_nothing_of_what_was_said() -> None:
 
 
 def test_repair_takes_linear_time() -> None:
-    def seconds(size: int) -> float:
-        """The best of some runs over what makes the work hard: one id for all, parallel, doubled, missing and late."""
+    def repairs(size: int) -> None:
+        """What makes the work hard: one id for all, parallel, doubled, missing and late."""
         messages = [calls(*["a"] * size), *(result("a") for _ in range(2 * size))]
         messages += [*(calls("b") for _ in range(size)), *(result("b", str(at)) for at in range(size))]
         messages += [*(system("s") for _ in range(size)), *(says("x", thinking_blocks=[SIGNED]) for _ in range(size))]
-        return min(timeit.repeat(lambda: units_of(repaired(messages).messages), number=1, repeat=5))
+        units_of(repaired(messages).messages)
 
-    assert seconds(4_000) < 10 * seconds(1_000)  # four times as much; sixteen if every one met every other
+    assert_grows_at_most(10, repairs, 1_000, 4_000)  # sixteen times as long if every one met every other
 
 
 # -- Single cases -------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from memory_service.text.secret_kinds import KINDS
 from memory_service.text.secrets import announces_secret, has_secret, redacted, without_public_blocks
+from tests.growth import assert_grows_at_most
 from tests.memory_service.text import secret_samples as samples
 
 TAIL = "a1B2c3D4e5F6g7H8i9"
@@ -182,17 +182,4 @@ HOSTILE = (
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_time_grows_with_the_length_alone(piece: str) -> None:
-    def seconds(chars: int) -> float:
-        text = piece * (chars // len(piece))
-        best = 60.0
-        for _ in range(3):
-            start = time.process_time()
-            redacted(text)
-            best = min(best, time.process_time() - start)
-        return best
-
-    for _ in range(3):
-        times = [seconds(chars) for chars in (20_000, 40_000, 80_000)]
-        if all(more < 3.2 * less + 0.02 for less, more in pairwise(times)):
-            return
-    pytest.fail(f"{times} s for 20, 40 and 80 thousand characters.")
+    assert_grows_at_most(10, lambda chars: redacted(piece * (chars // len(piece))), 20_000, 80_000)
