@@ -14,7 +14,15 @@ import pytest
 
 from indexer.throttle import BackgroundThrottle
 
-_LONG = 0.04
+_WORK_SECONDS = 0.3
+_LONG = 0.25
+
+
+@pytest.fixture(autouse=True)
+def long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits that no delay of a busy machine looks like."""
+    monkeypatch.setattr("indexer.throttle._LONGEST_SECONDS", _WORK_SECONDS)
+    monkeypatch.setattr("indexer.throttle._AWAITED_SECONDS", 20.0)
 
 
 @contextmanager
@@ -46,14 +54,14 @@ def waited(traffic: BackgroundThrottle) -> float:
 def test_an_empty_road_is_not_waited_for() -> None:
     traffic = BackgroundThrottle()
     with traffic.behind():
-        time.sleep(0.05)
+        time.sleep(_WORK_SECONDS)
         assert waited(traffic) < _LONG
 
 
 def test_it_waits_for_what_passes_and_no_longer() -> None:
     traffic = BackgroundThrottle()
     with traffic.behind():
-        time.sleep(0.2)
+        time.sleep(_WORK_SECONDS)
         with elsewhere(traffic.passing):
             seconds = waited(traffic)
     assert seconds >= _LONG, "it has worked for long: it waits as long as it ever does"
@@ -69,10 +77,10 @@ def test_only_what_is_behind_gives_way() -> None:
 def test_nobody_gives_way_to_himself_or_to_what_is_behind() -> None:
     traffic = BackgroundThrottle()
     with traffic.passing(), traffic.behind():
-        time.sleep(0.06)
+        time.sleep(_WORK_SECONDS)
         assert waited(traffic) < _LONG
         with elsewhere(lambda: in_turn(traffic.behind(), traffic.passing)):
-            time.sleep(0.06)
+            time.sleep(_WORK_SECONDS)
             assert waited(traffic) < _LONG
 
 
@@ -91,7 +99,7 @@ def test_who_waits_for_what_is_behind_is_not_given_way_to() -> None:
             yield
 
     with traffic.behind(), elsewhere(waiting):
-        time.sleep(0.06)
+        time.sleep(_WORK_SECONDS)
         assert waited(traffic) < _LONG
 
 
@@ -106,17 +114,17 @@ def test_after_a_wait_it_passes_again() -> None:
             yield
 
     with traffic.behind(), elsewhere(after_a_wait):
-        time.sleep(0.06)
+        time.sleep(_WORK_SECONDS)
         assert waited(traffic) >= _LONG
 
 
 def test_a_call_that_takes_long_is_waited_for_at_its_beginning_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     traffic = BackgroundThrottle()
-    monkeypatch.setattr("indexer.throttle._AWAITED_SECONDS", 0.2)
+    monkeypatch.setattr("indexer.throttle._AWAITED_SECONDS", 1.0)
     with traffic.behind(), elsewhere(traffic.passing):
-        time.sleep(0.06)
+        time.sleep(_WORK_SECONDS)
         assert waited(traffic) >= _LONG
-        time.sleep(0.2)
+        time.sleep(1.0)
         assert waited(traffic) < _LONG
 
 
@@ -136,7 +144,7 @@ def test_what_ends_with_an_error_has_passed() -> None:
         with pytest.raises(KeyError), traffic.passing():
             raise KeyError
     with traffic.behind():
-        time.sleep(0.2)
+        time.sleep(_WORK_SECONDS)
         assert waited(traffic) < _LONG
 
 
@@ -148,7 +156,7 @@ def test_each_thread_waits_for_its_own_work() -> None:
             others.append(waited(traffic))
 
     with traffic.behind():
-        time.sleep(0.2)
+        time.sleep(_WORK_SECONDS)
         with elsewhere(traffic.passing):
             thread = threading.Thread(target=work)
             thread.start()
@@ -164,7 +172,7 @@ def test_pieces_come_whole_and_in_order() -> None:
         pieces = traffic.paced(range(3))
         assert next(pieces) == 0
         for expected in (1, 2):
-            time.sleep(0.06)
+            time.sleep(_WORK_SECONDS)
             started = time.monotonic()
             assert next(pieces) == expected
             pauses.append(time.monotonic() - started)
@@ -177,13 +185,13 @@ def test_helpers_give_way_as_the_thread_that_they_help() -> None:
     def seconds() -> float:
         with ThreadPoolExecutor(1) as pool:
             started = time.monotonic()
-            list(pool.map(traffic.handed_on(lambda piece: time.sleep(0.05)), range(4)))
+            list(pool.map(traffic.handed_on(lambda piece: time.sleep(_WORK_SECONDS)), range(4)))
             return time.monotonic() - started
 
     with elsewhere(traffic.passing):
-        assert seconds() < 0.2 + 2 * _LONG
+        assert seconds() < 4 * _WORK_SECONDS + 2 * _LONG
         with traffic.behind():
-            assert seconds() >= 0.2 + 3 * _LONG
+            assert seconds() >= 4 * _WORK_SECONDS + 3 * _LONG
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there a thread has a priority of its own")

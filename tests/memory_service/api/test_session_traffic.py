@@ -317,6 +317,6 @@ def test_a_server_told_to_end_does_so_with_a_stream_open(tmp_path: Path) -> None
                     before = time.monotonic()
                     assert list(events_of(lines)) == []
                     assert process.wait(20) == 0, "who asked for it gets no failure"
-                    assert time.monotonic() - before < 3
+                    assert time.monotonic() - before < 8
         finally:
             process.kill()

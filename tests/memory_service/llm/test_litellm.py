@@ -246,7 +246,7 @@ def test_cancelling_from_another_thread_ends_a_call(play: Play) -> None:
     stop.set()
     asking.join(10)
     assert raised
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 8
     assert played.tries == 1
 
 

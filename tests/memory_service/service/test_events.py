@@ -195,7 +195,7 @@ def test_listening_ends_after_a_silence() -> None:
     hub.publish(W, "prune", S)
     before = time.monotonic()
     assert kinds(list(subscription.events(timeout_seconds=0.05))) == ["prune"]
-    assert 0.05 <= time.monotonic() - before < 2
+    assert 0.05 <= time.monotonic() - before < 20
 
 
 def test_news_are_called_out_and_so_is_the_end() -> None:
@@ -299,7 +299,7 @@ def test_waiting_ends_in_time() -> None:
     hub.publish(W, "compaction_start", S)
     before = time.monotonic()
     assert not hub.wait_idle(W, S, 0.05)
-    assert 0.05 <= time.monotonic() - before < 2
+    assert 0.05 <= time.monotonic() - before < 20
     assert not hub._histories[W, S].waiters
 
 

@@ -130,7 +130,7 @@ def test_who_waited_in_vain_is_told_and_gone(timeout_seconds: float) -> None:
         before = time.monotonic()
         with pytest.raises(TooManyRequests, match=r"session '支持-会话' of workspace 'default' within .* Try again"):
             enter(session_locks.session(B, timeout_seconds=timeout_seconds))
-        assert timeout_seconds <= time.monotonic() - before < 2
+        assert timeout_seconds <= time.monotonic() - before < 20
         assert waiting(session_locks, B) == 0
         enter(session_locks.session(A, timeout_seconds=0))
     enter(session_locks.session(B, timeout_seconds=1))

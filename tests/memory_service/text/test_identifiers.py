@@ -1,6 +1,6 @@
 """What counts as an identifier, and whether one stands in a text; English and Chinese, and hostile input."""
 
-from __future__ import itertools
+import itertools
 
 import pytest
 from hypothesis import example, given
