@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from indexer import Index, StoreCorrupt, StoreError, StoreReadOnly
+from indexer.stores.base import FileWrite, passages_of
 from indexer.testing import HashEmbedder
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import TODAY, Workspace, make_old, run_python, run_unprivileged
@@ -200,6 +201,39 @@ def test_a_packing_that_is_killed_leaves_an_index_and_no_rubbish(packed: Workspa
     until_packed(index)
     assert left_over(packed) == []
     assert answer(index) == ANSWER
+    index.close()
+
+
+@pytest.mark.parametrize("day", [1, 3, 5])
+def test_words_that_other_rules_made_do_not_keep_an_index_from_being_packed(packed: Workspace, day: int) -> None:
+    pack_of(packed).unlink()
+    store, path = packed.store(), f"memory/2026-11-{day:02}.md"
+    # As a version does whose rules make other terms of the same texts.
+    removed = tuple((known.key, ("another", "term")) for known in passages_of(store, path))
+    revision = store.file_states([path])[path].revision
+    assert not store.write([FileWrite(path=path, state=None, expected_revision=revision, removed=removed)]).refused
+    store.close()
+    index = index_of(packed)
+    assert index.sync().degraded == ()
+    assert index.status().packed == 100
+    assert answer(index) == ANSWER
+    index.check()
+    index.close()
+
+
+def test_a_damaged_packed_part_is_not_made_to_look_sound_by_an_erasure(packed: Workspace) -> None:
+    pack, index = pack_of(packed), index_of(packed)
+    content = bytearray(pack.read_bytes())
+    content[-4_000:-3_900] = bytes(100)
+    pack.write_bytes(content)
+    (packed.root / "memory/2026-11-05.md").unlink()
+    index.sync(["memory/2026-11-05.md"])
+    index.scrub()
+    assert not pack.exists(), "of what is damaged none knows what it holds"
+    assert answer(index) == ANSWER
+    index.sync()
+    assert index.status().packed == 80
+    index.check()
     index.close()
 
 

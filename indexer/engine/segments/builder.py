@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from indexer.corpus import Corpus, Ints, Mask
 from indexer.engine.segments import postings as lexicon
 from indexer.engine.segments import quantizer as coding
-from indexer.engine.segments.file import Array, Pack, draft_files, open_pack, sweep, write_pack
+from indexer.engine.segments.file import Array, Pack, draft_files, is_sound, open_pack, sweep, write_pack
 from indexer.engine.segments.postings import Postings
 from indexer.engine.segments.quantizer import Coder, Codes
 from indexer.engine.segments.segment import Reach, Segment
@@ -75,7 +75,7 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
 
 
 def scrub_pack(store: IndexStore, path: Path) -> None:
-    """Erase from the file the passages that were removed or replaced in the store.
+    """Erase from the file the passages that were removed or replaced in the store; a damaged file goes whole.
 
     Raises:
         StoreLocked: Another process packs, maybe the same passages.
@@ -87,7 +87,8 @@ def scrub_pack(store: IndexStore, path: Path) -> None:
         with _alone(path, seconds=_SCRUB_SECONDS):
             sweep(path)
             pack, generation = open_pack(path), store.head().generation
-            if pack is None or not _is_of(pack, generation):
+            # Written anew, damage would have the checksums of what is whole.
+            if pack is None or not _is_of(pack, generation) or not is_sound(path):
                 _remove(path)
                 return
             segment = _segment(pack)
@@ -249,7 +250,12 @@ def _codebook(codes: Codes, corpus: Corpus) -> dict[str, Array]:
 
 def _entries(store: IndexStore, corpus: Corpus) -> Iterator[TermEntries]:
     for chunk in THROTTLE.paced(store.segments.terms()):
-        rows, _ = corpus.rows(chunk.passages.astype(np.int64, copy=False))
+        rows, known = corpus.rows(chunk.passages.astype(np.int64, copy=False))
+        if not known.all():
+            # Of passages that were removed with other rules than stored them, some terms are left in the full text.
+            starts = np.cumsum(chunk.sizes) - chunk.sizes
+            sizes = np.add.reduceat(known, starts, dtype=np.int64)
+            chunk = replace(chunk, sizes=sizes, counts=chunk.counts[known])
         yield replace(chunk, passages=rows)
 
 
