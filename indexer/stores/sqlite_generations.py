@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from indexer.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
@@ -25,8 +27,9 @@ _LOCK_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 # Reads of the former generation that began before the switch are over by then.
 _LAST_READS_SECONDS = 0.1
-# What SQLite and the pack put beside a file.
+# What SQLite and the pack put beside a file, and what a packing hides there: its lock, and what it has not finished.
 _BESIDE = ("", "-wal", "-shm", "-journal", ".pack")
+_HIDDEN = re.compile(r"\.pack\.(lock|[0-9]+\.tmp)")
 
 
 class Generations:
@@ -86,20 +89,18 @@ class Generations:
 
     def let_go(self) -> None:
         """Delete the former generation, which nobody reads any more."""
-        with self._errors(), suppress(FileNotFoundError):
-            self._former().unlink()
+        self._unlink(self._former())
 
     def has_others(self) -> bool:
         """True if there is any generation but the one in use."""
         current = self.current()
-        return os.path.lexists(self._former()) or any(number != current for number in self._numbers())
+        numbers = chain(self._numbers(), (number for number, _ in self._packings()))
+        return os.path.lexists(self._former()) or any(number != current for number in numbers)
 
     def remove(self, made: Path) -> None:
         """Delete a generation that is not in use."""
-        with self._errors():
-            for beside in _BESIDE:
-                with suppress(FileNotFoundError):
-                    os.unlink(f"{made}{beside}")
+        for beside in _BESIDE:
+            self._unlink(Path(f"{made}{beside}"))
 
     def tidy(self, *, let_go: bool = True) -> None:
         """Delete all but the generation in use and the partial one; with `let_go` also the former one."""
@@ -108,14 +109,15 @@ class Generations:
         for number in self._numbers():
             if self._file(number) not in kept:
                 self.remove(self._file(number))
-        with self._errors(), suppress(FileNotFoundError):
-            self._link().unlink()
+        for number, name in self._packings():
+            if self._file(number) not in kept:
+                self._unlink(self.path.with_name(name))
+        self._unlink(self._link())
         if let_go:
             self.let_go()
         if not current or self.path.is_symlink():
             for beside in _BESIDE[1:]:
-                with self._errors(), suppress(FileNotFoundError):
-                    os.unlink(f"{self.path}{beside}")
+                self._unlink(Path(f"{self.path}{beside}"))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -158,16 +160,30 @@ class Generations:
         lock.release()
         return False
 
-    def _numbers(self) -> list[int]:
+    def _unlink(self, place: Path) -> None:
+        with self._errors(), suppress(FileNotFoundError):
+            place.unlink()
+
+    def _names(self) -> list[str]:
         try:
-            names = os.listdir(self.path.parent)
+            return os.listdir(self.path.parent)
         except OSError:
             return []
-        return sorted({number for name in names if (number := self._number(name))})
+
+    def _numbers(self) -> list[int]:
+        return sorted({number for name in self._names() if (number := self._number(name))})
 
     def _number(self, name: str) -> int:
         found = self._name.fullmatch(name)
         return int(found[1]) if found and found[2] in _BESIDE else 0
+
+    def _packings(self) -> Iterator[tuple[int, str]]:
+        """What packings hide here, by name, each with the number of its generation."""
+        for name in self._names():
+            later = self._name.fullmatch(name.removeprefix("."))
+            rest = later[2] if later else name.removeprefix(f".{self.path.name}")
+            if name.startswith(".") and _HIDDEN.fullmatch(rest):
+                yield int(later[1]) if later else 1, name
 
     def _file(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.stem}-{number}{self.path.suffix}")

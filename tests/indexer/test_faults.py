@@ -9,14 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from indexer import Index, StoreCorrupt, StoreError, StoreReadOnly
-from indexer.stores.base import FileWrite, passages_of
+from indexer.stores.base import FileWrite, TermEntries, passages_of
+from indexer.stores.sqlite import SqliteSegments, SqliteStore
 from indexer.testing import HashEmbedder
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import TODAY, Workspace, make_old, run_python, run_unprivileged
@@ -248,6 +249,49 @@ def test_what_was_left_of_a_packing_goes_with_what_is_erased(packed: Workspace) 
 
 def left_over(workspace: Workspace) -> list[str]:
     return [path.name for path in workspace.root.glob(".*.tmp")]
+
+
+def test_what_packings_left_goes_with_their_generation(packed: Workspace) -> None:
+    packed.write(".index.sqlite.pack.4711.tmp", "of one that was killed")
+    index = index_of(packed)
+    for _ in range(3):
+        index.sync(full=True)
+    assert left_over(packed) == []
+    assert [path.name for path in packed.root.glob(".*.pack.lock")] == [".index-4.sqlite.pack.lock"]
+    packed.write(".index-3.sqlite.pack.4711.tmp", "of one that was killed later")
+    index.scrub()
+    assert left_over(packed) == []
+    index.close()
+
+
+class Overtaken(SqliteSegments):
+    """Terms of an index that is made anew while they are read."""
+
+    rebuild: Callable[[], object]
+
+    def terms(self) -> Iterator[TermEntries]:
+        rebuilding = threading.Thread(target=self.rebuild)
+        rebuilding.start()
+        rebuilding.join()
+        yield from super().terms()
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_packing_that_ends_after_its_generation_leaves_nothing(packed: Workspace, earlier: int) -> None:
+    index = index_of(packed)
+    for _ in range(earlier):
+        index.sync(full=True)
+    pack_of(packed).unlink()
+    store = SqliteStore(packed.root / "index.sqlite")
+    store.segments = slow = Overtaken(store.path, store._database)
+    slow.rebuild = lambda: index.sync(full=True)
+    late = Index(packed.root, HashEmbedder(), store=store, pack_passages=0, today=lambda: TODAY)
+    assert late.pack() == ()
+    assert [path.name for path in packed.root.glob("*.pack")] == [f"index-{earlier + 2}.sqlite.pack"]
+    assert answer(late) == ANSWER
+    assert late.status().packed == 100
+    late.close()
+    index.close()
 
 
 FULL = """

@@ -56,7 +56,7 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
     """Build a segment of all passages of a store, and write it to a file.
 
     Returns:
-        The written segment; None where another process is packing or the store is empty.
+        The written segment; None where another process is packing, the store is empty or another one took its place.
 
     Raises:
         StoreError: The store cannot be read or the file not written; see `write_pack`.
@@ -68,7 +68,15 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
             if not generation:
                 return None
             arrays, notes = _built(store)
-            write_pack(path, arrays, notes)
+            try:
+                write_pack(path, arrays, notes)
+            except StoreError:
+                if path == store.segments.path():
+                    raise
+            if path != store.segments.path():
+                # Another generation took the index's place meanwhile: nobody looks here any more.
+                _remove(path)
+                return None
     except Timeout:
         return None
     return open_segment(path, generation)

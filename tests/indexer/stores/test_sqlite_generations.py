@@ -63,6 +63,25 @@ def test_tidying_leaves_the_one_in_use_and_the_partial_one(path: Path) -> None:
     assert not path.with_name(".index.sqlite.link").is_symlink()
 
 
+def test_tidying_leaves_the_packings_of_these_alone(path: Path) -> None:
+    others = (".index.sqlite.pack.notes", ".index-2.sqlite.bak", ".notes.sqlite.pack.lock", ".index-02.sqlite.pack.lock")
+    kept = (".index-3.sqlite.pack.lock", ".index-3.sqlite.pack.12.tmp", ".index-7.sqlite.pack.lock")
+    touch(path, "index-3.sqlite", "index-7.sqlite", *kept, *others)
+    touch(path, ".index.sqlite.pack.lock", ".index.sqlite.pack.12.tmp", ".index-2.sqlite.pack.12.tmp")
+    path.symlink_to("index-3.sqlite")
+    Generations(path).tidy()
+    assert sorted(each.name for each in path.parent.glob(".*")) == sorted((*kept, *others))
+
+
+@pytest.mark.parametrize("left", [".index.sqlite.pack.lock", ".index-2.sqlite.pack.12.tmp", "index-2.sqlite.pack"])
+def test_what_others_left_is_known(path: Path, left: str) -> None:
+    touch(path, "index-3.sqlite", ".index-3.sqlite.pack.lock", ".index-2.sqlite.bak")
+    path.symlink_to("index-3.sqlite")
+    assert not Generations(path).has_others()
+    touch(path, left)
+    assert Generations(path).has_others()
+
+
 def test_the_one_before_keeps_its_room_until_it_is_let_go_of(path: Path) -> None:
     touch(path, "index.sqlite", "index-2.sqlite", "index-3.sqlite")
     generations, former = Generations(path), path.with_name(".index.sqlite.former")
