@@ -8,6 +8,7 @@ followed; every `OSError` leaves as an error of `memory_service.errors` that say
 from __future__ import annotations
 
 import codecs
+import datetime as dt
 import errno
 import hashlib
 import io
@@ -104,6 +105,12 @@ def ends_within_character(rest: bytes) -> bool:
 def signature(status: os.stat_result) -> Signature:
     """The numbers that tell one state of a file from another without reading it."""
     return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+
+
+def modified_at(status: os.stat_result) -> dt.datetime:
+    """Time of a file's last change; the nearest that a date has for one that lies before the year 1 or after 9999."""
+    first, last = (dt.datetime(*day, tzinfo=dt.UTC).timestamp() for day in ((1, 1, 1), (9999, 12, 31)))
+    return dt.datetime.fromtimestamp(max(first, min(status.st_mtime, last)), dt.UTC)
 
 
 def current_signature(target: Path) -> Signature | None:

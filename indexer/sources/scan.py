@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
+from struct import error as StructError
 from typing import NamedTuple
 
 from indexer.errors import SourceMissing
@@ -25,8 +26,9 @@ from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Source
 MEMORY_FOLDER = "memory"
 SESSIONS_FOLDER = "sessions"
 _LOG_NAME = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
-# Some file systems, overlays above all, use one bit more than a database has for a number.
-_INODE_BITS = (1 << 63) - 1
+# The largest number of a database. The inodes of some file systems, overlays above all, have one bit more, and a file's
+# time of change may lie behind the year 2262, or before 1677.
+_MOST = (1 << 63) - 1
 _READ_ATTEMPTS = 3
 # Where a NUL shows that a file of an extra folder is no text, as git looks for it.
 _SNIFFED_BYTES = 8 * 1024
@@ -109,12 +111,14 @@ class FolderScan:
             if was := known.get(path):
                 try:
                     stat = entry.stat(follow_symlinks=False)
+                    # The same stat is that of the same inode, which never becomes a link or a folder.
+                    if was == packed_stat(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino):
+                        del known[path]
+                        continue
                 except FileNotFoundError:
                     continue
-                # The same stat is that of the same inode, which never becomes a link or a folder.
-                if was == packed_stat(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino):
-                    del known[path]
-                    continue
+                except StructError:
+                    pass  # its time of change is none that was ever stored
             yield path, entry
 
     def take(self, path: str, source: Source, entry: os.DirEntry[str]) -> None:
@@ -391,4 +395,5 @@ def source_file(path: str, stat: os.stat_result) -> SourceFile:
 
 
 def _file(path: str, source: Source, stat: os.stat_result) -> SourceFile:
-    return SourceFile(path, source, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino & _INODE_BITS)
+    mtime_ns = max(-_MOST, min(stat.st_mtime_ns, _MOST))
+    return SourceFile(path, source, stat.st_size, mtime_ns, stat.st_ctime_ns, stat.st_ino & _MOST)

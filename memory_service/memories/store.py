@@ -253,7 +253,7 @@ class MemoryStore:
         """Listing row of a file; None if it vanished, or has a name that no caller could give back."""
         try:
             with storage_errors(path), open_no_follow(self._folder / memory_path(path)) as descriptor:
-                modified_at = dt.datetime.fromtimestamp(os.fstat(descriptor).st_mtime, dt.UTC)
+                modified_at = disk.modified_at(os.fstat(descriptor))
                 reader = disk.HashedReader(descriptor)
                 lines = disk.count_lines(reader.pieces())
         except (NotFound, InvalidName):

@@ -206,7 +206,7 @@ class SessionLogs:
             return None
         return ListedSession(
             session_id=session_id,
-            last_activity=_moment(last, status.st_mtime),
+            last_activity=_moment(last, status),
             last_seq=last.seq if last else None,
             size_bytes=status.st_size,
         )
@@ -265,11 +265,11 @@ def _last_stamp(descriptor: int, size: int) -> Stamp | None:
     return next((place for line in reversed(whole) if (place := stamp(line + b"\n"))), None)
 
 
-def _moment(last: Stamp | None, modified: float) -> dt.datetime:
+def _moment(last: Stamp | None, status: os.stat_result) -> dt.datetime:
     if last is not None:
         with suppress(ValueError):
             return dt.datetime.fromisoformat(last.ts).astimezone(dt.UTC)
-    return dt.datetime.fromtimestamp(modified, dt.UTC)
+    return disk.modified_at(status)
 
 
 def foreign_messages(

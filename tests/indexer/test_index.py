@@ -22,7 +22,16 @@ from indexer.text import terms
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.stores.test_sqlite import beside, holding, two_sentences
 from tests.indexer.talks import turns, write_log
-from tests.indexer.workspace import TODAY, CountingEmbedder, Workspace, every_store, run_python, run_unprivileged, texts
+from tests.indexer.workspace import (
+    TODAY,
+    CountingEmbedder,
+    Workspace,
+    every_store,
+    make_old,
+    run_python,
+    run_unprivileged,
+    texts,
+)
 
 
 @pytest.fixture
@@ -381,6 +390,27 @@ def test_searches_do_not_wait_for_a_sync_that_embeds(workspace: Workspace) -> No
         go_on.set()
         slow.join()
     assert len(texts(index, "quokka")) == 3
+
+
+@pytest.mark.parametrize("year", [-30_000, 0, 1902, 2261, 2263, 2440, 30_000])
+def test_a_file_of_any_year_is_indexed(workspace: Workspace, year: int) -> None:
+    moment = (year - 1970) * 365 * 86_400 * 10**9
+    old, dated = (workspace.write_items(f"memory/{name}.md", [f"a wombat {name}"]) for name in ("old", "dated"))
+    make_old(old)
+    os.utime(dated, ns=(moment, moment))
+    if os.stat(dated).st_mtime_ns != moment:
+        pytest.skip("this file system has no such year")
+    index = workspace.synced(HashEmbedder())
+    assert len(index.search("wombat").hits) == 2
+    time.sleep(0.1)
+    index.sync()
+    os.utime(old, ns=(moment, moment))
+    assert index.status().pending == 1
+    old.write_text("- a quokka\n", "utf-8")
+    os.utime(old, ns=(moment, moment))
+    assert (index.sync().changed, index.sync().changed) == (1, 0)
+    assert texts(index, "quokka", limit=1) == ["a quokka"]
+    index.close()
 
 
 def test_nothing_is_left_beside_a_closed_index(filled: Workspace) -> None:

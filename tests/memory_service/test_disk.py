@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import datetime as dt
 import os
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -71,3 +73,13 @@ def test_a_link_is_not_opened(tmp_path: Path) -> None:
 )
 def test_only_the_beginning_of_a_character_counts_as_cut_short(rest: bytes, within: bool) -> None:
     assert disk.ends_within_character(rest) is within
+
+
+@pytest.mark.parametrize(
+    ("seconds", "day"),
+    [(1_700_000_000, (2023, 11, 14)), (10**12, (9999, 12, 31)), (-(10**12), (1, 1, 1)), (1e30, (9999, 12, 31))],
+)
+def test_a_time_of_change_is_a_date_whatever_it_is(tmp_path: Path, seconds: float, day: tuple[int, int, int]) -> None:
+    fields: list[float] = list(os.stat(tmp_path))
+    fields[stat.ST_MTIME] = seconds
+    assert disk.modified_at(os.stat_result(fields)).date() == dt.date(*day)

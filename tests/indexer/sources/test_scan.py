@@ -63,7 +63,8 @@ def test_what_is_beyond_doubt_is_known_by_its_stat(
 
 def test_an_inode_may_be_as_large_as_it_gets(workspace: Workspace) -> None:
     stat = os.stat(workspace.write("memory/a.md", "x"))
-    file = source_file("memory/a.md", os.stat_result((stat.st_mode, 2**64 - 1, *stat[2:])))
+    times = {"st_mtime_ns": stat.st_mtime_ns, "st_ctime_ns": stat.st_ctime_ns}
+    file = source_file("memory/a.md", os.stat_result((stat.st_mode, 2**64 - 1, *stat[2:]), times))
     assert 0 < file.inode < 2**63
 
 
