@@ -64,7 +64,7 @@ def test_tidying_leaves_the_one_in_use_and_the_partial_one(path: Path) -> None:
 
 
 def test_tidying_leaves_the_packings_of_these_alone(path: Path) -> None:
-    others = (
+    others = (".index.sqlite.pack.notes", ".index-2.sqlite.bak", ".notes.sqlite.pack.lock", ".index-02.sqlite.pack.tmp")
         ".index.sqlite.pack.notes",
         ".index-2.sqlite.bak",
         ".notes.sqlite.pack.lock",
