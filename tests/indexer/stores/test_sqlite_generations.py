@@ -64,12 +64,7 @@ def test_tidying_leaves_the_one_in_use_and_the_partial_one(path: Path) -> None:
 
 
 def test_tidying_leaves_the_packings_of_these_alone(path: Path) -> None:
-    others = (".index.sqlite.pack.notes", ".index-2.sqlite.bak", ".notes.sqlite.pack.lock", ".index-02.sqlite.pack.tmp")
-        ".index.sqlite.pack.notes",
-        ".index-2.sqlite.bak",
-        ".notes.sqlite.pack.lock",
-        ".index-02.sqlite.pack.lock",
-    )
+    others = (".index.sqlite.pack.notes", ".index-2.sqlite.bak", ".index-02.sqlite.pack.lock")
     kept = (".index-3.sqlite.pack.lock", ".index-3.sqlite.pack.12.tmp", ".index-7.sqlite.pack.lock")
     touch(path, "index-3.sqlite", "index-7.sqlite", *kept, *others)
     touch(path, ".index.sqlite.pack.lock", ".index.sqlite.pack.12.tmp", ".index-2.sqlite.pack.12.tmp")
