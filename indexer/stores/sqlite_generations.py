@@ -178,7 +178,7 @@ class Generations:
         return int(found[1]) if found and found[2] in _BESIDE else 0
 
     def _packings(self) -> Iterator[tuple[int, str]]:
-        """What packings hide here, by name, each with the number of its generation."""
+        """Hidden files of packings: the number of the generation, and the name."""
         for name in self._names():
             later = self._name.fullmatch(name.removeprefix("."))
             rest = later[2] if later else name.removeprefix(f".{self.path.name}")
