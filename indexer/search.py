@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -385,8 +386,14 @@ def _distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, 
         stored = store.passages(keys)
         for position, key in zip(batch, keys, strict=True):
             if found := stored.get(key):
-                chosen.setdefault(" ".join(found.passage.text.casefold().split()), (position, found))
+                chosen.setdefault(_plain(found.passage.text), (position, found))
     return list(islice(chosen.values(), count))
+
+
+# The same passages are found again and again.
+@lru_cache(maxsize=4_096)
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _varied(

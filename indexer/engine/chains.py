@@ -214,32 +214,33 @@ class FactResolver:
             hits: Best first.
             found: A passage as a hit that stands before another.
         """
-        stated = {stored.key: self._chains.stated_in(stored) for stored, _ in hits}
-        things = {key: [thing_number(each.claim.thing) for each in claims] for key, claims in stated.items()}
+        stated = {stored.key: claims for stored, _ in hits if (claims := self._chains.stated_in(stored))}
         limit = -1 if self._history else _READ
-        self._chains.read(self._store, (thing for numbers in things.values() for thing in numbers), limit)
-        marked = dict[int, tuple[StoredPassage, Hit]]()
+        self._chains.read(
+            self._store, (thing_number(each.claim.thing) for claims in stated.values() for each in claims), limit
+        )
+        marked = {stored.key: (stored, hit) for stored, hit in hits}
         ahead = dict[int, StoredPassage]()
-        for stored, hit in hits:
-            chains = [
-                (each, self._chains.chain(thing, limit))
-                for each, thing in zip(stated[stored.key], things[stored.key], strict=True)
-            ]
-            chains = [(each, chain) for each, chain in chains if len(chain.statements) > 1]
-            marked[stored.key] = stored, self._marked(hit, chains) if chains else hit
-            if first := next((new for each, chain in chains if (new := self._allowed(chain, each))), None):
-                ahead[stored.key] = first.stored
-        ordered, passages = self._ordered(marked, ahead, found)
-        return self._with_history(ordered, passages) if self._history else ordered
+        for key, claims in stated.items():
+            chains = [(each, self._chains.chain(thing_number(each.claim.thing), limit)) for each in claims]
+            if chains := [(each, chain) for each, chain in chains if len(chain.statements) > 1]:
+                stored, hit = marked[key]
+                marked[key] = stored, self._marked(hit, chains)
+                if first := next((new for each, chain in chains if (new := self._allowed(chain, each))), None):
+                    ahead[key] = first.stored
+        ordered = self._ordered(marked, ahead, found)
+        if not self._history:
+            return ordered
+        passages = (*(stored for stored, _ in marked.values()), *ahead.values())
+        return self._with_history(ordered, {(stored.path, stored.ordinal): stored for stored in passages})
 
     def _ordered(
         self,
         marked: dict[int, tuple[StoredPassage, Hit]],
         ahead: dict[int, StoredPassage],
         found: Callable[[StoredPassage, Hit], Hit],
-    ) -> tuple[list[Hit], dict[tuple[str, int], StoredPassage]]:
+    ) -> list[Hit]:
         placed = dict[int, Hit]()
-        passages = [*(stored for stored, _ in marked.values()), *ahead.values()]
         for key, (_, hit) in marked.items():
             new = ahead.get(key)
             if new is not None and new.key not in placed and key not in placed:
@@ -250,7 +251,7 @@ class FactResolver:
                     chains = [(each, self._known(each)) for each in self._chains.stated_in(new)]
                     placed[new.key] = self._marked(_not_below(brought, hit), chains)
             placed.setdefault(key, hit)
-        return [*placed.values()], {(stored.path, stored.ordinal): stored for stored in passages}
+        return [*placed.values()]
 
     def _known(self, each: Stated) -> Chain:
         thing, limit = thing_number(each.claim.thing), -1 if self._history else _READ

@@ -74,8 +74,7 @@ class FileState(NamedTuple):
         return packed_stat(self.size_bytes, self.mtime_ns, self.ctime_ns, self.inode)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPassage:
+class StoredPassage(NamedTuple):
     """A passage as it is stored.
 
     Attributes:

@@ -245,7 +245,7 @@ class Draft:
             del self._paths[key]
 
     def _moved(self, row: PassageRow, ordinal: int, passage: Passage) -> PassageRow:
-        stored = replace(row.stored, ordinal=ordinal, passage=passage)
+        stored = row.stored._replace(ordinal=ordinal, passage=passage)
         return replace(row, stored=stored, label=self._label(passage.label))
 
     def _inserted(self, state: FileState, new: NewPassage) -> PassageRow:

@@ -207,9 +207,7 @@ class SqliteStore:
             case _:
                 rows = self._by_keys(which)
         return {
-            key: StoredPassage(
-                key=key, path=path, source=source, ordinal=ordinal, passage=passage_of(rest), text_hash=text_hash
-            )
+            key: StoredPassage(key, path, source, ordinal, passage_of(rest), text_hash)
             for key, path, source, ordinal, text_hash, *rest in rows
         }
 

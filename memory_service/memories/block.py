@@ -31,7 +31,7 @@ import numpy as np
 
 from indexer.corpus import Floats
 from indexer.text import lazy_regex
-from indexer.types import Hit
+from indexer.types import Hit, Statement
 from memory_service.errors import InvalidRequest
 from memory_service.memories.overlap import repeats_among
 from memory_service.messages.sizes import count_tokens, quarters
@@ -89,6 +89,7 @@ def is_block(text: str) -> bool:
     return text.startswith(_OPEN) and text.endswith(_CLOSE)
 
 
+@lru_cache(maxsize=4_096)
 def _path_text(path: str) -> str:
     """A path as it may stand in the block."""
     # Marked, not dropped: a name must not turn into that of another file, nor go on in a second line.
@@ -226,11 +227,12 @@ def pack(offers: Sequence[Offer], budget_tokens: int, limits: RelevanceLimits = 
         limits: What an offer has to bring.
     """
     picker = _Picker(offers, 4 * budget_tokens, limits)
-    picked = picker.run()
+    picked, block = picker.run(), picker.block
     # The estimate may be off by a few characters of line numbers; the rendered block decides.
-    while picked and quarters(block := _rendered(offers, picked)) > 4 * budget_tokens:
+    while picked and quarters(block) > 4 * budget_tokens:
         picked.pop()
-    return Packed(chosen=tuple(sorted(picked)), block=block if picked else "", unpaid=picker.unpaid())
+        block = _rendered(offers, picked) if picked else ""
+    return Packed(chosen=tuple(sorted(picked)), block=block, unpaid=picker.unpaid())
 
 
 def _rendered(offers: Sequence[Offer], picked: Sequence[int]) -> str:
@@ -268,20 +270,23 @@ class _Picker:
         self._limit = limit
         self._room = limit - wrapper_quarters()
         self._worths: list[float] = _worths(offers).tolist()
-        self._place = {(offer.path, offer.ordinal): i for i, offer in enumerate(offers)}
+        self._limits = limits.among(offers)
+        least = self._limits.min_relevance
+        relevant = [i for i, offer in enumerate(offers) if is_relevant(offer.relevance, least)]
+        self._place = {(offers[i].path, offers[i].ordinal): i for i in relevant}
         self._of_file = defaultdict[str, list[int]](list)
-        for i, offer in enumerate(offers):
-            self._of_file[offer.path].append(i)
+        for i in relevant:
+            self._of_file[offers[i].path].append(i)
         lines = [len(_line_range(offer.start_line, offer.end_line)) for offer in offers]
         own = [_own_quarters(offer) for offer in offers]
         self._inner_costs = [own[i] + 1 + lines[i] for i in range(len(offers))]
         self._costs = [own[i] + file_quarters(offers[i].path) + lines[i] for i in range(len(offers))]
-        self._left = [self._entry(i) for i in range(len(offers))]
-        self._limits = limits.among(offers)
+        self._left = [self._entry(i) for i in relevant]
         self._unanswered = 1.0
         self._open: set[str] = set()
         self._picked: list[int] = []
         self._taken: set[int] = set()
+        self.block = ""
 
     def run(self) -> list[int]:
         over = list[_Entry]()
@@ -305,20 +310,14 @@ class _Picker:
 
     def unpaid(self) -> dict[int, float]:
         """The gains of those that are relevant and fit, and bring too little for their cost."""
-        least = self._limits.min_relevance
         return {
             i: self._gain(i)
-            for i, offer in enumerate(self._offers)
-            if i not in self._taken
-            and is_relevant(offer.relevance, least)
-            and self._costs[i] <= self._room
-            and not self._brings(i)
+            for i in self._place.values()
+            if i not in self._taken and self._costs[i] <= self._room and not self._brings(i)
         }
 
     def _brings(self, i: int) -> bool:
-        return is_relevant(self._offers[i].relevance, self._limits.min_relevance) and (
-            self._offers[i].answers is None or self._gain(i) >= self._limits.min_gain
-        )
+        return self._offers[i].answers is None or self._gain(i) >= self._limits.min_gain
 
     def _gain(self, i: int) -> float:
         """Probability for 100 tokens that an offer answers what nothing in the block does."""
@@ -326,8 +325,10 @@ class _Picker:
 
     def _regained(self) -> int:
         """Room that the picked ones leave after all: line numbers of neighbours melt into one range."""
-        room = self._limit - quarters(_rendered(self._offers, self._picked)) if self._picked else self._room
-        regained = max(0, room - self._room)
+        if not self._picked:
+            return 0
+        self.block = _rendered(self._offers, self._picked)
+        regained = max(0, self._limit - quarters(self.block) - self._room)
         self._room += regained
         return regained
 
@@ -480,12 +481,13 @@ def _without_repeats(hits: Sequence[Hit], places: Mapping[int, int]) -> list[Hit
 
 def _offer(hit: Hit, order: Order, heard: str) -> Offer:
     is_others = hit.source == "sessions" and hit.path != heard
+    text = _without_secrets(hit.passage.text) if is_others else _as_it_is(hit.passage.text)
     return Offer(
         path=hit.path,
         ordinal=hit.ordinal,
         start_line=hit.passage.start_line,
         end_line=hit.passage.end_line,
-        text=(_without_secrets(hit.passage.text) if is_others else _as_it_is(hit.passage.text)) + _since(hit),
+        text=text + _since(hit, hit.replaced_by) if hit.replaced_by else text,
         score=hit.score,
         relevance=hit.relevance,
         answers=hit.answers,
@@ -495,11 +497,8 @@ def _offer(hit: Hit, order: Order, heard: str) -> Offer:
     )
 
 
-def _since(hit: Hit) -> str:
+def _since(hit: Hit, by: Statement) -> str:
     """Words behind a passage that was replaced since: its day, and where what holds now stands."""
-    by = hit.replaced_by
-    if by is None:
-        return ""
     place = _path_text(f"{by.path}#L{by.start_line}")
     return f" [{hit.passage.date}; since replaced ({place})]" if hit.passage.date else f" [since replaced ({place})]"
 

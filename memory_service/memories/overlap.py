@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -41,10 +41,10 @@ class _Texts:
         self.texts: list[str] = []
         self.places: dict[str, int] = {}
 
-    def add(self, said: str) -> None:
-        """Add one text, as `comparable_text` gives it."""
+    def add(self, said: str, words: Iterable[str] = ()) -> None:
+        """Add one text, as `comparable_text` gives it; its words, if they are known."""
         place, places = 1 << len(self.texts), self.places
-        for word in set(said.split()):
+        for word in words or set(said.split()):
             places[word] = places.get(word, 0) | place
         self.texts.append(said)
 
@@ -134,7 +134,7 @@ def repeats_among(hits: Sequence[Hit], *, longest: float = math.inf) -> dict[int
         fitting = (n for n in holders if n < at or sizes[n] <= longest * sizes[at])
         if (other := next((n for n in fitting if _stands_for(hits[n], hits[at])), None)) is not None:
             repeats[at] = repeats.get(other, other)
-        texts.add(said[at])
+        texts.add(said[at], _words_of(said[at]))
     return repeats
 
 
@@ -154,6 +154,11 @@ def _day_of(hit: Hit) -> str:
 def _spoken(passage: str) -> str:
     """Comparable text of a passage, cached since the same passages are found again and again."""
     return comparable_text(passage)
+
+
+@lru_cache(maxsize=4_096)
+def _words_of(said: str) -> frozenset[str]:
+    return frozenset(said.split())
 
 
 def _bits(number: int) -> Iterator[int]:

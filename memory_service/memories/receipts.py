@@ -59,8 +59,8 @@ class Receipts:
         line = json.dumps(record, ensure_ascii=False, default=_iso) + "\n"
         path = self._path(receipt.created_at.date())
         try:
-            fresh = not path.exists()
-            self._folder.mkdir(exist_ok=True)
+            if fresh := not path.exists():
+                self._folder.mkdir(exist_ok=True)
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
             try:
                 raw = line.encode("utf-8", "replace")
