@@ -10,7 +10,6 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
 
 import numpy as np
 
@@ -387,7 +386,7 @@ def _distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, 
         for position, key in zip(batch, keys, strict=True):
             if found := stored.get(key):
                 chosen.setdefault(_plain(found.passage.text), (position, found))
-    return list(islice(chosen.values(), count))
+    return [*chosen.values()][:count]
 
 
 # The same passages are found again and again.

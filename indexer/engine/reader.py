@@ -130,13 +130,13 @@ class IndexReader:
         """Number of passages; those that were replaced since the packing count too."""
         return len(self.corpus) + (len(self.packed.segment) if self.packed else 0)
 
-    @property
+    @cached_property
     def speakers(self) -> dict[int, str]:
         """Names of the labels that occur, by number."""
         if not self.packed:
             return self.corpus.speakers
-        names, occurring = self.corpus.label_names, {*self.corpus.speakers, *self.packed.segment.speakers}
-        return {label: names[label] for label in occurring if label in names}
+        occurring = self.packed.segment.speaking(self.packed.standing) | self.corpus.speakers.keys()
+        return {label: self.corpus.label_names[label] for label in occurring}
 
     @cached_property
     def greeted(self) -> dict[str, frozenset[int]]:

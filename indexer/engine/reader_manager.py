@@ -75,7 +75,7 @@ class IndexReaderManager:
             dimensions: Length of the vectors; None where none are searched.
             loaded: Have the vectors in memory for the first question too.
         """
-        now = self._store.head(self._view.corpus.revision if self._view else 0)
+        now = self._store.head()
         path = self._path(now.generation)
         seen = (now.generation, now.revision, _place(path), dimensions)
         if self._view is None or seen != self._shown:

@@ -289,6 +289,24 @@ def test_what_is_shown_already_is_left_out_before_ranking(workspace: Workspace, 
     assert {hit.path for hit in last} == {"sessions/talk.jsonl", "memory/a.md"} and len(last) == 2
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
+@pytest.mark.parametrize("pack_passages", [0, 10_000])
+def test_numbers_of_messages_may_be_large(workspace: Workspace, mode: Mode, pack_passages: int) -> None:
+    numbers = (1, 2**31 + 1, 2**32 + 1, 10**18 - 1)
+    lines = [
+        f'{{"seq":{seq},"ts":"2026-11-20T10:00:00Z","message":{{"role":"user","content":"quokka {seq}"}}}}\n'
+        for seq in numbers
+    ]
+    workspace.write("sessions/talk.jsonl", "".join(lines))
+    index = workspace.synced(HashEmbedder(), pack_passages=pack_passages)
+    assert bool(index.status().packed) is (pack_passages == 0 and workspace.keeps_files)
+    for gone in numbers:
+        kept = SearchFilter(without=(LineRange(path="sessions/talk.jsonl", start_line=gone, end_line=gone),))
+        found = index.search("quokka", mode=mode, filter=kept, limit=10**20).hits
+        assert {hit.passage.start_line for hit in found} == {*numbers} - {gone}
+    index.close()
+
+
 def test_a_range_leaves_out_what_lies_wholly_within_it(workspace: Workspace) -> None:
     workspace.write("memory/a.md", "one\nquokka\n\ntwo quokka\n\nthree\nquokka\n")
 

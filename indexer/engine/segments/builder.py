@@ -211,8 +211,8 @@ def _columns(corpus: Corpus) -> dict[str, Array]:
         "cues": corpus.cues.astype(np.uint8),
         "labels": _small(corpus.labels, np.uint16),
         "greeted": _small(corpus.greeted, np.uint16),
-        "start_lines": corpus.start_lines.astype(np.int32),
-        "end_lines": corpus.end_lines.astype(np.int32),
+        "start_lines": _small(corpus.start_lines, np.int32),
+        "end_lines": _small(corpus.end_lines, np.int32),
         "totals": _small(corpus.totals, np.int32),
         "sections": np.repeat(
             np.arange(len(corpus.section_starts), dtype=np.int32), np.diff(np.r_[corpus.section_starts, len(corpus)])

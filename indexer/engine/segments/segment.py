@@ -82,8 +82,8 @@ class Segment:
     cues: Small
     labels: NDArray[np.uint16] | NDArray[np.int64]
     greeted: NDArray[np.uint16] | NDArray[np.int64]
-    start_lines: NDArray[np.int32]
-    end_lines: NDArray[np.int32]
+    start_lines: NDArray[np.int32] | NDArray[np.int64]
+    end_lines: NDArray[np.int32] | NDArray[np.int64]
     totals: Running
     sections: NDArray[np.int32]
     pairs: Reach
@@ -120,6 +120,12 @@ class Segment:
         for position in known.tolist():
             mask[self.starts[position] : self.starts[position + 1]] = False
         return mask
+
+    def speaking(self, standing: Mask | None) -> frozenset[int]:
+        """Labels of the rows in a mask; None for all. Those of others may be other names by now."""
+        if standing is None:
+            return self.speakers
+        return frozenset(np.flatnonzero(np.bincount(self.labels[standing])).tolist()) - {0}
 
     @cached_property
     def greetings(self) -> Greetings:

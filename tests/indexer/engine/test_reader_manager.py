@@ -27,7 +27,7 @@ from indexer.types import LineRange
 from tests.indexer.talks import write_log
 from tests.indexer.test_corpus import edit
 from tests.indexer.test_throttle import elsewhere
-from tests.indexer.workspace import TODAY, Workspace
+from tests.indexer.workspace import TODAY, Workspace, watched_statements
 
 EMBEDDER = HashEmbedder()
 WORDS = [f"word{number}" for number in range(200)] + ["袋鼠", "笔记", "会议"]
@@ -213,6 +213,34 @@ def test_what_is_removed_leaves_the_packed_file(workspace: Workspace) -> None:
     for question in QUESTIONS:
         assert scores(ranked(view, question)) == pytest.approx(scores(ranked(plain, question)), abs=0.05)
     store.close()
+
+
+def test_who_no_longer_speaks_is_no_speaker_under_another_name(workspace: Workspace) -> None:
+    workspace.write_items("memory/a.md", ["Ana: word1", "Cleo: word2", "Ana: word3", "Cleo: word4"])
+    workspace.write_items("memory/b.md", ["Bob: word5", "Bob: word6"])
+    workspace.synced(EMBEDDER).close()
+    store = store_of(workspace)
+    views = packed(store)
+    assert set(seen(store, views).speakers.values()) == {"Ana", "Bob", "Cleo"}
+    (workspace.root / "memory/b.md").unlink()
+    workspace.synced(EMBEDDER).close()
+    # The name that is greeted gets the number that Bob's was.
+    workspace.write_items("memory/c.md", ["Ana: Hi Zoe!", "Ana: Hello Zoe!"])
+    workspace.synced(EMBEDDER).close()
+    view, plain = seen(store, views), unpacked(store)
+    assert view.packed is not None
+    assert view.speakers == plain.speakers
+    assert set(view.speakers.values()) == {"Ana", "Cleo"}
+    store.close()
+
+
+def test_what_changed_is_read_once_for_a_first_search(workspace: Workspace) -> None:
+    fill(workspace, files=3, items=5)
+    with watched_statements() as statements:
+        index = workspace.index(EMBEDDER)
+        index.search("word1")
+        index.close()
+    assert len([each for each in statements if each.startswith("SELECT file, path, source FROM files")]) == 1
 
 
 def test_passages_without_vectors_are_found_by_words(workspace: Workspace) -> None:
