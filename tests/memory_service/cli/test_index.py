@@ -36,6 +36,24 @@ def test_reindex_counts_what_it_did(cli: CommandLine) -> None:
     assert counts(cli.run("reindex", "--full", "--json")) == (3, 0, 0, 0, 0)
 
 
+@pytest.mark.parametrize(("text", "query"), [("the quokka sleeps", "quokka"), ("袋鼠在睡觉", "袋")])
+def test_the_store_that_is_set_holds_what_can_be_made_again(cli: CommandLine, text: str, query: str) -> None:
+    index, set_in = cli.workspace / "index.sqlite", cli.home / "memory-service.toml"
+    cli.home.mkdir()
+    for name in ("memory", "postgres", ""):
+        set_in.write_text(f'store = "{name}"\n', "utf-8")
+        cli.run("remember", text).failed_with("'store'", "write sqlite")
+        assert not cli.workspace.exists(), name
+    set_in.write_text('store = "sqlite"\n', "utf-8")
+    cli.ok("remember", text)
+    assert index.read_bytes().startswith(b"SQLite format 3\0")
+    for path in cli.workspace.glob("index.sqlite*"):
+        path.unlink()
+    cli.ok("reindex")
+    assert index.exists()
+    assert text in cli.ok("search", query)
+
+
 def test_a_dry_run_does_nothing(cli: CommandLine) -> None:
     note = cli.write("MEMORY.md", ["- Never deploy on Fridays."])
     before = [path for path in cli.home.rglob("*") if ".locks" not in path.parts]
