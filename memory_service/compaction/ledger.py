@@ -133,19 +133,17 @@ def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
 
 def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
     """The user's yes or no to a question, both quoted."""
-    question, asked = "", 0
+    asked: Numbered | None = None
     for message in messages:
-        role = message.message["role"]
-        if role == "assistant":
-            text = redacted(_scanned(text_of(message.message)))
-            if text:
-                question, asked = question_of(text), message.seq
+        role, text = message.message["role"], text_of(message.message)
+        if role == "assistant" and text:
+            asked = message
         elif role == "user":
-            answer = text_of(message.message)
-            if question and answer and (is_yes(answer) or is_no(answer)):
-                told = single_line(redacted(answer[:400]), 100)
-                yield _entry("confirmation", f"“{single_line(question, 130)}” → “{told}”", asked, message.seq)
-            question = ""
+            if asked and text and (is_yes(text) or is_no(text)):
+                if question := question_of(redacted(_scanned(text_of(asked.message)))):
+                    told = single_line(redacted(text[:400]), 100)
+                    yield _entry("confirmation", f"“{single_line(question, 130)}” → “{told}”", asked.seq, message.seq)
+            asked = None
 
 
 def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:

@@ -111,7 +111,7 @@ def _find_secrets(text: str) -> Iterator[_Secret]:
     plain = _Plain(text)
     places = _Places(plain.text)
     public = [*_public_blocks(plain.text)] if "-----begin" in places.lowered else []
-    for kind in _near(places.lowered):
+    for kind in _near(places):
         for start, end in _spans(kind, places):
             hidden = public if kind.name in _CHANCE else ()
             if not any(first <= start < last for first, last in hidden):
@@ -121,10 +121,11 @@ def _find_secrets(text: str) -> Iterator[_Secret]:
                     yield _Secret(kind=kind.name, start=first, end=last)
 
 
-def _near(lowered: str) -> Iterable[SecretKind]:
-    """The kinds that a text in lower case may have: most texts hold no hint, and there are many hints."""
-    present = {at: None for word, places in _HINTED.items() if word in lowered for at in places}
-    return (*_UNHINTED, *(KINDS[at] for at in present))
+def _near(places: _Places) -> Iterator[SecretKind]:
+    """The kinds that a text may have: most texts hold no hint, and there are many hints."""
+    lowered = places.lowered
+    present = {at: None for word, kinds in _HINTED.items() if word in lowered for at in kinds}
+    return filter(places.of, (*_UNHINTED, *(KINDS[at] for at in present)))
 
 
 def _spans(kind: SecretKind, places: _Places) -> Iterator[tuple[int, int]]:
@@ -145,8 +146,7 @@ def _found(kind: SecretKind, places: _Places) -> Iterator[re.Match[str]]:
     """Matches of a pattern, searched near its hints only: most texts are long and hold few."""
     text = places.text
     if kind.wide:
-        if places.of(kind):
-            yield from kind.pattern.finditer(text)
+        yield from kind.pattern.finditer(text)
         return
     at = 0
     for first, last in _stretches(places.of(kind)):
@@ -168,6 +168,8 @@ class _Places:
 
     def of(self, kind: SecretKind) -> list[int]:
         """The places near which a secret of a kind may stand, in order."""
+        if kind.near is not None and not kind.hints:
+            return self._matches(kind.near)
         places = [place for hint in kind.hints for place in self._hints(hint)]
         if kind.near is not None:
             places += self._matches(kind.near)
