@@ -36,7 +36,7 @@ from indexer.sources.scan import require_folder
 from indexer.stores import DEFAULT_STORE, open_store
 from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_of
 from indexer.sync.plan import SyncPlan, SyncPlanner, failures
-from indexer.sync.run import Progress, Sync, SyncControl, SyncRunner, not_cancelled, restate
+from indexer.sync.run import Progress, Sync, SyncControl, SyncRunner, has_term_rules, not_cancelled, restate
 from indexer.sync.vectors import TextVectors, fill_in
 from indexer.text.facts import FACT_RULES, UNREAD_FACTS
 from indexer.text.terms import passage_terms
@@ -85,12 +85,12 @@ def _find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Coll
     """
     gone = [known for known in before if known.key not in after]
     keys = np.array([known.key for known in gone], np.int64)
-    terms = sorted({term for known in gone for term in passage_terms(known.passage)})
+    made = view.store.head().fingerprint
+    terms = {term for known in gone for term in passage_terms(known.passage)} if has_term_rules(made) else None
     found = {
         "rows": bool(view.store.passages(keys.tolist())),
         "full text": bool(view.store.postings(terms, among=set(keys.tolist()))),
     }
-    made = view.store.head().fingerprint
     if made is not None and made.dimensions:
         found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
     if view.packed:

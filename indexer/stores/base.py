@@ -375,8 +375,11 @@ class IndexStore(Protocol):
         """
         ...
 
-    def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
-        """The passages of each term, or those of some keys alone; terms without any are left out."""
+    def postings(self, terms: Collection[str] | None, *, among: Collection[int] | None = None) -> list[TermPosting]:
+        """The passages of each term, or those of some keys alone; terms without any are left out.
+
+        With None instead of terms, all that were stored with those keys, by whatever rules: all of the index is read.
+        """
         ...
 
     def nearest(self, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:

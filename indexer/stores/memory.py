@@ -181,11 +181,11 @@ class InMemoryStore:
             since=since,
         )
 
-    def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
+    def postings(self, terms: Collection[str] | None, *, among: Collection[int] | None = None) -> list[TermPosting]:
         """See `IndexStore`."""
         found = list[TermPosting]()
         files = self.contents.files.values()
-        for term in terms:
+        for term in {term for file in files for term in file.postings} if terms is None else terms:
             pairs = [pair for file in files if term in file.postings for pair in file.postings[term]]
             table = np.array(sorted(pair for pair in pairs if among is None or pair[0] in among), np.int64)
             if len(table):

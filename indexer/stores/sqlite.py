@@ -341,11 +341,11 @@ class SqliteStore:
         table = passage_table(self._database, [number for number, _, _ in changed if number not in grown])
         return corpus_files(changed, table, grown, revisions)
 
-    def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
+    def postings(self, terms: Collection[str] | None, *, among: Collection[int] | None = None) -> list[TermPosting]:
         """See `IndexStore`."""
         if not self._has_tables():
             return []
-        wanted = list(terms if among is None else self._occurring(terms, among))
+        wanted = list((terms or ()) if among is None else self._occurring(terms, among))
         found = list[TermPosting]()
         # One row for each term: between two rows, SQLite gives every other thread its turn.
         for place, keys, counts in self._database.rows(_POSTINGS, (json.dumps(wanted),)):
@@ -356,8 +356,12 @@ class SqliteStore:
             found.append(TermPosting(term=wanted[place], keys=table[0], counts=table[1]))
         return found
 
-    def _occurring(self, terms: Collection[str], keys: Collection[int]) -> Iterator[str]:
-        """Those of some terms that the full text has under one of some keys."""
+    def _occurring(self, terms: Collection[str] | None, keys: Collection[int]) -> Iterator[str]:
+        """Those of some terms, or of all, that the full text has under one of some keys."""
+        if terms is None:
+            every = "SELECT DISTINCT term FROM postings WHERE doc IN (SELECT value FROM json_each(?))"
+            yield from (row[0] for row in self._database.rows(every, (json.dumps([*keys]),)))
+            return
         query = "SELECT rowid FROM terms WHERE terms MATCH ? AND rowid BETWEEN ? AND ?"
         low, high = min(keys, default=0), max(keys, default=0)
         # By FTS5 itself, which skips what lies outside: all postings of a common word would be most of the index.

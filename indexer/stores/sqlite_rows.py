@@ -320,8 +320,8 @@ def _remove_passages(database: Database, removed: Sequence[tuple[int, tuple[str,
     among = "key IN (SELECT value FROM json_each(?))"
     lengths: dict[int, int] = dict(database.rows(f"SELECT key, length FROM passages WHERE {among}", (keys,)))
     embedded = database.rows(f"SELECT key FROM passages WHERE {among} AND embedded", (keys,))
-    # Where other rules made the terms these are not quite the ones that were put in. Never more of them: a count
-    # that fell below zero would be taken for damage. What is left belongs to no passage, and goes with the rebuild.
+    # Should these not be quite the ones that were put in, never more of them: a count that fell below zero would be
+    # taken for damage. What is left belongs to no passage, and goes with the rebuild.
     database.run_many(
         "INSERT INTO terms (terms, rowid, body) VALUES ('delete', ?, ?)",
         [(key, " ".join(terms[: lengths.get(key, 0)])) for key, terms in removed],

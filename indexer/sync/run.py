@@ -26,7 +26,7 @@ from indexer.sync.plan import PassageDiff, SyncPlan, SyncPlanner, compare, text_
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
 from indexer.text.facts import FACT_RULES, facts_of, things_of
 from indexer.text.names import greeted_name
-from indexer.text.terms import passage_terms
+from indexer.text.terms import TERM_RULES, passage_terms
 from indexer.throttle import THROTTLE
 from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
 
@@ -183,7 +183,7 @@ class Sync:
     def _removals(self, paths: Iterable[str], states: dict[str, FileState]) -> Iterator[list[FileWrite]]:
         batch, passages = list[FileWrite](), 0
         for path in paths:
-            removed = _keys_and_terms(passages_of(self._store, path))
+            removed = self._keys_and_terms(passages_of(self._store, path))
             batch.append(FileWrite(path=path, state=None, expected_revision=states[path].revision, removed=removed))
             passages += len(removed)
             if passages >= BATCH_TEXTS or len(batch) >= _BATCH_PORTIONS:
@@ -308,9 +308,19 @@ class Sync:
                 _new_passage(state.path, ordinal, passage, vectors) for ordinal, passage in portion.diff.inserted
             ),
             moved=portion.diff.moved,
-            removed=_keys_and_terms(portion.diff.removed),
+            removed=self._keys_and_terms(portion.diff.removed),
             stated=tuple((key, _things(state.path, passage)) for key, _, passage in portion.diff.moved),
         )
+
+    def _keys_and_terms(self, known: Sequence[StoredPassage]) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """Passages to remove, with the terms that they were stored with."""
+        if not known or has_term_rules(self._fingerprint):
+            return tuple((stored.key, passage_terms(stored.passage)) for stored in known)
+        found: dict[int, list[str]] = {stored.key: [] for stored in known}
+        for posting in self._store.postings(None, among=found):
+            for key, times in zip(posting.keys.tolist(), posting.counts.tolist(), strict=True):
+                found[key] += [posting.term] * times
+        return tuple((key, tuple(terms)) for key, terms in found.items())
 
     def _advance(self, path: str, size_bytes: int, *, files: int = 1, passages: int = 0) -> None:
         now = self._progress
@@ -378,6 +388,11 @@ def _things(path: str, passage: Passage) -> tuple[int, ...]:
     return things_of(facts_of(passage.text, passage.heading, passage.label, path))
 
 
+def has_term_rules(made: Fingerprint | None) -> bool:
+    """True if the terms of an index were made by the rules of today."""
+    return made is not None and made.rules.rpartition("/")[2] == TERM_RULES
+
+
 def _state(content: Content, before: FileState | None) -> FileState:
     return FileState(
         *content.file,
@@ -386,10 +401,6 @@ def _state(content: Content, before: FileState | None) -> FileState:
         failure=content.failure,
         revision=before.revision if before else 0,
     )
-
-
-def _keys_and_terms(known: Sequence[StoredPassage]) -> tuple[tuple[int, tuple[str, ...]], ...]:
-    return tuple((stored.key, passage_terms(stored.passage)) for stored in known)
 
 
 _ROUNDS = 5

@@ -8,9 +8,11 @@ import pytest
 
 from indexer import Index, SyncCancelled
 from indexer.stores.sqlite_generations import Generations
+from indexer.sync import run
 from indexer.testing import HashEmbedder
+from indexer.text import terms
 from tests.indexer.rebuilds import is_whole, rebuild
-from tests.indexer.workspace import Workspace
+from tests.indexer.workspace import Workspace, every_store
 
 
 @pytest.fixture
@@ -87,3 +89,28 @@ def test_what_is_erased_goes_from_a_rebuild_that_is_cancelled(filled: Workspace)
 def test_a_partial_rebuild_of_another_model_keeps_no_secret(filled: Workspace, partial: Index) -> None:
     filled.index(HashEmbedder(seed=2)).scrub()
     assert Generations(filled.root / "index.sqlite").partial() is None
+
+
+@every_store
+@pytest.mark.parametrize("embedder", [HashEmbedder(), None])
+def test_what_other_rules_stored_is_erased(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, embedder: HashEmbedder | None
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(terms, "TERM_RULES", "terms-0")
+        earlier.setattr(run, "passage_terms", lambda passage: [f"{word}ly" for word in passage.text.split()])
+        workspace.write_items("memory/a.md", ["quokka vaultword vaultword", "tea", "密码 opens"])
+        workspace.write_items("memory/gone.md", ["another vaultword"])
+        workspace.synced(embedder).close()
+    assert on_disk(workspace, b"vaultwordly") is workspace.keeps_files
+    index = workspace.index(embedder)
+    before = index.passages_of(["memory/a.md", "memory/gone.md"])
+    workspace.write_items("memory/a.md", ["tea"])
+    (workspace.root / "memory/gone.md").unlink()
+    assert index.sync().changed == 1
+    assert index.scrub()
+    found = index.erased(before, ["memory/a.md", "memory/gone.md"])
+    assert (found.passages, found.left) == (3, ())
+    assert not on_disk(workspace, b"vaultword") and not on_disk(workspace, "密码".encode())
+    index.check()
+    index.close()

@@ -260,7 +260,7 @@ def _entries(store: IndexStore, corpus: Corpus) -> Iterator[TermEntries]:
     for chunk in THROTTLE.paced(store.segments.terms()):
         rows, known = corpus.rows(chunk.passages.astype(np.int64, copy=False))
         if not known.all():
-            # Of passages that were removed with other rules than stored them, some terms are left in the full text.
+            # Earlier versions left terms of passages that were removed under other rules than stored them.
             starts = np.cumsum(chunk.sizes) - chunk.sizes
             sizes = np.add.reduceat(known, starts, dtype=np.int64)
             chunk = replace(chunk, sizes=sizes, counts=chunk.counts[known])

@@ -425,6 +425,19 @@ def test_postings_count_the_terms_of_each_passage(store: IndexStore) -> None:
     assert postings["fish"].keys.tolist() == keys[:2] and postings["fish"].counts.tolist() == [1, 1]
 
 
+def test_what_some_passages_were_stored_with_is_told_by_the_index(store: IndexStore) -> None:
+    put(store, "memory/a.md", ["red red fish", "blue fish", "猫"])
+    put(store, "memory/b.md", ["red"])
+    first, _, last = keys_of(store, "memory/a.md")
+    told = {
+        (posting.term, key): count
+        for posting in store.postings(None, among=[first, last])
+        for key, count in zip(posting.keys.tolist(), posting.counts.tolist(), strict=True)
+    }
+    assert told == {("red", first): 2, ("fish", first): 1, ("猫", last): 1}
+    assert store.postings(None, among=[]) == store.postings(None, among=[last + 99]) == []
+
+
 def test_vectors_come_back_as_they_went_in(store: IndexStore) -> None:
     put(store, "memory/a.md", ["one", "two", "three"])
     put(store, "memory/b.md", ["without"], embedded=False)
