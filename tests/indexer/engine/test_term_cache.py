@@ -24,8 +24,8 @@ class Asked(SqliteStore):
 
     asked = 0
 
-    def postings(self, terms: Collection[str], *, among: Collection[int] | None = None) -> list[TermPosting]:
-        self.asked += len(terms)
+    def postings(self, terms: Collection[str] | None, *, among: Collection[int] | None = None) -> list[TermPosting]:
+        self.asked += len(terms or ())
         return super().postings(terms, among=among)
 
 
