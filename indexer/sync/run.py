@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from indexer.documents.incremental import Growth, Logs, Splitter
@@ -181,16 +182,27 @@ class Sync:
                 self._advance(write.path, 0)
 
     def _removals(self, paths: Iterable[str], states: dict[str, FileState]) -> Iterator[list[FileWrite]]:
-        batch, passages = list[FileWrite](), 0
+        batch, passages = dict[str, list[StoredPassage]](), 0
         for path in paths:
-            removed = self._keys_and_terms(passages_of(self._store, path))
-            batch.append(FileWrite(path=path, state=None, expected_revision=states[path].revision, removed=removed))
-            passages += len(removed)
+            batch[path] = passages_of(self._store, path)
+            passages += len(batch[path])
             if passages >= BATCH_TEXTS or len(batch) >= _BATCH_PORTIONS:
-                yield batch
-                batch, passages = [], 0
+                yield self._removal(batch, states)
+                batch, passages = {}, 0
         if batch:
-            yield batch
+            yield self._removal(batch, states)
+
+    def _removal(self, known: dict[str, list[StoredPassage]], states: dict[str, FileState]) -> list[FileWrite]:
+        terms = self._terms_of(chain.from_iterable(known.values()))
+        return [
+            FileWrite(
+                path=path,
+                state=None,
+                expected_revision=states[path].revision,
+                removed=tuple((stored.key, terms[stored.key]) for stored in passages),
+            )
+            for path, passages in known.items()
+        ]
 
     def _portions(self, files: Sequence[SourceFile], states: dict[str, FileState]) -> Iterator[_Portion]:
         for file in files:
@@ -256,7 +268,8 @@ class Sync:
     def _store_batch(self, portions: Sequence[_Portion]) -> None:
         texts = [passage.text for portion in portions for _, passage in portion.diff.inserted]
         vectors = self._vectors.of({text_hash(text): text for text in texts})
-        written = self._write([self._file_write(portion, vectors) for portion in portions])
+        terms = self._terms_of(stored for portion in portions for stored in portion.diff.removed)
+        written = self._write([self._file_write(portion, vectors, terms) for portion in portions])
         self._take_back([portion.content.file for portion in portions if portion.state.path not in written.refused])
         for portion in portions:
             path = portion.state.path
@@ -295,7 +308,9 @@ class Sync:
             return True
         return now is None or now.inode != file.inode or now.size_bytes < file.size_bytes
 
-    def _file_write(self, portion: _Portion, vectors: dict[bytes, bytes]) -> FileWrite:
+    def _file_write(
+        self, portion: _Portion, vectors: dict[bytes, bytes], terms: Mapping[int, tuple[str, ...]]
+    ) -> FileWrite:
         state = portion.state
         if not portion.last:
             # As if never read, the file is read again by the next run, which finds this slice already there.
@@ -308,19 +323,20 @@ class Sync:
                 _new_passage(state.path, ordinal, passage, vectors) for ordinal, passage in portion.diff.inserted
             ),
             moved=portion.diff.moved,
-            removed=self._keys_and_terms(portion.diff.removed),
+            removed=tuple((stored.key, terms[stored.key]) for stored in portion.diff.removed),
             stated=tuple((key, _things(state.path, passage)) for key, _, passage in portion.diff.moved),
         )
 
-    def _keys_and_terms(self, known: Sequence[StoredPassage]) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """Passages to remove, with the terms that they were stored with."""
+    def _terms_of(self, removed: Iterable[StoredPassage]) -> Mapping[int, tuple[str, ...]]:
+        """Terms that passages were stored with, by key; where other rules made them, as all of the index tells."""
+        known = [*removed]
         if not known or has_term_rules(self._fingerprint):
-            return tuple((stored.key, passage_terms(stored.passage)) for stored in known)
+            return {stored.key: passage_terms(stored.passage) for stored in known}
         found: dict[int, list[str]] = {stored.key: [] for stored in known}
         for posting in self._store.postings(None, among=found):
             for key, times in zip(posting.keys.tolist(), posting.counts.tolist(), strict=True):
                 found[key] += [posting.term] * times
-        return tuple((key, tuple(terms)) for key, terms in found.items())
+        return {key: tuple(terms) for key, terms in found.items()}
 
     def _advance(self, path: str, size_bytes: int, *, files: int = 1, passages: int = 0) -> None:
         now = self._progress

@@ -12,7 +12,7 @@ from indexer.sync import run
 from indexer.testing import HashEmbedder
 from indexer.text import terms
 from tests.indexer.rebuilds import is_whole, rebuild
-from tests.indexer.workspace import Workspace, every_store
+from tests.indexer.workspace import Workspace, every_store, watched_statements
 
 
 @pytest.fixture
@@ -114,3 +114,17 @@ def test_what_other_rules_stored_is_erased(
     assert not on_disk(workspace, b"vaultword") and not on_disk(workspace, "密码".encode())
     index.check()
     index.close()
+
+
+def test_the_terms_of_many_files_are_looked_for_at_once(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(40):
+        workspace.write_items(f"memory/{number}.md", ["quokka", f"wombat {number}"])
+    with monkeypatch.context() as earlier:
+        earlier.setattr(terms, "TERM_RULES", "terms-0")
+        workspace.synced().close()
+    for number in range(40):
+        path = workspace.root / f"memory/{number}.md"
+        path.unlink() if number % 2 else workspace.write_items(f"memory/{number}.md", ["quokka"])
+    with watched_statements() as statements:
+        workspace.synced().close()
+    assert len([each for each in statements if each.startswith("SELECT DISTINCT term FROM postings")]) == 2
