@@ -2,7 +2,8 @@
 
 Invariants: the first generation is `index.sqlite` itself, a later one `index-<n>.sqlite` beside it, and then
 `index.sqlite` is a link to it that is replaced in one step; numbers only grow, so no log of one generation is ever
-taken for that of another; nothing is removed but files of these names, under the lock of a rebuild.
+taken for that of another; nothing is removed but files of these names and of their packings, under the lock of a
+rebuild.
 """
 
 from __future__ import annotations
@@ -92,10 +93,11 @@ class Generations:
         self._unlink(self._former())
 
     def has_others(self) -> bool:
-        """True if there is any generation but the one in use."""
+        """True if there is any generation but the one in use, or something of one."""
         current = self.current()
         numbers = chain(self._numbers(), (number for number, _ in self._packings()))
-        return os.path.lexists(self._former()) or any(number != current for number in numbers)
+        first = self.path.is_symlink() and os.path.lexists(f"{self.path}.pack")
+        return first or os.path.lexists(self._former()) or any(number != current for number in numbers)
 
     def remove(self, made: Path) -> None:
         """Delete a generation that is not in use."""

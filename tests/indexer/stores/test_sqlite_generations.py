@@ -73,13 +73,17 @@ def test_tidying_leaves_the_packings_of_these_alone(path: Path) -> None:
     assert sorted(each.name for each in path.parent.glob(".*")) == sorted((*kept, *others))
 
 
-@pytest.mark.parametrize("left", [".index.sqlite.pack.lock", ".index-2.sqlite.pack.12.tmp", "index-2.sqlite.pack"])
+@pytest.mark.parametrize(
+    "left", ["index.sqlite.pack", ".index.sqlite.pack.lock", ".index-2.sqlite.pack.12.tmp", "index-2.sqlite.pack"]
+)
 def test_what_others_left_is_known(path: Path, left: str) -> None:
     touch(path, "index-3.sqlite", ".index-3.sqlite.pack.lock", ".index-2.sqlite.bak")
     path.symlink_to("index-3.sqlite")
     assert not Generations(path).has_others()
     touch(path, left)
     assert Generations(path).has_others()
+    Generations(path).tidy()
+    assert not Generations(path).has_others()
 
 
 def test_the_one_before_keeps_its_room_until_it_is_let_go_of(path: Path) -> None:
