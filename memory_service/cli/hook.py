@@ -77,10 +77,12 @@ class _HookCommand:
         self._on_the_files(raw)
 
     def _through(self, server: Server, raw: bytes) -> None:
+        from memory_service.cli.warm import answer_of
+
         workspace = self._workspace or (None if server.is_here else _project_workspace(raw))
         named = {"X-Memory-Workspace": workspace} if workspace else {}
         answer = server.ask("POST", f"/v1/hooks/{self._host}", raw, named, seconds=_LIMIT_SECONDS)
-        _print(answer.strip())
+        _print(answer_of(answer).raw.strip())
 
     def _on_the_files(self, raw: bytes) -> None:
         from memory_service.service import open_at_once

@@ -271,7 +271,12 @@ class WarmAnswer(dict[str, Any]):
         return _indented(self.raw, indent)
 
 
-def _answer_of(raw: bytes) -> WarmAnswer:
+def answer_of(raw: bytes) -> WarmAnswer:
+    """The answer of a server, read.
+
+    Raises:
+        ServerFailed: It is no JSON object, as that of another program, or half of one.
+    """
     try:
         answer = json.loads(raw, object_hook=WarmAnswer)
     except ValueError:
@@ -348,4 +353,4 @@ class WarmMemory:
             self._told(str(reason))
             with self._cold() as service:
                 return cold(service)
-        return _answer_of(answer)
+        return answer_of(answer)

@@ -14,6 +14,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -98,32 +99,39 @@ def read_on(file: Path, place: TranscriptPlace, *, until: int | None = None) -> 
         NotFound: There is none.
         StorageFailed: It cannot be read.
     """
+    with _opened(file) as opened:
+        size = os.fstat(opened.fileno()).st_size
+        change = _change(opened, place, size, until or 0)
+        start = 0 if change else place.offset
+        opened.seek(start)
+        raw = _whole_lines(opened, until - start if until is not None and not change else None)
+        end = start + len(raw)
+        reading = _Reading.of(raw.split(b"\n"))
+        problems = [f"transcript: the file {change}; it is read from its beginning"] if change else []
+        if reading.unreadable:
+            problems.append(f"transcript: {reading.unreadable} lines are no JSON objects; left out")
+        return Stretch(
+            start=start,
+            end=_place_at(opened, end),
+            messages=tuple(reading.messages),
+            more_bytes=size - end if raw and (until is not None or size - start > _STRETCH_BYTES) else 0,
+            problems=tuple(problems),
+            begun_anew=bool(change),
+        )
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
     with storage_errors(file.name):
+        # Opening a pipe would wait for somebody to write into it.
         if not stat.S_ISREG(file.stat().st_mode):
             raise InvalidRequest(f"The transcript {file.name} is no regular file. Send the path of one.")
         with file.open("rb") as opened:
-            size = os.fstat(opened.fileno()).st_size
-            change = _change(opened, place, size)
-            start = 0 if change else place.offset
-            opened.seek(start)
-            raw = _whole_lines(opened, until - start if until is not None and not change else None)
-            end = start + len(raw)
-            reading = _Reading.of(raw.split(b"\n"))
-            problems = [f"transcript: the file {change}; it is read from its beginning"] if change else []
-            if reading.unreadable:
-                problems.append(f"transcript: {reading.unreadable} lines are no JSON objects; left out")
-            return Stretch(
-                start=start,
-                end=_place_at(opened, end),
-                messages=tuple(reading.messages),
-                more_bytes=size - end if raw and (until is not None or size - start > _STRETCH_BYTES) else 0,
-                problems=tuple(problems),
-                begun_anew=bool(change),
-            )
+            yield opened
 
 
-def _change(opened: BinaryIO, place: TranscriptPlace, size: int) -> str:
-    if size < place.offset:
+def _change(opened: BinaryIO, place: TranscriptPlace, size: int, until: int) -> str:
+    if size < max(place.offset, until):
         return "was truncated"
     return "was replaced" if place.offset and _place_at(opened, place.offset) != place else ""
 
@@ -190,8 +198,13 @@ class _Reading:
 
 
 def is_of_subagent(file: Path) -> bool:
-    """True if a rollout of Codex is that of a subagent, as its first line says."""
-    with storage_errors(file.name), file.open("rb") as opened:
+    """True if a rollout of Codex is that of a subagent, as its first line says.
+
+    Raises:
+        InvalidRequest: It is no regular file.
+        StorageFailed: It cannot be read.
+    """
+    with _opened(file) as opened:
         line = opened.readline(_STRETCH_BYTES)
     try:
         entry = json.loads(line)

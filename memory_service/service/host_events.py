@@ -143,7 +143,10 @@ class HookCall:
         """Read the rest of a long transcript, flush, and before a compaction of the host make a summary of our own."""
         if not self._workspace:
             return
-        while self._unread_bytes and not self._faults and not cancelled():
+        before = 0
+        # A line that is left out is a fault too, and what stands behind it is read all the same.
+        while self._unread_bytes not in (0, before) and not cancelled():
+            before = self._unread_bytes
             THROTTLE.give_way()  # to another hook of the conversation, which waits for the file
             with self._noting(), self._file.held() as progress:
                 self._store(progress)
@@ -280,6 +283,8 @@ class HookCall:
                 same = known[:1] == [digest]
                 if same and (known[1:] or not begun):
                     continue
+                if not same and progress.told and not self._event.most_chars:
+                    continue  # until an event that can give them to the agent
                 self._unpin(known[1:])
                 progress.rules.pop(name, None)
                 if text:

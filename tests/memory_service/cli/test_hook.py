@@ -237,3 +237,22 @@ def test_a_server_that_takes_long_and_is_at_work_is_waited_for(cli: CommandLine,
         assert json.loads(cli.ok("hook", "claude-code", stdin=call(project, "Stop"))) == {"slow": True}
         thread.join(20)
     assert faults(cli) == []
+
+
+@pytest.mark.parametrize("body", [b"<html>Please log in</html>", b'{"hookSpecificOutput": {"additional', b"[]"])
+def test_what_is_no_whole_answer_is_not_given_to_the_agent(cli: CommandLine, project: Path, body: bytes) -> None:
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1 << 16)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        cli.home.mkdir(parents=True, exist_ok=True)
+        announce(cli.home, f"http://127.0.0.1:{listener.getsockname()[1]}", __version__)
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        assert cli.ok("hook", "claude-code", stdin=call(project, "UserPromptSubmit", prompt="When? 什么时候？")) == ""
+        thread.join(20)
+    [line] = faults(cli)
+    assert "none of memory-service's" in line

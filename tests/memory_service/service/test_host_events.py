@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ import pytest
 
 from indexer import MiniLM
 from indexer.testing import HashEmbedder
-from memory_service.hosts import HOSTS, HostName
+from memory_service.hosts import HOSTS, HostName, transcripts
 from memory_service.hosts.dialects import host_chars
 from memory_service.hosts.projects import project_of
 from memory_service.service import MemoryService
@@ -176,6 +178,44 @@ def test_a_crash_between_the_log_and_the_progress_stores_nothing_twice(agent: Ag
     assert agent.logged() == ["fact 0", "fact 1", "fact 2"]
 
 
+def test_a_crash_before_the_transcript_was_cut_short_loses_no_line(agent: Agent) -> None:
+    agent.says("user", "fact 0")
+    agent.hook("Stop")
+    [file] = (agent.service.settings.home / ".hosts").glob("*.json")
+    before = json.loads(file.read_text())
+    file.write_text(json.dumps({**before, "until": before["place"]["offset"] + 10_000}))
+    agent.says("user", "事实 1")
+    whole = agent.transcript.read_bytes()
+    agent.transcript.write_bytes(whole[:-20])
+    agent.hook("Stop")
+    agent.transcript.write_bytes(whole)
+    agent.hook("Stop")
+    assert agent.logged() == ["fact 0", "事实 1"]
+
+
+def test_the_end_of_a_long_transcript_is_read_behind_a_broken_line(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcripts, "_STRETCH_BYTES", 300)
+    facts = [f"fact {number} 事实" for number in range(30)]
+    for fact in facts:
+        agent.says("user", fact)
+    lines = agent.transcript.read_bytes().splitlines(keepends=True)
+    agent.transcript.write_bytes(b"".join([*lines[:15], b"{broken\n", *lines[15:]]))
+    agent.hook("SessionEnd")
+    assert agent.logged() == facts
+    [fault] = agent.faults()
+    assert "1 lines are no JSON objects" in fault
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+def test_a_transcript_that_is_a_pipe_is_a_fault(agent: Agent) -> None:
+    os.mkfifo(agent.transcript)
+    assert agent.hook("Stop") == {}
+    [fault] = agent.faults()
+    assert "no regular file" in fault
+
+
 def test_two_agents_of_one_project_at_once(service: MemoryService, agent: Agent) -> None:
     agents = [Agent(service, agent.project, session=f"s{number}") for number in range(2)]
     for number in range(20):
@@ -272,6 +312,19 @@ def test_rules_are_pinned_and_pinned_anew_when_they_change(agent: Agent) -> None
     rules.unlink()
     assert "no more" in agent.given("UserPromptSubmit", prompt="thanks!")
     assert agent.service.pins(agent.workspace, f"claude-code-{SESSION}").pins == []
+
+
+def test_rules_that_change_within_a_turn_are_given_with_the_next_prompt(agent: Agent) -> None:
+    (agent.project / "AGENTS.md").write_text("Use tabs.")
+    agent.given("SessionStart", source="startup")
+    agent.says("user", "thanks!")
+    agent.hook("Stop")
+    (agent.project / "AGENTS.md").unlink()
+    (agent.project / "CLAUDE.md").write_text("Use spaces. 用空格。")
+    agent.hook("Stop")
+    given = agent.given("UserPromptSubmit", prompt="thanks!")
+    assert "用空格" in given and "AGENTS.md are no more" in given
+    assert agent.hook("UserPromptSubmit", prompt="thanks!") == {}
 
 
 def test_long_rules_never_make_an_answer_longer_than_the_host_takes(agent: Agent) -> None:
