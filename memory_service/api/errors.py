@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Match
 
+from memory_service.api.examples import ERRORS
 from memory_service.errors import Incompressible, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
 from memory_service.schemas.memories import ErrorAnswer, ErrorBody, fault_in
 
@@ -39,8 +40,15 @@ _MEANINGS = {
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Failures of a route, for its documentation."""
-    return {status: {"model": ErrorAnswer, "description": _MEANINGS[status]} for status in sorted(statuses)}
+    """Failures of a route, for its documentation, each with an example."""
+    return {
+        status: {
+            "model": ErrorAnswer,
+            "description": _MEANINGS[status],
+            "content": {"application/json": {"example": ERRORS[status].model_dump(exclude_none=True)}},
+        }
+        for status in sorted(statuses)
+    }
 
 
 def error_answer(error: MemoryServiceError, headers: Mapping[str, str] | None = None) -> JSONResponse:

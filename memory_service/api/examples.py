@@ -6,7 +6,7 @@ import datetime as dt
 import json
 from typing import Any
 
-from memory_service import schemas
+from memory_service import errors, schemas
 from memory_service._version import __version__
 from memory_service.schemas.memories import Erased
 
@@ -92,8 +92,9 @@ def success_response(
     status: int, example: schemas.Answer, headers: dict[str, Any] | None = None
 ) -> dict[int | str, dict[str, Any]]:
     """A success of a route, for its documentation."""
+    meaning = (type(example).__doc__ or "").partition("\n")[0]
     content = {"application/json": {"example": example.model_dump(mode="json")}}
-    return {status: {"content": content} | ({"headers": headers} if headers else {})}
+    return {status: {"description": meaning, "content": content} | ({"headers": headers} if headers else {})}
 
 
 _ID = "support-42"
@@ -238,3 +239,23 @@ RECOVERY = schemas.Recovery(
     compaction=COMPACTION_RECEIPT,
 )
 COMPACTED = schemas.CompactedMessages(messages=_PROMPT[1:3], receipt=COMPACTION_RECEIPT)
+
+# One for each status.
+ERRORS = {
+    error.status: schemas.ErrorAnswer(error=schemas.ErrorBody(code=error.code, message=str(error)))
+    for error in (
+        errors.InvalidName("The path of the request is not UTF-8. Percent-encode each name as UTF-8."),
+        errors.Unauthorized(
+            "The request has no known key. Send one as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+        ),
+        errors.Forbidden("The key is not for this workspace. Use a key of it, or one for '*'."),
+        errors.NotFound(f"There is no file {_PATH}. List the files of the workspace to see what is there."),
+        errors.Conflict("The idempotency key was used for another request. Use a new key for a new request."),
+        errors.PreconditionFailed(f"There is no file {_PATH}. Create it with If-None-Match: *."),
+        errors.TooLarge("The body is over the limit of 33,554,432 bytes. Send less at once, or raise max_body_bytes."),
+        errors.InvalidRequest("A pin has 1 to 8,000 characters; this one has 0."),
+        errors.TooManyRequests("32 calls wait for others to end. Try again later."),
+        errors.UpstreamFailed("The model failed: the provider is not available. Try again later."),
+        errors.StorageFailed(f"{_PATH} could not be read or written: no space left on device."),
+    )
+}

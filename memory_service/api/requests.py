@@ -34,13 +34,22 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[\x21-\x7e]+$",
-        description="The same request with the same key again does nothing again, and gets the same answer.",
+        description="A value of your own for this request: sent again with it, it does nothing again and gets the same "
+        "answer.",
     ),
 ]
 IfMatch = Annotated[
-    str | None, Header(alias="If-Match", description="The etag of the file that the new text replaces.")
+    str | None,
+    Header(alias="If-Match", description="The etag of the text that is replaced; not for a new file."),
 ]
-IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match", description="`*`: there must be no such file yet.")]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-None-Match",
+        description="`*`: there must be no such file yet. One of the two conditions is needed.",
+        examples=["*"],
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ ModeHeader = Annotated[
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
+        "description": "As the provider itself takes it.",
         "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
     }
 }

@@ -15,10 +15,12 @@ from memory_service.schemas.memories import (
     MAX_QUERY_CHARS,
     Answer,
     Degraded,
+    MemoryId,
     MinRelevance,
     Order,
     Receipt,
     Request,
+    SourcePath,
     Sources,
 )
 from memory_service.schemas.sessions import (
@@ -41,6 +43,14 @@ Stage = Literal["none", "prune", "summary", "hard", "engine"]
 MAX_PROMPT_CHARS = 4_000_000
 MAX_INSTRUCTION_CHARS = 2_000
 
+TriggerChoice = Annotated[
+    Trigger,
+    Field(
+        description="`manual`: compact where it gains something; `threshold`: only if the preset's limit is reached; "
+        "`safeguard`: likewise, with the five sections of OpenClaw's safeguard; `overflow`: as a provider refused the "
+        "prompt, and down to less."
+    ),
+]
 Tools = Annotated[
     list[dict[str, Any]],
     Field(max_length=1_000, description="Schemas of the agent's tools. They are counted, and not sent back."),
@@ -75,7 +85,9 @@ Identifiers = Annotated[
     IdentifierPolicy | None,
     Field(description="What the summary does with ids and paths; `custom` is as `instructions` say."),
 ]
-Format = Annotated[Wire, Field(description="The shape of the messages in the answer.")]
+Format = Annotated[
+    Wire, Field(description="The shape of the messages in the answer: `openai`, `anthropic` or `mistral`.")
+]
 System = Annotated[
     str | list[dict[str, Any]] | None,
     Field(description="Anthropic's system prompt, which stands beside the messages there; null elsewhere."),
@@ -126,37 +138,43 @@ class SessionContextRequest(PromptOptions):
 class PromptTokens(Answer):
     """The size of each part of a prompt, in tokens as the model would count them; the four parts add up to `total`."""
 
-    system: int
-    memory: int
-    summary: int
-    tail: int
+    system: int = Field(description="The system prompt.")
+    memory: int = Field(description="The blocks of recalled memories, with their wrappers.")
+    summary: int = Field(description="What stands for compacted messages; 0 before the first compaction.")
+    tail: int = Field(description="The messages that stand word for word.")
     total: int = Field(description="All of it; never over the window. Schemas of tools come on top.")
-    window: int
+    window: int = Field(description="The model's context window, which the prompt and the answer share.")
 
 
 class Recall(Answer):
     """The search of memories for a prompt: if there was one, for what, and why."""
 
-    searched: bool
-    query: str
-    reason: str
+    searched: bool = Field(description="Whether memories were searched.")
+    query: str = Field(description="What was searched for; empty where nothing was.")
+    reason: str = Field(description="Why there was a search or none, in words.")
 
 
 class CompactionStep(Answer):
     """One step that was tried, and what the view came to behind it."""
 
-    name: str
-    tokens_before: int
-    tokens_after: int
-    count: int = 0
+    name: str = Field(
+        description="`duplicates`, `old_results`, `cache_ttl`, `budget` and `media` prune; `summary`, `split_turn` and "
+        "`last_turns` summarise; `hard` cuts what still does not fit."
+    )
+    tokens_before: int = Field(description="Tokens of the view before the step.")
+    tokens_after: int = Field(description="Tokens that the view comes to with it.")
+    count: int = Field(default=0, description="Number of messages that it changes or covers.")
 
 
 class LedgerEntry(Answer):
     """Something exact that no model rewrites, and the messages that it stands in."""
 
-    kind: str
-    text: str
-    seqs: list[int]
+    kind: str = Field(
+        description="`rule`, `decision`, `ask`, `promise`, `confirmation`, `name`, `failure`, `command`, `file_read`, "
+        "`file_modified`, `id`, `url`, `path`, `number` or `date`."
+    )
+    text: str = Field(description="The words, on one line.")
+    seqs: list[int] = Field(description="Numbers in the log of the messages that it stands in.")
 
 
 class CompactRequest(Request):
@@ -169,7 +187,7 @@ class CompactRequest(Request):
     )
     preset: PresetChoice = None
     overrides: Overrides = None
-    trigger: Trigger = "manual"
+    trigger: TriggerChoice = "manual"
     instructions: SummaryInstructions = None
     identifier_policy: Identifiers = None
     target_tokens: TargetTokens = None
@@ -177,44 +195,54 @@ class CompactRequest(Request):
 
 
 class CompactionReceipt(Answer):
-    """The record of a compaction: made, planned, or found to be of no use."""
+    """The record of a compaction: made, planned, or found to be of no use.
+
+    One that is read from the log again (by its id, in a list, of an undo) is without the plan: `target_tokens`,
+    `covered_messages` and `window_tokens` are 0, `covered` is null, `steps` and `window_source` are empty.
+    """
 
     compaction_id: str | None = Field(description="Names it for an undo; null if nothing was changed.")
-    applied: bool = Field(description="Whether the view is another one now.")
+    applied: bool = Field(description="Whether the view was changed.")
     active: bool = Field(description="Whether it counts: it was not undone.")
-    mode: CompactionMode
+    mode: CompactionMode = Field(description="What was asked for: `plan`, `preview` or `apply`.")
     stage: Stage = Field(
         description="How far it went: pruned tool results, a summary, or cut what else would not fit; `engine`: it "
         "was done by a context engine, which has its own account of it."
     )
     reason: str = Field(description="Why it was done, or why nothing was.")
-    preset: str
-    trigger: str
-    tokens_before: int
-    tokens_after: int
-    ratio: float = Field(description="Tokens after by tokens before.")
-    target_tokens: int
+    preset: str = Field(description="Name of the preset that decided.")
+    trigger: str = Field(
+        description="What it was made for: that of the request, or `cache_ttl` (results no cache holds any more)."
+    )
+    tokens_before: int = Field(description="Tokens of the view before.")
+    tokens_after: int = Field(description="Tokens of the view after; of a plan, estimated.")
+    ratio: float = Field(description="`tokens_after` divided by `tokens_before`.")
+    target_tokens: int = Field(description="Tokens to come down to.")
     first_kept: int = Field(description="The first message that stays word for word; 0 for all.")
     covered: tuple[int, int] | None = Field(description="First and last message that the summary stands for now.")
-    covered_messages: int
+    covered_messages: int = Field(description="Number of messages that were newly summarised.")
     cleared: list[int] = Field(description="Messages whose tool result gave way to a stub.")
     stripped: list[int] = Field(description="Messages whose media gave way to a label.")
-    steps: list[CompactionStep]
-    summary: str
+    steps: list[CompactionStep] = Field(description="The steps that were tried, in order.")
+    summary: str = Field(description="Text of the summary, as Markdown; empty where none was written.")
     method: str = Field(description="Who wrote the summary: model, extractive, note, hook, engine, or none.")
-    model: str | None
-    prompt_version: str | None
+    model: str | None = Field(description="Model that wrote the summary; null where none did.")
+    prompt_version: str | None = Field(
+        description="Version of the prompt, or of the rules, that the summary was written by; null for none."
+    )
     calls: int = Field(description="Requests to a model, those that failed included.")
     input_tokens: int = Field(description="What the provider counted for them.")
-    output_tokens: int
-    duration_ms: int
-    ledger: list[LedgerEntry]
+    output_tokens: int = Field(description="What the provider counted for their answers.")
+    duration_ms: int = Field(description="Time that it took, in milliseconds; 0 where no compaction was made.")
+    ledger: list[LedgerEntry] = Field(description="Exact names, rules and decisions that stand beside the summary.")
     audit: dict[str, Any] | None = Field(description="What was checked in the summary, and what was found.")
     notes: list[str] = Field(description="What went differently than asked.")
     overrides: dict[str, Any] = Field(description="What of the preset's numbers was overridden.")
-    created_at: str
-    window_tokens: int
-    window_source: str
+    created_at: str = Field(description="Time it was made, in ISO 8601 with its time zone; empty where none was made.")
+    window_tokens: int = Field(description="Context window of the model, in tokens.")
+    window_source: str = Field(
+        description="Where the window comes from, by the names of `context_window.source` of a session."
+    )
     messages: list[dict[str, Any]] | None = Field(default=None, description="Of a preview: the view as it would be.")
     degraded: Degraded = Field(default=[])
     # Told in process alone: a hook may switch off the note to go on behind the messages; of an undo, the view's size.
@@ -226,7 +254,7 @@ class CompactionReceipt(Answer):
 class Compactions(Answer):
     """All compactions of a session, newest first."""
 
-    compactions: list[CompactionReceipt]
+    compactions: list[CompactionReceipt] = Field(description="One receipt for each, those that were undone included.")
     degraded: Degraded = Field(default=[])
 
 
@@ -244,9 +272,9 @@ class FlushRequest(Request):
 class FlushedMemory(Answer):
     """A memory that a flush wrote."""
 
-    memory_id: str
-    text: str
-    path: str
+    memory_id: MemoryId
+    text: str = Field(description="What was written, without its list mark.")
+    path: SourcePath
     # Told in process alone.
     start_line: SkipJsonSchema[int] = Field(default=0, exclude=True)
     end_line: SkipJsonSchema[int] = Field(default=0, exclude=True)
@@ -259,24 +287,28 @@ class Flush(Answer):
         description="`agent`: send `prompt` to the model, and its reply to the route `flush`."
     )
     path: str | None = Field(description="The file that the memories stand in; null if none was written.")
-    written: list[FlushedMemory]
+    written: list[FlushedMemory] = Field(description="The memories that are new in the file.")
     duplicates: int = Field(description="Facts that were known before.")
-    reason: str
+    reason: str = Field(description="What was found, or why nothing was, in words.")
     method: str = Field(description="Who found them: agent, model, extractive, or none.")
     messages: tuple[int, int] | None = Field(description="The first and the last message that were searched.")
-    prompt: str | None = None
-    system_prompt: str | None = None
+    prompt: str | None = Field(
+        default=None, description="Of mode `agent`: the message to send to the model; else null."
+    )
+    system_prompt: str | None = Field(
+        default=None, description="Of mode `agent`: the system prompt to send with it; else null."
+    )
     calls: int = Field(default=0, description="Requests to a model, those that failed included.")
     input_tokens: int = Field(default=0, description="What the provider counted for them.")
-    output_tokens: int = 0
+    output_tokens: int = Field(default=0, description="What the provider counted for their answers.")
     degraded: Degraded = Field(default=[])
 
 
 class FlushPrompt(Answer):
     """The prompt for an agent that finds the memories itself; its reply goes to the route `flush`."""
 
-    prompt: str
-    system_prompt: str
+    prompt: str = Field(description="The message to send to the model, behind the conversation.")
+    system_prompt: str = Field(description="The system prompt of that turn.")
     degraded: Degraded = Field(default=[])
 
 
@@ -285,14 +317,14 @@ class SessionContext(Answer):
 
     messages: WireMessages
     system: System = None
-    tokens: PromptTokens
+    tokens: PromptTokens = Field(description="Size of the prompt, part by part.")
     receipt: Receipt | None = Field(description="What was recalled; null if nothing was searched.")
     cached_prefix_tokens: int = Field(
         default=0,
         description="Tokens of the prompt that are, message by message and byte for byte, the beginning of the last "
         "prompt given for this session: what a provider's prompt cache can hold. 0 for the first.",
     )
-    recall: Recall
+    recall: Recall = Field(description="Whether memories were searched, for what, and why.")
     compaction: CompactionReceipt | None = Field(description="The compaction that was made first; null for none.")
     flush: Flush | None = Field(description="The flush that was made first, or that the agent is asked for.")
     command: Literal["compact"] | None = Field(
@@ -334,22 +366,32 @@ class OverflowRequest(PromptOptions):
         examples=["This model's maximum context length is 8192 tokens. However, your messages resulted in 9100."],
     )
     status: int | None = Field(default=None, ge=100, le=599, description="Its HTTP status.")
-    usage: UsageReport | None = None
+    usage: UsageReport | None = Field(
+        default=None, description="The provider's counts of the call; it tells a prompt that was cut without an error."
+    )
 
 
 class Recovery(Answer):
     """The next step after an overflow."""
 
-    action: Literal["retry", "give_up"]
+    action: Literal["retry", "give_up"] = Field(
+        description="`retry`: send `messages` instead; `give_up`: send nothing, `reason` says why."
+    )
     messages: WireMessages
     system: System = None
-    reason: str
+    reason: str = Field(description="Why, in words.")
     kind: str = Field(description="What the error means, such as token_overflow, rate_limit or auth.")
     remedy: str = Field(description="What was done: compact, truncate, strip_media, drop_thinking, wait or give_up.")
-    retry_after_seconds: float | None
+    retry_after_seconds: float | None = Field(
+        description="Seconds to wait first, as the error tells; null where it does not."
+    )
     learned_window: int | None = Field(description="The window that the error told; it is used from now on.")
-    tokens: PromptTokens | None = None
-    compaction: CompactionReceipt | None = None
+    tokens: PromptTokens | None = Field(
+        default=None, description="Size of the new prompt, part by part; null where it is given up."
+    )
+    compaction: CompactionReceipt | None = Field(
+        default=None, description="The compaction that was made for it; null for none."
+    )
     degraded: Degraded = Field(default=[])
 
 
@@ -370,7 +412,7 @@ class StatelessRequest(Request):
     model: ModelName = None
     preset: PresetChoice = None
     overrides: Overrides = None
-    trigger: Trigger = "threshold"
+    trigger: TriggerChoice = "threshold"
     target_tokens: TargetTokens = None
     force: bool = Field(default=False, description="Compact although there is room.")
     instructions: SummaryInstructions = None
@@ -389,5 +431,5 @@ class CompactedMessages(SentMessages):
     """Messages that fit, and how that came about."""
 
     system: System = None
-    receipt: CompactionReceipt
+    receipt: CompactionReceipt = Field(description="What was done, and what it gained.")
     degraded: Degraded = Field(default=[])

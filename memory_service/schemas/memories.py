@@ -55,7 +55,9 @@ Until = Annotated[Day | None, Field(description="Only memories dated this day or
 PathPrefix = Annotated[
     str, Field(max_length=512, description="Only files whose path begins so.", examples=["memory/2026-11"])
 ]
-Sources = Annotated[list[Source], Field(description="Kinds of source to search; empty means all.")]
+Sources = Annotated[
+    list[Source], Field(description="Kinds of source to search: `memory`, `sessions`, `files`; empty means all.")
+]
 ResultOrder = Annotated[
     Order,
     Field(
@@ -79,6 +81,28 @@ Relevance = Annotated[
     float | None,
     Field(description="Probability that the passage bears on the query; null where it is not known."),
 ]
+SourcePath = Annotated[
+    str,
+    Field(
+        description="The file, relative to the folder of the workspace; `@NAME/…` in an extra folder.",
+        examples=["memory/2026-11-20.md"],
+    ),
+]
+FirstLine = Annotated[
+    int, Field(description="First of its lines in the file, from 1; in a session's log, its message's number.")
+]
+LastLine = Annotated[int, Field(description="Last of its lines in the file, included; in a log, as `start_line`.")]
+Etag = Annotated[str, Field(description="Version of the file's content, without quotes; `If-Match` takes it back.")]
+MemoryId = Annotated[str, Field(description="Id of the entry; `DELETE …/entries/{memory_id}` erases it.")]
+OperationName = Annotated[str, Field(description="Id to ask for progress with, at `GET …/operations/{operation_id}`.")]
+PassageDate = Annotated[dt.date | None, Field(description="Day of the passage; null where it has none.")]
+SourceKind = Annotated[
+    Source,
+    Field(description="`memory`: the memory files; `sessions`: what was said; `files`: those of extra folders."),
+]
+Score = Annotated[float, Field(description="0 to 1, for the order within this answer only.")]
+TextScore = Annotated[float, Field(description="Plain BM25; 0 where no word of the query occurs.")]
+VectorScore = Annotated[float | None, Field(description="Cosine of query and passage; null without vectors.")]
 Degraded = Annotated[list[str], Field(description="Parts that were missing from this answer, each with the reason.")]
 
 
@@ -123,13 +147,20 @@ class NewMemory(Request):
     """Something to remember."""
 
     text: str = Field(
-        min_length=1, max_length=MAX_TEXT_CHARS, examples=["Deploys go out on Tuesdays after the 10:00 stand-up."]
+        min_length=1,
+        max_length=MAX_TEXT_CHARS,
+        description="What to remember, as Markdown; it is written as a list item.",
+        examples=["Deploys go out on Tuesdays after the 10:00 stand-up."],
     )
     tags: list[str] = Field(default=[], max_length=16, description="Appended to the text as #tags.", examples=[["ops"]])
     date: Day | None = Field(
-        default=None, description="The day it belongs to; today in the workspace's timezone unless given."
+        default=None,
+        description="The day it belongs to, as YYYY-MM-DD; today in the setting `timezone` unless given.",
+        examples=["2026-11-20"],
     )
-    origin: Origin | None = Field(default=None, description="Who says so.")
+    origin: Origin | None = Field(
+        default=None, description="Who says so: `user`, `agent` or `tool`; null where it does not matter."
+    )
     session_id: str | None = Field(
         default=None,
         description="The conversation it comes from.",
@@ -141,10 +172,10 @@ class NewMemory(Request):
 class StoredMemory(Answer):
     """Where a memory was written. It is on disk and searchable when this arrives."""
 
-    memory_id: str
-    path: str
-    start_line: int
-    end_line: int
+    memory_id: MemoryId
+    path: SourcePath
+    start_line: FirstLine
+    end_line: LastLine
     duplicate: bool = Field(description="Whether the same text stood there already; nothing was written then.")
     # On the wire it is the header `Idempotency-Replayed`.
     replayed: SkipJsonSchema[bool] = Field(default=False, exclude=True)
@@ -154,42 +185,44 @@ class StoredMemory(Answer):
 class MemoryFile(Answer):
     """A memory file."""
 
-    path: str
-    bytes: int
-    lines: int
-    modified_at: dt.datetime
-    etag: str
+    path: SourcePath
+    bytes: int = Field(description="Size of the file in bytes.")
+    lines: int = Field(description="Number of lines.")
+    modified_at: dt.datetime = Field(description="Time of its last change, in UTC.")
+    etag: Etag
 
 
 class MemoryFiles(Answer):
     """All memory files of a workspace, by path."""
 
-    files: list[MemoryFile]
+    files: list[MemoryFile] = Field(description="The files, by path; an empty list where there are none.")
 
 
 class FileText(Answer):
     """A range of lines of a memory file, exactly as they stand there."""
 
-    path: str
-    text: str
-    start_line: int
-    end_line: int
-    total_lines: int
+    path: SourcePath
+    text: str = Field(description="The lines with their line ends, exactly as in the file.")
+    start_line: FirstLine
+    end_line: LastLine
+    total_lines: int = Field(description="Number of lines of the whole file.")
     next_start_line: int | None = Field(description="Where to go on reading; null at the end.")
-    etag: str
+    etag: Etag
 
 
 class FileWrite(Request):
     """A whole file's new text."""
 
-    text: str = Field(examples=["# What always holds\n\n- Never deploy on Fridays.\n"])
+    text: str = Field(
+        description="The whole file, as Markdown.", examples=["# What always holds\n\n- Never deploy on Fridays.\n"]
+    )
 
 
 class WrittenFile(Answer):
     """A file that was written."""
 
-    path: str
-    etag: str | None = None
+    path: SourcePath
+    etag: str | None = Field(default=None, description="Version of the new content, for the next `If-Match`.")
     degraded: Degraded = []
 
 
@@ -200,21 +233,26 @@ class Erased(Answer):
     checked: list[str] = Field(description="Where they were looked for and not found.")
 
 
+Proof = Annotated[
+    Erased | None, Field(description="What a look at the index showed afterwards; null where it could not be read.")
+]
+
+
 class ErasedFile(Answer):
     """A file that was erased, from the disk and from the index."""
 
-    path: str
-    erased: Erased | None = Field(default=None, description="None where the index could not be read.")
+    path: SourcePath
+    erased: Proof = None
     degraded: Degraded = []
 
 
 class ForgottenMemory(Answer):
     """An entry that was erased from its file and from the index."""
 
-    memory_id: str
+    memory_id: MemoryId
     path: str = Field(description="The first of `paths`.")
     paths: list[str] = Field(default=[], description="All files that held it.")
-    erased: Erased | None = Field(default=None, description="None where the index could not be read.")
+    erased: Proof = None
     degraded: Degraded = []
 
 
@@ -222,28 +260,34 @@ class SearchRequest(Request):
     """The query and the filters of a search."""
 
     query: QueryText
-    limit: int = Field(default=6, ge=1, le=MAX_LIMIT)
-    mode: SearchMode = "hybrid"
+    limit: int = Field(default=6, ge=1, le=MAX_LIMIT, description="The most results.")
+    mode: SearchMode = Field(
+        default="hybrid", description="`text`: by words; `vector`: by meaning; `hybrid`: by both, in one ranking."
+    )
     sources: Sources = []
     path_prefix: PathPrefix = ""
     since: Since = None
     until: Until = None
-    min_score: float | None = Field(default=None, description="Only results with at least this score.")
+    min_score: float | None = Field(
+        default=None, description="Only results with at least this score, 0 to 1; null for all."
+    )
     min_relevance: MinRelevance = 0.0
     order: ResultOrder = "score"
-    explain: bool = Field(default=False, description="Say what every signal added to each score.")
+    explain: bool = Field(default=False, description="Say in `signals` what every signal added to each score.")
     history: bool = Field(default=False, description="Tell all values that the facts found have had, with their days.")
 
 
 class Statement(Answer):
     """A value of a fact that changes, and where it stands."""
 
-    path: str
-    start_line: int
-    end_line: int
+    path: SourcePath
+    start_line: FirstLine
+    end_line: LastLine
     citation: str = Field(description="Path and lines in one word.", examples=["memory/2026-03-01.md#L7"])
-    date: dt.date | None
-    about: str = Field(description="The fact.", examples=["location (ana)"])
+    date: dt.date | None = Field(
+        description="Day since which the value holds, or on which it was stated; null where neither is known."
+    )
+    about: str = Field(description="The fact whose value it is.", examples=["location (ana)"])
     text: str = Field(description="The passage; of a long one the beginning.")
     current: bool | None = Field(default=None, description="In a history: whether it holds now.")
 
@@ -251,17 +295,17 @@ class Statement(Answer):
 class SearchResult(Answer):
     """A passage that was found."""
 
-    path: str
-    start_line: int
-    end_line: int
+    path: SourcePath
+    start_line: FirstLine
+    end_line: LastLine
     text: str = Field(description="The passage; of a long one the part that the question is about.")
     heading: list[str] = Field(description="Titles above it, outermost first.")
-    date: dt.date | None
-    source: Source
-    score: float = Field(description="0 to 1, for the order within this answer only.")
+    date: PassageDate
+    source: SourceKind
+    score: Score
     relevance: Relevance = None
-    text_score: float = Field(description="Plain BM25; 0 where no word of the query occurs.")
-    vector_score: float | None = Field(description="Cosine of query and passage; null without vectors.")
+    text_score: TextScore
+    vector_score: VectorScore
     citation: str = Field(description="Path and lines in one word.", examples=["memory/2026-11-20.md#L14-L15"])
     signals: dict[str, float] | None = Field(
         default=None,
@@ -280,10 +324,10 @@ class SearchResult(Answer):
 class SearchResults(Answer):
     """The memories that were found, best first; with `memory_first`, best first of each kind."""
 
-    results: list[SearchResult]
+    results: list[SearchResult] = Field(description="At most `limit` passages; an empty list where nothing was found.")
     mode: SearchMode = Field(description="What was really done.")
     degraded: Degraded = []
-    took_ms: float
+    took_ms: float = Field(description="Time that the search took, in milliseconds.")
 
 
 class ContextRequest(Request):
@@ -306,14 +350,14 @@ class ContextRequest(Request):
 class ReceiptItem(Answer):
     """A passage in a receipt."""
 
-    path: str
-    start_line: int
-    end_line: int
-    tokens: int
-    score: float
+    path: SourcePath
+    start_line: FirstLine
+    end_line: LastLine
+    tokens: int = Field(description="Size of its text in tokens, without the wrapper of the block.")
+    score: Score
     relevance: Relevance = None
-    text_score: float
-    vector_score: float | None
+    text_score: TextScore
+    vector_score: VectorScore
     replaced_by: str | None = Field(
         default=None,
         description="Where what holds now stands, if the passage states a value that was replaced since.",
@@ -324,20 +368,24 @@ class ReceiptItem(Answer):
 class OmittedItem(ReceiptItem):
     """A passage that stayed out, and why."""
 
-    reason: str
+    reason: str = Field(
+        description="Why it stayed out, in words: the budget, its relevance, its gain, or what it repeats."
+    )
 
 
 class Receipt(Answer):
     """The record of what was put into a prompt and why."""
 
-    receipt_id: str
-    created_at: dt.datetime
-    query: str
-    budget_tokens: int
-    tokens: int
-    included: list[ReceiptItem]
+    receipt_id: str = Field(description="Id to read this receipt again with, at `GET …/receipts/{receipt_id}`.")
+    created_at: dt.datetime = Field(description="Time of the search, with its time zone.")
+    query: str = Field(description="The question that was searched for.")
+    budget_tokens: int = Field(description="Most tokens that the block might have.")
+    tokens: int = Field(description="Size of the block with its wrapper, in tokens; 0 for an empty block.")
+    included: list[ReceiptItem] = Field(description="The passages of the block.")
     omitted: list[OmittedItem] = Field(description="The best of those that stayed out.")
-    omitted_count: int
+    omitted_count: int = Field(
+        description="Number of passages that were found and stayed out, those that `omitted` does not show included."
+    )
     reason: str = Field(description="Why the block is empty; empty where it is not.")
     cached_prefix_tokens: int | None = Field(
         default=None, description="Of a session's prompt: see there. Null where the block is of no session."
@@ -351,7 +399,7 @@ class Context(Answer):
     system_prompt: str = Field(description="The given system prompt with the block behind it.")
     block: str = Field(description="The block alone; empty when nothing fits.")
     tokens: int = Field(description="Size of the block with its wrapper; never over the budget.")
-    receipt: Receipt
+    receipt: Receipt = Field(description="What stands in the block, what stayed out, and why.")
     degraded: Degraded = []
 
 
@@ -368,50 +416,54 @@ class ReindexRequest(Request):
 class OperationRef(Answer):
     """An operation that has begun."""
 
-    operation_id: str
+    operation_id: OperationName
 
 
 class FileFailure(Answer):
     """A file that could not be indexed, and why."""
 
-    path: str
-    reason: str
+    path: SourcePath
+    reason: str = Field(description="What went wrong with the file, in words.")
 
 
 class ReindexReport(Answer):
     """The work of a reindex, counted in files; `embedded` counts passages."""
 
-    added: int
-    changed: int
-    removed: int
-    unchanged: int
-    failed: list[FileFailure]
-    embedded: int
-    reused: int
-    seconds: float
+    added: int = Field(description="Files that are new in the index.")
+    changed: int = Field(description="Files whose content had changed.")
+    removed: int = Field(description="Files that are gone from the disk and now from the index.")
+    unchanged: int = Field(description="Files that were as the index has them.")
+    failed: list[FileFailure] = Field(description="Files that could not be read; what the index had of them stays.")
+    embedded: int = Field(description="Passages for which the model computed a vector.")
+    reused: int = Field(description="Passages that got the vector of an equal text that was embedded before.")
+    seconds: float = Field(description="Time that the work took, in seconds.")
     degraded: Degraded = []
 
 
 class Operation(Answer):
     """How far an operation is."""
 
-    operation_id: str
-    state: OperationState
-    done: int = Field(description="Files done.")
-    total: int = Field(description="Files to do.")
+    operation_id: OperationName
+    state: OperationState = Field(description="`queued`, `running`, or how it ended: `done`, `failed` or `cancelled`.")
+    done: int = Field(description="Number of files done.")
+    total: int = Field(description="Number of files to do.")
     rate: float = Field(description="Passages per second so far.")
-    eta_seconds: float | None
-    report: ReindexReport | None = None
-    error: str | None = None
+    eta_seconds: float | None = Field(
+        description="Estimated seconds until the end; null while there is nothing to estimate from."
+    )
+    report: ReindexReport | None = Field(default=None, description="What was done; null until `state` is `done`.")
+    error: str | None = Field(
+        default=None, description="Why it ended early, in words; null unless it failed or was cancelled while it ran."
+    )
 
 
 class ModelFingerprint(Answer):
     """The versions and models that an index was made with."""
 
-    model: str
-    dimensions: int
-    rules: str
-    schema_version: int
+    model: str = Field(description="Name and version of the embedding model; empty without vectors.")
+    dimensions: int = Field(description="Length of its vectors; 0 without vectors.")
+    rules: str = Field(description="Version of the rules that split files into passages and words.")
+    schema_version: int = Field(description="Version of the tables of the index.")
 
 
 class Watching(Answer):
@@ -429,40 +481,51 @@ class Rebuild(Answer):
     state: Literal["running", "interrupted", "outdated"] = Field(
         description="An interrupted one is gone on with by the next full reindex, an outdated one is deleted by it."
     )
-    file: str
-    files: int
-    total_files: int
-    share: float = Field(description="Share of the files that are done.")
-    passages: int
-    embedded: int
-    bytes: int
+    file: str = Field(description="Name of the file that is being built.")
+    files: int = Field(description="Number of files that it holds so far.")
+    total_files: int = Field(description="Number of files that it will hold.")
+    share: float = Field(description="Share of the files that are done, 0 to 1.")
+    passages: int = Field(description="Number of passages that it holds so far.")
+    embedded: int = Field(description="Number of these passages that have a vector.")
+    bytes: int = Field(description="Size so far, in bytes.")
 
 
 class Status(Answer):
     """How a workspace stands."""
 
-    workspace: str
-    files: int
-    passages: int
-    embedded: int
-    coverage: float = Field(description="Share of passages that have a vector, where a model is configured.")
+    workspace: str = Field(description="Name of the workspace.")
+    files: int = Field(description="Number of files in the index.")
+    passages: int = Field(description="Number of passages in the index.")
+    embedded: int = Field(description="Number of passages that have a vector.")
+    coverage: float = Field(description="Share of passages that have a vector, 0 to 1; 1 without a model.")
     dirty: int = Field(description="Files changed since the last reindex.")
-    failed: list[FileFailure]
-    index_bytes: int
-    updated_at: dt.datetime | None
-    embedding_model: str
-    fingerprint: ModelFingerprint | None
-    current_fingerprint: ModelFingerprint
-    timezone: str
-    rebuild: Rebuild | None = Field(default=None, description="Where one runs, or was interrupted.")
-    watching: Watching | None = Field(default=None, description="By the process that answers.")
+    failed: list[FileFailure] = Field(
+        description="Files that could not be read at the last reindex; an empty list where all could."
+    )
+    index_bytes: int = Field(description="Size of the index on disk, in bytes; 0 before it is made.")
+    updated_at: dt.datetime | None = Field(description="Time of the last change of the index; null before it is made.")
+    embedding_model: str = Field(description="The setting `embedding_model`; `none` means search by words alone.")
+    fingerprint: ModelFingerprint | None = Field(description="What the index was made with; null before it is made.")
+    current_fingerprint: ModelFingerprint = Field(
+        description="What an index would be made with now; where `fingerprint` differs, a reindex makes the index anew."
+    )
+    timezone: str = Field(
+        description="The setting `timezone`, which decides the day of a memory: an IANA name, or `local` for "
+        "that of the server."
+    )
+    rebuild: Rebuild | None = Field(
+        default=None, description="A new index that is being made, or was interrupted; null for none."
+    )
+    watching: Watching | None = Field(
+        default=None, description="How this process notices changes of the files; null where it does not say."
+    )
     degraded: Degraded = []
 
 
 class Workspaces(Answer):
     """Names of workspaces."""
 
-    workspaces: list[str]
+    workspaces: list[str] = Field(description="The names, of those alone that the key is for.")
 
 
 class Check(Answer):
@@ -477,8 +540,10 @@ class Check(Answer):
 class ErrorBody(Answer):
     """The error: what failed and what to do."""
 
-    code: str
-    message: str
+    code: str = Field(
+        description="Stable name of the kind of error, for programs, such as `not_found` or `invalid_request`."
+    )
+    message: str = Field(description="What failed and what to do, for people; its wording may change.")
     parts: dict[str, int] | None = Field(
         default=None, description="Of `incompressible`: what each part of the prompt takes, the largest first."
     )
@@ -487,18 +552,20 @@ class ErrorBody(Answer):
 class ErrorAnswer(Answer):
     """Every answer that is not a success."""
 
-    error: ErrorBody
+    error: ErrorBody = Field(description="The kind of error, and what to do.")
 
 
 class Health(Answer):
     """The health of the server: if it lives, or is ready to serve."""
 
-    status: Literal["ok", "unavailable"]
+    status: Literal["ok", "unavailable"] = Field(
+        description="`ok`, or `unavailable` (with status 503) while requests cannot be served."
+    )
     degraded: Degraded = []
 
 
 class Version(Answer):
     """The version that is running."""
 
-    version: str
-    embedding_model: str
+    version: str = Field(description="Version of the server.")
+    embedding_model: str = Field(description="Name of the embedding model in use; `none` without one.")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from memory_service.schemas.memories import SESSION_ID, Answer, Degraded, Erased, Request
+from memory_service.schemas.memories import SESSION_ID, Answer, Degraded, Proof, Request
 
 Wire = Literal["openai", "anthropic", "mistral"]
 ViewName = Literal["model", "log"]
@@ -30,6 +30,9 @@ MAX_SEARCH_LIMIT = 100
 # Lines of a log that a trim leaves. Source: seed 000, 1.2.
 TRIM_KEEP_LAST = 100
 
+SessionName = Annotated[str, Field(description="Id of the session.", examples=["support-42"])]
+PinName = Annotated[str, Field(description="Id of the pin; `DELETE …/pins/{pin_id}` removes it.")]
+LogBytes = Annotated[int, Field(description="Size of the log on disk, in bytes.")]
 TokenCount = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 WireMessages = Annotated[list[dict[str, Any]], Field(description="In the shape that was asked for.")]
 ModelName = Annotated[
@@ -87,8 +90,8 @@ SessionChanges = TypedDict(  # noqa: UP013  (a class would be a second home of t
 class ContextWindow(Answer):
     """The context window of a session, and where it comes from."""
 
-    tokens: int
-    source: WindowSource = Field(description="Who decided it.")
+    tokens: int = Field(description="Size of the window in tokens: prompt and answer together.")
+    source: WindowSource = Field(description="Who decided it; the names are those of `considered`.")
     considered: dict[WindowSource, int | None] = Field(
         description="What each source says, the first to be asked first; null where it says nothing."
     )
@@ -99,22 +102,22 @@ class ContextWindow(Answer):
 class Session(Answer):
     """A session as it stands."""
 
-    session_id: str
-    model: str | None
-    settings: dict[str, Any]
+    session_id: SessionName
+    model: str | None = Field(description="Model of the agent; null where none was named.")
+    settings: dict[str, Any] = Field(description="The session's own settings; empty where it has none.")
     messages: int = Field(description="How many were ever said.")
     last_seq: int = Field(description="The number of the last record of the log.")
     tokens: int = Field(description="What the view takes, as its model would count it.")
     pressure: Pressure = Field(description="`soft`: memories should be flushed; `hard`: it has to be compacted.")
-    context_window: ContextWindow
+    context_window: ContextWindow = Field(description="Size of the model's window, and who decided it.")
     preset: str = Field(description="How it is compacted.")
     numbers: dict[str, bool | int | float | None] = Field(
         description="The numbers of the preset as they hold for this session, overrides included."
     )
     compactions: int = Field(description="How many compactions count now.")
     flushed_to: int = Field(description="The last message that was searched for memories; 0 for none.")
-    pins: int
-    size_bytes: int
+    pins: int = Field(description="Number of pins.")
+    size_bytes: LogBytes
     last_activity: str = Field(description="UTC, ISO 8601; empty if nothing was written yet.")
     degraded: Degraded = Field(default=[])
 
@@ -122,24 +125,26 @@ class Session(Answer):
 class ListedSession(Answer):
     """A session in a list."""
 
-    session_id: str
-    last_activity: dt.datetime
-    last_seq: int | None
-    size_bytes: int
+    session_id: SessionName
+    last_activity: dt.datetime = Field(
+        description="Time of the last record of the log, in UTC; else that of the last change of the file."
+    )
+    last_seq: int | None = Field(description="Number of the last record of the log; null where it cannot be read.")
+    size_bytes: LogBytes
 
 
 class Sessions(Answer):
     """All sessions of a workspace, the last active first."""
 
-    sessions: list[ListedSession]
+    sessions: list[ListedSession] = Field(description="The sessions; an empty list where there are none.")
     degraded: Degraded = Field(default=[])
 
 
 class ErasedSession(Answer):
     """A session that was erased, from the disk and from the index."""
 
-    session_id: str
-    erased: Erased | None = Field(default=None, description="None where the index could not be read.")
+    session_id: SessionName
+    erased: Proof = None
     degraded: Degraded = Field(default=[])
 
 
@@ -148,7 +153,9 @@ class CachedTokens(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    cached_tokens: TokenCount | None = None
+    cached_tokens: TokenCount | None = Field(
+        default=None, description="Tokens of the prompt that were read from the cache; null counts as 0."
+    )
 
 
 class UsageReport(BaseModel):
@@ -168,16 +175,36 @@ class UsageReport(BaseModel):
         },
     )
 
-    prompt_tokens: TokenCount | None = None
-    completion_tokens: TokenCount | None = None
-    prompt_tokens_details: CachedTokens | None = None
-    input_tokens: TokenCount | None = None
-    output_tokens: TokenCount | None = None
-    input_tokens_details: CachedTokens | None = None
-    cache_read_input_tokens: TokenCount | None = None
-    cache_creation_input_tokens: TokenCount | None = None
-    cache_read_tokens: TokenCount | None = None
-    cache_write_tokens: TokenCount | None = None
+    prompt_tokens: TokenCount | None = Field(
+        default=None, description="OpenAI Chat: tokens of the prompt, cached ones included."
+    )
+    completion_tokens: TokenCount | None = Field(default=None, description="OpenAI Chat: tokens of the answer.")
+    prompt_tokens_details: CachedTokens | None = Field(
+        default=None, description="OpenAI Chat: what of `prompt_tokens` came from the cache."
+    )
+    input_tokens: TokenCount | None = Field(
+        default=None,
+        description="Anthropic: tokens of the prompt without cached ones; OpenAI Responses, with "
+        "`input_tokens_details`: all of them.",
+    )
+    output_tokens: TokenCount | None = Field(
+        default=None, description="Anthropic, OpenAI Responses: tokens of the answer."
+    )
+    input_tokens_details: CachedTokens | None = Field(
+        default=None, description="OpenAI Responses: what of `input_tokens` came from the cache."
+    )
+    cache_read_input_tokens: TokenCount | None = Field(
+        default=None, description="Anthropic: tokens that were read from the cache."
+    )
+    cache_creation_input_tokens: TokenCount | None = Field(
+        default=None, description="Anthropic: tokens that were written to the cache."
+    )
+    cache_read_tokens: TokenCount | None = Field(
+        default=None, description="Tokens that were read from the cache, beside `input_tokens` that do not count them."
+    )
+    cache_write_tokens: TokenCount | None = Field(
+        default=None, description="Tokens that were written to the cache, beside `input_tokens` that do not count them."
+    )
 
 
 class NewMessages(Request):
@@ -205,9 +232,13 @@ class NewMessages(Request):
 class AppendedMessages(Answer):
     """Where messages stand in the log, and what the view takes now."""
 
-    first_seq: int
-    last_seq: int
-    tokens: int = Field(description="Of the whole view.")
+    first_seq: int = Field(
+        description="Number in the log of the first message that was appended; `last_seq` + 1 where none was."
+    )
+    last_seq: int = Field(
+        description="Number in the log of the last message that was appended; where none was, of the last record."
+    )
+    tokens: int = Field(description="Size of the whole view in tokens.")
     source: ReadingSource = Field(description="What `tokens` rests on: the provider's own count is exact.")
     pressure: Pressure = Field(description="`soft`: the next context flushes memories first; `hard`: it compacts too.")
     # Told in process alone; over HTTP it is the header Idempotency-Replayed.
@@ -235,7 +266,11 @@ class NewPin(Request):
     """A pin that every view keeps word for word: a text, or a message."""
 
     text: str | None = Field(
-        default=None, min_length=1, max_length=MAX_PIN_CHARS, examples=["Never deploy on Fridays."]
+        default=None,
+        min_length=1,
+        max_length=MAX_PIN_CHARS,
+        description="What to keep; null where `seq` names a message.",
+        examples=["Never deploy on Fridays."],
     )
     seq: int | None = Field(default=None, ge=1, le=2**53, description="The number of a message, instead of a text.")
 
@@ -243,8 +278,8 @@ class NewPin(Request):
 class Pin(Answer):
     """A pin."""
 
-    pin_id: str
-    text: str
+    pin_id: PinName
+    text: str = Field(description="What every view keeps word for word.")
     seq: int | None = Field(default=None, description="The message that is pinned; null for a text.")
     degraded: Degraded = Field(default=[])
 
@@ -252,14 +287,14 @@ class Pin(Answer):
 class Pins(Answer):
     """All pins of a session, oldest first."""
 
-    pins: list[Pin]
+    pins: list[Pin] = Field(description="The pins; an empty list where there are none.")
     degraded: Degraded = Field(default=[])
 
 
 class RemovedPin(Answer):
     """A pin that is kept no longer."""
 
-    pin_id: str
+    pin_id: PinName
     degraded: Degraded = Field(default=[])
 
 
@@ -267,14 +302,17 @@ class PendingCalls(Request):
     """Tool calls that run for long."""
 
     call_ids: list[Annotated[str, Field(min_length=1, max_length=4_096)]] = Field(
-        min_length=1, max_length=1_000, examples=[["call_8fA3"]]
+        min_length=1,
+        max_length=1_000,
+        description="Ids of the calls, as in the messages.",
+        examples=[["call_8fA3"]],
     )
 
 
 class AwaitedCalls(Answer):
     """Tool calls whose results are awaited, and not taken for lost."""
 
-    call_ids: list[str]
+    call_ids: list[str] = Field(description="The ids that were given.")
     degraded: Degraded = Field(default=[])
 
 
@@ -296,7 +334,7 @@ class Trimmed(Answer):
 class Restored(Answer):
     """A log that has back what the last trim took."""
 
-    session_id: str
+    session_id: SessionName
     degraded: Degraded = Field(default=[])
 
 
@@ -330,14 +368,14 @@ class Idle(Answer):
 class FoundMessage(Answer):
     """A message of the log that a search found."""
 
-    seq: int
-    role: str
-    text: str
+    seq: int = Field(description="Number of the message in the log.")
+    role: str = Field(description="Role of who said it: `user`, `assistant`, `tool` and the like.")
+    text: str = Field(description="The message; of a long one the part that the query is about.")
     score: float = Field(description="For the order within this answer only.")
 
 
 class FoundMessages(Answer):
     """The messages in which something was said, best first."""
 
-    results: list[FoundMessage]
+    results: list[FoundMessage] = Field(description="At most `limit` messages; an empty list where nothing was found.")
     degraded: Degraded = Field(default=[])

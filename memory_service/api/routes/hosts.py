@@ -23,6 +23,7 @@ hosts_router = APIRouter(
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
+        "description": "As the host writes it.",
         "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
     }
 }

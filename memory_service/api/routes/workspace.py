@@ -53,7 +53,9 @@ operations_router = APIRouter(
     responses=error_responses(400, 401, 403, 404, 422, 503),
 )
 
-OperationId = Annotated[str, Path(description="From the start of it.", examples=["op-0123456789abcdef"])]
+OperationId = Annotated[
+    str, Path(description="The `operation_id` that starting a reindex answered.", examples=["op-0123456789abcdef"])
+]
 
 
 @operations_router.post(
@@ -97,12 +99,18 @@ events_router = APIRouter(
 )
 
 LastEventId = Annotated[
-    str | None, Header(alias="Last-Event-ID", description="The last event that was heard; browsers send it.")
+    str | None,
+    Header(alias="Last-Event-ID", description="Id of the last event that was heard; browsers send it by themselves."),
 ]
 After = Annotated[
-    int | None, Query(ge=0, le=2**53, description="The same as a parameter; 0 begins with the oldest that is kept.")
+    int | None,
+    Query(
+        ge=0,
+        le=2**53,
+        description="The last event heard, as `Last-Event-ID`, which wins; 0 begins with the oldest that is kept.",
+    ),
 ]
-Timeout = Annotated[float, Query(ge=0, le=300, description="The longest wait.")]
+Timeout = Annotated[float, Query(ge=0, le=300, description="The longest wait, in seconds.")]
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: compaction_start, compaction_end, flush, prune, overflow, undo, dropped.",

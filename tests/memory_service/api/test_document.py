@@ -126,7 +126,9 @@ def test_every_operation_says_what_it_does_and_gives(document: dict[str, Any]) -
             assert operation["security"], where
         for status, answer in operation["responses"].items():
             if status[0] in "45" and path != "/health/ready":
-                assert answer["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorAnswer"), where
+                content = answer["content"]["application/json"]
+                assert content["schema"]["$ref"].endswith("/ErrorAnswer"), where
+                assert {"code", "message"} == content["example"]["error"].keys(), where
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:

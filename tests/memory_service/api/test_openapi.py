@@ -53,6 +53,27 @@ def test_the_document_is_the_one_that_is_committed(tmp_path: Path) -> None:
     )
 
 
+def undescribed(document: dict[str, Any]) -> Iterator[str]:
+    """Each field of a shape, and each parameter of a route, of which the document does not say what it means."""
+    for name, shape in document["components"]["schemas"].items():
+        for field, schema in shape.get("properties", {}).items():
+            if len(schema.get("description", "")) < 10:
+                yield f"{name}.{field}"
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            for parameter in operation.get("parameters", []):
+                if len(parameter.get("description", "")) < 10:
+                    yield f"{method.upper()} {path} {parameter['name']}"
+
+
+def test_every_field_and_parameter_is_described() -> None:
+    promised = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    assert list(undescribed(promised)) == [], "Say what it means, its unit, and what null stands for."
+    shape, operation = {"a": {"type": "string"}}, {"parameters": [{"name": "b", "description": "B"}]}
+    bare = {"components": {"schemas": {"Bare": {"properties": shape}}}, "paths": {"/p": {"get": operation}}}
+    assert list(undescribed(bare)) == ["Bare.a", "GET /p b"]
+
+
 def test_what_differs_is_named_by_its_path() -> None:
     before = {"paths": {"/a": 1, "/b": [1, {"type": "string"}]}, "old": None}
     after = {"paths": {"/a": True, "/b": [1, {"type": "integer"}]}, "fresh": None}
