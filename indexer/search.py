@@ -222,7 +222,8 @@ def _measured(store: IndexStore, found: Candidates, vector: Vectors) -> Candidat
     keys, vectors = store.vectors(found.keys[nearest].tolist())
     at = nearest[np.argsort(found.keys[nearest], kind="stable")]
     known = np.searchsorted(found.keys[at], keys)
-    own[at[known]] = np.vecdot(vectors, vector)
+    if len(keys):
+        own[at[known]] = np.vecdot(vectors, vector)
     return replace(found, vector=replace(found.vector, own=own))
 
 

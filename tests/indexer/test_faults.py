@@ -9,16 +9,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from indexer import Index, StoreCorrupt, StoreError, StoreReadOnly
+from indexer import Index, Mode, SearchFilter, StoreCorrupt, StoreError, StoreReadOnly
 from indexer.stores.base import FileWrite, TermEntries, passages_of
 from indexer.stores.sqlite import SqliteSegments, SqliteStore
 from indexer.testing import HashEmbedder
+from indexer.types import Vectors
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import TODAY, Workspace, make_old, run_python, run_unprivileged
 
@@ -107,6 +108,7 @@ import sys
 from pathlib import Path
 from indexer import Index
 from indexer.testing import HashEmbedder
+from indexer.types import Vectors
 index = Index(Path(sys.argv[1]), HashEmbedder(), pack_passages=0)
 index.search("quokka")
 (pack,) = Path(sys.argv[1]).glob("*.pack")
@@ -184,6 +186,7 @@ import os, sys
 from pathlib import Path
 from indexer import Index
 from indexer.testing import HashEmbedder
+from indexer.types import Vectors
 index = Index(Path(sys.argv[1]), HashEmbedder(), pack_passages=0)
 {step} = lambda *_: os.kill(os.getpid(), 9)
 index.sync()
@@ -235,6 +238,46 @@ def test_a_damaged_packed_part_is_not_made_to_look_sound_by_an_erasure(packed: W
     index.sync()
     assert index.status().packed == 80
     index.check()
+    index.close()
+
+
+class Slow(HashEmbedder):
+    """Embeds questions, and of the texts of an index so far those of one day."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        made = super().embed_documents(texts)
+        made[["day 2" not in text and len(texts) > 1 for text in texts]] = 0
+        return made
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
+def test_a_packed_index_of_words_is_searched_while_it_takes_vectors(workspace: Workspace, mode: Mode) -> None:
+    fill(workspace)
+    words = Index(workspace.root, None, pack_passages=0, today=lambda: TODAY)
+    words.sync()
+    assert words.status().packed == 100
+    words.close()
+    index = Index(workspace.root, Slow(), pack_passages=1_000, today=lambda: TODAY)
+    assert index.sync().embedded == 20
+    assert index.status().packed == 100, "what has a vector now stands beside it"
+    for question, found in ((QUESTION, ANSWER), (QUESTION.replace("3x4", "2x4"), ANSWER.replace("3", "2"))):
+        if mode != "vector" or "2x4" in question:
+            assert index.search(question, mode=mode, limit=1).hits[0].passage.text == found
+    (workspace.root / "memory/2026-11-04.md").unlink()
+    index.sync(["memory/2026-11-04.md"])
+    index.scrub()
+    assert len(index.search("quokka", mode=mode, limit=200).hits) == (20 if mode == "vector" else 80)
+    index.close()
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
+def test_a_filter_may_leave_packed_passages_without_vectors_alone(workspace: Workspace, mode: Mode) -> None:
+    fill(workspace)
+    index = Index(workspace.root, Slow(), pack_passages=0, today=lambda: TODAY)
+    assert index.sync().embedded == 20
+    kept = SearchFilter(path_prefix="memory/2026-11-03")
+    found = index.search(QUESTION, mode=mode, filter=kept).hits
+    assert [hit.passage.text for hit in found][:1] == ([] if mode == "vector" else [ANSWER])
     index.close()
 
 
@@ -299,6 +342,7 @@ import resource, signal, sys
 from pathlib import Path
 from indexer import Index
 from indexer.testing import HashEmbedder
+from indexer.types import Vectors
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 index = Index(Path(sys.argv[1]), HashEmbedder(), pack_passages=0)
@@ -429,6 +473,7 @@ import sys
 from pathlib import Path
 from indexer import Index
 from indexer.testing import HashEmbedder
+from indexer.types import Vectors
 root = Path(sys.argv[1])
 index = Index(root, HashEmbedder(), pack_passages=0)
 for number in range(6):

@@ -309,7 +309,8 @@ def _segment(pack: Pack) -> Segment:
         speakers=frozenset(arrays["speakers"].tolist()),
         postings=Postings(**{field.name: arrays[f"words.{field.name}"] for field in fields(Postings)}),
         codes=codes,
-        triple_norms=arrays.get("triple_norms", np.empty(0, np.float16)),
+        # An index of words that was packed may take vectors since: rows without one are as near as any.
+        triple_norms=arrays.get("triple_norms", np.ones(len(arrays["key_offsets"]), np.float16)),
         files=arrays["files"],
         starts=arrays["starts"],
         totals=arrays["totals"],
