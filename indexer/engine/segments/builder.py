@@ -95,15 +95,19 @@ def scrub_pack(store: IndexStore, path: Path) -> None:
         with _alone(path, seconds=_SCRUB_SECONDS):
             sweep(path)
             pack, generation = open_pack(path), store.head().generation
-            # Written anew, damage would have the checksums of what is whole.
-            if pack is None or not _is_of(pack, generation) or not is_sound(path):
+            if pack is None or not _is_of(pack, generation):
                 _remove(path)
                 return
             segment = _segment(pack)
             changes = store.head(segment.revision)
             standing = segment.standing([*(number for number, _, _ in changes.files), *changes.gone])
-            if standing is not None:
+            if standing is None:
+                return
+            # Written anew, damage would have the checksums of what is whole.
+            if is_sound(path):
                 write_pack(path, *_standing(pack, segment, standing))
+            else:
+                _remove(path)
     except Timeout:
         raise StoreLocked(
             f"Another process packs the index, so what was removed may still be in {short_path(path)}. "
