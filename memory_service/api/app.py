@@ -8,6 +8,7 @@ public CDN, replaces it once loaded.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import secrets
@@ -61,6 +62,7 @@ def _reference(document: dict[str, Any], openapi_url: str) -> str:
     ]
     for path, methods in document["paths"].items():
         sections += [_operation(method, path, operation) for method, operation in methods.items()]
+    sections += ["<h2>Shapes</h2>", *(_shape(*each) for each in sorted(document["components"]["schemas"].items()))]
     return "\n".join(sections)
 
 
@@ -69,15 +71,52 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
         f"<li><code>{escape(p['name'])}</code> ({escape(p['in'])}): {escape(p.get('description', ''))}</li>"
         for p in operation.get("parameters", [])
     )
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    name = body.get("$ref", "").rpartition("/")[2]
+    body = _body(operation.get("requestBody", {}))
     answers = ", ".join(
-        f"{escape(status)} {escape(answer.get('description', ''))}" for status, answer in operation["responses"].items()
+        f"{escape(status)} {escape(answer.get('description', ''))} {_body(answer)}"
+        for status, answer in operation["responses"].items()
     )
     return (
         f"<h3><code>{method.upper()} {escape(path)}</code></h3>"
         f"<p><b>{escape(operation['summary'])}.</b> {escape(operation['description'])}</p><ul>{parameters}"
-        f"{f'<li>body: <code>{escape(name)}</code></li>' if name else ''}<li>answers: {answers}</li></ul>"
+        f"{f'<li>body: {body}</li>' if body else ''}<li>answers: {answers}</li></ul>"
+    )
+
+
+def _body(content: dict[str, Any]) -> str:
+    """The name of the shape of a body; empty for one that has none."""
+    schema = content.get("content", {}).get("application/json", {}).get("schema", {})
+    return _kind(schema) if "$ref" in schema else ""
+
+
+def _shape(name: str, shape: dict[str, Any]) -> str:
+    required = shape.get("required", [])
+    fields = "".join(
+        f"<li><code>{escape(field)}</code> ({_kind(schema)}{', required' if field in required else _default(schema)}): "
+        f"{escape(schema['description'])}</li>"
+        for field, schema in shape.get("properties", {}).items()
+    )
+    title = f'<h3 id="{escape(name)}"><code>{escape(name)}</code></h3>'
+    return f"{title}<p>{escape(shape.get('description', ''))}</p><ul>{fields}</ul>"
+
+
+def _default(schema: dict[str, Any]) -> str:
+    value = schema.get("default")
+    return "" if value in (None, "", []) else f", default {escape(json.dumps(value))}"
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """The type of a value in words, with a link where it is a shape."""
+    if "$ref" in schema:
+        name = escape(schema["$ref"].rpartition("/")[2])
+        return f'<a href="#{name}"><code>{name}</code></a>'
+    if "anyOf" in schema:
+        return " or ".join(map(_kind, schema["anyOf"]))
+    if "items" in schema:
+        return f"list of {_kind(schema['items'])}"
+    values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
+    return " or ".join(escape(str(value)) for value in values) or escape(
+        schema.get("format", schema.get("type", "any"))
     )
 
 

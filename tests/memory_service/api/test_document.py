@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 import pytest
@@ -154,6 +155,12 @@ def test_the_page_can_be_read_without_scripts_or_network(running_server: Running
     assert page.headers["content-type"].startswith("text/html")
     for method, path in CONTRACT:
         assert f"<code>{method} {path}</code>" in page.text
+    for name, shape in running_server.http.get("/openapi.json").json()["components"]["schemas"].items():
+        assert f'<h3 id="{name}">' in page.text
+        for field, schema in shape["properties"].items():
+            assert re.search(rf"<code>{field}</code> \(.*\): {re.escape(escape(schema['description']))}", page.text)
+    assert "<code>limit</code> (integer, default 6): " in page.text
+    assert set(re.findall(r'href="#(\w+)"', page.text)) <= set(re.findall(r'<h3 id="(\w+)"', page.text))
     assert page.text.index("<main>") < page.text.index("<script")
 
 
