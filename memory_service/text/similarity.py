@@ -10,9 +10,10 @@ direction.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Final, TypeAlias
 
 from indexer.text import lazy_regex
@@ -280,16 +281,22 @@ def statements_of(text: str) -> tuple[str, ...]:
         for sentence in _SENTENCE_END.split(whole.plain.replace(_PICTURED, f". {_PICTURED}")):
             bare = read_fact(sentence).plain
             decided = _DECIDED.match(bare)
-            words = [token for token in _tokens(bare[decided.end() :] if decided else bare) if token not in ".?"]
-            if words:
-                mark = "" if _count(words) >= _LEAST_WORDS else f"{_END} "
-                found[f" {mark}{' '.join(words)} {mark}"] = None
+            found.update(dict.fromkeys(_statements_in(_tokens(bare[decided.end() :] if decided else bare))))
         # What somebody says of himself, and on a day, is said only where both are told.
         if whole.day:
             found[f" {whole.day} "] = None
         if whole.speaker and whole.speaker != _ASSISTANT and _is_personal(whole):
             found[f" {' '.join(_tokens(whole.speaker))} "] = None
     return tuple(found)
+
+
+def _statements_in(tokens: Iterable[str]) -> Iterator[str]:
+    """Statements of a sentence: `comparable_text` has an end at each semicolon too."""
+    for _, group in groupby((token for token in tokens if token != "?"), key=_END.__ne__):
+        words = [token for token in group if token != _END]
+        if words:
+            mark = "" if _count(words) >= _LEAST_WORDS else f"{_END} "
+            yield f" {mark}{' '.join(words)} {mark}"
 
 
 @lru_cache(maxsize=4_096)
