@@ -108,6 +108,8 @@ def _common_folder(git: Path) -> Path:
 
 
 def _read(file: Path, most_bytes: int) -> str:
-    """The beginning of a file."""
+    """The beginning of a file; of a pipe nothing, as opening it would wait for somebody to write into it."""
+    if not file.is_file():
+        return ""
     with file.open("rb") as opened:
         return opened.read(most_bytes).decode("utf-8", "replace")

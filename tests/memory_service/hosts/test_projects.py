@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,13 @@ def test_a_broken_pointer_counts_as_none(tmp_path: Path, pointer: str) -> None:
 def test_a_folder_that_is_none_is_refused(folder: str) -> None:
     with pytest.raises(InvalidRequest):
         project_of(folder)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+def test_rules_in_a_pipe_are_no_rules(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "CLAUDE.md")
+    (tmp_path / "AGENTS.md").write_text("Tests first.", encoding="utf-8")
+    assert project_of(str(tmp_path)).rules() == {"AGENTS.md": "Tests first."}
 
 
 def test_rules_that_say_the_same_stand_once(tmp_path: Path) -> None:
