@@ -316,8 +316,8 @@ def check_a_scrubbed_pack_is_as_one_made_anew(home: Path) -> None:
         index.scrub()
         index.close()
         store = SqliteStore(place / "index.sqlite")
-        scrubbed = open_segment(place / "index.sqlite.pack", store.head().generation)
-        anew = pack_store(store, place / "anew.pack")
+        scrubbed = open_segment(store.segments.path(), store.head().generation)
+        anew = pack_store(store, store.segments.path())
         store.close()
         assert scrubbed is not None and anew is not None
         assert len(scrubbed) == 24
