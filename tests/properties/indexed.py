@@ -316,8 +316,9 @@ def check_a_scrubbed_pack_is_as_one_made_anew(home: Path) -> None:
         index.scrub()
         index.close()
         store = SqliteStore(place / "index.sqlite")
-        scrubbed = open_segment(store.segments.path(), store.head().generation)
-        anew = pack_store(store, store.segments.path())
+        packed = place / "index.sqlite.pack"
+        scrubbed = open_segment(packed, store.head().generation)
+        anew = pack_store(store, packed)
         store.close()
         assert scrubbed is not None and anew is not None
         assert len(scrubbed) == 24
