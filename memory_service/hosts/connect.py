@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Literal, TypeAlias
 from memory_service.errors import InvalidRequest
 from memory_service.hosts import HostName
 from memory_service.hosts.connections import ConnectionNotes, carry_out
-from memory_service.hosts.settings_files import NAME, Change, HostFile, OwnEntry, connected, restored
+from memory_service.hosts.settings_files import NAME, Change, FileNote, HostFile, OwnEntry, connected, restored
 
 Scope: TypeAlias = Literal["user", "project"]
 
@@ -125,20 +126,11 @@ def connect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> Hos
         InvalidRequest: A file is not fit for it, or the host has no settings of that scope; nothing was written.
         StorageFailed: A file could not be written; nothing was changed.
     """
-    notes = ConnectionNotes.load()
-    planned = [connected(file, notes.files.get(file.path)) for file in _files(host, target)]
-    changes = [change for change, _ in planned]
-    if not dry_run and any(change.action != "unchanged" for change in changes):
-        before = dict(notes.files)
-        notes.files |= {change.path: note for change, note in planned}
-        notes.save()
-        try:
-            notes.folders |= carry_out(changes)
-        except BaseException:
-            notes.files = before
-            raise
-        finally:
-            notes.save()
+    with ConnectionNotes.held() if not dry_run else nullcontext(ConnectionNotes.load()) as notes:
+        planned = [connected(file, notes.files.get(file.path)) for file in _files(host, target)]
+        changes = [change for change, _ in planned]
+        if not dry_run and any(change.action != "unchanged" for change in changes):
+            _put_in(planned, notes)
     return HostConnection(
         host=host,
         scope=target.scope,
@@ -151,6 +143,19 @@ def connect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> Hos
     )
 
 
+def _put_in(planned: list[tuple[Change, FileNote]], notes: ConnectionNotes) -> None:
+    before = dict(notes.files)
+    notes.files |= {change.path: note for change, note in planned}
+    notes.save()
+    try:
+        notes.folders |= carry_out(change for change, _ in planned)
+    except BaseException:
+        notes.files = before
+        raise
+    finally:
+        notes.save()
+
+
 def disconnect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> HostConnection:
     """Take the memory out of a host's settings again; all else in them stays as it is. Memories stay too.
 
@@ -158,15 +163,15 @@ def disconnect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> 
         InvalidRequest: A file cannot be read, or the host has no settings of that scope; nothing was written.
         StorageFailed: A file could not be written; nothing was changed.
     """
-    notes = ConnectionNotes.load()
-    found = _files(host, target)
-    changes = [restored(file, notes.files.get(file.path)) for file in found]
-    if not dry_run:
-        carry_out(changes)
-        for file in found:
-            notes.files.pop(file.path, None)
-        notes.leave()
-        notes.save()
+    with ConnectionNotes.held() if not dry_run else nullcontext(ConnectionNotes.load()) as notes:
+        found = _files(host, target)
+        changes = [restored(file, notes.files.get(file.path)) for file in found]
+        if not dry_run:
+            carry_out(changes)
+            for file in found:
+                notes.files.pop(file.path, None)
+            notes.leave()
+            notes.save()
     return HostConnection(host=host, scope=target.scope, connected=False, dry_run=dry_run, files=_told(changes))
 
 

@@ -4,20 +4,22 @@ The notes are one file in the user's state folder, `connections.json`. They have
 keys of ours, and the text of values that ours took the place of. When the last connection goes, so does the file.
 
 Invariants: a file is the old one or the new one; if one cannot be written, those before it get their content back;
-notes are there before what they are of; a folder goes only if it was made for a connection and is empty.
+notes are there before what they are of; a folder goes only if it was made for a connection and is empty; one command at
+a time reads notes and changes files by them, and its lock leaves no file.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memory_service.disk import (
+    WriteLock,
     current_signature,
     make_folder,
     remove_durably,
@@ -47,8 +49,33 @@ class ConnectionNotes:
     folders: set[Path] = field(default_factory=set)
 
     @classmethod
+    @contextmanager
+    def held(cls) -> Iterator[ConnectionNotes]:
+        """The notes of this user, while no other command may change them.
+
+        Raises:
+            InvalidRequest: They cannot be read.
+            StorageFailed: Another command took too long, or the disk cannot be used.
+        """
+        folder = _state_folder()
+        made, lock = _missing(folder), folder / "connections.lock"
+        try:
+            with WriteLock(lock).held():
+                try:
+                    notes = cls.load()
+                    notes.folders |= made
+                    yield notes
+                    made |= set() if notes.files else notes.folders
+                finally:
+                    # Who waits for the file that is gone takes the next one. Windows removes none that is open.
+                    with suppress(OSError):
+                        lock.unlink(missing_ok=True)
+        finally:
+            _remove_empty({*made, folder})
+
+    @classmethod
     def load(cls) -> ConnectionNotes:
-        """The notes of this user.
+        """The notes of this user as they are now.
 
         Raises:
             InvalidRequest: They cannot be read.
@@ -69,7 +96,6 @@ class ConnectionNotes:
     def save(self) -> None:
         """Write the notes, or remove them when there are none."""
         if self.files:
-            self.folders |= _missing(self.path.parent)
             fields = {
                 "version": _VERSION,
                 "files": {str(path): _plain(note) for path, note in sorted(self.files.items())},
@@ -78,8 +104,6 @@ class ConnectionNotes:
             _write(self.path, json.dumps(fields, ensure_ascii=False, indent=2).encode() + b"\n")
         elif self.path.exists():
             remove_durably(self.path)
-        if not self.files:
-            _remove_empty(self.folders)
 
     def leave(self) -> None:
         """Remove the folders that were made and that nothing needs any more."""

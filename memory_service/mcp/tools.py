@@ -122,7 +122,13 @@ def _explained(tool: Tool, error: Any) -> str:
 
 def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
     found = place.service.search(
-        place.workspace, asked.query, limit=asked.limit, sources=asked.sources, since=asked.since, until=asked.until
+        place.workspace,
+        asked.query,
+        limit=asked.limit,
+        sources=asked.sources,
+        since=asked.since,
+        until=asked.until,
+        history=asked.history,
     )
     passages = [
         values.FoundPassage(
@@ -134,6 +140,11 @@ def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
             score=result.score,
             relevance=result.relevance,
             replaced_by=result.replaced_by.citation if result.replaced_by else None,
+            history=[
+                values.StatedValue(id=each.citation, text=each.text, date=each.date, current=each.current)
+                for each in result.history
+            ]
+            or None,
         )
         for result in found.results
     ]

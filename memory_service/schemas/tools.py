@@ -6,8 +6,9 @@ Invariants: an unknown argument is refused; a number or a day that came as text 
 from __future__ import annotations
 
 import datetime as dt
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from memory_service.schemas.memories import (
     MAX_BUDGET_TOKENS,
@@ -37,6 +38,7 @@ class SearchArguments(Arguments):
     sources: list[Source] = []
     since: Day | None = Field(default=None, description="YYYY-MM-DD")
     until: Day | None = None
+    history: bool = Field(default=False, description="all values a fact has had")
 
 
 class GetArguments(Arguments):
@@ -71,12 +73,27 @@ class StatusArguments(Arguments):
     """Nothing: there is one status."""
 
 
+class StatedValue(Answer):
+    """A value that a fact has had; its `id` leads to the original.
+
+    Attributes:
+        date: Day since which it holds, or on which it was stated; None where neither is known.
+        current: Whether it holds now.
+    """
+
+    id: str
+    text: str
+    date: dt.date | None = None
+    current: bool | None = None
+
+
 class FoundPassage(Answer):
     """A passage that was found; its `id` leads to the original.
 
     Attributes:
         relevance: The probability that it bears on the question; None where it is not known.
         replaced_by: The id of what holds now, if the passage states a value that was replaced since.
+        history: All values of its fact, oldest first, where they were asked for; at the fact's first passage.
     """
 
     id: str
@@ -87,6 +104,8 @@ class FoundPassage(Answer):
     score: float
     relevance: float | None = None
     replaced_by: str | None = None
+    # A host's model sees the shape when there is one; in the list of tools it would cost every conversation.
+    history: list[Annotated[StatedValue, WithJsonSchema({"type": "object"})]] | None = None
 
 
 class FoundPassages(Answer):

@@ -8,6 +8,7 @@ import random
 import shlex
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,18 @@ def test_ten_connections_in_any_order_leave_every_file_as_it_was(seed: int, live
         **{name: text.encode() for name, text in THEIRS.items()},
     }
     assert not list(lived_in.glob("home/.local")) and not list(lived_in.glob("home/.agents"))
+
+
+def test_connections_at_the_same_time_keep_each_other_s_notes(lived_in: Path) -> None:
+    before = tree(lived_in)
+    with ThreadPoolExecutor(len(PLACES)) as pool:
+        for _ in range(4):
+            list(pool.map(lambda place: connect(place[0], target(lived_in, place[1])), PLACES))
+            notes = json.loads((lived_in / "home/.local/state/memory-service/connections.json").read_text("utf-8"))
+            own = {file.path for place in PLACES for file in connect(place[0], target(lived_in, place[1])).files}
+            assert set(notes["files"]) == own
+            list(pool.map(lambda place: disconnect(place[0], target(lived_in, place[1])), PLACES))
+            assert tree(lived_in) == before
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -153,6 +153,12 @@ def test_a_value_that_was_replaced_says_by_what(running_server: RunningServer) -
         assert "Porto" in now["text"] and "replaced_by" not in now
         assert 0.5 < now["relevance"] <= 1
         assert "Lisbon" in before["text"] and before["replaced_by"] == now["id"]
+        assert "history" not in now
+        found = answer_of(await client.call_tool("search", {"query": "where does Ana live?", "history": True}))
+        assert [(each["id"], each["date"], each["current"]) for each in found["results"][0]["history"]] == [
+            (before["id"], "2026-01-02", False),
+            (now["id"], "2026-03-01", True),
+        ]
 
     by_http(running_server.url, ask)
 
