@@ -243,7 +243,7 @@ def test_what_may_pass_is_tried_again(play: Play, answer: Answer) -> None:
 
 @needs_litellm
 def test_a_provider_that_does_not_answer_is_tried_again(play: Play) -> None:
-    played = play(times(Hang()), try_seconds=0.5)
+    played = play(times(Hang()), try_seconds=3.0)
     assert len(played.embedder.embed_documents(TEXTS[:3])) == 3
     assert len(played.server.requests) == 2
 
@@ -300,7 +300,7 @@ def test_what_is_hopeless_stops_at_once_and_keeps_what_was_made(play: Play, answ
     def behave(asked: Request) -> Answer:
         return sound(asked) if TEXTS[0] in texts_of(asked) else answer
 
-    played = play(behave, rest_seconds=0.4)
+    played = play(behave, rest_seconds=2.0)
     error = played.refused(TEXTS, EmbedderUnavailable)
     assert told in str(error)
     assert len(played.server.requests) <= 4, "none is tried again"
@@ -311,7 +311,7 @@ def test_what_is_hopeless_stops_at_once_and_keeps_what_was_made(play: Play, answ
     played.refused(TEXTS[70:80], EmbedderUnavailable)
     assert len(played.server.requests) == before, "it is left alone for a while"
     played.server.behaviour = sound
-    threading.Event().wait(0.5)
+    threading.Event().wait(2.1)
     assert len(played.embedder.embed_documents(TEXTS)) == 200
 
 

@@ -117,14 +117,14 @@ def test_what_the_provider_refuses_is_told_as_it_was(tmp_path: Path, monkeypatch
         Failure(status=200, body="<html>Log in</html>", headers={"content-type": "text/html"}),
         Failure(status=200, body='{"id": "1", "choi'),
         Cut(),
-        Hang(seconds=5),
+        Hang(seconds=30),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_provider_that_fails_is_an_error_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Failure | Cut | Hang, stream: bool
 ) -> None:
-    with through_litellm(tmp_path, monkeypatch, step, "Better.", llm_timeout_seconds=0.5) as (gate, _):
+    with through_litellm(tmp_path, monkeypatch, step, "Better.", llm_timeout_seconds=3.0) as (gate, _):
         client = gate.openai().chat.completions
         with pytest.raises(openai.InternalServerError, match=MODEL) as failed:
             client.create(model=MODEL, messages=[user("Hi")], stream=stream)

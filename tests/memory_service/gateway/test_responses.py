@@ -276,14 +276,14 @@ def test_an_answer_that_was_cut_is_known_as_such(tmp_path: Path) -> None:
         (Failure(status=200, body="<html>Log in</html>", headers={"content-type": "text/html"}), "no JSON"),
         (Failure(status=200, body='{"id": "1", "outp'), "no JSON"),
         (Cut(), "broke the connection"),
-        (Hang(seconds=5), "did not answer in time"),
+        (Hang(seconds=30), "did not answer in time"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_upstream_that_fails_is_an_error_that_says_so(
     tmp_path: Path, step: Failure | Cut | Hang, told: str, stream: bool
 ) -> None:
-    with gateway(tmp_path, step, "Better.", llm_timeout_seconds=0.5) as gate:
+    with gateway(tmp_path, step, "Better.", llm_timeout_seconds=2.5) as gate:
         with pytest.raises(openai.InternalServerError, match=told) as failed:
             gate.openai().responses.create(model="m", input="Hi", stream=stream)
         assert failed.value.status_code == 502

@@ -119,10 +119,10 @@ def test_nothing_is_waited_for_that_comes_too_late(play: Play) -> None:
 
 @needs_litellm
 def test_the_time_is_for_all_tries(play: Play) -> None:
-    played = play(BUSY, Hang(seconds=30), "Too late.", timeout_seconds=0.8)
+    played = play(BUSY, Hang(seconds=30), "Too late.", timeout_seconds=3.0)
     started = time.monotonic()
     assert played.failure().kind == "timeout"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
     assert played.counts == (2, 2)
 
 

@@ -223,8 +223,8 @@ def test_how_long_the_provider_asks_to_wait(play: Play) -> None:
 def test_an_answer_has_its_time(play: Play) -> None:
     played = play(Hang(seconds=30), "Too late.")
     started = time.monotonic()
-    assert failure_of(played.model, timeout_seconds=0.6).kind == "timeout"
-    assert time.monotonic() - started < 5
+    assert failure_of(played.model, timeout_seconds=2.0).kind == "timeout"
+    assert time.monotonic() - started < 15
     assert played.tries == 1
 
 
