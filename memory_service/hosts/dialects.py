@@ -111,15 +111,22 @@ def read_event(host: HostName, call: Mapping[str, object]) -> HostEvent:
     )
 
 
-def rendered_answer(event: HostEvent, context: str) -> dict[str, object]:
-    """The answer to an event, with a text for the agent; an empty object says nothing."""
+def rendered_answer(event: HostEvent, context: str, *, stored: bool = False) -> dict[str, object]:
+    """The answer to an event, with a text for the agent; an empty object says nothing.
+
+    Args:
+        event: The event.
+        context: The text.
+        stored: Whether what the event brought is kept. The plugin of opencode sends it again until it is told so.
+    """
+    kept: dict[str, object] = {"stored": True} if stored and event.messages and event.host == "opencode" else {}
     if not context or not event.most_chars:
-        return {}
+        return kept
     if event.host in ("claude-code", "codex"):
         return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}
     # Cursor asks with a prompt if it may go on.
     asked = {"continue": True} if event.host == "cursor" and event.kind == "prompt" else {}
-    return {**asked, "additional_context": context}
+    return {**kept, **asked, "additional_context": context}
 
 
 def host_chars(text: str) -> int:

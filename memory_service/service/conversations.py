@@ -56,6 +56,7 @@ from memory_service.service.matching import (
     compared_message,
     overlap_of,
     part_type,
+    read_as_logged,
     rest_after,
     shared_beginning,
 )
@@ -471,7 +472,7 @@ class Conversations:
         """The messages of a view as they are sent: the client's own where it still has them."""
         if call.wire == "responses":
             return as_the_client_has_it(list(map(standalone, messages)), call.messages)
-        if alike(messages, read_sent(call.messages)):
+        if alike(messages, read_as_logged(call.messages)):
             return list(call.messages)
         made = self.sessions.sent(session_id, messages, call.wire)
         sent = as_the_client_has_it(made.messages, call.messages)

@@ -100,6 +100,7 @@ class HookCall:
         self._faults = list[str]()
         self._file = ProgressFile(service.settings.home, event.session_id)
         self._unread_bytes = 0
+        self._is_stored = False
         self._rules = dict[str, str]()
 
     @THROTTLE.passing()
@@ -113,7 +114,7 @@ class HookCall:
                     raise InvalidRequest("The call has no session_id. Send the host's own JSON as it came.")
                 text = self._worked()
         return HostAnswer(
-            answer=rendered_answer(event, text),
+            answer=rendered_answer(event, text, stored=self._is_stored),
             faults=self._logged(),
             afterwards=self._afterwards if event.kind in _READING and event.session_id else lambda _: None,
         )
@@ -315,6 +316,7 @@ class HookCall:
                     self._append_transcript(progress)
             elif sent := event.messages or event.spoken:
                 self._append_sent(progress, sent)
+            self._is_stored = True
 
     def _append_sent(self, progress: Progress, sent: Sequence[Mapping[str, object]]) -> None:
         """Append messages of the event itself, those with an id once."""

@@ -24,6 +24,7 @@ from memory_service.messages import (
     tool_calls_of,
 )
 from memory_service.messages.repair import SYSTEM_FRAME
+from memory_service.sessions.media import as_logged, without_handles
 
 SentMessage = Mapping[str, object]
 # Of an answer that was broken off: why. Keys that begin so never reach a model.
@@ -52,9 +53,14 @@ class ComparedMessage:
 def compared(messages: Sequence[SentMessage]) -> Iterator[ComparedMessage]:
     """The messages of a list that a log has as messages: all but commands to the service."""
     for at, message in enumerate(messages):
-        read = read_sent([message])
+        read = read_as_logged([message])
         if read and not (len(read) == 1 and compact_command(read[0]) is not None):
             yield compared_message(read, at)
+
+
+def read_as_logged(messages: Sequence[SentMessage]) -> list[Message]:
+    """Messages of a client as the log has them: with notes where media are, also those inside of a text."""
+    return read_sent(list(map(as_logged, messages)))
 
 
 def compared_message(messages: Sequence[Message], at: int) -> ComparedMessage:
@@ -85,7 +91,7 @@ def _digest_of(messages: Sequence[Message]) -> bytes:
         said = [role, "".join(text_of(message).split()), calls, len(media_parts_of(message))]
         if is_tool_result(message):
             said.append(message.get("tool_call_id"))
-        digest.update(json.dumps(said, sort_keys=True).encode())
+        digest.update(without_handles(json.dumps(said, sort_keys=True)).encode())
     return digest.digest()
 
 
@@ -200,7 +206,7 @@ def as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMes
 def _units_before(messages: Sequence[SentMessage], end: int, count: int) -> tuple[bytes, ...]:
     """The units of the message that is `count` before the last one of the first `end`, the last first."""
     at = end - 1 - count
-    return compared_message(read_sent([messages[at]]), at).units[::-1] if at >= 0 else ()
+    return compared_message(read_as_logged([messages[at]]), at).units[::-1] if at >= 0 else ()
 
 
 def _has_result(message: SentMessage) -> bool:

@@ -11,19 +11,20 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from indexer.text import lazy_regex
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import InvalidName, NotFound, StorageFailed
 from memory_service.messages.shapes import Json
-from memory_service.sessions.records import Media
+from memory_service.sessions.records import Media, compact_json
 
 Encoding = Literal["base64", "text"]
 
@@ -35,6 +36,7 @@ _SOURCE_CHARS = 64
 _OTHER = "application/octet-stream"
 _MIME = lazy_regex(r"[\w.+-]{1,64}/[\w.+-]{1,64}", re.ASCII)
 _BASE64 = lazy_regex(r"[A-Za-z0-9+/_-]++={0,2}")
+_HANDLE = lazy_regex(r", ?ref=log:[0-9]{1,12}#[0-9]{1,6}\]")
 # In JSON a slash may be written with a backslash before it.
 _DATA_URL = lazy_regex(
     r"data:([\w.+-]{1,64})\\?/([\w.+-]{1,64})(?:;[\w.+=-]{1,128}){0,8}?;base64,((?:[A-Za-z0-9+/_=-]|\\/)++)", re.ASCII
@@ -112,6 +114,38 @@ def describe(text: str, media: Iterable[Media], parts: Iterable[DetachedPart]) -
         pieces += text[end : part.at - part.lead], note
         end = part.at
     return "".join(pieces) + text[end:]
+
+
+def as_logged(message: Mapping[str, object]) -> Mapping[str, object]:
+    """A message with notes where its media are, as a log shows it; the handles in them are no handles of a log."""
+    if not _may_have_media(message):
+        return message
+    try:
+        text = compact_json(message)
+    except (ValueError, RecursionError):  # no log takes it
+        return message
+    detached = detach(text, cast(Json, message))
+    if not detached.parts:
+        return message
+    described: dict[str, object] = json.loads(describe(detached.text, media_of(detached.parts, 0), detached.parts))
+    return described
+
+
+def _may_have_media(value: object) -> bool:
+    """False if there is nothing in a value that `detach` would take out: much sooner known than what it would."""
+    match value:
+        case str():
+            return len(value) > _LONG_CHARS or ";base64," in value
+        case dict():
+            return "data" in value or any(map(_may_have_media, value.values()))
+        case list():
+            return any(map(_may_have_media, value))
+    return False
+
+
+def without_handles(text: str) -> str:
+    """A text whose notes on media no longer say where in which log they are; blanks in it may be missing."""
+    return _HANDLE.sub("]", text) if "ref=log:" in text else text
 
 
 def media_of(parts: Iterable[DetachedPart], seq: int) -> tuple[Media, ...]:

@@ -17,10 +17,10 @@ type Hooks = Awaited<ReturnType<Plugin>>
 const SETTINGS: Settings = {}
 
 const PATIENCE_MS = 30_000
-// So many messages are sent at once; the rest follows with the next event.
+// So many messages are sent at once.
 const MOST_SENT = 200
 
-async function overHttp(url: string, call: object): Promise<unknown> {
+async function overHttp(url: string, call: object): Promise<string> {
   const key = process.env.MEMORY_SERVICE_API_KEY
   const answer = await fetch(`${url.replace(/\/+$/, "")}/v1/hooks/opencode`, {
     method: "POST",
@@ -28,30 +28,30 @@ async function overHttp(url: string, call: object): Promise<unknown> {
     body: JSON.stringify(call),
     signal: AbortSignal.timeout(PATIENCE_MS),
   })
-  return answer.ok ? await answer.json() : {}
+  return answer.ok ? await answer.text() : ""
 }
 
-function byCommand([program, ...options]: string[], call: object): Promise<unknown> {
+function byCommand([program, ...options]: string[], call: object): Promise<string> {
   return new Promise((resolve) => {
     const child = spawn(program ?? "", options, { stdio: ["pipe", "pipe", "ignore"], timeout: PATIENCE_MS })
     let printed = ""
     child.stdout.setEncoding("utf8").on("data", (piece: string) => (printed += piece))
-    child.on("error", () => resolve({}))
-    child.on("close", () => resolve(printed.trim() ? JSON.parse(printed) : {}))
+    child.on("error", () => resolve(""))
+    child.on("close", () => resolve(printed))
     child.stdin.on("error", () => {})
     child.stdin.end(JSON.stringify(call))
   })
 }
 
-/** The text that the memory has for the agent; empty for none, and whenever something is wrong. */
-async function told(call: object): Promise<string> {
+/** What the memory answers: its text for the agent, and whether it has kept what it was sent. Never an error. */
+async function answered(call: object): Promise<{ text: string; stored: boolean }> {
   try {
     const url = process.env.MEMORY_SERVICE_URL || SETTINGS.url
-    const answer = url ? await overHttp(url, call) : await byCommand(SETTINGS.command ?? [], call)
-    const text = (answer as { additional_context?: unknown } | null)?.additional_context
-    return typeof text === "string" ? text : ""
+    const answer = JSON.parse(url ? await overHttp(url, call) : await byCommand(SETTINGS.command ?? [], call))
+    const text: unknown = answer.additional_context
+    return { text: typeof text === "string" ? text : "", stored: answer.stored === true }
   } catch {
-    return ""
+    return { text: "", stored: false }
   }
 }
 
@@ -83,7 +83,7 @@ export const MemoryService: Plugin = async ({ client, directory }) => {
   const subagents = new Map<string, boolean>()
 
   const ask = (event: string, session: string, more: object = {}) =>
-    told({ hook_event_name: event, session_id: session, cwd: directory, ...more })
+    answered({ hook_event_name: event, session_id: session, cwd: directory, ...more })
 
   /** True for the session of a subagent: what it is told and says belongs to the one that called it. */
   async function isSubagent(session: string): Promise<boolean> {
@@ -94,20 +94,18 @@ export const MemoryService: Plugin = async ({ client, directory }) => {
     return found
   }
 
-  async function unsent(session: string): Promise<Said[]> {
-    const known = sent.get(session) ?? new Set<string>()
-    const listed = (await client.session.messages({ path: { id: session } })).data ?? []
-    const fresh = listed.flatMap(said).filter((each) => !known.has(each.id)).slice(0, MOST_SENT)
-    fresh.forEach((each) => known.add(each.id))
-    sent.set(session, known)
-    return fresh
-  }
-
+  /** Sends what is new; what the memory does not say that it has kept is sent again with the next event. */
   async function store(event: string, session: string): Promise<string> {
-    const messages = await unsent(session)
-    if (messages.length < MOST_SENT) return ask(event, session, { messages })
-    await ask(event, session, { messages })
-    return store(event, session)
+    const known = sent.get(session) ?? new Set<string>()
+    sent.set(session, known)
+    const listed = (await client.session.messages({ path: { id: session } })).data ?? []
+    const fresh = listed.flatMap(said).filter((each) => !known.has(each.id))
+    for (let at = 0; ; at += MOST_SENT) {
+      const messages = fresh.slice(at, at + MOST_SENT)
+      const { text, stored } = await ask(event, session, { messages })
+      if (stored) messages.forEach((each) => known.add(each.id))
+      if (!stored || at + MOST_SENT >= fresh.length) return text
+    }
   }
 
   /** Runs a hook so that nothing of it reaches the agent but what it did. */
@@ -126,9 +124,9 @@ export const MemoryService: Plugin = async ({ client, directory }) => {
       if (await isSubagent(input.sessionID)) return
       const prompt = output.parts.flatMap((part) => (part.type === "text" && !part.synthetic ? [part.text] : [])).join("\n")
       const source = begun.get(input.sessionID) ?? "startup"
-      const opening = source ? await ask("session_start", input.sessionID, { source }) : ""
+      const opening = source ? (await ask("session_start", input.sessionID, { source })).text : ""
       begun.set(input.sessionID, "")
-      const recalled = await ask("prompt", input.sessionID, { prompt, model: input.model?.modelID })
+      const { text: recalled } = await ask("prompt", input.sessionID, { prompt, model: input.model?.modelID })
       const note = [opening, recalled].filter(Boolean).join("\n\n")
       if (note) notes.set(output.message.id, note)
     }),

@@ -120,6 +120,32 @@ def test_a_client_that_cuts_its_history_stays_in_its_session(tmp_path: Path) -> 
         assert gate.sessions() == ["mine"]
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "QUJD" * 3000,
+        "Read this: data:image/png;base64," + "QUJD" * 400 + " and tell me.",
+        "data:text/plain;base64,QUJD",
+        "看这个 " + "data:image/png;base64," + "QUJD" * 400,
+    ],
+    ids=["a run", "inside a text", "alone", "zh"],
+)
+def test_a_text_with_a_file_in_it_is_the_same_text_at_the_next_call(tmp_path: Path, payload: str) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": json.dumps({"file": payload})}}
+    talk: list[dict[str, Any]] = [
+        user(payload),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": payload},
+    ]
+    with gateway(tmp_path, "Seen.", "Yes.", "Other.") as gate:
+        session = ask(gate, talk)
+        talk += [said("Seen."), user("Sure?")]
+        assert ask(gate, talk) == session
+        assert len(gate.log(session)) == 6
+        assert gate.sent()["messages"][0]["content"] == payload
+        assert ask(gate, [user(payload + "QUJD"), *talk[1:]]) != session
+
+
 @pytest.mark.parametrize("begin", [0, 2], ids=["whole", "cut"])
 def test_words_and_calls_are_the_same_as_one_message_or_two(tmp_path: Path, begin: int) -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -188,10 +189,20 @@ def test_a_compaction_of_opencode_gets_the_record(opencode: tuple[dict[str, Any]
     assert "Tuesdays" in answers["compacted"][0]["text"]
 
 
-def test_what_opencode_said_is_stored_once(opencode: tuple[dict[str, Any], Path], user: Path) -> None:
+def test_what_opencode_said_is_stored_once_also_after_the_server_was_away(
+    opencode: tuple[dict[str, Any], Path], user: Path
+) -> None:
     _, project = opencode
     (log,) = (user / "memories" / project_of(str(project)).workspace / "sessions").glob("opencode-*.jsonl")
-    assert log.read_text("utf-8").count("Never on Fridays") == 1
+    assert [log.read_text("utf-8").count(words) for words in ("Never on Fridays", '"Noted."', '"a b"')] == [1, 1, 1]
+
+
+def test_a_command_that_prints_half_an_answer_ends_no_host(compiled: dict[str, Path], tmp_path: Path) -> None:
+    half = json.dumps({"command": ["node", "-e", "console.log('{half')"]})
+    plugin = tmp_path / "plugin.mjs"
+    plugin.write_text(re.sub(r"const SETTINGS = .*", f"const SETTINGS = {half};", compiled["opencode"].read_text("utf-8")))
+    answers = json.loads(ran("node", PLAYERS / "opencode.mjs", plugin, tmp_path, "ses_half"))
+    assert answers["first"] == [[], [], []] and answers["compacting"] == []
 
 
 def test_a_host_without_a_memory_goes_on(compiled: dict[str, Path], tmp_path: Path) -> None:

@@ -39,6 +39,13 @@ async function sent() {
 
 const answers = {}
 await prompted(listed[0])
+const url = process.env.MEMORY_SERVICE_URL
+if (url) {
+  // A server that is away for a while.
+  process.env.MEMORY_SERVICE_URL = "http://127.0.0.1:9"
+  await hooks.event({ event: { type: "session.idle", properties: { sessionID: SESSION } } })
+  process.env.MEMORY_SERVICE_URL = url
+}
 await hooks.event({ event: { type: "session.idle", properties: { sessionID: SESSION } } })
 await hooks.event({ event: { type: "session.idle", properties: { sessionID: SESSION } } })
 listed.push({ ...user("msg_3", "When do we deploy?"), sessionID: SESSION })
