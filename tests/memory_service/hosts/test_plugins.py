@@ -132,6 +132,13 @@ def test_a_turn_is_stored_once_and_comes_back_as_it_was(openclaw: dict[str, Any]
     assert said[-2:] == ["And now?", "Now this."]
 
 
+def test_names_in_chinese_stay_apart(openclaw: dict[str, Any], user: Path) -> None:
+    assert openclaw["ingest"] == {"ingested": True}
+    # The agent's workspace is not that of another agent whose letters are as many.
+    logs = [path.read_text("utf-8") for path in (user / "memories").glob("openclaw--*/sessions/*.jsonl")]
+    assert sorted((log.count("周会"), log.count("晨会")) for log in logs) == [(0, 1), (1, 0)]
+
+
 def test_a_long_conversation_fits(openclaw: dict[str, Any]) -> None:
     long = openclaw["long"]
     assert long["tokens"] <= 6000 and long["count"] < 244 and long["last"] and long["pairs"]

@@ -46,8 +46,7 @@ class Server {
 
   /** Without a workspace of its own each agent has one. */
   workspace(agent: string): string {
-    const name = `openclaw-${agent}`.toLowerCase().replace(UNSAFE, "-").slice(0, 60)
-    return this.config.workspace || name
+    return this.config.workspace || `openclaw-${safeName(agent.toLowerCase(), 51)}`
   }
 
   workspaceOf({ sessionKey, agentId }: { sessionKey?: string; agentId?: string }): string {
@@ -130,7 +129,14 @@ function said(content: string, beside?: AgentMessage): AgentMessage {
 }
 
 function sessionName(sessionId: string): string {
-  return `openclaw-${sessionId.replace(UNSAFE, "-")}`.slice(0, 120)
+  return `openclaw-${safeName(sessionId, 111)}`
+}
+
+/** A name that the server takes; letters of other scripts tell names apart, and so does what is too long. */
+function safeName(name: string, mostChars: number): string {
+  const plain = name.replace(UNSAFE, "-")
+  if (plain.length <= mostChars && !/[^\x00-\x7f]/.test(name)) return plain
+  return `${plain.slice(0, mostChars - 9)}-${digest(name).slice(0, 8)}`
 }
 
 function estimated(messages: AgentMessage[]): number {

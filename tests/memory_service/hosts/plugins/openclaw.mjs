@@ -61,6 +61,8 @@ answers.long = {
 answers.compact = await engine.compact({ ...call, force: true, tokenBudget: 6000 })
 await engine.afterTurn({ ...call, messages: [...long, user("And now?"), assistant("Now this.")], prePromptMessageCount: long.length })
 answers.ingest = await engine.ingest({ ...call, sessionId: "s2", message: user("alone") })
+for (const name of ["晨会", "周会"])
+  await engine.ingest({ sessionKey: "agent:林:direct", sessionId: name, message: user(name) })
 answers.warnings = [...warnings]
 
 // A server that is not there: the agent goes on.
