@@ -207,7 +207,9 @@ def test_what_opencode_said_is_stored_once_also_after_the_server_was_away(
 def test_a_command_that_prints_half_an_answer_ends_no_host(compiled: dict[str, Path], tmp_path: Path) -> None:
     half = json.dumps({"command": ["node", "-e", "console.log('{half')"]})
     plugin = tmp_path / "plugin.mjs"
-    plugin.write_text(re.sub(r"const SETTINGS = .*", f"const SETTINGS = {half};", compiled["opencode"].read_text("utf-8")))
+    plugin.write_text(
+        re.sub(r"const SETTINGS = .*", f"const SETTINGS = {half};", compiled["opencode"].read_text("utf-8"))
+    )
     answers = json.loads(ran("node", PLAYERS / "opencode.mjs", plugin, tmp_path, "ses_half"))
     assert answers["first"] == [[], [], []] and answers["compacting"] == []
 
