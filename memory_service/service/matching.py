@@ -24,7 +24,7 @@ from memory_service.messages import (
     tool_calls_of,
 )
 from memory_service.messages.repair import SYSTEM_FRAME
-from memory_service.sessions.media import as_logged, without_handles
+from memory_service.sessions.media import as_logged, notes_without_places
 
 SentMessage = Mapping[str, object]
 # Of an answer that was broken off: why. Keys that begin so never reach a model.
@@ -91,7 +91,7 @@ def _digest_of(messages: Sequence[Message]) -> bytes:
         said = [role, "".join(text_of(message).split()), calls, len(media_parts_of(message))]
         if is_tool_result(message):
             said.append(message.get("tool_call_id"))
-        digest.update(without_handles(json.dumps(said, sort_keys=True)).encode())
+        digest.update(notes_without_places(json.dumps(said, sort_keys=True)).encode())
     return digest.digest()
 
 

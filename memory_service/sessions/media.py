@@ -143,7 +143,7 @@ def _may_have_media(value: object) -> bool:
     return False
 
 
-def without_handles(text: str) -> str:
+def notes_without_places(text: str) -> str:
     """A text whose notes on media no longer say where in which log they are; blanks in it may be missing."""
     return _HANDLE.sub("]", text) if "ref=log:" in text else text
 
