@@ -82,7 +82,8 @@ class Server(NamedTuple):
         """One request and the body of its answer.
 
         Raises:
-            Unusable: Only for a server that was found, which nothing reached: the work can be done without it.
+            Unusable: Only for a server that was found, which nothing reached or which takes no such request: the work
+                can be done without it.
             MemoryServiceError: The failure that it answered, or that there was no answer.
         """
         try:
@@ -99,7 +100,8 @@ class Server(NamedTuple):
         failure = self._failure(status, answer)
         if isinstance(failure, Unauthorized | Forbidden) and not self.is_named:
             raise Unusable(f"it wants another key: {failure} {PREFIX}API_KEY is sent") from None
-        if isinstance(failure, PreconditionFailed) and not self.is_named:
+        if type(failure) in (PreconditionFailed, InvalidRequest) and not self.is_named:
+            # Of what a request may have, and the words for it, the command has its own: they hold with a server, too.
             raise Unusable("") from None
         raise failure
 

@@ -82,6 +82,27 @@ def test_a_command_prints_the_same_with_a_server_and_without_one(cli: CommandLin
             assert without_times(broken(cli).run(*command)) == without_times(run), command
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("context", "deploy", "-b", "99999999999", "--json"),
+        ("search", "deploy \udcff"),
+        ("search", "  "),
+        ("context", ""),
+        ("remember", "  "),
+        ("search", "部署" * 5_001),
+        ("search", "deploy", "--min-relevance", "nan"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_the_same_with_a_server_and_without_one(
+    cli: CommandLine, words: tuple[str, ...]
+) -> None:
+    without = cli.run(*words)
+    with server(cli):
+        through = cli.run(*words)
+    assert without_times(through) == without_times(without)
+
+
 def test_a_memory_that_went_through_the_server_is_in_the_file(cli: CommandLine) -> None:
     with server(cli):
         told = broken(cli).ok("remember", "-", stdin="备份放在 /srv/backup。")
