@@ -17,7 +17,7 @@ from functools import cached_property
 
 from indexer.lru import LRU
 from indexer.stores.base import IndexStore, OfThings, StoredPassage
-from indexer.text.fact_words import is_same
+from indexer.text.fact_words import is_beside, is_same
 from indexer.text.facts import NOT_SAME, NotSame, facts_of, is_named, thing_number
 from indexer.text.facts_clause import Claim
 from indexer.types import Hit, SearchFilter, Statement
@@ -55,6 +55,8 @@ class Stated:
         """True if it says another value; a senior developer is something else than a developer."""
         if self.claim.thing.endswith("|role"):
             return self.claim.value != other.claim.value
+        if not self.claim.thing.endswith("|cadence") and is_beside(self.claim.value, other.claim.value):
+            return False
         return not is_same(self.claim.value, other.claim.value)
 
     def shown(self, *, current: bool | None = None) -> Statement:

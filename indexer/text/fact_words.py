@@ -252,8 +252,8 @@ def is_tool(text: str) -> bool:
 
 def kind_of(value: str) -> str:
     """The kind of tool or taste that a value is of; that of its last word where the value is several; else empty."""
-    if value in _KIND_OF:
-        return _KIND_OF[value]
+    if found := _KIND_OF.get(value) or _KIND_OF.get(value.replace(" ", "-")):
+        return found
     words = value.split()
     if len(words) > 3:
         return ""
@@ -279,6 +279,12 @@ _AMOUNT = lazy_regex(
     r"(?:(?:at least|at most|up to|about|around|至少|最多|大约|约)\s*)?(?P<money>[$€£¥￥]\s?)?"
     r"(?:\d[\d.,]*|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b|[一二两三四五六七八九十百]+)\s*(?P<scale>k|m|bn|万|亿)?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{1,2})?"
     r"(?P<of>\s+of [a-z]+)?(?:\s*(?:per|a|an|/|每)\s*[a-z\u4e00-\u9fff]+)?$"
+)
+_EACH = lazy_regex("^每(?:分钟|小时|个月|[晚天日周月年人次秒])(?=\\d)")
+_PERIOD = lazy_regex(
+    "(?:/|\\b(?:per|an?|each|every)) ?(minute|hour|day|night|week|month|quarter|year|person|user|seat|head|kg"
+    "|kilo|liter|litre)"
+    "|每(分钟|小时|个?月|季度|[晚天日周年人次秒])|/ ?([晚天日周月年人次])"
 )
 _ASIDE = lazy_regex(r"\s+(?:to|with|from|for)\s.*$")
 _VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
@@ -316,7 +322,7 @@ def sort_of(value: str) -> tuple[str, str]:
         return found, bare
     if _VERSION.match(value):
         return "version", value
-    if match := _AMOUNT.match(value):
+    if match := _AMOUNT.match(_EACH.sub("", value)):
         unit = match["unit"] or ""
         return "price" if match[
             "money"
@@ -379,7 +385,7 @@ _HAS_DAY = lazy_regex(
     re.IGNORECASE,
 )
 _HAS_TIME = lazy_regex(
-    r"\b\d{1,2}[:.]\d\d\b|\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o['’]clock)\b|\bnoon\b"
+    r"(?<![a-z\d])\d{1,2}[:.]\d\d(?![a-z\d])|\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o['’]clock)\b|\bnoon\b"
     r"|\bmidnight\b|\d+ ?点|[一二两三四五六七八九十]+点|中午",
     re.IGNORECASE,
 )
@@ -459,6 +465,8 @@ def is_same(first: str, second: str) -> bool:
     """True if two values are one, or one of them only says more: "Lisbon" and "Lisbon, Portugal"."""
     if first == second:
         return True
+    if first.startswith("未") != second.startswith("未"):
+        return False
     one, other = _parts(first), _parts(second)
     if not one or not other:
         return False
@@ -467,6 +475,12 @@ def is_same(first: str, second: str) -> bool:
     if first.isascii() or second.isascii():
         return False
     return len(one) == len(other) == 1 and (first in second or second in first)
+
+
+def is_beside(first: str, second: str) -> bool:
+    """True if two amounts hold beside each other: a price by the month and one by the year."""
+    one, other = (frozenset("".join(found) for found in _PERIOD.findall(value)) for value in (first, second))
+    return bool(one and other) and one != other
 
 
 def _parts(value: str) -> frozenset[str]:

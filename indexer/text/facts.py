@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -28,7 +28,7 @@ from indexer.text.facts_english import english_claims, may_claim
 from indexer.types import EVERGREEN
 
 # Version of these rules: an index whose passages were read with others is read again.
-FACT_RULES = "facts-2"
+FACT_RULES = "facts-3"
 # As `degraded` says that the passages of an index were read with other rules, or with none.
 UNREAD_FACTS = (
     "facts: the index was read with other rules for facts that change, so that replaced values may stand unmarked. "
@@ -46,7 +46,9 @@ _SPLIT = lazy_regex(
     r"|instead|(?:works?|lives?|uses?"
     r"|prefers?|moved|joined|switched|owns?|costs?|drives?|stud(?:y|ies)|plays?|is|are|am)\b))"
     r"|,\s+(?=[A-Z][a-z]+ (?:is|took|takes|now|has)\b)"
-    r"|,\s+(?=(?:now|currently|she|he|they|I|we|it|no longer)\b)|(?<=[\u4e00-\u9fff了])[，,、](?=\S)|[，](?=\S)"
+    r"|,\s+(?=(?:now|currently|she|he|they|I|we|it|no longer)\b)"
+    r"|,\s+(?=(?:my|our|his|her|their|the) (?:[\w-]+ ){1,3}(?:is|are) now\b)"
+    r"|(?<=[\u4e00-\u9fff了])[，,、](?=\S)|[，](?=\S)|,(?=[\u4e00-\u9fff])"
 )
 _QUESTION = lazy_regex(
     r"[\"”」],?\s*(?:said|says|asked|joked|claimed|wrote)\b|\b(?:said|says|joked|claimed|wrote)[,:]?\s*[\"“]"
@@ -78,7 +80,7 @@ _HEDGED = lazy_regex(
 _MAY = lazy_regex(r"\bmay\b")
 _HEDGED_ZH = lazy_regex(
     "如果|假如|要是|可能|也许|或许|打算|考虑|想要|想去|想在|想换|想搬|计划|希望(?!(?:以后|今后)?用)"
-    "|曾经|曾|过去|当时|应该|建议|另外|同时|除了|偶尔|有时"
+    "|[要得](?=[换搬买修])|曾经|曾|过去|当时|应该|建议|另外|同时|除了|偶尔|有时"
     "|听说|万一|也(?!许)|还(?![是款钱没])|将要|准备|暂时|小时候|上学时|以前|之前|原来|原先|备用|尝试|试用|评估"
 )
 _FROM_FORMER = lazy_regex("从|由|改|换|变|调整")
@@ -104,6 +106,8 @@ _AS_OF = lazy_regex(
     r"\b(?:as of|since|effective|from|on)\s+(\d{4}-\d{2}-\d{2})\b,?|(?:截至|自"
     r"|从)\s*(\d{4}[年-]\d{1,2}[月-]\d{1,2}日?)起?[，,]?"
 )
+# Told of a year before the one of the note, a change is history: others may have come since.
+_IN_YEAR = lazy_regex(r"\b(?:in|until|till) ((?:19|20)\d\d)\b|(?<![从自])((?:19|20)\d\d) ?年(?![起来以]|\d)")
 _NOW = lazy_regex(
     r"\b(?:now|no longer|any ?more|instead|nowadays|these days|from now on|going forward|henceforth"
     r"|correction|starting)\b"
@@ -118,11 +122,15 @@ _GENERIC = frozenset(
     " projects work team meeting meetings weekly status reference references things important user setup config"
     " configuration settings setting monday tuesday wednesday thursday friday saturday sunday learned observations"
     " 笔记 记忆 事实 日志 偏好 决定 概述 概览 待办 备忘 个人信息 用户 联系方式"
-    " 更新 变更 会议记录 今日 记录 项目 设置 配置 基本信息 资料".split()
+    " 更新 变更 会议记录 今日 记录 项目 设置 配置 基本信息 资料"
+    " standup stand up retro retrospective sync call calls interview interviews review agenda"
+    " 会议 例会 站会 周会 复盘 周报 日报 总结 访谈 面试 通话 任务 问题 其他 工作 今天 昨天 本周 日记 学习".split()
 )
 _NO_TOPIC = frozenset(
     "memory user readme notes index todo inbox agents claude soul identity tools facts log journal".split()
 )
+# The number of a chapter, which names nothing; "Bug 13" is named by its own.
+_ORDINAL = lazy_regex(r"^\s*(?:\d+(?:\.\d+)*[.)、:：]?\s+|\d+[.)、])|\b(?:19|20)\d\d\b")
 _CODE = lazy_regex(r"[\w]+", re.UNICODE)
 _TICKET = lazy_regex(r"(?:pr|issue|ticket|bug|task|mr|story)\W{0,2}[\w-]*\d|#\d", re.IGNORECASE)
 _NOT_SAME = lazy_regex(
@@ -157,9 +165,24 @@ class Facts:
 _NOTHING = Facts()
 # Of whom or what a clause tells, for one behind it that names nobody: "my sister moved out and lives in Bonn".
 _LEAD = lazy_regex(
-    r"((?:[Mm]y|[Oo]ur|[Tt]he|[Hh]is|[Hh]er|[Tt]heir) [a-z]+|[A-Z][a-z]+)(?= (?:[a-z]+ed|left|got|gave|is|has)\b)"
+    r"((?:[Mm]y|[Oo]ur|[Tt]he|[Hh]is|[Hh]er|[Tt]heir) [a-z]+|[A-Z][a-z]+)"
+    r"(?= (?:[a-z]+ed|left|got|gave|sold|bought|took|quit|lost|had|is|has)\b)"
 )
 _GROUP = frozenset({WE})
+# The same in Chinese, where the clause behind a comma often names nobody: 「奶奶换号了，新电话是…」. Behind any other
+# such a clause tells of somebody who is not known.
+_LEAD_ZH = lazy_regex(
+    "^([^，,。]{1,14}?)(?:已经?|刚刚?|最近|上周|上个月|又|都)*"
+    "(?:换人|换号码?|换工作|换手机|换房|换车|搬家|离职|辞职|跳槽|退休|毕业|转学|升职|[变换改涨降卖])了?$"
+)
+_OF_ME = lazy_regex("[我咱]|用户")
+_SPEAKS = lazy_regex(
+    "(?:[我咱]们?|用户)(?![的妈爸爷奶姐妹哥弟叔姨舅姑表堂女儿同朋家公婆老])|(?:.*\\s)?(?:I|[Ww]e|[Mm]y|[Oo]ur)\\b"
+)
+# "…, now lives in Bonn": not whoever says "I".
+_THIRD = lazy_regex(r"(?:now |currently |then )?(?:is|has|[a-z]{3,}s)\b")
+_ONLY_NEW = lazy_regex("^(?:现在|如今|目前|新的|已经?)?(?:是|为|改[成为到]|换[成到]|变[成为]|[涨降升]到)")
+_JOINS = lazy_regex(r"\s*[,，、]|\s+(?:and|but|so|then)\b")
 
 
 @lru_cache(maxsize=4_096)
@@ -181,7 +204,7 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
         return _NOTHING
     topic = _topic(heading, path)
     found = dict[tuple[str, str], Claim]()
-    for claim in _claims(text, topic, label):
+    for claim in _claims(text, topic, label, _year_of(heading, path)):
         found.setdefault((claim.thing, claim.value), claim)
     return Facts(claims=tuple(found.values())) if found else _NOTHING
 
@@ -230,14 +253,20 @@ def _topic(heading: tuple[str, ...], path: str) -> frozenset[str]:
     words = set[str]()
     for title in heading:
         if heading_day(title) is None and not re.fullmatch(r"[\d:.\-/ ]+(?:[ap]m)?", title.strip()):
-            words |= {word for word in words_of(title) if word not in _GENERIC and not word.isdigit()}
+            words |= {word for word in words_of(_ORDINAL.sub("", title)) if word not in _GENERIC}
     stem = PurePosixPath(path).stem
     if path and not path.startswith("sessions/") and day_of_name(path) is None and stem.lower() not in _NO_TOPIC:
         words |= {word for word in words_of(re.sub(r"[_\-.]+", " ", stem)) if word not in _GENERIC}
     return frozenset(words)
 
 
-def _claims(text: str, topic: frozenset[str], label: str | None) -> Iterator[Claim]:
+def _year_of(heading: tuple[str, ...], path: str) -> int:
+    """The year in which a passage was written, by its titles and its file's name; 0 where they tell none."""
+    days = (*(heading_day(title) for title in reversed(heading)), day_of_name(path))
+    return next((day.year for day in days if day is not None), 0)
+
+
+def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> Iterator[Claim]:
     if label and _is_key(label):
         label = None
     speaker = (
@@ -247,28 +276,36 @@ def _claims(text: str, topic: frozenset[str], label: str | None) -> Iterator[Cla
         text = text[len(label) :].lstrip(":： ")
     before: frozenset[str] = frozenset()
     sentence_changes = False
-    for plain in _clauses(text):
+    lead, ours = "", False
+    for goes_on, plain in _clauses(text):
         day, said = _day_of(plain)
+        unnamed = _THIRD.match(said) is not None if said.isascii() else _OF_ME.search(said) is None
+        nobody = goes_on and not ours and unnamed
+        if nobody and lead and _ONLY_NEW.match(said):
+            said, nobody = lead + said, False
         corrected = _CORRECTION.match(said)
         said = said[corrected.end() :] if corrected else said
         while opening := _OPENING.match(said):
             said = said[opening.end() :]
-        if _is_open(said):
+        if _is_open(said) or any(int(match[1] or match[2]) < year for match in _IN_YEAR.finditer(said)):
             continue
         changes = bool(corrected) or _NOW.search(said) is not None
         clause = Clause(
             text=said,
             subject=before,
             topic=topic,
-            speaker=speaker,
+            speaker=before if nobody else speaker,
             changes=changes or sentence_changes,
             day=day,
         )
         sentence_changes = changes
-        if not before and (lead := _LEAD.match(said)):
-            before = clause.subject_of(lead[1]) or before
+        found = _LEAD.match(said) or _LEAD_ZH.match(said)
+        lead = found[1] if found else ""
+        if not before and (lead or _SPEAKS.match(said)):
+            before = clause.subject_of(lead) or before if lead else speaker
         for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
-            before = before if claim.subject == _GROUP else claim.subject or before
+            ours = claim.subject >= _GROUP
+            before = before if ours else claim.subject or before
             yield claim
 
 
@@ -278,10 +315,16 @@ def _is_key(label: str) -> bool:
     return plain.attribute_of(label) is not None or _TICKET.match(label) is not None
 
 
-def _clauses(text: str) -> Iterable[str]:
+def _clauses(text: str) -> Iterator[tuple[bool, str]]:
+    """The clauses of a text, each with whether it goes on with the sentence of the one before."""
     plain = text if _MARKS.isdisjoint(text) else _MARKUP.sub("", _LINK.sub(r"\1", text))
-    parts = (part.strip(" \t-*•>") for part in _SPLIT.split(plain) if part)
-    return [part.rstrip(".。") for part in parts if 3 <= len(part) <= 160][:_MOST_CLAUSES]
+    begin, goes_on, found = 0, False, 0
+    for end, behind, mark in (*((m.start(), m.end(), m[0]) for m in _SPLIT.finditer(plain)), (len(plain),) * 2 + ("",)):
+        part = plain[begin:end].strip(" \t-*•>")
+        if 3 <= len(part) <= 160 and found < _MOST_CLAUSES:
+            found += 1
+            yield goes_on, part.rstrip(".。")
+        begin, goes_on = behind, _JOINS.match(mark) is not None
 
 
 def _is_open(said: str) -> bool:

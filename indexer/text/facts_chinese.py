@@ -22,7 +22,7 @@ from indexer.text.fact_words import (
     value_of,
     words_of,
 )
-from indexer.text.facts_clause import Claim, Clause, Parts, Reading
+from indexer.text.facts_clause import TIMELY, Claim, Clause, Parts, Reading, ended
 from indexer.text.wordings_chinese import CHINESE, JOBS_ZH, STATES_ZH
 
 _TRAILING = lazy_regex(
@@ -48,7 +48,9 @@ _STAMMER = lazy_regex(
     "(?:现在|目前|如今|已经?|刚|最近|昨天|今天|以后|今后|后来|决定|统一|正式|全部|都|又|就|被|再|\\s){7}"
 )
 _STATED = lazy_regex("[已未被处仍又没]")
-_KEY = lazy_regex(r"^(?P<n>[^，,。；;：:]{1,25}?)\s*(?:：|:|=|→)\s*(?P<v>[^；;！]{1,60}?)[。！!]?$")
+_KEY = lazy_regex(
+    r"^(?P<n>[^，,。；;：:]{1,25}?)\s*(?:(?<!\d)[：:]|[：:](?!\d)|[=→])\s*(?P<v>[^；;！]{1,60}?)[。！!]?$"
+)
 _STATE = lazy_regex(
     rf"^(?P<n>[^，,。；;：:]{{1,25}}?)(?:的状态)?\s*(?:现在|目前|终于|刚刚?)?\s*(?P<was>(?:已经?|正在|被|处于|仍在|还在|在|又|是)+)?\s*"
     rf"(?P<not>未|还没有?|尚未|没有?|待)?(?P<v>{STATES_ZH})(?:状态|中)?(?P<le>了|的)?$"
@@ -66,9 +68,8 @@ def chinese_claims(clause: Clause) -> Iterator[Claim]:
     if match := _NO_MORE.match(anew) or _NOT.match(anew):
         found = match.groupdict()
         stated = _IS_ALSO.sub("", found.get("rest") or found["was"])
-        for claim in _stated(dataclasses.replace(clause, text=f"{found.get('s') or found.get('t') or ''}{stated}")):
-            if "=" in claim.thing and claim.value == "on":
-                yield claim._replace(value="off", changes=True)
+        text = f"{found.get('s') or found.get('t') or ''}{stated}"
+        yield from ended(_stated(dataclasses.replace(clause, text=text)))
     else:
         yield from _stated(clause)
 
@@ -102,22 +103,31 @@ def _stated(clause: Clause) -> Iterator[Claim]:
 def _often(clause: Clause) -> Iterator[Claim]:
     """Habits with their days and hours, and bare amounts: 「我每天七点起床」「合同 6 月 30 日到期」「内存 16GB」."""
     match = _WHEN.match(clause.text)
-    if match and (subject := clause.subject_of(_plain(match["s"]) or "我")):
+    if match and match["v"] and (subject := clause.subject_of(_plain(match["s"]) or "我")):
         if match["o"] in ("到期", "截止", "结束"):
             yield from clause.holds(subject, "day", match["v"])
         else:
             yield clause.claim(subject | words_of(match["o"]), "cadence", match["v"], single=False)
-    elif match := _BARE.match(clause.text):
-        yield from _attribute_of(clause, match["n"], match["v"])
+            yield clause.turned(subject | words_of(match["o"]), "cadence", match["v"], on=True)
+    elif (match := _EACH_FEW.match(clause.text)) and (subject := clause.subject_of(_plain(match["s"]) or "我")):
+        yield clause.claim(subject | words_of(match["o"]), "cadence", match["v"])
+    elif (match := _BARE.match(clause.text)) and "了" not in match["n"]:
+        yield from _attribute_of(clause, _EVERY.sub("", match["n"]), _with_period(match["n"], match["v"]))
 
 
 _WHEN = lazy_regex(
     "^(?P<s>[^，,。；;：:每\\d]{0,12}?)(?:现在)?(?P<v>(?:每[周天月年日][一二三四五六日天]?|周[一二三四五六日天])?"
-    "(?:早上|上午|下午|晚上|凌晨|中午)?(?:[\\d一二三四五六七八九十]+点半?|\\d+月\\d+[日号]|(?<=[周天月年日一二三四五六]))[\\d一二三四五六七八九十]*次?)"
-    "(?P<o>[\u4e00-\u9fff]{2,4}?)了?$"
+    "(?:早上|上午|下午|晚上|凌晨|中午)?(?:\\d{1,2}[:：]\\d\\d|[\\d一二三四五六七八九十]+点半?|\\d+月\\d+[日号]|(?<=[周天月年日一二三四五六]))[\\d一二三四五六七八九十]*次?)"
+    "(?P<o>[\u4e00-\u9fff]{2,4}?|[来到走])了?$"
 )
+_EACH_FEW = lazy_regex(
+    "^(?P<s>[^，,。；;：:每\\d]{0,14}?)(?:现在|如今|改[为成]|调整为)?(?P<v>每\\d+(?:天|小时|周|个月|年|分钟|秒钟?))"
+    "(?P<o>[\u4e00-\u9fff]{1,4}?)(?:一[次遍回])?了?$"
+)
+_THEN = lazy_regex("^(?P<v>.*[\\d一二三四五六七八九十天日点号半])(?P<o>[\u4e00-\u9fff]{2,4}|[来到走])$")
+_ROOM = lazy_regex(r"[\w\u4e00-\u9fff]{1,10}(?:会议室|教室|办公室|楼|层|厅)")
 _BARE = lazy_regex(
-    r"^(?P<n>[\u4e00-\u9fff]{2,12}?)\s*(?P<v>\d[\d.]*\s*(?:[A-Za-z]{1,4}|%|元|块|人|名|分钟|小时|秒|天|公里|平米|岁))$"
+    r"^(?P<n>[\u4e00-\u9fff]{2,12}?)\s*(?P<v>\d[\d.]*\s*(?:[A-Za-z]{1,4}|%|万元?|公斤|斤|千克|厘米|元|块|人|名|分钟|小时|秒|天|公里|平米|岁))$"
 )
 
 
@@ -134,6 +144,7 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
     noun, text = parts["n"], parts["v"]
     if text.startswith(("不", "由", "一个", "一只", "一名", "一位")):
         return
+    noun += "约" if noun.endswith("预") else ""
     if named == "on":
         if (leads_with_day(text) or leads_with_time(text)) and (subject := clause.subject_of(_plain(noun))):
             yield from clause.holds(subject, "day" if is_day(text) else "time", text)
@@ -152,8 +163,14 @@ def _attribute_of(
 ) -> Iterator[Claim]:
     new = changes or clause.is_new(noun) or "新" in noun[:4]
     noun = _plain(noun.replace("的新", "的"))
-    if found := clause.attribute_of(noun):
+    on_day = changes and not is_key and (leads_with_day(text) or leads_with_time(text))
+    if on_day and (done := _THEN.match(text)) and (subject := clause.subject_of(noun)):
+        yield clause.claim(subject | words_of(done["o"]), "cadence", done["v"], changes=True, single=False)
+        text = done["v"]
+    if (found := clause.attribute_of(noun)) and (not on_day or found[1] in TIMELY):
         yield from clause.holds(*found, text, changes=new)
+    elif changes and _ROOM.fullmatch(text) and (subject := clause.subject_of(noun)):
+        yield from clause.holds(subject, "location", text, changes=True)
     elif not is_key and (leads_with_day(text) or leads_with_time(text)) and len(text) <= 16:
         if subject := clause.subject_of(noun):
             yield from clause.holds(subject, "day" if is_day(text) else "time", text, changes=new)
@@ -183,8 +200,14 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
 
 def _held_by(clause: Clause, wording: Wording, attribute: str, thing: str, holder: str) -> Iterator[Claim]:
     """Somebody as the holder of a role: 「项目由李雷负责」."""
+    thing = thing.strip("了吧的")
     owned = clause.subject_of(_plain(thing).removesuffix("的工作"))
-    if owned and clause.subject_of(_plain(holder)) and not thing.startswith(("一", "两", "几", "人", "员", "者")):
+    if (
+        thing
+        and owned
+        and clause.subject_of(_plain(holder))
+        and not thing.startswith(("一", "两", "几", "人", "员", "者"))
+    ):
         yield from clause.holds(owned, attribute, _plain(holder), changes=wording.changes)
 
 
@@ -215,7 +238,11 @@ def _priced(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> I
         found = clause.attribute_of(noun)
         if subject := found[0] if found else clause.subject_of(noun):
             named = found[1] if found else "price" if sort == "price" else sort
-            yield from clause.holds(subject, named, parts["v"], changes=wording.changes)
+            text = _with_period(clause.text[: -len(parts["v"])], parts["v"])
+            yield from clause.holds(subject, named, text, changes=wording.changes)
+
+
+_EVERY = lazy_regex("每(?:小时|[月年人晚天次])(?=$|[^每]{0,3}$)")
 
 
 def _deployed(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
@@ -233,13 +260,35 @@ def _user(clause: Clause, text: str) -> frozenset[str] | None:
     return frozenset({WE}) if subject & {ME, WE} or not plain else subject
 
 
+def _with_period(before: str, text: str) -> str:
+    """An amount with what stands before it: 「每月」「10元」."""
+    period = _EVERY.search(before)
+    return f"{period[0] if period else ''}{text}"
+
+
+_BARE_CHANGE = lazy_regex("换(?![成到为用回])")
+
+
 def _switched(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     """A tool that took the place of another."""
     former, before = parts.get("f", ""), _plain(parts.get("s", ""))
     subject = _user(clause, before)
-    if not subject or is_day(parts["v"]) or clause.attribute_of(before) or clause.attribute_of(_plain(former)):
+    if (
+        not subject
+        or len(parts["v"]) < 2
+        or is_day(parts["v"])
+        or clause.attribute_of(before)
+        or clause.attribute_of(_plain(former))
+    ):
         return
     yield from clause.tastes(subject, "use", parts["v"], changes=True)
+    if (
+        not former
+        and not subject & {ME, WE}
+        and not _BARE_CHANGE.search(clause.text)
+        and (value := value_of(parts["v"])[0])
+    ):
+        yield clause.claim(subject | {WE}, "use", value, changes=True, single=False)
     if former:
         yield from _ended(clause, subject, "use", former.removeprefix("用"))
 
@@ -318,11 +367,12 @@ def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[
 
 def _state(clause: Clause) -> Iterator[Claim]:
     match = _STATE.match(clause.text)
-    if not match or not (match["was"] or match["not"] or match["le"]):
+    if not match or not (match["was"] or match["not"] or match["le"] or clause.text.endswith("中")):
         return
     noun = _plain(match["n"])
     subject = clause.subject_of(noun)
-    if subject and clause.attribute_of(noun) is None:
+    # What somebody has done or not yet is of each thing another: 「我已经付了」.
+    if subject and not subject & {ME, WE} and clause.attribute_of(noun) is None:
         yield from clause.holds(subject, "status", ("未" if match["not"] else "") + match["v"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,9 +45,11 @@ _FORMER = lazy_regex(
     re.IGNORECASE,
 )
 _NEW = lazy_regex(r"^(?:the |our |my )?(?:new|latest|updated)\b|^新的?|^最新的?", re.IGNORECASE)
-_OF = lazy_regex(r"^(?P<a>.+?)\s+(?:of|for|on)\s+(?P<s>.+)$", re.IGNORECASE)
+_OF = lazy_regex(r"^(?P<a>.+?)\s+(?:of|for|on|at|in)\s+(?P<s>.+)$", re.IGNORECASE)
 _A_NOUN = lazy_regex(r"(?:now )?an? ", re.IGNORECASE)
 _MOST_VALUE_CHARS = 48
+# Attributes that a day or an hour may be said of; where another noun has one, it is the thing that takes place then.
+TIMELY = frozenset("day time deadline birthday cadence status interval length".split())
 _FAVOURITE = frozenset({"favorite", "favourite", "preferred", "usual"})
 _ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", re.IGNORECASE)
 _DEFINITE = lazy_regex(r"^(?:the|our|my|your|his|her|their|its)\b|['’]s?\s|\bof\b|的", re.IGNORECASE)
@@ -107,7 +109,7 @@ class Clause:
             plain = plain[: filler.start()].strip(" ,")
         lowered = plain.casefold()
         if not lowered:
-            return self.subject or self.topic or self.speaker
+            return self.subject or self.topic or self.speaker or None
         if lowered in _PRONOUNS:
             standing = _PRONOUNS[lowered]
             return frozenset({standing}) if standing == WE else (self.subject or self.topic or frozenset({standing}))
@@ -137,6 +139,8 @@ class Clause:
                 words = words - words_of(subject) | {pronoun} if pronoun and pronoun != WE else words
                 words = self._spoken(words - _FAVOURITE if attribute in CHOSEN else words)
                 if len(words) > 6:
+                    return None
+                if not words and not self.topic and not self.speaker:
                     return None
                 if not words and not self.topic and attribute in OF_PERSON:
                     return self.speaker, attribute
@@ -231,9 +235,19 @@ class Clause:
         new = changes or corrects
         yield self.turned(subject, relation, value, on=True, changes=new)
         if purpose and (words := words_of(purpose)):
+            yield self.turned(subject | words, relation, value, on=True, changes=new)
             yield self.claim(subject | words, relation, value, changes=new, single=relation == "prefer")
         elif kind := kind_of(value):
             yield self.claim(subject, f"{relation} {kind}", value, changes=new, single=False)
+
+
+def ended(claims: Iterable[Claim]) -> Iterator[Claim]:
+    """Denials of a clause, by what it would claim: the narrowest, as what ends for one purpose goes on for others."""
+    turned = [claim for claim in claims if "=" in claim.thing and claim.value == "on"]
+    for claim in turned:
+        attribute = claim.thing.partition("|")[2]
+        if not any(claim.subject < other.subject and other.thing.endswith(f"|{attribute}") for other in turned):
+            yield claim._replace(value="off", changes=True)
 
 
 def _last_word(noun: str) -> str:

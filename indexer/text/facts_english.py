@@ -29,7 +29,7 @@ from indexer.text.fact_words import (
     value_of,
     words_of,
 )
-from indexer.text.facts_clause import Claim, Clause, Parts, Reading
+from indexer.text.facts_clause import TIMELY, Claim, Clause, Parts, Reading, ended
 from indexer.text.wordings_english import ENGLISH
 
 _I = re.IGNORECASE
@@ -112,7 +112,7 @@ def _stated(clause: Clause, words: Set[str]) -> Iterator[Claim]:
             yield claim
     for wording in _table().among(words):
         reading, _, named = wording.relation.partition(":")
-        if reading not in claimed and (match := wording.found_in(text, be)):
+        if reading not in claimed and (match := wording.found_in(text, be)) and not _is_past(wording, match):
             parts = {name: part for name, part in match.groupdict().items() if part}
             parts.setdefault("s", text[: match.start()])
             for claim in _READINGS.get(reading, _held)(clause, wording, named or reading, parts):
@@ -123,6 +123,23 @@ def _stated(clause: Clause, words: Set[str]) -> Iterator[Claim]:
     yield from _role(clause, words)
     if words & _TIMES and (often := _OFTEN.match(text)):
         yield clause.claim(clause.spoken_words(often["s"]), "cadence", " ".join(often["v"].lower().split()))
+
+
+_WAS = lazy_regex(r"\b(?:was|were)\b", _I)
+_RESULT = lazy_regex(r"\b(?!based|located|employed|headquartered)(?:\w+ed|set|led|run|given|taken)\b", _I)
+
+
+def _is_past(wording: Wording, match: re.Match[str]) -> bool:
+    """True if a clause tells how something was, and not what came of a deed: "was at 10", but "was deployed to Fly"."""
+    if wording.changes or _WAS.search(match.string) is None:
+        return False
+    start, end = match.span()
+    spans = sorted(match.span(name) for name, part in match.groupdict().items() if part is not None)
+    said = " ".join(match.string[:start].split()[-2:])
+    for first, last in spans:
+        said, start = f"{said} {match.string[start:first]}", last
+    said = f"{said} {match.string[start:end]}"
+    return _WAS.search(said) is not None and _RESULT.search(said) is None
 
 
 @cache
@@ -153,16 +170,19 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
         noun = f"{parts['s'].strip()}'s {noun[own.end() :]}"
     if value_of(text)[0] in DESCRIPTIONS:
         return
-    if _DENIED.match(text):
+    if _DENIED.match(text) or _OF_DOING.match(text):
         return
     changes = wording.changes or clause.is_new(noun)
-    if found := clause.attribute_of(noun):
+    on_day = (wording.changes or named == "on") and (leads_with_day(text) or leads_with_time(text))
+    if (found := clause.attribute_of(noun)) and (not on_day or found[1] in TIMELY):
+        if found[1] not in _WITH_PLACES and _OF_PLACE.match(text):
+            return
         yield from clause.holds(*found, text, changes=changes)
         if found[1] != "name" and is_tool(text):
             yield from _tool_of(clause, text, kind_of(value_of(text)[0]))
-    elif wording.changes and (leads_with_day(text) or leads_with_time(text)):
+    elif on_day:
         if subject := clause.subject_of(_bare(noun)):
-            yield from clause.holds(subject, "day" if leads_with_day(text) else "time", text, changes=True)
+            yield from clause.holds(subject, "day" if leads_with_day(text) else "time", text, changes=wording.changes)
     else:
         yield from clause.by_sort(
             noun, _AT.sub("", text), changes=changes, is_set=named == "set" or _SET_TO.search(clause.text) is not None
@@ -306,20 +326,18 @@ def _ends(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
     before = next(part for part in (match["s"], match["t"], match["u"]) if part is not None)
     rest = match["a"] or match["b"] or match["c"]
     text = f"{before} {match['be'] or ''} {_ARTICLES.sub('', rest)}".strip()
-    ended = [*_ended_of(dataclasses.replace(clause, text=text))]
-    yield from ended
+    denied = [*_ended_of(dataclasses.replace(clause, text=text))]
+    yield from denied
     subject = clause.subject_of(before)
     value = value_of(_ARTICLES.sub("", rest))[0]
-    if not ended and subject and value and len(value.split()) <= 3:
+    if not denied and subject and value and len(value.split()) <= 3:
         for attribute in ("status", "role", *_GIVEN_UP):
             yield clause.turned(subject, attribute, value, on=False)
 
 
 def _ended_of(stated: Clause) -> Iterator[Claim]:
     """The values that a clause would claim, as what does not hold."""
-    for claim in _stated(stated, frozenset(_table().words_of(stated.text.lower()))):
-        if "=" in claim.thing and claim.value == "on":
-            yield claim._replace(value="off", changes=True)
+    yield from ended(_stated(stated, frozenset(_table().words_of(stated.text.lower()))))
 
 
 def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterator[Claim]:
@@ -432,6 +450,17 @@ _ROLE_OF = lazy_regex(
 _SET_TO = lazy_regex(r"\w \w+ (?:(?:is|was|were|has been|got) )?(?:set|reset|switched|changed|flipped) to\b", _I)
 _AT = lazy_regex(r"^(?:at|on) (?=version\b|v?\d|[$€£¥])", _I)
 _OWN = lazy_regex(r"(?:its|their|his|her)\s+", _I)
+# What is done with a thing, how it is or where, and no value of it: "the password is stored in the safe".
+_OF_DOING = lazy_regex(
+    r"\w+(?:able|ible)\b|(?:called|known|kept|made|about)\s"
+    r"|(?!based|delayed|blocked|postponed|paused)\w+ed (?:in|on|at|by|from|with|as|via|over)\b"
+    r"|\S+ \w+ (?:long|wide|tall|old|deep|away|late|early)$",
+    _I,
+)
+_OF_PLACE = lazy_regex(r"(?:in|on|at|under|behind|from|with|inside|within|near|by|for)\s+(?![$€£¥\d])", _I)
+_WITH_PLACES = frozenset(
+    "location status day time deadline address room school role department birthday cadence".split()
+)
 _CHANGED_KEY = lazy_regex(
     r"\s+(?:has |was )?(?:changed|updated|moved|raised|lowered|increased|decreased|renamed|now|new)$", _I
 )
@@ -448,14 +477,14 @@ def _timed(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterat
     if (
         not (on_hour or leads_with_day(text) or leads_with_time(text))
         or len(text.split()) > 6
-        or clause.attribute_of(before)
+        or ((known := clause.attribute_of(before)) is not None and known[1] in TIMELY)
     ):
         return
     if subject := clause.subject_of(_bare(before)):
         subject = subject if named in ("at", "when") else subject | {named}
         for claim in clause.holds(subject, "day" if is_day(text) else "time", text, changes=wording.changes):
             # On Mondays and on Thursdays: both may hold.
-            yield claim._replace(single=_EACH_WEEK.search(text) is None)
+            yield claim._replace(single=wording.single and _EACH_WEEK.search(text) is None)
 
 
 def _deployed(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
@@ -476,11 +505,21 @@ def _contact(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator
         yield from clause.holds(subject, "email" if "@" in parts["v"] else "phone", parts["v"], changes=wording.changes)
 
 
-def _versioned(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+def _versioned(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     thing = parts["o"]
     match = _NUMBERED.match(parts["v"])
     if match and _PRODUCT.fullmatch(thing) and words_of(thing) and not is_day(thing) and thing.lower() not in _COUNTED:
-        yield clause.claim(words_of(thing), "version", match["v"], changes=wording.changes)
+        place = parts["v"][match.end() :].lstrip()
+        where = (
+            words_of(place) if re.match(r"(?:in|on) (?:the )?\w+$", place) and not is_day(place) else frozenset[str]()
+        )
+        holder = clause.subject_of(_bare(parts["s"])) if named == "of" else None
+        if holder and not holder & {ME, WE}:
+            # Two machines run two versions; only where it was brought up itself has it another.
+            yield clause.claim(holder | words_of(thing), "version", match["v"], changes=wording.changes)
+            yield clause.claim(words_of(thing), "version", match["v"], single=False)._replace(changes=False)
+        else:
+            yield clause.claim(words_of(thing) | where, "version", match["v"], changes=wording.changes)
 
 
 def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
@@ -491,11 +530,12 @@ def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[
             yield clause.claim(subject, attribute, value, changes=wording.changes)
 
 
-_TIMES = frozenset({"times", "once", "twice"})
+_TIMES = frozenset({"times", "once", "twice", "every"})
 _OFTEN = lazy_regex(
     r"^(?P<s>\S.{2,60}?)\s+(?P<v>(?:once|twice|(?:\d+|three|four|five|six|seven|eight|nine|ten) times)"
     r"\s+(?:an?|per|every|each)"
-    r"\s+\w+)(?:\s+(?:now|these days|again))?$",
+    r"\s+\w+|every (?:\d+|two|three|four|five|six|ten) (?:minute|hour|day|night|week|month|year)s)"
+    r"(?:\s+(?:now|these days|again))?$",
     _I,
 )
 _EACH_WEEK = lazy_regex(r"days\b|\bevery\b|\beach\b", _I)

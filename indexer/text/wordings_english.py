@@ -27,12 +27,13 @@ attribute!    N ~{moves} [up/down/out/back/forward] [from F] to/into/until/till/
 attribute!    S ~{moves} N [from F] to/into/until V
 attribute!    N be ~up/down/back [from F] to/at V
 attribute:set N be ~set/fixed/capped/limited/pinned to/at/as V
-attribute     N be ~set/scheduled/planned/booked/fixed for/on V
+attribute:on  N be ~set/scheduled/planned/booked/fixed for/on V
 attribute     N ~stands at V
 attribute     N be/will_be/equals/remains/becomes/stays V
 length        S be V ~long
 age           S be V ~years_old
 height        S be V ~tall
+weight        S ~weigh(s) V
 
 language      S want(s)/wants_to_get/expect(s)/prefer(s)/like(s) ~answers/replies/responses in V={languages}
 name:me!      ~call me V
@@ -42,13 +43,17 @@ learning?     S ~learning/learns V
 who?          S be ~with V
 grade         S be ~in V
 grade!        S ~started/starts/entered/finished V
+room          S be/meets/held ~in room/meeting_room/conference_room V
+room!         S ~moved/relocated/switched/changed to room/meeting_room/conference_room V
 floor         S be ~on V floor
 floor!        S ~moved/relocated to V floor
 place?        S ~sleeps/sits/stands/hangs/kept/stored/parked in/on/at/under V
 place?        S be ~in V
+place?        S be ~at V
 place?        S will_be/takes_place/held ~in V
 
 location      S ~live(s)/living/reside(s)/residing [alone/together] in/at/out_of V
+location      S ~rent(s)/renting a_flat/an_apartment/a_room/a_house in V
 location      S ~based/located/headquartered in/at/out_of V
 location!     S ~moved/relocated/moving/moves/emigrated/returned [home/away/out/offices/everything] [from F] to/into V
 
@@ -56,7 +61,8 @@ employer      S ~work(s)/working/employed at/for/by V
 employer!     S ~joined/rejoined V
 employer!     S ~started [a_job/a_new_job/working/work] at V
 employer!     S ~hired by/at V
-employer!     S ~got/took/found/accepted a_job/a_new_job/a_position/an_offer at/with/from V
+employer!     S ~got/took/found/accepted a_job/a_new_job/a_position at/with/from V
+employer!     S ~took/accepted an_offer/the_offer/a_job_offer at/with/from V
 employer!     S ~now at V
 employer!     S ~switched/changed jobs/employers/companies to V
 employer!     S ~went_back/gone_back/returned to V
@@ -101,6 +107,7 @@ when:arrive   S ~arrives/lands at V
 when:at       S ~{happens} [daily/nightly/weekly/every_day] at V
 when:at       S be ~at V
 when          S ~{happens} [daily/nightly/weekly] [every/each] on/at/for/in V
+when?         S ~comes/come/coming/visits V
 when          S ~takes_place [every/each] on/at/for/in V
 when          S ~meets/meet/happens/takes_place every V
 when          S be ~on/at/every/each V
@@ -165,5 +172,5 @@ diet          S became/went/turned [an/a] ~V={diets}
 age           S be V ?0/1/2/3/4/5/6/7/8/9
 age!          S ~turned V
 version       S ~upgraded/updated/downgraded O to V
-version       S ~run(s)/running/use(s)/using/on/pinned_to O V
+version:of    S ~run(s)/running/use(s)/using/on/pinned_to O V
 """

@@ -47,6 +47,20 @@ def test_what_holds_now_stands_first_and_both_cite_each_other(index: Index) -> N
     assert [each.date for each in new.replaces] == [dt.date(2026, 1, 2)]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The Pro plan costs $10 a month", "The Pro plan costs $100 a year"),
+        ("停车每小时5元", "停车每天40元"),
+    ],
+)
+def test_amounts_of_two_periods_hold_beside_each_other(index: Index, old: str, new: str) -> None:
+    notes(index, d2026_01_02=f"- {old}\n", d2026_03_01=f"- {new}\n")
+    assert marks(index, old) == {old: "", new: ""}
+    notes(index, d2026_04_01="- The Pro plan now costs $12 a month\n- 停车每小时6元\n")
+    assert marks(index, old)[old]
+
+
 def test_what_holds_now_is_brought_in_where_the_filter_lets_it(index: Index) -> None:
     notes(index, d2026_01_02="- We use npm for builds\n", d2026_03_01="- 以后用 pnpm，不用 npm 了\n")
     assert [*marks(index, "builds")] == ["以后用 pnpm，不用 npm 了", "We use npm for builds"]

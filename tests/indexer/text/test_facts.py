@@ -40,10 +40,63 @@ def claims(text: str, *, heading: tuple[str, ...] = (), path: str = "memory/2026
         ("我的牙医是黄医生", "我的牙医换成了何医生", "我的牙医|who"),
         ("发票3391未付款", "发票3391已付款", "3391 发票|status"),
         ("他在阿里工作", "他现在在腾讯工作", "@he|employer"),
+        (
+            "The release of Osprey is booked for 3 May",
+            "The release of Osprey was pushed back to 9 May",
+            "osprey release|day",
+        ),
+        ("The token is renewed every 6 hours", "The token is now renewed every 12 hours", "renewed token|cadence"),
+        ("The PIN at the depot is 4471", "The PIN at the depot changed to 9902", "depot|password"),
+        ("Standup is in room 4B", "Standup moved to room 2A", "standup|room"),
+        ("Jun rents a flat in Graz", "Jun sold his bike, now lives in Linz", "jun|location"),
+        ("小周租住在浦东", "小周搬家了，现在住在闵行", "小周|location"),
+        ("奶奶的电话是62345678", "奶奶换号了，新电话是68765432", "奶奶|phone"),
+        ("密钥每30天轮换一次", "密钥现在每90天轮换一次", "密钥 轮换|cadence"),
+        ("航班11:20起飞", "航班改到13:05起飞", "航班 起飞|cadence"),
     ],
 )
 def test_two_wordings_are_of_one_thing(old: str, new: str, thing: str) -> None:
     assert claims(old)[thing] != claims(new)[thing]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("web1 runs Debian 11", "web2 runs Debian 12"),
+        ("We upgraded Redis to 7 on staging", "We upgraded Redis to 6 on prod"),
+        ("The server is called hades", "The server is now reachable over IPv6"),
+        ("Our CTO is Lena", "Our CTO is on leave"),
+        ("The password is plum3", "The password is 16 characters long"),
+        ("The password is plum3", "The password is stored in the safe"),
+        ("Demo is at 9:30", "Yesterday the demo was at 10:00"),
+        ("Ana is based in Bonn", "Ana was based in Leiden"),
+        ("Pat lives in Reno", "Pat moved to Boise in 2011 and came back in 2014"),
+        ("Pat works at Intel", "Pat got an offer from Bosch"),
+        ("We use OAuth", "We no longer use OAuth for the admin panel"),
+        ("I live in Kiel", "Nice call with Karl, now lives in Bonn"),
+        ("我们用 OAuth", "管理后台不再用 OAuth"),
+        ("今天跑了8公里", "今天跑了5公里"),
+        ("芬芬现在7岁", "小马现在9岁"),
+        ("小白住在成都", "小白2011年搬到重庆"),
+        ("我住在成都", "妈妈身体不好，现在住在医院"),
+        ("我住在成都", "我妈身体不好，现在住在医院"),
+        ("我的电话是13911112222", "同事换号了，新电话是13833334444"),
+        ("去东京的航班11:20起飞", "去京都的航班11:45起飞"),
+        ("作业我已经交了", "报销我还没交"),
+        ("厨房要换水龙头", "厨房要换门"),
+    ],
+)
+def test_what_holds_beside_something_else_is_another_thing(old: str, new: str) -> None:
+    before = {claim.thing: claim.value for claim in facts_of(old).claims}
+    after = facts_of(new, (), None, "memory/2026-01-02.md").claims
+    telling = [claim for claim in after if claim.single or claim.changes]
+    assert not [claim for claim in telling if before.get(claim.thing, claim.value) != claim.value]
+
+
+def test_a_title_with_a_number_is_one_of_several() -> None:
+    assert claims("Status: open", heading=("Bug 12",)) == {"12 bug|status": "open"}
+    assert claims("Status: open", heading=("3. Importer",)) == {"importer|status": "open"}
+    assert not [claim for claim in facts_of("会议室：4", ("周会",), None, "").claims if claim.single]
 
 
 @pytest.mark.parametrize(
