@@ -100,6 +100,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "color": ("color", "colour", "颜色"),
     "slogan": ("slogan", "tagline", "motto", "口号"),
     "diet": ("diet", "饮食"),
+    "hours": ("hours", "opening hours", "office hours", "business hours", "营业时间", "办公时间", "开放时间"),
     "cadence": ("cadence", "schedule", "排期"),
 }  # fmt: skip
 ATTRIBUTES = {noun: attribute for attribute, nouns in _ATTRIBUTES.items() for noun in nouns}

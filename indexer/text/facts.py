@@ -48,6 +48,7 @@ _SPLIT = lazy_regex(
     r"|,\s+(?=[A-Z][a-z]+ (?:is|took|takes|now|has)\b)"
     r"|,\s+(?=(?:now|currently|she|he|they|I|we|it|no longer)\b)"
     r"|,\s+(?=(?:my|our|his|her|their|the) (?:[\w-]+ ){1,3}(?:is|are) now\b)"
+    r"|(?:,|,? and)\s+(?=(?:my|our|his|her|their) [\w-]+ is\b)"
     r"|(?<=[\u4e00-\u9fff了])[，,、](?=\S)|[，](?=\S)|,(?=[\u4e00-\u9fff])"
 )
 _QUESTION = lazy_regex(
@@ -175,6 +176,7 @@ _LEAD_ZH = lazy_regex(
     "^([^，,。]{1,14}?)(?:已经?|刚刚?|最近|上周|上个月|又|都)*"
     "(?:换人|换号码?|换工作|换手机|换房|换车|搬家|离职|辞职|跳槽|退休|毕业|转学|升职|[变换改涨降卖])了?$"
 )
+_HAN = lazy_regex("[\u4e00-\u9fff]")
 _OF_ME = lazy_regex("[我咱]|用户")
 _SPEAKS = lazy_regex(
     "(?:[我咱]们?|用户)(?![的妈爸爷奶姐妹哥弟叔姨舅姑表堂女儿同朋家公婆老])|(?:.*\\s)?(?:I|[Ww]e|[Mm]y|[Oo]ur)\\b"
@@ -204,7 +206,8 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
         return _NOTHING
     topic = _topic(heading, path)
     found = dict[tuple[str, str], Claim]()
-    for claim in _claims(text, topic, label, _year_of(heading, path)):
+    year = _year_of(heading, path) if _IN_YEAR.search(text) else 0
+    for claim in _claims(text, topic, label, year):
         found.setdefault((claim.thing, claim.value), claim)
     return Facts(claims=tuple(found.values())) if found else _NOTHING
 
@@ -279,7 +282,8 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
     lead, ours = "", False
     for goes_on, plain in _clauses(text):
         day, said = _day_of(plain)
-        unnamed = _THIRD.match(said) is not None if said.isascii() else _OF_ME.search(said) is None
+        is_chinese = not said.isascii() and _HAN.search(said) is not None
+        unnamed = _OF_ME.search(said) is None if is_chinese else _THIRD.match(said) is not None
         nobody = goes_on and not ours and unnamed
         if nobody and lead and _ONLY_NEW.match(said):
             said, nobody = lead + said, False
@@ -287,7 +291,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         said = said[corrected.end() :] if corrected else said
         while opening := _OPENING.match(said):
             said = said[opening.end() :]
-        if _is_open(said) or any(int(match[1] or match[2]) < year for match in _IN_YEAR.finditer(said)):
+        if _is_open(said) or (year and any(int(match[1] or match[2]) < year for match in _IN_YEAR.finditer(said))):
             continue
         changes = bool(corrected) or _NOW.search(said) is not None
         clause = Clause(
@@ -299,7 +303,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
             day=day,
         )
         sentence_changes = changes
-        found = _LEAD.match(said) or _LEAD_ZH.match(said)
+        found = (_LEAD_ZH if is_chinese else _LEAD).match(said)
         lead = found[1] if found else ""
         if not before and (lead or _SPEAKS.match(said)):
             before = clause.subject_of(lead) or before if lead else speaker

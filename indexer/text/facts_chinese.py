@@ -118,13 +118,13 @@ def _often(clause: Clause) -> Iterator[Claim]:
 _WHEN = lazy_regex(
     "^(?P<s>[^，,。；;：:每\\d]{0,12}?)(?:现在)?(?P<v>(?:每[周天月年日][一二三四五六日天]?|周[一二三四五六日天])?"
     "(?:早上|上午|下午|晚上|凌晨|中午)?(?:\\d{1,2}[:：]\\d\\d|[\\d一二三四五六七八九十]+点半?|\\d+月\\d+[日号]|(?<=[周天月年日一二三四五六]))[\\d一二三四五六七八九十]*次?)"
-    "(?P<o>[\u4e00-\u9fff]{2,4}?|[来到走])了?$"
+    "(?P<o>[\u4e00-\u9fff]{2,4}?|[来到走开关发飞])了?$"
 )
 _EACH_FEW = lazy_regex(
     "^(?P<s>[^，,。；;：:每\\d]{0,14}?)(?:现在|如今|改[为成]|调整为)?(?P<v>每\\d+(?:天|小时|周|个月|年|分钟|秒钟?))"
     "(?P<o>[\u4e00-\u9fff]{1,4}?)(?:一[次遍回])?了?$"
 )
-_THEN = lazy_regex("^(?P<v>.*[\\d一二三四五六七八九十天日点号半])(?P<o>[\u4e00-\u9fff]{2,4}|[来到走])$")
+_THEN = lazy_regex("^(?P<v>.*[\\d一二三四五六七八九十天日点号半])(?P<o>[\u4e00-\u9fff]{2,4}|[来到走开关发飞])$")
 _ROOM = lazy_regex(r"[\w\u4e00-\u9fff]{1,10}(?:会议室|教室|办公室|楼|层|厅)")
 _BARE = lazy_regex(
     r"^(?P<n>[\u4e00-\u9fff]{2,12}?)\s*(?P<v>\d[\d.]*\s*(?:[A-Za-z]{1,4}|%|万元?|公斤|斤|千克|厘米|元|块|人|名|分钟|小时|秒|天|公里|平米|岁))$"
@@ -162,7 +162,8 @@ def _attribute_of(
     clause: Clause, noun: str, text: str, *, changes: bool = False, is_key: bool = False
 ) -> Iterator[Claim]:
     new = changes or clause.is_new(noun) or "新" in noun[:4]
-    noun = _plain(noun.replace("的新", "的"))
+    noun = noun.replace("的新", "的")
+    noun = noun if noun.startswith(("我们的", "咱们的")) and is_holder(noun) else _plain(noun)
     on_day = changes and not is_key and (leads_with_day(text) or leads_with_time(text))
     if on_day and (done := _THEN.match(text)) and (subject := clause.subject_of(noun)):
         yield clause.claim(subject | words_of(done["o"]), "cadence", done["v"], changes=True, single=False)
@@ -266,7 +267,8 @@ def _with_period(before: str, text: str) -> str:
     return f"{period[0] if period else ''}{text}"
 
 
-_BARE_CHANGE = lazy_regex("换(?![成到为用回])")
+# A part that was renewed, or something that was turned into something: not a tool for a purpose.
+_OTHER_CHANGE = lazy_regex("[把将]|换(?![成到为用回])")
 
 
 def _switched(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
@@ -282,15 +284,11 @@ def _switched(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterat
     ):
         return
     yield from clause.tastes(subject, "use", parts["v"], changes=True)
-    if (
-        not former
-        and not subject & {ME, WE}
-        and not _BARE_CHANGE.search(clause.text)
-        and (value := value_of(parts["v"])[0])
-    ):
+    former = former.removeprefix("用")
+    if not subject & {ME, WE} and not _OTHER_CHANGE.search(clause.text) and (value := value_of(parts["v"])[0]):
         yield clause.claim(subject | {WE}, "use", value, changes=True, single=False)
-    if former:
-        yield from _ended(clause, subject, "use", former.removeprefix("用"))
+        yield from _ended(clause, subject | {WE}, "use", former)
+    yield from _ended(clause, subject, "use", former)
 
 
 def _uses(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:

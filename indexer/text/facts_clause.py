@@ -39,17 +39,20 @@ _PRONOUNS = {
     **dict.fromkeys(("they", "them", "他们"), "@they"),
     **dict.fromkeys(("it", "this", "that", "它", "这个"), "@it"),
 }  # fmt: skip
+_THEIRS = lazy_regex(r"(his|her|their|its)\s+(?=\S)", re.IGNORECASE)
+_OWNERS = {"his": "@he", "her": "@she", "their": "@they", "its": "@it"}
 _FORMER = lazy_regex(
     r"^(?:the |our |my )?(?:old|previous|former|original|initial|first|next|last|other|another"
     r"|alternative)\b|旧的?|上一|下一|其他",
     re.IGNORECASE,
 )
 _NEW = lazy_regex(r"^(?:the |our |my )?(?:new|latest|updated)\b|^新的?|^最新的?", re.IGNORECASE)
-_OF = lazy_regex(r"^(?P<a>.+?)\s+(?:of|for|on|at|in)\s+(?P<s>.+)$", re.IGNORECASE)
+_OF = lazy_regex(r"^(?P<a>.+?)\s+(?P<by>of|for|on|at|in)\s+(?P<s>.+)$", re.IGNORECASE)
 _A_NOUN = lazy_regex(r"(?:now )?an? ", re.IGNORECASE)
 _MOST_VALUE_CHARS = 48
 # Attributes that a day or an hour may be said of; where another noun has one, it is the thing that takes place then.
-TIMELY = frozenset("day time deadline birthday cadence status interval length".split())
+TIMELY = frozenset("day time deadline birthday cadence status interval length hours".split())
+_SEVERAL_ZH = tuple("爱好 朋友 同事 孩子 儿子 女儿 问题 想法 优点 缺点 理由 原因 目标 梦想 建议 之一 任务".split())
 _FAVOURITE = frozenset({"favorite", "favourite", "preferred", "usual"})
 _ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", re.IGNORECASE)
 _DEFINITE = lazy_regex(r"^(?:the|our|my|your|his|her|their|its)\b|['’]s?\s|\bof\b|的", re.IGNORECASE)
@@ -113,10 +116,15 @@ class Clause:
         if lowered in _PRONOUNS:
             standing = _PRONOUNS[lowered]
             return frozenset({standing}) if standing == WE else (self.subject or self.topic or frozenset({standing}))
-        words = words_of(plain)
+        words = words_of(plain) | self._owner(plain)
         if len(plain) > 60 or not 0 < len(words) <= 6 or _FORMER.search(plain):
             return None
         return self._spoken(words)
+
+    def _owner(self, noun: str) -> frozenset[str]:
+        """Words for "his" or "her" at the beginning of a noun phrase, which is never whoever speaks."""
+        theirs = _THEIRS.match(noun)
+        return self.subject or self.topic or frozenset({_OWNERS[theirs[1].casefold()]}) if theirs else frozenset()
 
     def spoken_words(self, text: str) -> frozenset[str]:
         """Words of a text, with the speaker's for "I"."""
@@ -137,7 +145,7 @@ class Clause:
                 words = words_of(f"{rest} {subject}") if f"{rest}{subject}".strip() else frozenset()
                 pronoun = _PRONOUNS.get(subject.strip().casefold())
                 words = words - words_of(subject) | {pronoun} if pronoun and pronoun != WE else words
-                words = self._spoken(words - _FAVOURITE if attribute in CHOSEN else words)
+                words = self._spoken(words - _FAVOURITE if attribute in CHOSEN else words) | self._owner(plain)
                 if len(words) > 6:
                     return None
                 if not words and not self.topic and not self.speaker:
@@ -210,15 +218,19 @@ class Clause:
                 yield self.claim(who, f"use {sort}", value, changes=True, single=False)
             if not sort.startswith("amount"):
                 yield self.turned(subject, sort, value, on=True, changes=new)
+            if sort in CHOSEN and definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
+                yield self.claim(subject, "who", value, changes=new)
         elif len(value) <= 8 and is_holder(noun):
             yield self.claim(subject, "who", value, changes=new)
         elif (is_key or is_set) and (is_set or _IDENTIFIER.fullmatch(noun.strip())):
             yield self.claim(subject, "setting", value, changes=new)
+            if _is_short_chinese(noun, value):
+                yield self.claim(subject, "what", value, changes=new, single=False)
         elif (definite or (is_key and len(subject) > 1)) and (leads_with_day(value) or leads_with_time(value)):
             yield from self.holds(subject, "day" if leads_with_day(value) else "time", text, changes=new)
         elif definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
             yield self.claim(subject, "who", value, changes=new)
-        elif definite and _A_NOUN.match(text) and len(text.split()) <= 4:
+        elif definite and (_A_NOUN.match(text) or _is_short_chinese(noun, value)) and len(text.split()) <= 4:
             yield self.claim(subject, "what", value, changes=new, single=False)
 
     def turned(self, subject: frozenset[str], attribute: str, value: str, *, on: bool, changes: bool = False) -> Claim:
@@ -250,6 +262,12 @@ def ended(claims: Iterable[Claim]) -> Iterator[Claim]:
             yield claim._replace(value="off", changes=True)
 
 
+def _is_short_chinese(noun: str, value: str) -> bool:
+    """True for 「我的车」 and 「斯柯达」, but not for one of several or for what something is like."""
+    fits = "的" in noun and len(value) <= 8
+    return fits and not value.endswith("的") and not noun.endswith(_SEVERAL_ZH)
+
+
 def _last_word(noun: str) -> str:
     return noun.casefold().split()[-1].strip("'’s")
 
@@ -258,6 +276,8 @@ def _readings(noun: str) -> Iterator[tuple[str, str]]:
     """Ways to part a noun phrase into a subject and an attribute."""
     if match := _OF.match(noun):
         yield match["s"], match["a"]
+        if match["by"] in ("at", "in"):
+            return
     if "'" in noun:
         subject, mark, rest = noun.rpartition("'s ")
         if not mark:

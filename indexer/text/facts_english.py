@@ -168,6 +168,9 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
     noun, text = _GOT_NEW.sub(r"\1's new ", parts["n"]), parts["v"]
     if parts.get("s", "").strip() and (own := _OWN.match(noun)):
         noun = f"{parts['s'].strip()}'s {noun[own.end() :]}"
+    if (scope := _SCOPE.match(text)) and not is_day(text) and not is_time(text):
+        # An amount holds where it is said of: "21 degrees in the kitchen", "30 euros for adults".
+        noun, text = f"{noun} {scope['of']}", scope["v"]
     if value_of(text)[0] in DESCRIPTIONS:
         return
     if _DENIED.match(text) or _OF_DOING.match(text):
@@ -421,6 +424,7 @@ def _matching(pattern: str) -> Callable[[str, str, bool], str]:
     return found
 
 
+_THE = lazy_regex(r"the \w+(?: (?:now|again))?$")
 _VALUES: dict[str, Callable[[str, str, bool], str]] = {
     "location": _place,
     "employer": _firm,
@@ -430,7 +434,9 @@ _VALUES: dict[str, Callable[[str, str, bool], str]] = {
     "grade": _matching(
         r"(?P<v>kindergarten|preschool|(?:\w+ )?grade(?: \d+)?|year \d+|(?:middle|high|primary|elementary) school)\b"
     ),
-    "place": lambda text, whole, moved: "" if text[0].islower() or is_day(text) or is_time(text) else text,
+    "place": lambda text, whole, moved: (
+        "" if (text[0].islower() and not _THE.match(text)) or is_day(text) or is_time(text) else text
+    ),
     "length": _matching(r"(?P<v>(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\S*\s+\w+)"),
     "who": lambda text, whole, moved: text if is_written_as_name(text) else "",
     "learning": _matching(r"(?P<v>\S.*?)(?:\s+(?:at|in|with|on|from)\s.*)?$"),
@@ -457,6 +463,11 @@ _OF_DOING = lazy_regex(
     r"|\S+ \w+ (?:long|wide|tall|old|deep|away|late|early)$",
     _I,
 )
+_SCOPE = lazy_regex(
+    r"(?P<v>\S*\d\S*(?: (?!in|for|on|at)\w+)?)\s+"
+    r"(?P<of>(?:in|for|on|at) (?!now\b|average|total|most|least|all\b)\w[\w ]{1,30})$",
+    _I,
+)
 _OF_PLACE = lazy_regex(r"(?:in|on|at|under|behind|from|with|inside|within|near|by|for)\s+(?![$€£¥\d])", _I)
 _WITH_PLACES = frozenset(
     "location status day time deadline address room school role department birthday cadence".split()
@@ -473,7 +484,7 @@ _INDEFINITE_THING = lazy_regex(r"(?:an?|two|three|some|his|her|their|many|is|are
 def _timed(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """Something that has its day or hour: "the stand-up starts at 9:30"."""
     before, text = parts["s"], parts["v"]
-    on_hour = named == "at" and _HOUR.match(text) is not None
+    on_hour = named in ("at", "open", "close") and _HOUR.match(text) is not None
     if (
         not (on_hour or leads_with_day(text) or leads_with_time(text))
         or len(text.split()) > 6
@@ -548,6 +559,14 @@ def _name(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterato
         yield from clause.holds(subject, "name", parts["v"], changes=wording.changes)
 
 
+def _answered(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+    """The language that somebody wants to be answered in; as a bidding only at the beginning of a clause."""
+    if named != "me":
+        yield from _held(clause, wording, "language", parts)
+    elif clause.speaker and not parts["s"].strip():
+        yield from clause.holds(clause.speaker, "language", parts["v"])
+
+
 _AND = lazy_regex(r"\s+and\s+|\s*&\s*", _I)
 _NUMBERED = lazy_regex(r"v?(?P<v>\d+(?:\.\d+)*)\b(?=$|\s+(?:now|in|on|since)|[.,(])")
 _PRODUCT = lazy_regex(r"[A-Za-z][\w.+#-]{1,20}")
@@ -564,6 +583,7 @@ _READINGS: dict[str, Reading] = {
     "succeeded": _switched,
     "holder": _holder,
     "name": _name,
+    "language": _answered,
     "on": _habit,
     "when": _timed,
     "target": _deployed,

@@ -50,10 +50,10 @@ school!       S [从 F] ~转学/升学/考 到/至/去/入/上/进 V
 school        S ~在 V 读书/上学/念书
 learning?     S ~学/学习/在学/改学/主修/攻读/练 V
 vehicle?      S ~开/开的是/驾驶 V
-place?        N ~在 V 举行/举办/召开/集合/见面
+place?        N [改] ~在 V 举行/举办/召开/集合/见面/办
 allergic?     S 对 V ~过敏
 language      S ~希望/想要/要求/习惯/喜欢 用/使用 V 回答/回复/交流/沟通/作答
-language      S ~用/使用/改用 V 回答/回复/作答
+language      S ~用/使用/改用 V 回答/回复/作答/回答我/回复我/和我说话
 plan          S ~订/订阅/购买/使用/用/升级/降级/升/换 [的是/的/到/成/为/至] V 套餐/版套餐
 manager       S ~向 V 汇报
 target        S ~部署/托管/发布/存放/存/运行/跑/架设/放 在/到/于 V
@@ -109,6 +109,7 @@ is:relationship=离婚!      S ~离婚/离异
 is:relationship=单身       S ~单身/恢复单身
 is:relationship=单身!      S ~分手
 is:relationship=恋爱       S ~恋爱/谈恋爱/处对象
+grade         S [在] ~上/读/升 [到/入] V=[高初大][一二三四]/[一二三四五六七八九]年级
 is:grade=幼儿园            S [在] ~上/读 幼儿园
 is:grade=小学              S [在] ~上/读 小学/小学了
 is:grade=初中              S [在] ~上/读 初中

@@ -36,6 +36,7 @@ height        S be V ~tall
 weight        S ~weigh(s) V
 
 language      S want(s)/wants_to_get/expect(s)/prefer(s)/like(s) ~answers/replies/responses in V={languages}
+language:me   ~answer/reply/respond/write [to] [me] in V={languages}
 name:me!      ~call me V
 name          S ~goes/go by V
 on:allergic   S be ~allergic to V
@@ -102,6 +103,8 @@ target:tool   S ~lives/live/sits/kept/stored on/at/in V
 target        S ~deploy(s)/deployed/deploying/hosted/hosting/host/ship(s)/publish(es)/published to/on/at/with V
 when:open     S ~opens/open [daily] [on] at V
 when:close    S ~closes/close/ends/end/finishes/finish [daily] [on] at V
+when:close    S ~closes/ends/end/finishes/finish on V
+when:close    S be ~open until/till V
 when:leave    S ~departs/leaves/leave at V
 when:arrive   S ~arrives/lands at V
 when:at       S ~{happens} [daily/nightly/weekly/every_day] at V
