@@ -171,13 +171,16 @@ def mcp(place: Place, url: str | None, api_key: str | None, project: str | None)
     The host starts this command. It works on the home, beside a server too; with --url it goes through that server.
     """
     from memory_service.hosts.projects import project_of
-    from memory_service.mcp.protocol import forward_stdio, serve_stdio
 
     if sys.stdin.isatty():
         click.echo("An MCP host starts this command and speaks on its input. Ctrl-C ends it.", err=True)
     workspace = project_of(os.path.abspath(project)).workspace if project else place.workspace
     if url:
         key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        from memory_service.mcp.protocol import forward_stdio
+
         forward_stdio(url, {"X-Memory-Workspace": workspace, **key})
     else:
+        from memory_service.mcp.stdio import serve_stdio
+
         serve_stdio(place.home, workspace)

@@ -4,7 +4,7 @@ Both eras of the protocol are served at once: the one that begins with a handsha
 which every request stands alone. Nothing is kept from one request to the next, so any process answers any of them.
 
 Invariants: a failure of the service is the answer of a tool, in the service's words, so that the model reads it; a
-defect is answered without details and logged; the service is opened behind the first answers, which need none of it.
+defect is answered without details and logged.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import signal
-import threading
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -30,18 +28,18 @@ from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from memory_service._version import __version__
 from memory_service.errors import ConnectionFailed, MemoryServiceError
 from memory_service.mcp import tools
+from memory_service.mcp.stdio import Heard, end_at_interrupt
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
 
 _log = logging.getLogger("memory_service.mcp")
-# The tools change with the version of the server only.
-_LIST_TTL_MS = 3_600_000
 # Images beyond this are named, not sent: a model pays for them, and hosts refuse more.
 _MAX_IMAGE_BYTES = 1_000_000
 _CONNECTOR = "openai-mcp"
@@ -67,10 +65,8 @@ class ToolServer:
     async def list_tools(self, context: _Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """The tools, under the names that the client looks for."""
         self._on_listed()
-        listed = tools.shown_tools(connector=_is_connector(context))
-        return types.ListToolsResult(
-            tools=[_described(name, tool) for name, tool in listed], ttl_ms=_LIST_TTL_MS, cache_scope="private"
-        )
+        listed = [*map(types.Tool.model_validate, tools.described_tools(connector=_is_connector(context)))]
+        return types.ListToolsResult(tools=listed, ttl_ms=tools.LIST_TTL_MS, cache_scope="private")
 
     async def call_tool(self, context: _Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         """The answer of a tool, or why there is none."""
@@ -92,19 +88,6 @@ class ToolServer:
             data = base64.b64encode(medium.content).decode()
             content.append(types.ImageContent(type="image", data=data, mime_type=medium.mime))
         return types.CallToolResult(content=content, structured_content=found)
-
-
-def _described(name: str, tool: tools.Tool) -> types.Tool:
-    hints = types.ToolAnnotations(
-        read_only_hint=not tool.writes, destructive_hint=tool.destroys, idempotent_hint=True, open_world_hint=False
-    )
-    return types.Tool(
-        name=name,
-        description=tool.description,
-        input_schema=tool.input_schema(),
-        output_schema=tool.output_schema(),
-        annotations=hints,
-    )
 
 
 def _text(text: str) -> types.TextContent:
@@ -130,9 +113,9 @@ def _input_schema(name: str) -> Mapping[str, Any] | None:
 
 def _server(handlers: ToolServer | Forwarding) -> Server[Any]:
     return Server(
-        "memory-service",
+        tools.SERVER_NAME,
         version=__version__,
-        title="Memory",
+        title=tools.SERVER_TITLE,
         instructions=tools.INSTRUCTIONS,
         get_tool_input_schema=_input_schema,
         on_list_tools=handlers.list_tools,
@@ -158,61 +141,15 @@ def http_manager(service: MemoryService, *, max_body_bytes: int) -> StreamableHT
     )
 
 
-class LazyService:
-    """The service on a home, opened when it is first needed.
+def speak_stdio(place: Callable[[], tools.CallPlace], on_listed: Callable[[], None], heard: Heard) -> None:
+    """Serve one memory by standard input and output, until the input ends.
 
     Args:
-        home: The folder; None for the one of the settings.
+        place: The memory, opened when it is first asked for.
+        on_listed: Called when the host has asked for the tools, and so will soon call one.
+        heard: What was read and answered before.
     """
-
-    def __init__(self, home: Path | None) -> None:
-        self._home = home
-        self._lock = threading.Lock()
-        self._service: MemoryService | None = None
-        self._warming: threading.Thread | None = None
-
-    def get(self) -> MemoryService:
-        """The open service.
-
-        Raises:
-            MemoryServiceError: A setting cannot be used.
-        """
-        with self._lock:
-            if self._service is None:
-                from memory_service.service import MemoryService
-
-                self._service = MemoryService.open(self._home)
-            return self._service
-
-    def warm_up(self) -> None:
-        """Open it in the background, and load its models; returns at once."""
-        if self._warming is None:
-            self._warming = threading.Thread(target=self._load, name="warm-up", daemon=True)
-            self._warming.start()
-
-    def close(self) -> None:
-        """Give back all files."""
-        with self._lock:
-            if self._service is not None:
-                self._service.close()
-
-    def _load(self) -> None:
-        try:
-            self.get().warm_up()
-        except Exception as error:
-            # A call that needs it meets the same, and tells it to the model.
-            _log.warning("%s", error)
-
-
-def serve_stdio(home: Path | None, workspace: str) -> None:
-    """Serve a workspace of a home to the host that started this process, until its input ends."""
-    lazy = LazyService(home)
-    handlers = ToolServer(lambda _: tools.CallPlace(service=lazy.get(), workspace=workspace), lazy.warm_up)
-    _end_at_interrupt()
-    try:
-        anyio.run(_run_stdio, _server(handlers))
-    finally:
-        lazy.close()
+    anyio.run(_run_stdio, _server(ToolServer(lambda _: place(), on_listed)), heard)
 
 
 def forward_stdio(url: str, headers: Mapping[str, str]) -> None:
@@ -225,19 +162,39 @@ def forward_stdio(url: str, headers: Mapping[str, str]) -> None:
     Raises:
         ConnectionFailed: No server answers there, or it refuses the key.
     """
-    _end_at_interrupt()
+    end_at_interrupt()
     anyio.run(_forward, url, headers)
 
 
-def _end_at_interrupt() -> None:
-    """Have Ctrl-C end the process as SIGTERM does: the thread that reads its input cannot be woken otherwise."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+async def _run_stdio(server: Server[Any], heard: Heard) -> None:
+    async with (
+        stdio_server(stdin=anyio.wrap_file(cast(TextIO, _Input(heard)))) as (read, write),
+        anyio.create_task_group() as tasks,
+    ):
+        told, answers = anyio.create_memory_object_stream[SessionMessage](0)
+        tasks.start_soon(_tell, answers, write, heard.answered)
+        await server.run(read, told, server.create_initialization_options())
 
 
-async def _run_stdio(server: Server[Any]) -> None:
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+async def _tell(answers: Any, write: Any, answered: int | str | None) -> None:
+    """Pass answers on, but that to a handshake which was answered before."""
+    async with answers, write:
+        async for each in answers:
+            if answered is not None and getattr(each.message, "id", None) == answered:
+                answered = None
+            else:
+                await write.send(each)
+
+
+class _Input:
+    """The standard input, as far as the package reads it, behind the lines that were read of it before."""
+
+    def __init__(self, heard: Heard) -> None:
+        self._lines = iter([*heard.lines])
+
+    def readline(self) -> str:
+        """The next line; empty at the end."""
+        return (next(self._lines, None) or sys.stdin.buffer.readline()).decode("utf-8", "replace")
 
 
 class Forwarding:
@@ -310,4 +267,4 @@ async def _forward(url: str, headers: Mapping[str, str]) -> None:
     async with create_mcp_http_client(headers=dict(headers)) as http:
         forwarding = Forwarding(url, http)
         await forwarding.list_tools()
-        await _run_stdio(_server(forwarding))
+        await _run_stdio(_server(forwarding), Heard())

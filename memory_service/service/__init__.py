@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from indexer import SyncProgress
     from memory_service.service.facade import MemoryService
 
-__all__ = ["MemoryService", "SyncProgress", "open_at_once"]
+__all__ = ["MemoryService", "SyncProgress", "open_at_once", "without_collector"]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,18 +29,30 @@ def __getattr__(name: str) -> Any:
 def open_at_once(home: Path | str | None, *, embeds: bool) -> MemoryService:
     """Open a home folder in a process that is there for one call, and has not loaded the service yet.
 
-    Half of such a call is imports. The embedding model is loaded beside them, by a thread that hardly needs Python, and
-    the garbage collector, which finds nothing and would look through all modules time and again, waits.
+    Half of such a call is imports. The embedding model is loaded beside them, by a thread that hardly needs Python.
 
     Args:
         home: The folder.
         embeds: Whether the call will ask the embedding model.
     """
-    if "memory_service.service.facade" in sys.modules or not gc.isenabled():
+    if "memory_service.service.facade" in sys.modules:
         return _opened(home, embeds)
+    with without_collector():
+        return _opened(home, embeds)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """A block that imports much: the garbage collector finds nothing in it, and would look through all time and again.
+
+    What was made in it is never looked at.
+    """
+    if not gc.isenabled():
+        yield
+        return
     gc.disable()
     try:
-        return _opened(home, embeds)
+        yield
     finally:
         gc.enable()
         gc.freeze()

@@ -266,6 +266,7 @@ def test_bad_settings_are_said_to_the_model(tmp_path: Path) -> None:
 def test_nobody_else_imports_the_protocols_package() -> None:
     code = (
         "import sys, memory_service.cli.root, memory_service.api.server, memory_service.service\n"
+        "import memory_service.mcp.stdio\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('mcp', 'mcp_types', 'httpx2')])"
     )
     assert run_python(code) == "[]"
