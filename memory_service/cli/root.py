@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import io
 import os
+import signal
 import sys
 import threading
 from importlib import import_module
@@ -174,6 +175,9 @@ def mcp(place: Place, url: str | None, api_key: str | None, project: str | None)
 
     if sys.stdin.isatty():
         click.echo("An MCP host starts this command and speaks on its input. Ctrl-C ends it.", err=True)
+    if threading.current_thread() is threading.main_thread():
+        # Ctrl-C ends the process as SIGTERM does: the thread that reads its input cannot be woken otherwise.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     workspace = project_of(os.path.abspath(project)).workspace if project else place.workspace
     if url:
         key = {"Authorization": f"Bearer {api_key}"} if api_key else {}

@@ -13,7 +13,7 @@ import base64
 import json
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
@@ -34,7 +34,6 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from memory_service._version import __version__
 from memory_service.errors import ConnectionFailed, MemoryServiceError
 from memory_service.mcp import tools
-from memory_service.mcp.stdio import Heard, end_at_interrupt
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
@@ -141,15 +140,21 @@ def http_manager(service: MemoryService, *, max_body_bytes: int) -> StreamableHT
     )
 
 
-def speak_stdio(place: Callable[[], tools.CallPlace], on_listed: Callable[[], None], heard: Heard) -> None:
+def speak_stdio(
+    place: Callable[[], tools.CallPlace],
+    on_listed: Callable[[], None],
+    lines: Sequence[bytes],
+    answered: int | str | None,
+) -> None:
     """Serve one memory by standard input and output, until the input ends.
 
     Args:
         place: The memory, opened when it is first asked for.
         on_listed: Called when the host has asked for the tools, and so will soon call one.
-        heard: What was read and answered before.
+        lines: Lines of the input that were read before.
+        answered: The id of a handshake among them that was answered.
     """
-    anyio.run(_run_stdio, _server(ToolServer(lambda _: place(), on_listed)), heard)
+    anyio.run(_run_stdio, _server(ToolServer(lambda _: place(), on_listed)), lines, answered)
 
 
 def forward_stdio(url: str, headers: Mapping[str, str]) -> None:
@@ -162,17 +167,14 @@ def forward_stdio(url: str, headers: Mapping[str, str]) -> None:
     Raises:
         ConnectionFailed: No server answers there, or it refuses the key.
     """
-    end_at_interrupt()
     anyio.run(_forward, url, headers)
 
 
-async def _run_stdio(server: Server[Any], heard: Heard) -> None:
-    async with (
-        stdio_server(stdin=anyio.wrap_file(cast(TextIO, _Input(heard)))) as (read, write),
-        anyio.create_task_group() as tasks,
-    ):
+async def _run_stdio(server: Server[Any], lines: Sequence[bytes] = (), answered: int | str | None = None) -> None:
+    heard = anyio.wrap_file(cast(TextIO, _Input(lines)))
+    async with stdio_server(stdin=heard) as (read, write), anyio.create_task_group() as tasks:
         told, answers = anyio.create_memory_object_stream[SessionMessage](0)
-        tasks.start_soon(_tell, answers, write, heard.answered)
+        tasks.start_soon(_tell, answers, write, answered)
         await server.run(read, told, server.create_initialization_options())
 
 
@@ -189,8 +191,8 @@ async def _tell(answers: Any, write: Any, answered: int | str | None) -> None:
 class _Input:
     """The standard input, as far as the package reads it, behind the lines that were read of it before."""
 
-    def __init__(self, heard: Heard) -> None:
-        self._lines = iter([*heard.lines])
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        self._lines = iter(lines)
 
     def readline(self) -> str:
         """The next line; empty at the end."""
@@ -267,4 +269,4 @@ async def _forward(url: str, headers: Mapping[str, str]) -> None:
     async with create_mcp_http_client(headers=dict(headers)) as http:
         forwarding = Forwarding(url, http)
         await forwarding.list_tools()
-        await _run_stdio(_server(forwarding), Heard())
+        await _run_stdio(_server(forwarding))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -103,7 +102,6 @@ class Heard:
 def serve_stdio(home: Path | None, workspace: str) -> None:
     """Serve a workspace of a home to the host that started this process, until its input ends."""
     lazy = LazyService(home)
-    end_at_interrupt()
     package = threading.Thread(target=_load_package, name="protocol", daemon=True)
     package.start()
     try:
@@ -113,15 +111,11 @@ def serve_stdio(home: Path | None, workspace: str) -> None:
         package.join()
         from memory_service.mcp.protocol import speak_stdio
 
-        speak_stdio(lambda: tools.CallPlace(service=lazy.get(), workspace=workspace), lazy.warm_up, heard)
+        speak_stdio(
+            lambda: tools.CallPlace(service=lazy.get(), workspace=workspace), lazy.warm_up, heard.lines, heard.answered
+        )
     finally:
         lazy.close()
-
-
-def end_at_interrupt() -> None:
-    """Have Ctrl-C end the process as SIGTERM does: the thread that reads its input cannot be woken otherwise."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _load_package() -> None:
