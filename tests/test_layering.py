@@ -83,6 +83,7 @@ LONGEST_CHAIN = {"indexer": 12, "memory_service": 14}
 EXCEPTIONS = {
     ("memory_service.cli.root", "memory_service.api.server"),
     ("memory_service.cli.root", "memory_service.mcp.protocol"),
+    ("memory_service.cli.root", "memory_service.mcp.stdio"),
 }
 
 # Each foreign package is imported in one place, where its errors are translated too.
