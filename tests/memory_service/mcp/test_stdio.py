@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from memory_service.mcp.stdio import HANDSHAKES, MODERN, answer_first
+from memory_service.mcp.opening import HANDSHAKES, MODERN, answer_first
 
 PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
