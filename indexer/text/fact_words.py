@@ -216,6 +216,9 @@ JOBS = (
 _CLASS = frozenset(
     "project service team app application repo repository product plan module system tool 项目 服务 套餐".split()
 )
+# "The ticket PAY-9" is PAY-9, but "PR 9" and "bug 9" are two.
+_ISSUES = frozenset("issue ticket bug task story 工单 缺陷 任务 问题".split())
+_ISSUE_KEY = lazy_regex(r"(?<![a-z])[a-z]{2,8}-\d", re.IGNORECASE)
 _STOP = frozenset(
     "the a an of for our we us is are its their his her your this that current currently latest now new to on in at and"
     " today as".split()
@@ -234,7 +237,8 @@ def words_of(text: str) -> frozenset[str]:
             found.append(ME)
         elif token not in _STOP:
             found += [_singular(part) for part in _SPLIT_TOKEN.findall(token)]
-    telling = frozenset(word for word in found if word not in _CLASS)
+    classes = _CLASS | _ISSUES if _ISSUE_KEY.search(text) else _CLASS
+    telling = frozenset(word for word in found if word not in classes)
     return telling or frozenset(found)
 
 
@@ -290,7 +294,7 @@ _PERIOD = lazy_regex(
 _ASIDE = lazy_regex(r"\s+(?:to|with|from|for)\s.*$")
 _VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
 _NUMBERED = lazy_regex(r"v?\d[\d.]*(?: lts)?")
-_MONEY = frozenset("usd eur gbp dollar dollars euro euros pounds yuan rmb 元 块 美元 欧元".split())
+_MONEY = frozenset("usd eur gbp cent cents pence dollar dollars euro euros pounds yuan rmb 元 块 美元 欧元".split())
 # Of whom or which one has several at a time.
 SEVERAL = frozenset(
     "friend colleague cousin brother sister child son daughter kid neighbor neighbour pet cat dog hobby goal idea"
@@ -341,6 +345,7 @@ _CORRECTS = lazy_regex(
     r"|[,(（，]\s*(?:原来?(?:是|为)?|之前(?:是|为)?|以前(?:是|为)?|不是|而不是|不再是|原价).*$",
     re.IGNORECASE | re.DOTALL,
 )
+_THOUSANDS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
 _ARROW = lazy_regex("->|=>|→")
 _CUT = lazy_regex(
     r"\s*(?:[,;(（，；。!！]|(?<!\b[DMdm]r)(?<!\b[Mm]s)(?<!\bMrs)(?<!\b[Ss]t)[.](?=\s|$)"
@@ -441,6 +446,7 @@ def is_time(value: str) -> bool:
 
 def value_of(text: str, *, keeps_days: bool = False) -> tuple[str, bool]:
     """A value as it is compared, and whether its words say that it is new; empty where it is none."""
+    text = _THOUSANDS.sub("", text) if "," in text else text
     newest = _ARROW.split(text)[-1] if ">" in text or "→" in text else text
     corrected = _CORRECTS.sub("", newest)
     changes, value = corrected != text, corrected.strip(_QUOTES)

@@ -39,8 +39,8 @@ _PRONOUNS = {
     **dict.fromkeys(("they", "them", "他们"), "@they"),
     **dict.fromkeys(("it", "this", "that", "它", "这个"), "@it"),
 }  # fmt: skip
-_THEIRS = lazy_regex(r"(his|her|their|its)\s+(?=\S)", re.IGNORECASE)
-_OWNERS = {"his": "@he", "her": "@she", "their": "@they", "its": "@it"}
+_THEIRS = lazy_regex(r"(his|her|their|its|your)\s+(?=\S)", re.IGNORECASE)
+_OWNERS = {"his": "@he", "her": "@she", "their": "@they", "its": "@it", "your": "@you"}
 _FORMER = lazy_regex(
     r"^(?:the |our |my )?(?:old|previous|former|original|initial|first|next|last|other|another"
     r"|alternative)\b|旧的?|上一|下一|其他",
@@ -208,7 +208,9 @@ class Clause:
         new = changes or corrects
         definite = (not is_key or new) and _DEFINITE.search(noun) is not None
         sort, value = sort_of(value)
-        if sort:
+        if (definite or (is_key and len(subject) > 1)) and (leads_with_day(value) or leads_with_time(value)):
+            yield from self.holds(subject, "day" if leads_with_day(value) else "time", text, changes=new)
+        elif sort:
             # What stands before a colon may be of a list: only a word of change ends one.
             yield self.claim(
                 subject, sort, value, changes=new, single=not is_key or not sort.startswith(("amount", "price"))
@@ -226,8 +228,6 @@ class Clause:
             yield self.claim(subject, "setting", value, changes=new)
             if _is_short_chinese(noun, value):
                 yield self.claim(subject, "what", value, changes=new, single=False)
-        elif (definite or (is_key and len(subject) > 1)) and (leads_with_day(value) or leads_with_time(value)):
-            yield from self.holds(subject, "day" if leads_with_day(value) else "time", text, changes=new)
         elif definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
             yield self.claim(subject, "who", value, changes=new)
         elif definite and (_A_NOUN.match(text) or _is_short_chinese(noun, value)) and len(text.split()) <= 4:

@@ -72,7 +72,7 @@ owner         V ~负责/牵头 O
 maintainer    V ~维护 O
 manager       V ~管理/主管 O
 owner         O ~分/分配/指派/派 给 V
-owner!        O ~改派/转派/转交 给 V
+owner!        O ~改派/转派/转交/转 给 V
 owner!        O ~交接/移交/转交/交 给/由 V [负责]
 holder        V 是/担任 N
 holder!       V ~成为/当上/出任/升任/接任 N

@@ -8,6 +8,7 @@ A relation is an attribute with one value at a time, but for those that `facts_e
 
 ENGLISH = """
 @moves changed/moved/updated/raised/lowered/increased/decreased/dropped/reduced/cut/bumped/set/switched/pushed
+@moves adjourned/deferred
 @moves postponed/delayed/brought_forward/put_back/put_off/rescheduled/extended/shortened/upgraded/downgraded
 @moves reassigned/transferred/handed/went/goes/gone/rose/risen/fell/fallen/grew/grown/climbed/jumped/shrank
 @moves shrunk/shifted/slipped/doubled/halved/corrected/adjusted/expanded/migrated/flipped/turned/upped/renewed

@@ -3,7 +3,8 @@
 A case is two or three notes and a question. Corrections and reverted values must have the current note first and every
 older one
 marked with it; coexisting values, other subjects and unrelated notes must have no mark. Templates are split by
-the hash of their text: rules were written with the tuned half, and the judged half has other wordings and other names.
+the hash of their text: rules were written with the tuned half, and the judged half has other wordings and other names,
+but for the last templates of each list, which were added with the rules that read them.
 """
 
 from __future__ import annotations
