@@ -235,7 +235,7 @@ def recalled_block(memory: Memory, words: str, budget_tokens: int = DEFAULT_BUDG
 
 def recalled_passages(memory: Memory, words: str, limit: int) -> list[schemas.SearchResult]:
     """The passages that some words ask for, best first; none if they ask for none, or if the memory fails."""
-    made = _recalled(words, lambda query: memory.search(query, limit=limit))
+    made = _recalled(words, lambda query: memory.search(query, limit=min(limit, schemas.MAX_LIMIT)))
     return made.results if made else []
 
 

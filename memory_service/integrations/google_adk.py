@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from indexer.lru import LRU
@@ -174,12 +174,19 @@ def _wired(event: Event) -> list[WireMessage]:
     if event.content is None:
         return []
     parts = event.content.parts or []
-    calls = [(call.id or call.name, call.name, call.args) for each in parts if (call := each.function_call)]
-    results = [
-        (answer.id or answer.name, _json(answer.response)) for each in parts if (answer := each.function_response)
-    ]
+    called = [call for each in parts if (call := each.function_call)]
+    answered = [answer for each in parts if (answer := each.function_response)]
+    calls = [(number, call.name, call.args) for number, call in zip(_ids(called), called, strict=True)]
+    results = [(number, _json(answer.response)) for number, answer in zip(_ids(answered), answered, strict=True)]
     role = "user" if event.author == "user" else "assistant"
     return wired(role, _text(event.content), calls, results)
+
+
+def _ids(parts: Sequence[Any]) -> Iterator[str]:
+    """The ids of calls or of results; without ids of their own, those of one tool go by their order."""
+    for at, part in enumerate(parts):
+        before = sum(1 for each in parts[:at] if not each.id and each.name == part.name)
+        yield part.id or (f"{part.name}-{before + 1}" if before else part.name)
 
 
 def _json(response: object) -> str:

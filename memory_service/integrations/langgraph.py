@@ -16,6 +16,7 @@ item never mix their fields.
 from __future__ import annotations
 
 import asyncio
+import copy
 import datetime as dt
 import threading
 from collections.abc import Iterable
@@ -137,7 +138,10 @@ class MemoryServiceStore(BaseStore):
         self._memory.put(path, text, etag=etag)
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        scores = self._scores(op) if op.query else {}
+        if op.limit <= 0:
+            return []
+        query = (op.query or "")[: schemas.MAX_QUERY_CHARS].strip()
+        scores = self._scores(op, query) if query else {}
         rest = [file for file in self._files(op.namespace_prefix) if file.path not in scores]
         rest.sort(key=lambda file: file.modified_at, reverse=True)
         wanted = op.offset + op.limit
@@ -150,14 +154,14 @@ class MemoryServiceStore(BaseStore):
                 found.append(SearchItem(**_fields(stored), score=scores.get(path)))
         return found[op.offset : wanted]
 
-    def _scores(self, op: SearchOp) -> dict[str, float]:
+    def _scores(self, op: SearchOp, query: str) -> dict[str, float]:
         """Score of each item that a query finds, best first."""
         limit = (
             min(schemas.MAX_LIMIT, _PASSAGES_PER_ITEM * (op.offset + op.limit)) if not op.filter else schemas.MAX_LIMIT
         )
         try:
             found = self._memory.search(
-                op.query or "", limit=limit, sources=["memory"], path_prefix=item_folder(op.namespace_prefix)
+                query, limit=limit, sources=["memory"], path_prefix=item_folder(op.namespace_prefix)
             )
         except NotFound:
             return {}
@@ -204,7 +208,7 @@ def _fields(stored: ItemFile) -> dict[str, Any]:
     return {
         "namespace": stored.namespace,
         "key": stored.key,
-        "value": dict(stored.value),
+        "value": copy.deepcopy(stored.value),
         "created_at": dt.datetime.fromisoformat(stored.created_at),
         "updated_at": dt.datetime.fromisoformat(stored.updated_at),
     }

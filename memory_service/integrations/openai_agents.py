@@ -43,6 +43,7 @@ except ImportError as error:
     raise missing("openai-agents", error) from error
 
 _T = TypeVar("_T")
+_BRANCH = ".branch-"
 
 
 class MemoryServiceSession(SessionABC):
@@ -75,7 +76,8 @@ class MemoryServiceSession(SessionABC):
         self.session_settings = session_settings or SessionSettings()
         self._memory = memory_of(memory, workspace, api_key)
         self._model, self._window, self._budget_tokens = model, context_window, budget_tokens
-        self._root = session_name(session_id)
+        # A name of the caller's is none of a branch, whatever it looks like.
+        self._root = session_name(session_id.replace(_BRANCH, _BRANCH.replace(".", "\0")))
         self._current = ""
         self._working = threading.Lock()
 
@@ -139,7 +141,7 @@ class MemoryServiceSession(SessionABC):
             sessions = self._memory.sessions()
         except NotFound:
             return []
-        return [each for each in sessions if each.session_id.partition(".branch-")[0] == self._root]
+        return [each for each in sessions if each.session_id.partition(_BRANCH)[0] == self._root]
 
     def _items(self) -> list[TResponseInputItem]:
         session = self._session()

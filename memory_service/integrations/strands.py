@@ -97,7 +97,8 @@ class StrandsStore(MemoryStore):
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> str:
         """Remember something; gives its id. The same text is written once. Metadata is not kept but for `tags`."""
         self._check_writable()
-        tags = [str(tag) for tag in (metadata or {}).get("tags") or ()]
+        given = (metadata or {}).get("tags") or ()
+        tags = [given] if isinstance(given, str) else [str(tag) for tag in given]
         return (await asyncio.to_thread(self._memory.remember, content, tags=tags)).memory_id
 
     async def add_messages(self, messages: list[Message], context: AddMessagesContext | None = None) -> None:

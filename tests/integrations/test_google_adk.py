@@ -20,7 +20,7 @@ from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools import load_memory, preload_memory
-from google.genai.types import Content, FunctionCall, ModelContent, Part, UserContent
+from google.genai.types import Content, FunctionCall, FunctionResponse, ModelContent, Part, UserContent
 
 from memory_service import InvalidRequest, MemoryClient
 from memory_service.integrations.google_adk import MemoryServiceBackend
@@ -113,6 +113,23 @@ def test_an_event_is_kept_once(backend: MemoryServiceBackend, user: Any, place: 
     asyncio.run(MemoryServiceBackend(place.source).add_session_to_memory(session))
     log = place.service.messages(backend.workspace(**user), "s", "log").messages
     assert [each["role"] for each in log] == ["user", "assistant", "user"]
+
+
+def test_two_calls_of_one_tool_without_ids_stay_two(backend: MemoryServiceBackend, user: Any, place: Place) -> None:
+    calls = [Part(function_call=FunctionCall(name="order", args={"number": number})) for number in (1, 2)]
+    given = [{"result": "已发货"}, {"result": "lost"}]
+    answers = [Part(function_response=FunctionResponse(name="order", response=each)) for each in given]
+    said = [
+        Event(author="user", content=UserContent("Where are my orders?")),
+        Event(author="shop", content=ModelContent([*calls])),
+        Event(author="shop", content=UserContent([*answers])),
+    ]
+    asyncio.run(backend.add_session_to_memory(Session(id="s", events=said, **user)))
+    log = place.service.messages(backend.workspace(**user), "s", "log").messages
+    ids = [call["id"] for call in log[1]["tool_calls"]]
+    assert len(set(ids)) == 2
+    told = {each["tool_call_id"]: each["content"] for each in log if each["role"] == "tool"}
+    assert [told[each] for each in ids] == ['{"result": "已发货"}', '{"result": "lost"}']
 
 
 def test_memories_are_added_found_and_deleted(backend: MemoryServiceBackend, user: Any) -> None:

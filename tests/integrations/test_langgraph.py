@@ -177,6 +177,16 @@ def test_answers_are_those_of_langgraph_s_own_store(both: tuple[MemoryServiceSto
     assert sorted(pages) == sorted(each.key for each in both[1].search(("users",)))
 
 
+def test_no_query_is_refused_and_what_is_found_is_the_caller_s(store: MemoryServiceStore) -> None:
+    store.put(("users", "lena"), "parcels", {"text": NEIGHBOUR, "at": {"door": ["left"]}})
+    for query in (None, "", "  ", "parcels " * 2_000, "快递" * 6_000):
+        (found,) = store.search(("users",), query=query)
+        found.value["at"]["door"].append("right")
+        assert store.search(("users",), query=query, limit=0) == []
+    again = store.get(("users", "lena"), "parcels")
+    assert again is not None and again.value["at"] == {"door": ["left"]}
+
+
 def test_a_batch_answers_as_things_stood_before_it(store: MemoryServiceStore) -> None:
     results = store.batch(
         [

@@ -140,6 +140,18 @@ def test_another_process_goes_on_behind_a_pop(session: MemoryServiceSession, pla
     assert place.log("support-42")[-1]["content"] == "And the other?", "the log of before has it still"
 
 
+def test_a_name_that_looks_like_a_branch_is_a_conversation_of_its_own(place: Place) -> None:
+    names = ("order", "order.branch-1", "order.branch-2", "order branch-1")
+    sessions = {name: MemoryServiceSession(name, place.source, place.workspace) for name in names}
+    for name, each in sessions.items():
+        asyncio.run(each.add_items([{"role": "user", "content": name}]))
+    for name, each in sessions.items():
+        assert items_of(each) == [{"role": "user", "content": name}]
+    asyncio.run(sessions["order.branch-1"].clear_session())
+    left = [items_of(MemoryServiceSession(name, place.source, place.workspace)) for name in names]
+    assert [bool(items) for items in left] == [True, False, True, True]
+
+
 def test_agents_of_both_protocols_remember_the_conversation(place: Place) -> None:
     for at, model in enumerate((OpenAIResponsesModel, OpenAIChatCompletionsModel)):
         session = MemoryServiceSession(f"talk {at}", place.source, place.workspace)

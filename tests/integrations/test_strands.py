@@ -126,6 +126,16 @@ def test_adding_twice_writes_once_and_a_read_only_store_not_at_all(place: Place)
     assert len(asyncio.run(closed.search("When do we deploy?"))) == 1
 
 
+def test_a_tag_is_one_word_and_a_great_number_of_results_is_the_most_there_can_be(place: Place) -> None:
+    store = StrandsStore(place.source, place.workspace, max_search_results=5_000)
+    asyncio.run(store.add(NEIGHBOUR, {"tags": "ops"}))
+    asyncio.run(store.add(DEPLOYS, {"tags": ["work", "运维"]}))
+    (file,) = place.service.files(place.workspace)
+    text = place.service.get(place.workspace, file.path).text
+    assert "#ops" in text and "#work #运维" in text and "#o " not in text
+    assert len(asyncio.run(store.search("When do we deploy?"))) == 2
+
+
 def test_the_agent_goes_on_without_its_memory(caplog: pytest.LogCaptureFixture) -> None:
     store = StrandsStore(NO_SERVER, extraction=True)
     with ScriptedServer("On Tuesdays.") as server, caplog.at_level(logging.WARNING):
