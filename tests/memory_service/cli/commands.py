@@ -82,10 +82,10 @@ class CommandLine:
                 main()
         return Run(code=_code(ended.value), out=_written(out), err=_written(err))
 
-    def spawn(self, *arguments: str, **process: Any) -> Run:
-        """Run a command as a process of its own."""
+    def spawn(self, *arguments: str, seconds: float = 110, **process: Any) -> Run:
+        """Run a command as a process of its own, which may take so long on a busy machine."""
         done = subprocess.run(
-            [*PROGRAM, *arguments], env=self.variables, capture_output=True, timeout=60, check=False, **process
+            [*PROGRAM, *arguments], env=self.variables, capture_output=True, timeout=seconds, check=False, **process
         )
         encoding = self.environment.get("PYTHONIOENCODING", "utf-8")
         return Run(code=done.returncode, out=done.stdout.decode(encoding), err=done.stderr.decode(encoding))

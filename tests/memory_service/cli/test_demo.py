@@ -59,6 +59,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandLine, Any]:
     return cli, json.loads(cli.ok("demo", "--keep", str(home), "--json"))
 
 
+@pytest.mark.timeout(300)
 def test_the_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
@@ -67,7 +68,7 @@ def test_the_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
         "MEMORY_SERVICE_LLM_MODEL": "openai/none",
         "MEMORY_SERVICE_LLM_API_BASE": "http://127.0.0.1:9",
     }
-    run = CommandLine(home=tmp_path / "home", environment=configured).spawn("demo", cwd=folder)
+    run = CommandLine(home=tmp_path / "home", environment=configured).spawn("demo", seconds=280, cwd=folder)
     assert (run.code, run.err) == (0, "")
     check_story(run.out)
     assert list(folder.iterdir()) == [] and not (tmp_path / "home").exists()
