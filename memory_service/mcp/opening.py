@@ -70,7 +70,7 @@ def answer_first(read: BinaryIO, write: BinaryIO, on_listed: Callable[[], None])
             heard.answered = number
             heard.lines.append(line)
         told = {"jsonrpc": "2.0", "id": number, "result": answer}
-        write.write(json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        write.write(json.dumps(told, separators=(",", ":")).encode() + b"\n")
         write.flush()
         if method == "tools/list":
             on_listed()

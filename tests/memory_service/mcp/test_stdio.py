@@ -115,6 +115,11 @@ def test_a_host_gets_one_answer_to_each_question(tmp_path: Path) -> None:
     assert by_id[1] == by_id[3] and by_id[2]["structuredContent"]["path"].startswith("memory/")
 
 
+def test_half_a_character_in_an_id_comes_back_as_it_was() -> None:
+    answers, _ = first_answers([{**initialize("2025-11-25"), "id": "\ud800"}])
+    assert answers[0]["id"] == "\ud800"
+
+
 def test_half_a_message_and_the_end_of_the_input_end_a_process(tmp_path: Path) -> None:
     with process(tmp_path) as started:
         out, _ = started.communicate(lines_of([initialize("2025-11-25")]) + b'{"jsonrpc": "2.0", "id', timeout=60)
