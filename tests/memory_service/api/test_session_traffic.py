@@ -225,7 +225,7 @@ def test_searches_answer_while_many_calls_hang_on_a_slow_model(tmp_path: Path) -
         took = asyncio.run(run())
         ended = time.perf_counter()
     # Not one of them waits for a model; the bound is that of a machine that is busy.
-    assert max(took) < 3.0
+    assert max(took) < 15.0
     while any(thread.name.startswith("AnyIO") for thread in set(threading.enumerate()) - before):
         assert time.perf_counter() - ended < 50, "what hangs is told to stop when the server ends"
         time.sleep(0.02)
