@@ -53,7 +53,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(checkout: Path, target: str, folder: Path) -> Path:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)],
-        cwd=checkout, check=True, capture_output=True, timeout=100,
+        cwd=checkout, check=True, capture_output=True, timeout=250,
     )  # fmt: skip
     (found,) = folder.iterdir()
     return found
@@ -154,7 +154,7 @@ def test_its_content_tells_the_demo_from_an_empty_folder(unpacked: Path, tmp_pat
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=empty, env={**ours, "PYTHONPATH": str(unpacked), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True, text=True, timeout=100, check=False,
+            capture_output=True, text=True, timeout=250, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout

@@ -18,8 +18,9 @@ from functools import cached_property
 from indexer.lru import LRU
 from indexer.stores.base import IndexStore, OfThings, StoredPassage
 from indexer.text.fact_words import is_beside, is_same
-from indexer.text.facts import NOT_SAME, NotSame, facts_of, is_named, thing_number
+from indexer.text.facts import NOT_SAME, Facts, NotSame, change_of, facts_of, is_named, thing_number, things_of
 from indexer.text.facts_clause import Claim
+from indexer.text.facts_frame import FRAMES, is_frame
 from indexer.types import Hit, SearchFilter, Statement
 
 _READ = 64
@@ -69,9 +70,8 @@ class Stated:
             end_line=passage.end_line,
             date=dt.date.fromordinal(self.day) if self.day else None,
             text=passage.text[:_SHOWN_CHARS],
-            about=f"{attribute.partition('=')[0]} ({subject.replace('@me', 'user').replace('@', '')})".removesuffix(
-                " ()"
-            ),
+            about=FRAMES.get(attribute)
+            or f"{attribute.partition('=')[0]} ({subject.replace('@me', 'user').replace('@', '')})".removesuffix(" ()"),
             current=current,
         )
 
@@ -138,6 +138,9 @@ class Chain:
         return sorted(self.statements, key=lambda each: (each.day, each.stored.path, each.stored.ordinal, each.place))
 
 
+_UNREAD = Chain(())
+
+
 class FactChains:
     """Chains of one state of an index, read when they are asked for. Safe to use from several threads."""
 
@@ -150,8 +153,7 @@ class FactChains:
         """The claims of a passage."""
         if (known := self._stated.get(stored.key)) is not None:
             return known
-        passage = stored.passage
-        claims = facts_of(passage.text, passage.heading, passage.label, stored.path).claims
+        claims, passage = self._facts_of(stored).claims, stored.passage
         days = [day.toordinal() if (day := claim.day or passage.date) else 0 for claim in claims]
         stated = [
             Stated(claim=claim, stored=stored, day=day, place=place)
@@ -160,17 +162,28 @@ class FactChains:
         self._stated[stored.key] = stated
         return stated
 
-    def read(self, store: IndexStore, things: Iterable[int], limit: int = _READ) -> None:
-        """Have the chains of some things at hand; to be called within a read of that state."""
-        missing = tuple(thing for thing in dict.fromkeys(things) if (thing, limit) not in self._known)
-        if not missing:
+    def read(self, store: IndexStore, claims: Iterable[Claim], limit: int = _READ) -> None:
+        """Have the chains of what is claimed at hand; to be called within a read of that state."""
+        things = {thing_number(claim.thing): claim.thing for claim in claims}
+        unknown = {number: thing for number, thing in things.items() if (number, limit) not in self._known}
+        if not unknown:
             return
+        missing = self._worth_reading(store, unknown)
+        self._known.update(((number, limit), _UNREAD) for number in unknown.keys() - missing)
         found = dict[int, list[Stated]]()
         for stored in store.passages(OfThings(missing, limit, least=2)).values():
             for each in self.stated_in(stored):
                 found.setdefault(thing_number(each.claim.thing), []).append(each)
         for thing in missing:
             self._known[thing, limit] = Chain(tuple(found.get(thing, ())))
+
+    def _worth_reading(self, store: IndexStore, things: dict[int, str]) -> tuple[int, ...]:
+        """Numbers of things; of those that are frames, which many a passage may share, the ones with a change."""
+        changes = {thing_number(change_of(thing)): number for number, thing in things.items() if is_frame(thing)}
+        changed = set[int]()
+        for stored in store.passages(OfThings(tuple(changes), 1)).values():
+            changed.update(changes[each] for each in things_of(self._facts_of(stored)) if each in changes)
+        return tuple(number for number, thing in things.items() if number in changed or not is_frame(thing))
 
     def chain(self, thing: int, limit: int = _READ) -> Chain:
         """A chain that was read."""
@@ -180,14 +193,13 @@ class FactChains:
         """The pairs of which people say that they are not the same."""
         if self._pairs is None:
             written = store.passages(OfThings((thing_number(NOT_SAME),), _MOST_PAIRS)).values()
-            self._pairs = tuple(
-                pair
-                for stored in written
-                for pair in facts_of(
-                    stored.passage.text, stored.passage.heading, stored.passage.label, stored.path
-                ).not_same
-            )
+            self._pairs = tuple(pair for stored in written for pair in self._facts_of(stored).not_same)
         return self._pairs
+
+    @staticmethod
+    def _facts_of(stored: StoredPassage) -> Facts:
+        passage = stored.passage
+        return facts_of(passage.text, passage.heading, passage.label, stored.path)
 
 
 class FactResolver:
@@ -218,9 +230,7 @@ class FactResolver:
         """
         stated = {stored.key: claims for stored, _ in hits if (claims := self._chains.stated_in(stored))}
         limit = -1 if self._history else _READ
-        self._chains.read(
-            self._store, (thing_number(each.claim.thing) for claims in stated.values() for each in claims), limit
-        )
+        self._chains.read(self._store, (each.claim for claims in stated.values() for each in claims), limit)
         marked = {stored.key: (stored, hit) for stored, hit in hits}
         ahead = dict[int, StoredPassage]()
         for key, claims in stated.items():
@@ -256,9 +266,9 @@ class FactResolver:
         return [*placed.values()]
 
     def _known(self, each: Stated) -> Chain:
-        thing, limit = thing_number(each.claim.thing), -1 if self._history else _READ
-        self._chains.read(self._store, [thing], limit)
-        return self._chains.chain(thing, limit)
+        limit = -1 if self._history else _READ
+        self._chains.read(self._store, [each.claim], limit)
+        return self._chains.chain(thing_number(each.claim.thing), limit)
 
     def _marked(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
         by = next((new for each, chain in chains if (new := self._replacer(chain, each))), None)

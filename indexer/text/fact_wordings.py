@@ -165,10 +165,6 @@ class Wordings:
         """The words of a text in small letters by which wordings can be looked up, and others."""
         return self._script.units.findall(text)
 
-    def has_words_of(self, text: str) -> bool:
-        """True if a text in small letters has a word that a wording is looked up by."""
-        return not self._units.isdisjoint(self.words_of(text))
-
     def among(self, words: Iterable[str]) -> Iterator[Wording]:
         """Wordings that are looked up by one of some words, in the order of the table."""
         found = self._units.intersection(words)

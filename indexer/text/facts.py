@@ -22,13 +22,14 @@ from typing import NamedTuple
 from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name, full_day, heading_day
 from indexer.text.fact_words import ME, WE, words_of
-from indexer.text.facts_chinese import chinese_claims, may_claim_chinese
+from indexer.text.facts_chinese import chinese_claims
 from indexer.text.facts_clause import Claim, Clause
-from indexer.text.facts_english import english_claims, may_claim
+from indexer.text.facts_english import english_claims
+from indexer.text.facts_frame import framed_claims, is_frame
 from indexer.types import EVERGREEN
 
 # Version of these rules: an index whose passages were read with others is read again.
-FACT_RULES = "facts-3"
+FACT_RULES = "facts-4"
 # As `degraded` says that the passages of an index were read with other rules, or with none.
 UNREAD_FACTS = (
     "facts: the index was read with other rules for facts that change, so that replaced values may stand unmarked. "
@@ -202,8 +203,6 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     text = text[:_MOST_CHARS]
     if match := _NOT_SAME.match(text):
         return Facts(not_same=_pairs(match["both"]))
-    if not may_claim(text) and (text.isascii() or not may_claim_chinese(text)):
-        return _NOTHING
     topic = _topic(heading, path)
     found = dict[tuple[str, str], Claim]()
     year = _year_of(heading, path) if _IN_YEAR.search(text) else 0
@@ -224,7 +223,13 @@ NOT_SAME = "not the same"
 def things_of(facts: Facts) -> tuple[int, ...]:
     """The things that a passage is found by."""
     things = [claim.thing for claim in facts.claims] + ([NOT_SAME] if facts.not_same else [])
+    things += [change_of(claim.thing) for claim in facts.claims if claim.changes and is_frame(claim.thing)]
     return tuple(dict.fromkeys(map(thing_number, things)))
+
+
+def change_of(thing: str) -> str:
+    """As which thing the changes of one that is a frame are found."""
+    return f"{thing}!"
 
 
 def _is_prose(path: str) -> bool:
@@ -307,6 +312,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         lead = found[1] if found else ""
         if not before and (lead or _SPEAKS.match(said)):
             before = clause.subject_of(lead) or before if lead else speaker
+        yield from framed_claims(clause, changes=changes)
         for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
             ours = claim.subject >= _GROUP
             before = before if ours else claim.subject or before

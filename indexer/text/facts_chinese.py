@@ -39,7 +39,7 @@ _NOT = lazy_regex("^(?P<s>[^不没]*?)(?:并不|不|没有?在?)(?P<rest>是.+|�
 # The person of the notes, but not a word such as 「用户数」.
 _USER = lazy_regex("用户(?=[的现喜希在住不叫以要想更是对从用说搬换改有没已偏习最养吃喝学开目])")
 # Before a verb it says no more than that something is new: 「改为基于 Alpine」.
-_ANEW = lazy_regex("(?:改为|改成|变成|改)(?=在|基于|使用|采用|存放|住|叫|吃|喝|学|对|每|向)")
+_ANEW = lazy_regex("(?:改为|改成|变成|改)(?=在|基于|使用|采用|存放|放|住|叫|吃|喝|学|对|每|向)")
 _IS_ALSO = lazy_regex("^是(?=对|在|用|基于)")
 _SCHOOL = lazy_regex("[大小中文科数化同]$")
 _ONE_OF_SEVERAL = lazy_regex("[有养买]|[一两三几]?[个台只条辆匹头位名]")
@@ -47,7 +47,6 @@ _ONE_OF_SEVERAL = lazy_regex("[有养买]|[一两三几]?[个台只条辆匹头�
 _STAMMER = lazy_regex(
     "(?:现在|目前|如今|已经?|刚|最近|昨天|今天|以后|今后|后来|决定|统一|正式|全部|都|又|就|被|再|\\s){7}"
 )
-_STATED = lazy_regex("[已未被处仍又没]")
 _KEY = lazy_regex(
     r"^(?P<n>[^，,。；;：:]{1,25}?)\s*(?:(?<!\d)[：:]|[：:](?!\d)|[=→])\s*(?P<v>[^；;！]{1,60}?)[。！!]?$"
 )
@@ -74,9 +73,11 @@ def chinese_claims(clause: Clause) -> Iterator[Claim]:
         yield from _stated(clause)
 
 
-def may_claim_chinese(text: str) -> bool:
-    """True if a text has a sign without which nothing is claimed in Chinese."""
-    return _table().has_words_of(text) or _STATED.search(text) is not None
+def ended_in_chinese(text: str) -> str:
+    """The statement that a clause tells the end of, without the words that say so; empty for none."""
+    if (match := _NO_MORE.match(text)) is None:
+        return ""
+    return f"{match['s'] or match['t'] or ''}{match['rest'] or match['was']}"
 
 
 @cache
@@ -139,6 +140,9 @@ def _subject(clause: Clause, parts: Parts) -> frozenset[str] | None:
     return clause.subject_of(_plain(parts.get("s", "")))
 
 
+_PLACE_ENDS = tuple("楼层区市城室郊村镇县路街")
+
+
 def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """「端口是 8080」「价格调整为 99 元」「会议改到周四」."""
     noun, text = parts["n"], parts["v"]
@@ -148,11 +152,7 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
     if named == "on":
         if (leads_with_day(text) or leads_with_time(text)) and (subject := clause.subject_of(_plain(noun))):
             yield from clause.holds(subject, "day" if is_day(text) else "time", text)
-        elif (
-            len(text) <= 8
-            and text.endswith(("楼", "层", "区", "市", "城", "室"))
-            and (subject := clause.subject_of(_plain(noun)))
-        ):
+        elif len(text) <= 8 and text.endswith(_PLACE_ENDS) and (subject := clause.subject_of(_plain(noun))):
             yield from clause.holds(subject, "location", text, single=False)
         return
     yield from _attribute_of(clause, noun, text, changes=wording.changes)
@@ -169,7 +169,9 @@ def _attribute_of(
         yield clause.claim(subject | words_of(done["o"]), "cadence", done["v"], changes=True, single=False)
         text = done["v"]
     if (found := clause.attribute_of(noun)) and (not on_day or found[1] in TIMELY):
-        yield from clause.holds(*found, text, changes=new)
+        # What somebody is like, and not who it is: 「经理换成女的了」.
+        if found[1] not in HOLDERS or not text.endswith("的"):
+            yield from clause.holds(*found, text, changes=new)
     elif changes and _ROOM.fullmatch(text) and (subject := clause.subject_of(noun)):
         yield from clause.holds(subject, "location", text, changes=True)
     elif not is_key and (leads_with_day(text) or leads_with_time(text)) and len(text) <= 16:

@@ -96,9 +96,12 @@ def english_claims(clause: Clause) -> Iterator[Claim]:
         yield from _ended_of(dataclasses.replace(clause, text=text))
 
 
-def may_claim(text: str) -> bool:
-    """True if a text has a word or a sign without which nothing is claimed in English."""
-    return not _KEY_MARKS.isdisjoint(text) or _table().has_words_of(text.lower())
+def ended_in_english(text: str) -> str:
+    """The statement that a clause tells the end of, without the words that say so; empty for none."""
+    if (match := _NO_LONGER.match(text)) is None:
+        return ""
+    before = next(part for part in (match["s"], match["t"], match["u"]) if part is not None)
+    return f"{before} {match['be'] or ''} {match['a'] or match['b'] or match['c']}"
 
 
 def _stated(clause: Clause, words: Set[str]) -> Iterator[Claim]:

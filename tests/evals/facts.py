@@ -5,6 +5,10 @@ older one
 marked with it; coexisting values, other subjects and unrelated notes must have no mark. Templates are split by
 the hash of their text: rules were written with the tuned half, and the judged half has other wordings and other names,
 but for the last templates of each list, which were added with the rules that read them.
+
+`python -m tests.evals.facts --pairs` prints the same for pairs of notes that were written by hand, each in its own
+wording: how many changes are marked, and how many pairs are in which nothing changed. The judged ones were written
+after the rules and counted once before any of them mended a rule.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import Any, NamedTuple
 from indexer import Index
 
 TEMPLATES = Path(__file__).with_name("fact_changes.json")
+PAIRS = Path(__file__).with_name("fact_pairs.json")
 FILLS = 5
 DAYS = ("2026-01-04", "2026-02-11", "2026-03-20")
 NOISE = {
@@ -67,6 +72,30 @@ def cases() -> list[Case]:
     """All cases."""
     known = json.loads(TEMPLATES.read_text(encoding="utf-8"))
     return [case for language, part in known.items() for case in _of_language(language, part)]
+
+
+def pairs(*, judged: bool) -> list[Case]:
+    """Pairs of notes in wordings of their own: "correction" where the later one replaces the other, else "apart"."""
+    part = json.loads(PAIRS.read_text(encoding="utf-8"))["judged" if judged else "tuned"]
+    return [
+        Case(
+            kind="correction" if name == "changed" else "apart",
+            language=language,
+            judged=judged,
+            notes=tuple(line.split(" | ")),
+            question=line.split(" | ")[0],
+            one_file=False,
+        )
+        for language in part
+        for name, lines in part[language].items()
+        for line in lines
+    ]
+
+
+def marked_share(found: list[tuple[Case, Outcome]], *, changes: bool) -> float:
+    """Share of the pairs that are marked, of those that tell of a change or of the others."""
+    some = [each.marked if changes else each.wrong for case, each in found if case.changes is changes]
+    return sum(some) / max(1, len(some))
 
 
 def _of_language(language: str, part: Any) -> Iterator[Case]:
@@ -195,8 +224,18 @@ def numbers(found: list[tuple[Case, Outcome]]) -> Numbers:
     )
 
 
+def _print_pairs() -> None:
+    for judged in (False, True):
+        found = [(case, outcome(case)) for case in pairs(judged=judged)]
+        shares = [f"{marked_share(found, changes=changes):.3f}" for changes in (True, False)]
+        print("judged" if judged else "tuned", f"{len(found)} pairs, changes marked {shares[0]}, others {shares[1]}")
+
+
 def main() -> None:
     """Print the numbers, and what went wrong in the tuned half where `--failures` is given."""
+    if "--pairs" in sys.argv:
+        _print_pairs()
+        return
     found = [(case, outcome(case)) for case in cases()]
     for judged in (False, True):
         half = [each for each in found if each[0].judged is judged]

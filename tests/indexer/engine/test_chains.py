@@ -153,3 +153,30 @@ def test_an_index_of_an_earlier_version_gets_its_facts_without_being_made_anew(t
     assert not index.search("where does Ana live").degraded
     assert not index.status().unread
     index.close()
+
+
+def test_clauses_as_they_stand_are_marked_and_told_in_words(index: Index) -> None:
+    old, new = "The API allows 60 requests a minute", "The API now allows 100 requests a minute"
+    notes(index, d2026_01_02=f"- {old}\n- We meet in the blue room\n", d2026_03_01=f"- {new}\n")
+    assert marks(index, "how many requests a minute does the API allow", limit=2) == {new: "", old: new}
+    notes(
+        index, d2026_04_01="- We no longer meet in the blue room\n- 备份保留30天\n", d2026_05_01="- 备份现在保留90天\n"
+    )
+    assert marks(index, "where do we meet")["We meet in the blue room"] == "We no longer meet in the blue room"
+    hit = index.search("备份保留多久", history=True).hits[0]
+    assert hit.passage.text == "备份现在保留90天"
+    assert [(each.text, each.about) for each in hit.history] == [
+        ("备份保留30天", "its amount, day or hour"),
+        ("备份现在保留90天", "its amount, day or hour"),
+    ]
+
+
+def test_lines_that_come_again_and_again_are_replaced_by_a_change_alone(index: Index) -> None:
+    notes(index, d2026_01_02="".join(f"- Deploy took {number} minutes\n" for number in range(400)))
+    found = marks(index, "how many minutes did the deploy take", limit=50)
+    assert len(found) == 50
+    assert not any(found.values())
+    notes(index, d2026_03_01="- Deploy took 5000 minutes now\n")
+    found = marks(index, "how many minutes did the deploy take", limit=50)
+    assert found.pop("Deploy took 5000 minutes now") == ""
+    assert set(found.values()) == {"Deploy took 5000 minutes now"}
