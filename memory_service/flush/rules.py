@@ -27,12 +27,13 @@ from indexer.throttle import THROTTLE
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.authorship import Utterance, read_speech
-from memory_service.text.lasting import asks_to_remember, is_about_self, names_nothing, wishes_address
+from memory_service.text.lasting import asks_to_remember, is_about_self, names_nothing, tells_value, wishes_address
 from memory_service.text.phrases import (
     clean,
     is_aside,
     is_label,
     is_narration,
+    is_nothing,
     is_own,
     is_pleasantry,
     is_relative,
@@ -276,16 +277,16 @@ class _Reader:
     def _statement(self, text: str, item: Utterance, before: str, *, answers: bool) -> _Statement | None:
         words = words_of(text)
         content = content_of(words)
-        if not content or is_pleasantry(text) or (is_label(text) and not answers):
+        work = not item.name
+        if not content or is_pleasantry(text) or is_nothing(text) or (work and names_nothing(text)):
             return None
-        if not item.name and names_nothing(text):
+        tells = work and item.role == "user" and not is_order(text) and tells_value(text)
+        if is_label(text) and not answers and not tells:
             return None
         marks = marks_of(text, words, self._names)
-        lasting = not item.name and item.role == "user" and _lasts(text)
-        binding = lasting or (
-            not item.name and (_binds(text, item.role) or ("preference" in marks and item.role == "user"))
-        )
-        if not item.name and not binding:
+        lasting = work and item.role == "user" and _lasts(text)
+        binding = lasting or (work and (_binds(text, item.role) or ("preference" in marks and item.role == "user")))
+        if work and not binding and not tells:
             # Work, not a talk: instructions and narration pass, what they establish stays.
             short_answer = answers and _size(content) <= _SHORT_ANSWER
             if FACTS.isdisjoint(marks) and not short_answer:
@@ -299,7 +300,7 @@ class _Reader:
                 content |= content_of(words_of(before))
         worth = worth_of(limit_marks(marks), _size(content))
         return _Statement(
-            text=text, content=frozenset(content), marks=marks, worth=worth, binding=binding, lasting=lasting
+            text=text, content=frozenset(content), marks=marks, worth=worth, binding=binding, lasting=lasting or tells
         )
 
     def _is_passing(self, text: str, marks: Counter[Mark], size: int, item: Utterance) -> bool:
@@ -336,7 +337,7 @@ class _Reader:
         lasting = any(statement.lasting for statement in kept)
         if solid < (1 if lasting or question else 2) and not picture:
             return None
-        if not binding and worth < (_MIN_WORTH if item.name else _MIN_WORK_WORTH):
+        if not binding and not lasting and worth < (_MIN_WORTH if item.name else _MIN_WORK_WORTH):
             return None
         if picture:
             body = f"{body} [{picture}]".strip()
@@ -472,6 +473,7 @@ def _shortened(group: list[_Statement]) -> list[_Statement]:
             break
         kept.add(at)
         got |= group[at].content
+    kept |= {at for at, statement in enumerate(group) if statement.lasting}
     first = min(kept, default=0)
     # What "it" and "they" mean stands before.
     while first > 0 and points_back(group[first].text):

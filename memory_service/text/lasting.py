@@ -1,4 +1,4 @@
-"""Lasting words of a user: requests to remember, wishes for every answer, facts about oneself. Pure.
+"""Lasting words of a user: requests to remember, wishes for every answer, facts about oneself and values. Pure.
 
 Invariants: linear; one sentence is judged at a time, by how a clause begins and goes on, never by single words: "I
 remember" asks for nothing, "I work on it" and 「我喜欢这个」 tell nothing that anybody could look up later. English and
@@ -8,6 +8,8 @@ Chinese, in both scripts, have the same classes.
 from __future__ import annotations
 
 from indexer.text import lazy_regex
+from indexer.text.fact_words import is_tool
+from indexer.text.facts import facts_of
 
 _REMEMBER = lazy_regex(
     r"""(?x)(?:^|[,;.–—-]\s|\b(?:please|and|also|must|should|you\sto)\s)
@@ -118,6 +120,17 @@ _NAMELESS = lazy_regex(
     "(?:喜欢|喜歡|讨厌|討厭)(?:[这這那][个個种種样樣些边邊]?|它)?[了的啊哦呢吧 ]*\\W*"
     "|我(?:还|還)?有(?:一?[个個点點]|几个|幾個|一?些)?(?:问题|問題|想法|疑问|疑問|建议|建議)\\W*"
 )
+# Attributes whose values outlive a talk, of a thing that has to be named and of whatever is spoken of; not the state,
+# the size or the hour of what is at hand.
+_OF_SOMETHING = frozenset(
+    "location employer owner maintainer lead manager oncall captain price salary version contact school spouse partner"
+    " birthday department plan deadline host port url subject address".split()
+)
+_OF_ALL = frozenset(
+    "ceo cto cfo email region timezone database cache queue framework environment branch editor browser os shell theme"
+    " provider license budget landlord language pronouns diet currency".split()
+)
+_OF_THE_TALK = ("@he", "@she", "@they", "@it", "@you")
 
 
 def asks_to_remember(sentence: str) -> bool:
@@ -139,6 +152,19 @@ def is_about_self(sentence: str) -> bool:
     if not sentence.isascii() and _SELF_HAN.search(sentence):
         return True
     return _SELF.search(sentence.lower()) is not None or _CALLED.search(sentence) is not None
+
+
+def tells_value(sentence: str) -> bool:
+    """True if a sentence says a value that holds until it changes: "Kim owns billing", 「备份由林负责」."""
+    for claim in facts_of(sentence).claims:
+        subject, _, attribute = claim.thing.partition("|")
+        relation, _, value = attribute.partition("=")
+        kept = relation in _OF_ALL or (relation in _OF_SOMETHING and subject)
+        if (kept or (relation in ("use", "prefer") and is_tool(value))) and not any(
+            word in subject for word in _OF_THE_TALK
+        ):
+            return True
+    return False
 
 
 def names_nothing(sentence: str) -> bool:

@@ -74,8 +74,13 @@ _LABEL = lazy_regex(
 _BARE_WORDS, _BARE_CHARS = 7, 40
 _BARE = lazy_regex(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|回一下|看一下|怎么办|为什么")
 _OWN = lazy_regex(r"\b(?:i|we)\b|我", re.IGNORECASE)
-# A line that stands for nothing, and a whole reply that says so in words.
-_NOTHING = lazy_regex(r"\W*(?:none|n/?a|nothing|无|没有|暂无)?\W*", re.IGNORECASE)
+# A line that stands for nothing, for now or at all, and a whole reply that says so in words.
+_NOTHING = lazy_regex(
+    r"\W*(?:(?:no(?:pe)?[,.]? )?(?:none|n/?a|nothing|not)"
+    r"(?: (?:yet|so far|for now|right now|at the moment|to report|new))*"
+    r"|(?:暂时|暂|目前|现在)?(?:还|還)?(?:无|没有?|沒有?|尚未)(?:呢|啊|什么)?)?\W*",
+    re.IGNORECASE,
+)
 _NOTHING_REPORTED = lazy_regex(
     r"(?:\W*(?:none|n/?a|nothing(?: (?:new|else|durable|important|notable|more|worth\w*))*"
     r"(?: (?:to|that|was|is|worth)\b.{0,60})?"

@@ -108,6 +108,13 @@ I'm Austrian.
 I live in Graz, and I work at Siemens.
 Because I live in Graz, I need local suppliers.
 I'm allergic to nuts, can you suggest a dessert?
+Kim owns billing.
+The owner of backups is Mara.
+We use Postgres 16.
+The invoices project is led by Noor.
+备份由林负责。
+密码轮换由运维负责。
+我们的数据库是 Postgres 16。
 My mom's name is Ruth.
 我是程序员。
 我和太太住在上海。
@@ -129,6 +136,14 @@ Our office has no lift.
 I go to the gym on Mondays.
 """
 LEFT = """
+The error is a KeyError.
+It is owned by Kim.
+The test uses a mock.
+The price is fine.
+The owner is Mara.
+Use the other file.
+这个价格太高了。
+错误是 KeyError。
 Question 0
 Question 12
 Part 3

@@ -144,6 +144,14 @@ TALKS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["Ingrid: We built a shed by the lake. [image: a red shed under snow]"],
     ),
+    "that there is nothing is no fact": (
+        ["u Any blockers?", "a No, none so far.", "u What is left?", "a Nothing yet.", "u 进展怎么样？", "a 还没有。"],
+        [],
+    ),
+    "a second sentence in another language is kept": (
+        ["u Backups run every night at 2. 备份由林负责。", "a OK, noted."],
+        ["用户：Backups run every night at 2. 备份由林负责。"],
+    ),
     "中文对话：姓名、回答、相对时间": (
         [
             "u [2026-03-03] 李雷：周末去哪儿玩了？",
