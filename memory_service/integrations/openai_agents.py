@@ -33,6 +33,7 @@ from memory_service.integrations.base import (
     recalled_block,
     session_name,
 )
+from memory_service.schemas.compaction import BRANCH_MARK
 from memory_service.service.items import items_of_messages, messages_of_items
 
 try:
@@ -43,7 +44,6 @@ except ImportError as error:
     raise missing("openai-agents", error) from error
 
 _T = TypeVar("_T")
-_BRANCH = ".branch-"
 
 
 class MemoryServiceSession(SessionABC):
@@ -77,7 +77,7 @@ class MemoryServiceSession(SessionABC):
         self._memory = memory_of(memory, workspace, api_key)
         self._model, self._window, self._budget_tokens = model, context_window, budget_tokens
         # A name of the caller's is none of a branch, whatever it looks like.
-        self._root = session_name(session_id.replace(_BRANCH, _BRANCH.replace(".", "\0")))
+        self._root = session_name(session_id.replace(BRANCH_MARK, BRANCH_MARK.replace(".", "\0")))
         self._current = ""
         self._working = threading.Lock()
 
@@ -141,7 +141,7 @@ class MemoryServiceSession(SessionABC):
             sessions = self._memory.sessions()
         except NotFound:
             return []
-        return [each for each in sessions if each.session_id.partition(_BRANCH)[0] == self._root]
+        return [each for each in sessions if each.session_id.partition(BRANCH_MARK)[0] == self._root]
 
     def _items(self) -> list[TResponseInputItem]:
         session = self._session()

@@ -347,6 +347,10 @@ class ConversationRequest(SessionContextRequest):
     model: ModelName = None
 
 
+# Between the id of a session and what tells its branches apart.
+BRANCH_MARK = ".branch-"
+
+
 class ConversationContext(SessionContext):
     """A complete prompt that fits the window, for a conversation that its client keeps."""
 

@@ -42,7 +42,13 @@ from memory_service.messages import (
     text_of,
 )
 from memory_service.schemas import UsageReport
-from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest, PromptTokens, SessionContextRequest
+from memory_service.schemas.compaction import (
+    BRANCH_MARK,
+    CompactionReceipt,
+    OverflowRequest,
+    PromptTokens,
+    SessionContextRequest,
+)
 from memory_service.schemas.sessions import Wire
 from memory_service.service.answers import usage_of
 from memory_service.service.items import standalone
@@ -563,7 +569,7 @@ def _branch_ids(session_id: str, shared: Sequence[ComparedMessage]) -> Iterator[
     root = _root_of(session_id)
     beginning = hashlib.blake2b(b"".join(each.digest for each in shared), digest_size=5).hexdigest()
     stem = root if len(root) <= _ID_CHARS else f"{root[: _ID_CHARS - 11]}-{_short(root)}"
-    return (f"{stem}.branch-{beginning}-{number}" for number in range(1, _MOST_BRANCHES + 1))
+    return (f"{stem}{BRANCH_MARK}{beginning}-{number}" for number in range(1, _MOST_BRANCHES + 1))
 
 
 def _short(text: str) -> str:
@@ -571,4 +577,4 @@ def _short(text: str) -> str:
 
 
 def _root_of(session_id: str) -> str:
-    return session_id.partition(".branch-")[0]
+    return session_id.partition(BRANCH_MARK)[0]
