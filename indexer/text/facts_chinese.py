@@ -41,7 +41,8 @@ _USER = lazy_regex("用户(?=[的现喜希在住不叫以要想更是对从用�
 # Before a verb it says no more than that something is new: 「改为基于 Alpine」.
 _ANEW = lazy_regex("(?:改为|改成|变成|改)(?=在|基于|使用|采用|存放|放|住|叫|吃|喝|学|对|每|向)")
 _IS_ALSO = lazy_regex("^是(?=对|在|用|基于)")
-_SCHOOL = lazy_regex("[大小中文科数化同]$")
+# 「大学」「教练」: there the verb is the end of a word.
+_SCHOOL = lazy_regex("[大小中文科数化同教训操排熟磨锻演]$")
 _ONE_OF_SEVERAL = lazy_regex("[有养买]|[一两三几]?[个台只条辆匹头位名]")
 # So many words of time in a row stand in no sentence, and would be tried in every order.
 _STAMMER = lazy_regex(
@@ -113,7 +114,9 @@ def _often(clause: Clause) -> Iterator[Claim]:
     elif (match := _EACH_FEW.match(clause.text)) and (subject := clause.subject_of(_plain(match["s"]) or "我")):
         yield clause.claim(subject | words_of(match["o"]), "cadence", match["v"])
     elif (match := _BARE.match(clause.text)) and "了" not in match["n"]:
-        yield from _attribute_of(clause, _EVERY.sub("", match["n"]), _with_period(match["n"], match["v"]))
+        # What is measured is another each time: only a word of change ends it.
+        found = _attribute_of(clause, _EVERY.sub("", match["n"]), _with_period(match["n"], match["v"]))
+        yield from (claim._replace(single=False) for claim in found)
 
 
 _WHEN = lazy_regex(

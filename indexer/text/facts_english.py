@@ -215,7 +215,10 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
         return
     if attribute == "location" and text[0].isdigit():
         attribute = "address"
-    yield from clause.holds(subject, attribute, text, changes=wording.changes, single=wording.single)
+    # Who learns something now may have begun beside another.
+    beside = attribute == "learning" and _INSTEAD_OF.search(clause.text) is None
+    for claim in clause.holds(subject, attribute, text, changes=wording.changes, single=wording.single):
+        yield claim._replace(changes=claim.changes and not beside)
     if "f" in parts:
         yield from _ended(clause, subject, attribute, parts["f"])
 
@@ -427,6 +430,7 @@ def _matching(pattern: str) -> Callable[[str, str, bool], str]:
     return found
 
 
+_INSTEAD_OF = lazy_regex(r"\b(?:instead|switched|dropped|quit|stopped)\b", _I)
 _THE = lazy_regex(r"the \w+(?: (?:now|again))?$")
 _VALUES: dict[str, Callable[[str, str, bool], str]] = {
     "location": _place,

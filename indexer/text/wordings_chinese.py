@@ -45,7 +45,8 @@ employer!     S ~回/回到 V 工作/上班/任职
 employer      S ~在/于 V 工作/上班/任职/就职/供职
 ended         S 从 V ~离职/辞职/离开
 ended         S ~离开/辞去 V
-school        S ~就读/上学/读书 [于/在] V
+school        S ~就读 [于/在] V
+school        S ~上学/读书 于/在 V
 school!       S [从 F] ~转学/升学/考 到/至/去/入/上/进 V
 school        S ~在 V 读书/上学/念书
 learning?     S ~学/学习/在学/改学/主修/攻读/练 V

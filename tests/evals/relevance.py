@@ -116,10 +116,10 @@ class World:
         self._index.sync()
 
     def ask(self, question: str, mode: Mode, limit: int) -> tuple[Signals, tuple[Hit, ...]]:
-        """The hits of a question, and their signals."""
+        """The hits of a question, and their signals; none where one was replaced, which has changed the order."""
         self._recorder.seen = _NOTHING
         hits = self._index.search(question, limit=limit, mode=mode, snippets=False).hits
-        return self._recorder.seen, hits
+        return (_NOTHING, ()) if any(hit.replaced_by for hit in hits) else (self._recorder.seen, hits)
 
     def close(self) -> None:
         self._index.close()

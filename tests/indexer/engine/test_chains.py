@@ -180,3 +180,27 @@ def test_lines_that_come_again_and_again_are_replaced_by_a_change_alone(index: I
     found = marks(index, "how many minutes did the deploy take", limit=50)
     assert found.pop("Deploy took 5000 minutes now") == ""
     assert set(found.values()) == {"Deploy took 5000 minutes now"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("一季度的目标：签约承运商 320 家，准点率 96.5%。", "半年总结：承运商 431 家，准点率 96.9%，毛利率 21.4%。"),
+        ("河坊街的铺面 38 平米，月租 1.9 万，人多但小。", "城西的铺面 75 平米，月租 1.4 万，离新办公室近。"),
+        ("游泳 800 米，用时 27 分钟，水有点冷。", "游了 1,000 米，用时 32 分钟，教练说换气太急。"),
+        ("雅婷想学游泳，教练姓丁。", "雅婷学会了蛙泳换气，教练丁说下周学自由泳。"),
+        ("读书和电影", "读书会"),
+        ("Tim: I'm learning how to play the violin now.", "Tim: I'm learning German now, tough but fun."),
+    ],
+)
+def test_what_is_measured_learned_or_done_each_time_holds_beside_the_other(
+    index: Index, lines: tuple[str, str]
+) -> None:
+    one, other = lines
+    notes(index, d2026_01_02=f"- {one}\n", d2026_03_01=f"- {other}\n")
+    assert not any(marks(index, one).values())
+
+
+def test_a_word_of_change_ends_what_was_measured(index: Index) -> None:
+    notes(index, d2026_01_02="- 司机流失每月 6.8%，目标 T+3\n", d2026_03_01="- 八月准点率 97.4%，司机流失降到 5.1%\n")
+    assert marks(index, "司机流失多少")["司机流失每月 6.8%，目标 T+3"].startswith("八月准点率")
