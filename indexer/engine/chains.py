@@ -171,7 +171,7 @@ class FactChains:
         missing = self._worth_reading(store, unknown)
         self._known.update(((number, limit), _UNREAD) for number in unknown.keys() - missing)
         found = dict[int, list[Stated]]()
-        for stored in store.passages(OfThings(missing, limit, least=2)).values():
+        for stored in store.passages(OfThings(missing, limit, least=2)).values() if missing else ():
             for each in self.stated_in(stored):
                 found.setdefault(thing_number(each.claim.thing), []).append(each)
         for thing in missing:
@@ -181,7 +181,7 @@ class FactChains:
         """Numbers of things; of those that are frames, which many a passage may share, the ones with a change."""
         changes = {thing_number(change_of(thing)): number for number, thing in things.items() if is_frame(thing)}
         changed = set[int]()
-        for stored in store.passages(OfThings(tuple(changes), 1)).values():
+        for stored in store.passages(OfThings(tuple(changes), 1)).values() if changes else ():
             changed.update(changes[each] for each in things_of(self._facts_of(stored)) if each in changes)
         return tuple(number for number, thing in things.items() if number in changed or not is_frame(thing))
 
