@@ -34,9 +34,12 @@ _NO_CHINESE = re.compile(
     "(?:必填|选填|可选|请|不|无|没|至少|至多|最少|最多|长度|需要?|必须|已|忘|错|重置|修改|为空|规则|策略|政策|由|可|区分|同|见|如|包含|每|怎么|什么|多少"
     "|要|应|字符|字母|数字|保存|存|过期|正确|安全|太|很|有|用|在|是|和|或|与|被|从|找|问|改|换|输入|设置|默认|管理|加密|登录|强度)"
 )
+# Two parts of which one has a digit were chosen, and name no place in code: `hunter22.A`, not `db1.password`.
+_CHOSEN = r"(?=\D*\d)\w+\.(?!\w*(?:pass|pwd|secret|token|key)|(?:py|md|txt|json|ya?ml|toml|env)\b)\w+[^\w(]*\Z"
 _PLACEHOLDER = re.compile(
     r"<[^<>]*>?|\$\{?[A-Za-z_{(]|%[A-Za-z_(]|\{[\w{ .$]|\[\w[\w -]*\]?|\*{2,}|[xX•·.…_-]{3,}\W*\Z|your\b|your[-_]"
-    r"|my[-_]|example|changeme|(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:\(|\W*\Z)|[A-Za-z_.]+[(\[{]|\W+\Z|/|~/|\./|https?:",
+    rf"|my[-_]|example|changeme|(?!{_CHOSEN})(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:\(|\W*\Z)|[A-Za-z_.]+[(\[{{]|\W+\Z"
+    r"|/|~/|\./|https?:",
     re.IGNORECASE,
 )
 _AGAIN = re.compile(r"(?:pass(?:word|wd|code)|token|secret|key|pin|code|密码|口令)s?[\"'`*]{0,3}[:=：]", re.IGNORECASE)

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.checkpoint import Checkpoint, _checkpoint_text
@@ -254,13 +255,15 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=40).map("".join))
+@example("password: hunter22.A")
 def test_any_reply_gives_facts_of_the_promised_form(reply: str) -> None:
     found = facts_of_reply(reply, STRETCH)
     assert len(found) <= MAX_FACTS
     for candidate in found:
         assert candidate.text == candidate.text.strip() != ""
         assert len(candidate.text) <= MAX_FACT_CHARS and len(candidate.text.splitlines()) == 1
-        assert "<!--" not in candidate.text and "hunter22" not in candidate.text
+        # With more behind it, it is a place in code: "password: hunter22.login()".
+        assert "<!--" not in candidate.text and not re.search(r"hunter22(?!\.\w+[.(])", candidate.text)
         assert "relevant_context" not in candidate.text
         assert candidate.seqs and set(candidate.seqs) <= set(ALL)
 

@@ -94,6 +94,9 @@ SECRETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("escaped Chinese", '{"note": "\\u6211\\u7684\\u5bc6\\u7801\\u662f hunter3tulip"}', ("hunter3tulip",)),
     ("JSON field", '{"user": "lena", "password": "hunter2tulip", "pin": 471199}', ("hunter2tulip", "471199")),
     ("nested JSON", '{"body": "{\\"api_key\\": \\"hunter2tulip\\"}"}', ("hunter2tulip",)),
+    ("password with a dot", "password: hunter22.A", ("hunter22",)),
+    ("password with a dot, said", "The password is tulip.22x", ("tulip.22x",)),
+    ("password with a dot, in Chinese", "密码：tulip.22x", ("tulip.22x",)),
     ("random token", "It wants aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE in the header.", ("aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE",)),
 )  # fmt: skip
 
@@ -137,6 +140,11 @@ INNOCENT: tuple[str, ...] = (
     "export OPENAI_API_KEY=$KEY",
     'token = os.environ["GITHUB_TOKEN"]',
     "password = getpass.getpass()",
+    "password = settings.DB_PASSWORD",
+    "password: db1.password",
+    "password: vault2.yaml",
+    "password: i18n.t('login')",
+    "password: module.db1.secret_string",
     "api_key: ${{ secrets.DEPLOY_KEY }}",
     "Authorization: Bearer <token>",
     "Basic understanding of Python is enough.",
