@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
 
 import anyio
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Request, params
 from fastapi.responses import JSONResponse, Response
 
 from memory_service.errors import InvalidRequest, MemoryServiceError, UpstreamFailed
@@ -40,9 +40,11 @@ _BODY: dict[str, Any] = {
 }
 
 
-def gateway_router(runtime: GatewayRuntime) -> APIRouter:
-    """The routes, for calls that share a runtime."""
-    router = APIRouter(prefix="/v1", tags=["gateway"])
+def gateway_router(
+    runtime: GatewayRuntime, *, dependencies: Sequence[params.Depends], refusals: dict[int | str, dict[str, Any]]
+) -> APIRouter:
+    """The routes, for calls that share a runtime; each has the dependencies, and is documented with the refusals."""
+    router = APIRouter(prefix="/v1", tags=["gateway"], dependencies=dependencies, responses=refusals)
     ours = runtime.service.settings.gateway.provider_compaction == "ours"
 
     @router.post("/chat/completions", summary="Chat completions", response_class=Response, openapi_extra=_BODY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import itertools
 import os
@@ -34,8 +33,6 @@ from tests.indexer.embeddings.serving import (
     vectors,
 )
 
-INSTALLED = importlib.util.find_spec("litellm") is not None
-needs_litellm = pytest.mark.skipif(not INSTALLED, reason='litellm is not there: pip install "memory-service[llm]"')
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(litellm|pydantic|aiohttp|httpx)")
 
 SECRET = "the vault opens with 4711"
@@ -104,7 +101,7 @@ def expected(texts: list[str]) -> Vectors:
     return HASH.embed_documents(texts)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_is_an_embedder(play: Play) -> None:
     played = play()
     seam: Embedder = played.embedder
@@ -118,7 +115,7 @@ def test_is_an_embedder(play: Play) -> None:
     assert seam.embed_documents([]).shape == (0, DIMENSIONS)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_many_texts_go_in_parallel_batches_and_keep_their_order(play: Play) -> None:
     together = threading.Barrier(3, timeout=20)
 
@@ -133,7 +130,7 @@ def test_many_texts_go_in_parallel_batches_and_keep_their_order(play: Play) -> N
     assert played.server.most_at_once == 3, "the first goes ahead"
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_long_texts_make_smaller_batches(play: Play) -> None:
     played = play()
     texts = ["word " * 3_200] * 20  # 4,000 tokens each
@@ -141,7 +138,7 @@ def test_long_texts_make_smaller_batches(play: Play) -> None:
     assert played.server.sizes == [8, 8, 4] or sorted(played.server.sizes) == [4, 8, 8]
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     ("message", "most"),
     [
@@ -160,7 +157,7 @@ def test_the_most_texts_of_a_request_are_learned(play: Play, message: str, most:
     assert most // 2 <= max(played.server.sizes) <= most, "what was learned sticks"
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_the_most_tokens_of_a_request_are_learned(play: Play) -> None:
     def behave(asked: Request) -> Answer:
         tokens = sum(len(text) // 2 for text in texts_of(asked))  # twice as many as estimated
@@ -175,7 +172,7 @@ def test_the_most_tokens_of_a_request_are_learned(play: Play) -> None:
     assert all(sum(len(text) // 2 for text in texts_of(asked)) <= 4000 for asked in later)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     "message",
     [
@@ -201,7 +198,7 @@ def test_a_text_that_is_too_long_is_cut(play: Play, message: str) -> None:
     assert len(texts_of(played.server.requests[-1])[0]) > 512, "not by more than it needs"
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_one_text_that_is_refused_loses_no_other(play: Play) -> None:
     played = play(lambda asked: failing("inappropriate content") if SECRET in texts_of(asked) else sound(asked))
     texts = [*TEXTS[:90], SECRET, *TEXTS[90:]]
@@ -216,7 +213,7 @@ def test_one_text_that_is_refused_loses_no_other(play: Play) -> None:
     assert len(played.server.requests) == before, "it is not asked again"
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_a_provider_that_refuses_everything_is_not_asked_for_every_text(play: Play) -> None:
     played = play(lambda _: failing("parameter 'input' is of a kind that nobody gave"))
     error = played.refused(TEXTS, EmbedderUnavailable)
@@ -224,7 +221,7 @@ def test_a_provider_that_refuses_everything_is_not_asked_for_every_text(play: Pl
     assert len(played.server.requests) < 60
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     "answer",
     [
@@ -241,14 +238,14 @@ def test_what_may_pass_is_tried_again(play: Play, answer: Answer) -> None:
     assert len(played.server.requests) == 3
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_a_provider_that_does_not_answer_is_tried_again(play: Play) -> None:
     played = play(times(Hang()), try_seconds=3.0)
     assert len(played.embedder.embed_documents(TEXTS[:3])) == 3
     assert len(played.server.requests) == 2
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("where", ["header", "text"])
 def test_a_wait_that_is_asked_for_is_kept(play: Play, where: str) -> None:
     headers = {"retry_after": "0.7"} if where == "header" else {}
@@ -259,7 +256,7 @@ def test_a_wait_that_is_asked_for_is_kept(play: Play, where: str) -> None:
     assert second - first >= 0.7
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_a_wait_that_is_too_long_is_named(play: Play) -> None:
     played = play(lambda _: failing("Rate limit reached.", 429, None, retry_after="3600"))
     error = played.refused(TEXTS[:3], EmbedderUnavailable)
@@ -268,14 +265,14 @@ def test_a_wait_that_is_too_long_is_named(play: Play) -> None:
     assert len(played.server.requests) == 1, "it is left alone"
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_tries_come_to_an_end(play: Play) -> None:
     played = play(lambda _: Said(body="busy", status=503), retries=2)
     assert "cannot be reached or is overloaded (3 tries)" in str(played.refused(TEXTS[:3], EmbedderUnavailable))
     assert len(played.server.requests) == 3
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_nobody_listens_at_the_address() -> None:
     with EmbeddingServer() as server:
         url = server.url
@@ -284,7 +281,7 @@ def test_nobody_listens_at_the_address() -> None:
         embedder.embed_query("a")
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
@@ -315,7 +312,7 @@ def test_what_is_hopeless_stops_at_once_and_keeps_what_was_made(play: Play, answ
     assert len(played.embedder.embed_documents(TEXTS)) == 200
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_what_was_made_before_a_failure_is_not_made_again(play: Play) -> None:
     lock = threading.Lock()
     answered = itertools.count()
@@ -337,7 +334,7 @@ def test_what_was_made_before_a_failure_is_not_made_again(play: Play) -> None:
     assert sum(played.server.sizes) == 200 - done
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_a_question_does_not_wait_long(play: Play) -> None:
     played = play(lambda _: failing("Rate limit reached.", 429, None, retry_after="20"), query_seconds=5.0)
     with pytest.raises(EmbedderUnavailable):
@@ -350,20 +347,20 @@ def rows(texts: list[str]) -> list[list[float]]:
     return found
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_vectors_in_another_order_are_put_in_theirs(play: Play) -> None:
     played = play(lambda asked: numbered(list(reversed(list(enumerate(rows(texts_of(asked))))))))
     assert np.allclose(played.embedder.embed_documents(TEXTS[:9]), expected(TEXTS[:9]), atol=1e-6)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("index", [None, 0])
 def test_vectors_without_numbers_are_in_order(play: Play, index: int | None) -> None:
     played = play(lambda asked: numbered([(index, row) for row in rows(texts_of(asked))]))
     assert np.allclose(played.embedder.embed_documents(TEXTS[:9]), expected(TEXTS[:9]), atol=1e-6)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     ("behave", "told"),
     [
@@ -383,7 +380,7 @@ def test_an_answer_that_makes_no_sense_is_named_with_its_numbers(play: Play, beh
     assert told in str(play(behave).refused(TEXTS[:9]))
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("bad", [[0.0] * DIMENSIONS, [float("nan")] * DIMENSIONS, [float("inf")] + [0.0] * 7])
 def test_a_row_that_is_no_vector_costs_that_text_alone(play: Play, bad: list[float]) -> None:
     played = play(
@@ -396,7 +393,7 @@ def test_a_row_that_is_no_vector_costs_that_text_alone(play: Play, bad: list[flo
     assert not error.vectors[4].any()
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_other_dimensions_than_before_are_named(play: Play) -> None:
     played = play()
     played.embedder.embed_documents(TEXTS[:3])
@@ -404,13 +401,13 @@ def test_other_dimensions_than_before_are_named(play: Play) -> None:
     assert f"vectors of 12 numbers, and of {DIMENSIONS} before" in str(played.refused(TEXTS[:3]))
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_vectors_of_any_length_come_out_as_unit_vectors(play: Play) -> None:
     played = play(lambda asked: numbered([(n, [3.0, 4.0]) for n in range(len(texts_of(asked)))]))
     assert played.embedder.embed_documents(TEXTS[:2]) == pytest.approx(np.array([[0.6, 0.8]] * 2))
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     ("model", "parameter", "document", "query"),
     [
@@ -429,7 +426,7 @@ def test_providers_are_told_what_a_text_is_for(
     assert [texts_of(asked) for asked in played.server.requests] == [["a"], ["a"]]
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_models_that_want_a_prefix_get_it(play: Play) -> None:
     played = play(model="openai/intfloat/multilingual-e5-small")
     played.embedder.embed_documents(["a"])
@@ -438,7 +435,7 @@ def test_models_that_want_a_prefix_get_it(play: Play) -> None:
     assert played.embedder.reads("数据库")
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("text", ["", " \n", "before \ud800 after", "a\x00b", "我昨天在上海买了一本书。" * 1_000])
 def test_odd_texts_get_a_vector(play: Play, text: str) -> None:
     def behave(asked: Request) -> Answer:
@@ -448,7 +445,7 @@ def test_odd_texts_get_a_vector(play: Play, text: str) -> None:
     assert np.linalg.norm(play(behave).embedder.embed_query(text)) == pytest.approx(1.0, abs=1e-5)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_the_key_goes_to_the_address_and_nowhere_else(play: Play) -> None:
     played = play()
     played.embedder.embed_query("a")
@@ -457,7 +454,7 @@ def test_the_key_goes_to_the_address_and_nowhere_else(play: Play) -> None:
     assert asked.path == "/v1/embeddings"
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_many_questions_are_asked_on_one_connection(play: Play) -> None:
     played = play()
     for number in range(20):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from indexer.embeddings.litellm import LiteLLMReranker
@@ -13,9 +11,7 @@ from indexer.testing import Request
 from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Said, failing
 
 pytestmark = [
-    pytest.mark.skipif(
-        importlib.util.find_spec("litellm") is None, reason='litellm is not there: pip install "memory-service[llm]"'
-    ),
+    pytest.mark.litellm,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:(litellm|pydantic|aiohttp|httpx)"),
 ]
 

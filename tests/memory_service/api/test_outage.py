@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -22,9 +21,6 @@ from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Hang, fail
 from tests.indexer.embeddings.test_identity import Remote
 from tests.serving import RunningServer, W, serving, settings
 
-needs_litellm = pytest.mark.skipif(
-    importlib.util.find_spec("litellm") is None, reason='litellm is not there: pip install "memory-service[llm]"'
-)
 KEY, CHINESE = "The spare key hangs behind the blue door.", "备用钥匙挂在蓝色的门后面。"
 
 
@@ -117,7 +113,7 @@ class Provider:
         return sound(asked) if self.is_up else failing("The server is overloaded.", status=503)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_a_provider_of_litellm_that_comes_back(tmp_path: Path) -> None:
     provider = Provider()
     with EmbeddingServer(provider) as upstream:
@@ -136,7 +132,7 @@ def test_a_provider_of_litellm_that_comes_back(tmp_path: Path) -> None:
             is_whole(server)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("first", [True, False])
 def test_a_write_does_not_wait_for_a_provider_that_hangs(tmp_path: Path, first: bool) -> None:
     with EmbeddingServer(sound) as upstream:
@@ -157,7 +153,7 @@ def test_a_write_does_not_wait_for_a_provider_that_hangs(tmp_path: Path, first: 
             is_whole(server)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_commands_heal_it_one_after_the_other(tmp_path: Path) -> None:
     provider = Provider()
     with EmbeddingServer(provider) as upstream:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -629,13 +628,10 @@ def test_every_request_fits_and_every_summary_too(
 
 # --- through litellm, over a loopback port ---
 
-needs_litellm = pytest.mark.skipif(
-    importlib.util.find_spec("litellm") is None, reason='litellm is not there: pip install "memory-service[llm]"'
-)
 quiet = pytest.mark.filterwarnings("ignore::DeprecationWarning:(litellm|pydantic|aiohttp|httpx)")
 
 
-@needs_litellm
+@pytest.mark.litellm
 @quiet
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm"])
 def test_a_real_overflow_is_learned_from(provider: str) -> None:
@@ -647,7 +643,7 @@ def test_a_real_overflow_is_learned_from(provider: str) -> None:
         assert all(set(request.body) == {"model", "messages"} for request in server.requests)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @quiet
 def test_real_parts_at_once_and_real_failures() -> None:
     with ScriptedServer("one", "one", Failure(status=503, body="down"), "one", "one") as server:

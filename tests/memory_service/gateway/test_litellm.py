@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -20,9 +19,7 @@ from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedStep
 from tests.memory_service.gateway.talking import Gateway, gateway, said, user
 
 pytestmark = [
-    pytest.mark.skipif(
-        importlib.util.find_spec("litellm") is None, reason='litellm is not there: pip install "memory-service[llm]"'
-    ),
+    pytest.mark.litellm,
     # litellm's own, when it reads a stream; as errors they would break it off.
     pytest.mark.filterwarnings("ignore:Accessing the 'model_"),
 ]

@@ -7,7 +7,6 @@ Source: requests of Claude Code 2.1 (`claude -p`, `claude -c -p`) against this g
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
@@ -123,7 +122,7 @@ def test_an_editor_that_takes_a_base_url(tmp_path: Path) -> None:
                 talk += [{"role": "assistant", "content": text}, user("Sure?")]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("litellm") is None, reason="litellm is not there")
+@pytest.mark.litellm
 @pytest.mark.filterwarnings("ignore")  # litellm's own
 def test_litellm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would ask the network for prices

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import threading
 import time
@@ -17,9 +16,6 @@ from memory_service.llm.litellm import LiteLLMModel
 from memory_service.testing import Cut, Failure, Hang, ScriptedModel, ScriptedServer, ScriptedStep
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(litellm|pydantic|aiohttp|httpx)")
-needs_litellm = pytest.mark.skipif(
-    importlib.util.find_spec("litellm") is None, reason='litellm is not there: pip install "memory-service[llm]"'
-)
 MESSAGES: list[ChatMessage] = [{"role": "user", "content": "Summarise."}]
 BUSY = Failure(status=503, body="down")
 
@@ -68,7 +64,7 @@ def play() -> Iterator[Play]:
         server.__exit__(None, None, None)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     "step",
     [Failure(), BUSY, Failure(status=502, body="<html>Bad Gateway</html>"), Failure.named("rate_limit"), Cut(),
@@ -80,21 +76,21 @@ def test_what_may_pass_is_tried_again(play: Play, step: ScriptedStep) -> None:
     assert played.counts == (3, 2)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_tries_end(play: Play) -> None:
     played = play(*[BUSY] * 9)
     assert played.failure().kind == "unavailable"
     assert played.counts == (4, 4)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("status", [400, 401, 404, 413])
 def test_what_no_waiting_mends_is_not_tried_again(play: Play, status: int) -> None:
     played = play(Failure(status=status, body="no"))
     assert not played.failure().transient and played.counts == (1, 1)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_waits_double(play: Play) -> None:
     played = play(BUSY, BUSY, BUSY, "Yes.", backoff_seconds=0.1)
     played.calls.ask(MESSAGES)
@@ -102,14 +98,14 @@ def test_waits_double(play: Play) -> None:
         assert wanted <= pause
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_retry_after_is_waited_for(play: Play) -> None:
     played = play(Failure(status=429, headers={"Retry-After": "0.4"}), "Yes.")
     assert played.calls.ask(MESSAGES).text == "Yes."
     assert played.pauses[0] >= 0.4
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_nothing_is_waited_for_that_comes_too_late(play: Play) -> None:
     played = play(Failure(status=429, headers={"Retry-After": "20"}), "Too late.", timeout_seconds=5)
     started = time.monotonic()
@@ -117,7 +113,7 @@ def test_nothing_is_waited_for_that_comes_too_late(play: Play) -> None:
     assert time.monotonic() - started < 4
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_the_time_is_for_all_tries(play: Play) -> None:
     played = play(BUSY, Hang(seconds=30), "Too late.", timeout_seconds=3.0)
     started = time.monotonic()
@@ -126,7 +122,7 @@ def test_the_time_is_for_all_tries(play: Play) -> None:
     assert played.counts == (2, 2)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_cancelling_ends_a_wait(play: Play) -> None:
     stop = threading.Event()
     played = play(Failure(status=429, headers={"Retry-After": "20"}), cancelled=stop.is_set)
@@ -137,7 +133,7 @@ def test_cancelling_ends_a_wait(play: Play) -> None:
     assert time.monotonic() - started < 5 and played.counts == (1, 1)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("status", [401, 402, 404])
 def test_other_models_answer_one_after_the_other_where_those_before_cannot_be_used(play: Play, status: int) -> None:
     gone = Failure(status=status, body="no")
@@ -151,13 +147,13 @@ def test_other_models_answer_one_after_the_other_where_those_before_cannot_be_us
     ]
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_another_model_does_not_answer_where_the_first_may_come_back(play: Play) -> None:
     played = play(BUSY, others=("other",), attempts=1)
     assert played.failure().kind == "unavailable" and played.counts == (1, 1)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_the_error_is_that_of_the_last_model(play: Play) -> None:
     played = play(Failure(status=401, body="no"), Failure(status=402, body="no"), others=("other",))
     assert played.failure().kind == "quota" and played.counts == (2, 2)

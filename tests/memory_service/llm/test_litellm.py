@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import socket
 import subprocess
@@ -19,8 +18,6 @@ from memory_service.llm.base import CallUsage, ChatMessage, ChatModel
 from memory_service.llm.litellm import LiteLLMModel
 from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, ScriptedStep
 
-INSTALLED = importlib.util.find_spec("litellm") is not None
-needs_litellm = pytest.mark.skipif(not INSTALLED, reason='litellm is not there: pip install "memory-service[llm]"')
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(litellm|pydantic|aiohttp|httpx)")
 
 SECRET = "the vault opens with 4711"
@@ -94,7 +91,7 @@ def run(code: str, **environment: str) -> str:
 # --- answers ---
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_an_answer(play: Play, capfd: pytest.CaptureFixture[str]) -> None:
     played = play(Reply(text="A summary.", input_tokens=50, output_tokens=3, cached_tokens=40))
     answer = played.model.complete(MESSAGES, max_output_tokens=99)
@@ -108,14 +105,14 @@ def test_an_answer(play: Play, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_without_a_limit_none_is_sent(play: Play) -> None:
     played = play("Yes.")
     played.model.complete(MESSAGES)
     assert set(played.server.requests[0].body) == {"model", "messages"}
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_what_the_caller_has_to_judge_is_reported(play: Play) -> None:
     played = play("", Reply(text="Cut sho", finish_reason="length"), Reply(tool_call="search"))
     empty, cut, call = (played.model.complete(MESSAGES) for _ in range(3))
@@ -125,7 +122,7 @@ def test_what_the_caller_has_to_judge_is_reported(play: Play) -> None:
     assert played.tries == 3
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("step", ["Yes.", BUSY])
 def test_calls_leave_no_connection(play: Play, step: ScriptedStep) -> None:
     played = play(*[step] * 5)
@@ -148,7 +145,7 @@ def connections_at_servers() -> int:
 # --- failures ---
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "moonshot", "vllm", "llamacpp"])
 def test_an_overflow_is_told_with_its_numbers_and_not_tried_again(play: Play, provider: str) -> None:
     played = play(Failure.named(provider))
@@ -159,13 +156,13 @@ def test_an_overflow_is_told_with_its_numbers_and_not_tried_again(play: Play, pr
     assert played.tries == 1
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("provider", ["dashscope", "zhipu"])
 def test_an_overflow_without_all_numbers(play: Play, provider: str) -> None:
     assert isinstance(failure_of(play(Failure.named(provider)).model), ContextOverflow)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     ("failure", "kind"),
     [
@@ -180,7 +177,7 @@ def test_what_no_waiting_mends_is_not_tried_again(play: Play, failure: Failure, 
     assert (type(error), error.kind, error.transient, played.tries) == (ModelUnavailable, kind, False, 1)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     ("failure", "kind"),
     [
@@ -201,7 +198,7 @@ def test_other_refusals_are_not_tried_again(play: Play, failure: Failure, kind: 
     assert (failure_of(played.model).kind, played.tries) == (kind, 1)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     "step",
     [Failure(), BUSY, Failure(status=502, body="<html>Bad Gateway</html>"), Failure.named("rate_limit"), Cut(),
@@ -212,14 +209,14 @@ def test_what_may_pass_is_said_to_and_left_to_the_caller(play: Play, step: Scrip
     assert failure_of(played.model).transient and played.tries == 1
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_how_long_the_provider_asks_to_wait(play: Play) -> None:
     played = play(Failure(status=429, headers={"Retry-After": "20"}), BUSY)
     assert failure_of(played.model).retry_after_seconds == 20
     assert failure_of(played.model).retry_after_seconds is None
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_an_answer_has_its_time(play: Play) -> None:
     played = play(Hang(seconds=30), "Too late.")
     started = time.monotonic()
@@ -228,7 +225,7 @@ def test_an_answer_has_its_time(play: Play) -> None:
     assert played.tries == 1
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_cancelling_from_another_thread_ends_a_call(play: Play) -> None:
     played, stop, raised = play(Hang(seconds=30)), threading.Event(), list[BaseException]()
 
@@ -250,7 +247,7 @@ def test_cancelling_from_another_thread_ends_a_call(play: Play) -> None:
     assert played.tries == 1
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_a_cancelled_call_closes_its_connection() -> None:
     closed = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -270,7 +267,7 @@ def test_a_cancelled_call_closes_its_connection() -> None:
         assert closed.wait(5)
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_a_cancelled_call_asks_nobody(play: Play) -> None:
     played = play("Never.")
     with pytest.raises(CallCancelled):
@@ -278,7 +275,7 @@ def test_a_cancelled_call_asks_nobody(play: Play) -> None:
     assert played.tries == 0
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_calls_from_many_threads(play: Play) -> None:
     played, answers = play(*[f"{number}" for number in range(16)]), list[str]()
     threads = [threading.Thread(target=lambda: answers.append(played.model.complete(MESSAGES).text)) for _ in range(16)]
@@ -292,7 +289,7 @@ def test_calls_from_many_threads(play: Play) -> None:
 # --- what is known of models ---
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_context_windows() -> None:
     assert LiteLLMModel("openai/gpt-4o").context_window() == 128_000
     assert LiteLLMModel("gpt-4o").context_window() == 128_000
@@ -301,7 +298,7 @@ def test_context_windows() -> None:
     assert LiteLLMModel("ollama/gpt-4o").context_window() is None
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_tokens_are_counted_where_the_tokenizer_is_at_hand() -> None:
     assert 10 <= (LiteLLMModel("openai/gpt-4o").count_tokens(MESSAGES) or 0) <= 30
     assert LiteLLMModel("openai/of-my-own").count_tokens(MESSAGES) is None
@@ -309,20 +306,20 @@ def test_tokens_are_counted_where_the_tokenizer_is_at_hand() -> None:
     assert LiteLLMModel("anthropic/claude-sonnet-4-5").count_tokens(MESSAGES) is None
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_a_provider_that_is_not_there(only_loopback: list[str]) -> None:
     error = failure_of(LiteLLMModel("nobody/any", api_key=KEY))
     assert (type(error), error.kind) == (ModelUnavailable, "unsupported")
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_no_key_at_all(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     error = failure_of(LiteLLMModel("openai/any", api_base=play().server.url))
     assert (type(error), error.kind) == (ModelUnavailable, "auth")
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
@@ -338,7 +335,7 @@ def test_importing_the_module_loads_nothing() -> None:
     assert run(code) == "False\n"
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_the_first_use_sets_what_keeps_it_offline_and_quiet() -> None:
     code = (
         "import os, socket\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ from memory_service.testing import ScriptedServer
 from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Said, sound, texts_of
 from tests.serving import W, running_process
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("litellm") is None, reason='litellm is not there: pip install "memory-service[llm]"'
-)
+pytestmark = pytest.mark.litellm
 NOTES = ["The kettle is in the pantry.", "水壶在储藏室里。", "Deploys go out on Tuesdays."]
 
 

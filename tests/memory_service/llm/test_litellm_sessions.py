@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,9 +16,8 @@ from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedServer, Sc
 from tests.memory_service.api.talking import talk
 from tests.serving import RunningServer, serving, settings
 
-INSTALLED = importlib.util.find_spec("litellm") is not None
 pytestmark = [
-    pytest.mark.skipif(not INSTALLED, reason='litellm is not there: pip install "memory-service[llm]"'),
+    pytest.mark.litellm,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:(litellm|pydantic|aiohttp|httpx)"),
 ]
 LIMIT = Failure.named("rate_limit")

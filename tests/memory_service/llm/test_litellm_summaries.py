@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,9 +18,7 @@ from tests.memory_service.service.rooms import summary, turn
 from tests.serving import RunningServer, W, serving, settings
 
 pytestmark = [
-    pytest.mark.skipif(
-        importlib.util.find_spec("litellm") is None, reason='litellm is not there: pip install "memory-service[llm]"'
-    ),
+    pytest.mark.litellm,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:(litellm|pydantic|aiohttp|httpx)"),
 ]
 Serve = Callable[..., RunningServer]

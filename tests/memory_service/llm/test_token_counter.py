@@ -19,7 +19,6 @@ from memory_service.llm.token_counter import _is, _Remembered, exact_counter
 from memory_service.messages.sizes import count_tokens
 
 INSTALLED = importlib.util.find_spec("litellm") is not None
-needs_litellm = pytest.mark.skipif(not INSTALLED, reason='litellm is not there: pip install "memory-service[llm]"')
 
 
 class Words:
@@ -59,7 +58,7 @@ def test_without_the_package_there_is_none() -> None:
     assert exact_counter("gpt-4o") is None
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("broken", [b"", b"bm90IGE=\n"])
 def test_a_vocabulary_that_is_not_what_it_should_be_is_not_loaded(
     broken: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -72,7 +71,7 @@ def test_a_vocabulary_that_is_not_what_it_should_be_is_not_loaded(
     assert file.exists() == bool(broken)
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     ("model", "text", "tokens"),
     [
@@ -92,14 +91,14 @@ def test_counts(model: str, text: str, tokens: int) -> None:
     assert count(text) == tokens
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_the_setting_stays_as_litellm_would_leave_it() -> None:
     assert exact_counter("gpt-4o") is not None
     folder = Path(os.environ["TIKTOKEN_CACHE_DIR"])
     assert folder.parts[-3:] == ("litellm", "litellm_core_utils", "tokenizers")
 
 
-@needs_litellm
+@pytest.mark.litellm
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=300))
 def test_no_text_fails_and_none_has_more_tokens_than_bytes(text: str) -> None:
@@ -109,7 +108,7 @@ def test_no_text_fails_and_none_has_more_tokens_than_bytes(text: str) -> None:
     assert count(text) <= len(text.encode("utf-8", "surrogatepass"))
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize("piece", ["a", " ", "\n", "aA", "^", "浇水", "0"])
 def test_a_million_hostile_characters_take_no_time(piece: str) -> None:
     count = exact_counter("gpt-4o")
@@ -119,7 +118,7 @@ def test_a_million_hostile_characters_take_no_time(piece: str) -> None:
     assert time.process_time() - began < 25
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_the_estimate_is_not_far_off() -> None:
     count = exact_counter("gpt-4o")
     assert count is not None
@@ -143,7 +142,7 @@ def test_long_texts_are_counted_in_pieces(text: str) -> None:
     assert max(map(len, words.asked)) == 50_000
 
 
-@needs_litellm
+@pytest.mark.litellm
 @pytest.mark.parametrize(
     "piece", ["the quick brown fox; ", "浇水系统每周二检查一次。", "def add(a, b):\n    return a + b\n"]
 )

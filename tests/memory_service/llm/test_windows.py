@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -16,9 +15,6 @@ from hypothesis import strategies as st
 
 from memory_service.llm import windows
 from memory_service.llm.windows import ModelLimits, _of_family, model_limits
-
-INSTALLED = importlib.util.find_spec("litellm") is not None
-needs_litellm = pytest.mark.skipif(not INSTALLED, reason='litellm is not there: pip install "memory-service[llm]"')
 
 
 @pytest.fixture(autouse=True)
@@ -150,7 +146,7 @@ def test_a_table_that_cannot_be_read_is_as_good_as_none(table: Path, text: str |
     assert limits.source == "table"
 
 
-@needs_litellm
+@pytest.mark.litellm
 def test_it_says_what_litellm_itself_says() -> None:
     script = (
         "import sys; from memory_service.llm.windows import model_limits;"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from memory_service.schemas.compaction import OverflowRequest
 from memory_service.service.contexts import BuiltContext
 from tests.memory_service.service.rooms import Room, S, calls, image, result, says, system, user, words
 
-LITELLM = importlib.util.find_spec("litellm") is not None
 TEXTS = st.sampled_from(["", "ok", "部署之前先备份数据库。", '{"a": [1, 2, 3]}', "The backup runs. " * 40, "字" * 300])
 LINES = st.one_of(
     TEXTS.map(user),
@@ -39,17 +37,17 @@ def adds_up(made: BuiltContext) -> None:
     assert made.prompt.estimated.total == sum(map(message_tokens, made.prompt.messages))
 
 
+@pytest.mark.parametrize("model", [None, pytest.param("gpt-4o", marks=pytest.mark.litellm)])
 @examples(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     lines=st.lists(LINES, min_size=1, max_size=14),
     prompt=TEXTS,
-    model=st.sampled_from([None, "gpt-4o"] if LITELLM else [None]),
     counts=st.lists(st.floats(0.3, 3.5), max_size=2),
     compacts=st.booleans(),
     pinned=st.booleans(),
 )
 def test_the_parts_add_up_whatever_the_counts_rest_on(
-    lines: list[dict[str, Any]], prompt: str, model: str | None, counts: list[float], compacts: bool, pinned: bool
+    model: str | None, lines: list[dict[str, Any]], prompt: str, counts: list[float], compacts: bool, pinned: bool
 ) -> None:
     """By estimate, by an exact tokenizer where one is there, and corrected by what a provider counted."""
     with tempfile.TemporaryDirectory() as home, Room(Path(home), context_window=8_000, flush={"mode": "off"}) as room:
@@ -78,7 +76,7 @@ def test_a_prompt_of_a_recovery_counts_its_note(room: Room) -> None:
     adds_up(made.context)
 
 
-@pytest.mark.skipif(not LITELLM, reason='there is no tokenizer: pip install "memory-service[llm]"')
+@pytest.mark.litellm
 def test_an_exact_tokenizer_is_told_by_part(room: Room) -> None:
     room.sessions.store.create(S, model="gpt-4o", context_window=32_000)
     for number in range(6):
