@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -55,14 +56,16 @@ class HashEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """See `Embedder`."""
-        total = np.sum([self._direction(term) for term in index_terms(text) or [""]], axis=0)
+        directions = [_direction(self._seed, self.dimensions, term) for term in index_terms(text) or [""]]
+        total = np.sum(directions, axis=0)
         return np.asarray(total / np.linalg.norm(total), np.float32)
 
-    def _direction(self, term: str) -> Vectors:
-        digest = hashlib.blake2b(f"{self._seed}:{term}".encode(), digest_size=8).digest()
-        return (
-            np.random.default_rng(int.from_bytes(digest, "little")).standard_normal(self.dimensions).astype(np.float32)
-        )
+
+@lru_cache(16_384)
+def _direction(seed: int, dimensions: int, term: str) -> Vectors:
+    digest = hashlib.blake2b(f"{seed}:{term}".encode(), digest_size=8).digest()
+    chance = np.random.default_rng(int.from_bytes(digest, "little"))
+    return chance.standard_normal(dimensions).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

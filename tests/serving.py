@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -25,6 +26,8 @@ from memory_service.config import Settings
 from memory_service.service import MemoryService
 
 W = "/v1/workspaces/default"
+# Reading the authorities for each client would take a good part of the tests' time.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ def serving(service: MemoryService, protocol: type[TimedProtocol] = TimedProtoco
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            with httpx.Client(base_url=url, timeout=30, trust_env=False) as http:
+            with httpx.Client(base_url=url, timeout=30, trust_env=False, verify=NO_TLS) as http:
                 yield RunningServer(url=url, home=service.settings.home, app=app, http=http)
         finally:
             server.should_exit = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import ssl
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -69,6 +70,7 @@ class HttpxArguments(TypedDict):
     headers: dict[str, str]
     timeout: float
     trust_env: bool
+    verify: ssl.SSLContext | bool
 
 
 def httpx_arguments(base_url: str, api_key: str | None, timeout: float) -> HttpxArguments:
@@ -86,8 +88,15 @@ def httpx_arguments(base_url: str, api_key: str | None, timeout: float) -> Httpx
     headers = {"User-Agent": f"memory-service/{__version__}"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {_visible('API key', api_key)}"
-    # A proxy for the way to one's own machine is never meant.
-    return {"base_url": base_url, "headers": headers, "timeout": timeout, "trust_env": url.host not in _LOCAL_HOSTS}
+    return {
+        "base_url": base_url,
+        "headers": headers,
+        "timeout": timeout,
+        # A proxy for the way to one's own machine is never meant.
+        "trust_env": url.host not in _LOCAL_HOSTS,
+        # To read the authorities takes some 50 ms, and plain HTTP asks none: it gets a context that trusts nobody.
+        "verify": url.scheme == "https" or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+    }
 
 
 def request_arguments(call: Call[Any], timeout: httpx.Timeout) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def conversation(text: str, *, chinese: bool = False, rounds: int = 24) -> list[
         {"role": "assistant", "content": f"I will send {text} by Friday https://e.example/{text}. Shall I go on?"},
         {"role": "user", "content": f"Yes, go on with {text}"},
     ]
-    fill = "部署之前先备份数据库。" * 30 if chinese else "The backup runs before the deploy does. " * 12
+    fill = "部署之前先备份数据库，" * 30 if chinese else "the backup runs before the deploy does, " * 12
     for number in range(rounds):
         said += [
             {"role": "user", "content": f"{number}? {fill}"},

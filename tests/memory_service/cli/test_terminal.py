@@ -23,7 +23,7 @@ import struct
 import termios
 
 FILES = 24
-NOTES = 80
+NOTES = 30
 
 
 @pytest.fixture
