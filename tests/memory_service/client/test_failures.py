@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from memory_service import (
     ServerFailed,
     StorageFailed,
 )
+from memory_service.client._wire import httpx_arguments
 
 STORED = b'{"memory_id":"m1","path":"memory/2026-11-20.md","start_line":1,"end_line":1,"duplicate":false,"new_field":1}'
 BUSY = b'{"error":{"code":"storage_failed","message":"The disk is full. Free some space."}}'
@@ -148,3 +150,9 @@ def test_a_server_below_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted(http(200, version)) as server, MemoryClient(f"{server.url}/below/it/") as client:
         client.version()
     assert server.requests[0].startswith(b"GET /below/it/version HTTP/1.1\r\n")
+
+
+def test_plain_http_trusts_nobody_and_https_the_authorities() -> None:
+    plain = httpx_arguments("http://memory.example:8765", None, 1)["verify"]
+    assert isinstance(plain, ssl.SSLContext) and plain.verify_mode is ssl.CERT_REQUIRED and not plain.get_ca_certs()
+    assert httpx_arguments("https://memory.example", None, 1)["verify"] is True
