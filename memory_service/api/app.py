@@ -246,14 +246,17 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         on_prompt=shared.metrics.prompted,
     )
     app.state.relay = gateway.relay
-    refusals = errors.error_responses(400, 401, 403, 404, 413, 422, 429, 502, 503)
-    door = gateway_router(gateway, dependencies=[Depends(grant_of)], refusals=refusals)
-    # As they are: `include_router` builds each route anew for every app, a quarter of a second of its first request.
-    app.router.routes.extend(route for router in (*ROUTERS, door) for route in router.routes)
+    gateway_routes = gateway_router(
+        gateway,
+        dependencies=[Depends(grant_of)],
+        error_responses=errors.error_responses(400, 401, 403, 404, 413, 422, 429, 502, 503),
+    )
+    # `include_router` would build each route anew for every app, a quarter of a second of its first request.
+    app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp), methods=["POST"], include_in_schema=False))
     _add_docs(app)
-    errors.install(app, app.router.routes)
+    errors.install(app)
     return app
 
 

@@ -7,7 +7,7 @@ defect of the service is answered without details and logged with its traceback.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import BaseRoute, Match
+from starlette.routing import Match
 
 from memory_service.api.examples import ERRORS
 from memory_service.errors import Incompressible, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
@@ -64,16 +64,11 @@ def defect_answer() -> JSONResponse:
     )
 
 
-def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
-    """Have an app with these routes answer every failure in the one shape."""
-
-    async def on_http(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        return _refused_method(request, routes) if error.status_code == 405 else _http_answer(error)
-
+def install(app: FastAPI) -> None:
+    """Have an app answer every failure in the one shape."""
     app.add_exception_handler(MemoryServiceError, _on_ours)
     app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(HTTPException, _on_http)
 
 
 def _explain_validation(error: Mapping[str, Any]) -> str:
@@ -107,6 +102,11 @@ async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
     return error_answer(InvalidRequest(_explain_validation(error.errors()[0])))
 
 
+async def _on_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return _refused_method(request) if error.status_code == 405 else _http_answer(error)
+
+
 def _http_answer(error: HTTPException) -> JSONResponse:
     if error.status_code == 404:
         return error_answer(NotFound("There is no such route. /docs shows all of them."))
@@ -117,9 +117,9 @@ def _http_answer(error: HTTPException) -> JSONResponse:
     )
 
 
-def _refused_method(request: Request, routes: Sequence[BaseRoute]) -> JSONResponse:
+def _refused_method(request: Request) -> JSONResponse:
     """Answer with the methods of all routes of the path; starlette names those of the first one alone."""
-    matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    matching = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
     allowed = ", ".join(sorted({method for route in matching for method in getattr(route, "methods", ())}))
     message = f"This route does not take {request.method[:20]}. It takes {allowed}; /docs shows all routes."
     return _answer(405, "method_not_allowed", message, {"Allow": allowed})

@@ -41,10 +41,10 @@ _BODY: dict[str, Any] = {
 
 
 def gateway_router(
-    runtime: GatewayRuntime, *, dependencies: Sequence[params.Depends], refusals: dict[int | str, dict[str, Any]]
+    runtime: GatewayRuntime, *, dependencies: Sequence[params.Depends], error_responses: dict[int | str, dict[str, Any]]
 ) -> APIRouter:
-    """The routes, for calls that share a runtime; each has the dependencies, and is documented with the refusals."""
-    router = APIRouter(prefix="/v1", tags=["gateway"], dependencies=dependencies, responses=refusals)
+    """The routes, for calls that share a runtime; dependencies and documented errors hold for each of them."""
+    router = APIRouter(prefix="/v1", tags=["gateway"], dependencies=dependencies, responses=error_responses)
     ours = runtime.service.settings.gateway.provider_compaction == "ours"
 
     @router.post("/chat/completions", summary="Chat completions", response_class=Response, openapi_extra=_BODY)

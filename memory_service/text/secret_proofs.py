@@ -34,11 +34,13 @@ _NO_CHINESE = re.compile(
     "(?:必填|选填|可选|请|不|无|没|至少|至多|最少|最多|长度|需要?|必须|已|忘|错|重置|修改|为空|规则|策略|政策|由|可|区分|同|见|如|包含|每|怎么|什么|多少"
     "|要|应|字符|字母|数字|保存|存|过期|正确|安全|太|很|有|用|在|是|和|或|与|被|从|找|问|改|换|输入|设置|默认|管理|加密|登录|强度)"
 )
-# Two parts of which one has a digit were chosen, and name no place in code: `hunter22.A`, not `db1.password`.
-_CHOSEN = r"(?=\D*\d)\w+\.(?!\w*(?:pass|pwd|secret|token|key)|(?:py|md|txt|json|ya?ml|toml|env)\b)\w+[^\w(]*\Z"
+_FILE = r"\w+\.(?:py|md|txt|json|ya?ml|toml|env)\W*\Z"
+# Two words with a dot between them are a place in code (`settings.password`), but a password if one has a digit
+# (`hunter22.A`); a file or a field for secrets (`db1.password`) is still a place.
+_DOTTED_PASSWORD = rf"(?!{_FILE})(?=\D*\d)\w+\.(?!\w*(?:pass|pwd|secret|token|key))\w+[^\w(]*\Z"
 _PLACEHOLDER = re.compile(
     r"<[^<>]*>?|\$\{?[A-Za-z_{(]|%[A-Za-z_(]|\{[\w{ .$]|\[\w[\w -]*\]?|\*{2,}|[xX•·.…_-]{3,}\W*\Z|your\b|your[-_]"
-    rf"|my[-_]|example|changeme|(?!{_CHOSEN})(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:\(|\W*\Z)|[A-Za-z_.]+[(\[{{]|\W+\Z"
+    rf"|my[-_]|example|changeme|(?!{_DOTTED_PASSWORD})(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:\(|\W*\Z)|[A-Za-z_.]+[(\[{{]|\W+\Z"
     r"|/|~/|\./|https?:",
     re.IGNORECASE,
 )
@@ -52,7 +54,7 @@ _MEASURE = re.compile(
 _MEASURED = re.compile(r"\d[\d.,-]*(?:[kKmM]|h|d|s|ms|min|bit|-?char\w*|-?digit\w*|-?bit|st|nd|rd|th|x)?\Z")
 _NAMED_THINGS = re.compile(
     r"(?:sha-?\d+|md5|oauth-?\d?|argon2\w*|pbkdf2|base64|utf-?8|[bs]crypt\d*|aes-?\d*|v\d[\d.]*|gpt-?\d.*|p?256|rs256"
-    r"|hs256|es256|ed25519|rsa-?\d*|1password|keepass\w*|web3|ipv[46]|tls1.*|\d{4}-\d\d-\d\d.*|\w+\.(?:py|md|txt|json|ya?ml))\W*\Z",
+    rf"|hs256|es256|ed25519|rsa-?\d*|1password|keepass\w*|web3|ipv[46]|tls1.*|\d{{4}}-\d\d-\d\d.*)\W*\Z|{_FILE}",
     re.IGNORECASE,
 )
 _IDENTIFIED = re.compile(

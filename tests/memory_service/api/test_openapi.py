@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fastapi.routing import APIRoute
+
 from memory_service.api import create_app
 from memory_service.service import MemoryService
 from tests.serving import settings
@@ -51,6 +53,17 @@ def test_the_document_is_the_one_that_is_committed(tmp_path: Path) -> None:
         + "\n".join(found[:20])
         + f"\nIf that is meant, run `{RENEW}`, read the difference, and name it in CHANGELOG.md."
     )
+
+
+def test_the_routes_are_built_once(tmp_path: Path) -> None:
+    """To build them takes .25 s, which the first request of every server would wait for."""
+    with MemoryService(settings(tmp_path)) as service:
+        apps = create_app(service), create_app(service)
+    routes, others = ([route for route in app.routes if isinstance(route, APIRoute)] for app in apps)
+    shared = {route.path for route in routes if any(route is other for other in others)}
+    assert "/v1/workspaces/{workspace}/search" in shared
+    own = {route.path for route in routes} - shared
+    assert own == {"/docs", *(route.path for route in routes if "gateway" in route.tags)}
 
 
 def undescribed(document: dict[str, Any]) -> Iterator[str]:

@@ -143,6 +143,7 @@ INNOCENT: tuple[str, ...] = (
     "password = settings.DB_PASSWORD",
     "password: db1.password",
     "password: vault2.yaml",
+    "The password is in vault2.toml, and the token is config3.env.",
     "password: i18n.t('login')",
     "password: module.db1.secret_string",
     "api_key: ${{ secrets.DEPLOY_KEY }}",
