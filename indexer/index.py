@@ -247,12 +247,14 @@ class Index:
             `degraded` says so.
 
         Raises:
-            SourceMissing: The workspace, or one of `paths`, is not there.
+            SourceMissing: One of `paths` is not there, or the workspace, of which there is an index.
             StoreOutdated: Another version made the index, and `full` is not set.
             StoreBusy: The index is being rebuilt already, and `full` is set.
             SyncCancelled: `cancelled` said so; what was written stays.
             StoreError: The index cannot be written.
         """
+        if not self.root.is_dir() and self.is_missing:
+            return SyncReport()
         require_folder(self.root)
         control = SyncControl(on_progress=on_progress, cancelled=cancelled)
         if full and self._compatibility.is_filled:

@@ -174,10 +174,10 @@ def require_folder(root: Path) -> None:
 
 
 def scan_memories(root: Path) -> Scan:
-    """Scan for memory files: MEMORY.md, USER.md and all Markdown below memory/.
+    """Scan for memory files: MEMORY.md, USER.md and all Markdown below memory/; none where there is no folder yet.
 
     Raises:
-        SourceMissing: The workspace folder itself is not there or cannot be listed.
+        SourceMissing: The workspace folder cannot be listed.
     """
     return scan_workspace(root, sessions=False)
 
@@ -185,15 +185,18 @@ def scan_memories(root: Path) -> Scan:
 def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, bytes] | None = None) -> Scan:
     """Scan for all indexed files: memory files, and the session logs directly in sessions/.
 
+    A folder that was never there is empty; one that held files and is gone may be a disk that is not mounted.
+
     Args:
         root: The workspace folder.
         sessions: Scan for session logs too.
         known: Known stat of files, see `FolderScan`.
 
     Raises:
-        SourceMissing: The workspace folder itself is not there or cannot be listed.
+        SourceMissing: The workspace folder held files and is not there, or cannot be listed.
     """
-    require_folder(root)
+    if known:
+        require_folder(root)
     look = FolderScan(known={} if known is None else known)
     _look_at_evergreen(root, look)
     if _is_own(root, MEMORY_FOLDER, look):

@@ -20,6 +20,7 @@ from indexer.sources.scan import (
     SourceFile,
     is_memory_path,
     is_session_path,
+    require_folder,
     scan_paths,
     scan_workspace,
     with_folders,
@@ -155,6 +156,8 @@ class SyncPlanner:
             beside = [path for path in paths if path.startswith(EXTRA_MARK)]
             scan, states = scan_paths(self._root, own).joined(self._extra.look(beside)), store.file_states(paths)
         else:
+            if paths:
+                require_folder(self._root)
             # Nearly all files are as they were known, and none of their states is fetched.
             known = {} if paths else store.file_stats()
             scan = scan_workspace(self._root, sessions=self._sessions, known=known).joined(self._extra.scan(known))

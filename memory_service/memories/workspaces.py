@@ -50,6 +50,17 @@ class WorkspaceFolders:
         check_workspace(name)
         return self._home / name
 
+    def is_there(self, name: str) -> bool:
+        """True if a workspace has a folder that is no link.
+
+        Raises:
+            InvalidName: The name is not one of a workspace.
+            StorageFailed: The home cannot be searched.
+        """
+        folder = self.folder(name)
+        with storage_errors(name):
+            return not folder.is_symlink() and folder.is_dir()
+
     def existing(self, name: str) -> Path:
         """The folder of a workspace that is there.
 
@@ -57,13 +68,11 @@ class WorkspaceFolders:
             InvalidName: The name is not one of a workspace.
             NotFound: It has no folder, or only a link to one.
         """
-        folder = self.folder(name)
-        with storage_errors(name):
-            if not folder.is_symlink() and folder.is_dir():
-                return folder
+        if self.is_there(name):
+            return self.folder(name)
         raise NotFound(
-            f"There is no workspace {name}. Write a first memory to create it, or check the name and "
-            "the home; a symbolic link does not count as one."
+            f"There is no workspace {name} in the home {self._home}. Write a first memory to create it, or check the "
+            "name and the home; a symbolic link does not count as one."
         )
 
     def ensure(self, name: str) -> Path:

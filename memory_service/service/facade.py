@@ -164,12 +164,12 @@ class MemoryService(SessionUseCases):
 
     def files(self, workspace: str) -> list[MemoryFile]:
         """All memory files, by path."""
-        return self._workspaces.memory(workspace).files.list()
+        return self._workspaces.readable(workspace).files.list()
 
     @THROTTLE.passing()
     def get(self, workspace: str, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
         """A range of lines of a memory file, or of a file of an extra folder that the index lists."""
-        memory = self._workspaces.memory(workspace)
+        memory = self._workspaces.readable(workspace)
         if path.startswith(EXTRA_MARK):
             with _translated():
                 place = memory.index.locate(path)
@@ -192,7 +192,7 @@ class MemoryService(SessionUseCases):
         return original_of_file(
             read,
             partial(self.get, workspace),
-            self._workspaces.memory(workspace).files.entries,
+            self._workspaces.readable(workspace).files.entries,
         )
 
     def put(
@@ -253,7 +253,7 @@ class MemoryService(SessionUseCases):
         with _translated():
             kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
             most = answers.looked_at(limit, min_score, min_relevance)
-            found = self._workspaces.memory(workspace).search(
+            found = self._workspaces.readable(workspace).search(
                 query, limit=most, mode=mode, kept=kept, explain=explain, order=order, history=history
             )
         return answers.search_results(
@@ -286,7 +286,7 @@ class MemoryService(SessionUseCases):
         """A block of memories of at most `budget_tokens` behind a system prompt, with its stored receipt."""
         if budget_tokens < 0:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
-        memory = self._workspaces.memory(workspace)
+        memory = self._workspaces.readable(workspace)
         with _translated():
             kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
             found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False, order=order)
@@ -304,7 +304,8 @@ class MemoryService(SessionUseCases):
         )
         receipt = answers.receipt(made.receipt, fusion=self.settings.ranking.fusion)
         try:
-            self._workspaces.receipts(workspace).put(made.receipt)
+            if self._workspaces.folders.is_there(workspace):
+                self._workspaces.receipts(workspace).put(made.receipt)
         except StorageFailed as error:  # the block is good without it
             receipt = receipt.model_copy(update={"degraded": [*receipt.degraded, f"receipt: {error}"]})
         return made.model_copy(update={"receipt": receipt, "degraded": receipt.degraded})
@@ -316,7 +317,6 @@ class MemoryService(SessionUseCases):
 
     def receipt(self, workspace: str, receipt_id: str) -> Receipt:
         """The record of a context that was made before."""
-        self._workspaces.folders.existing(workspace)
         record = self._workspaces.receipts(workspace).get(receipt_id)
         return answers.receipt(record, fusion=self.settings.ranking.fusion)
 
@@ -327,11 +327,10 @@ class MemoryService(SessionUseCases):
 
         Args:
             workspace: Its name.
-            make: Whether the workspace is made if it is not there.
+            make: Whether the workspace is made if it is not there; else it has no sessions.
 
         Raises:
             InvalidName: The name is not one of a workspace.
-            NotFound: There is no such workspace.
         """
         return self._workspaces.sessions(workspace, make=make)
 
@@ -467,7 +466,7 @@ class MemoryService(SessionUseCases):
 
     def plan(self, workspace: str, paths: Collection[str] = ()) -> ReindexReport:
         """The plan of a reindex, without doing it."""
-        memory = self._workspaces.memory(workspace)
+        memory = self._workspaces.readable(workspace)
         with _translated():
             return answers.planned_report(memory.index.plan(indexed_paths(paths)))
 
@@ -481,14 +480,14 @@ class MemoryService(SessionUseCases):
         cancelled: Callable[[], bool] = lambda: False,
     ) -> ReindexReport:
         """Bring the index up to date with the files, here and now."""
-        memory = self._workspaces.memory(workspace)
+        memory = self._workspaces.readable(workspace)
         with _translated():
             report = memory.sync(indexed_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
         return answers.reindex_report(report)
 
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """Start a reindex in the background."""
-        memory = self._workspaces.memory(workspace)
+        memory = self._workspaces.readable(workspace)
         checked = indexed_paths(paths)
         return self._operations.start(
             workspace,
@@ -511,7 +510,7 @@ class MemoryService(SessionUseCases):
 
     def status(self, workspace: str) -> Status:
         """How a workspace stands, and what its context engine failed to do; loads the engine."""
-        memory = self._workspaces.memory(workspace)
+        memory = self._workspaces.readable(workspace)
         with _translated():
             found = memory.index.status()
         engine = self._workspaces.engine(workspace)

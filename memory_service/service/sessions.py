@@ -130,6 +130,8 @@ class SessionStore:
             NotFound: There is no such session.
         """
         services, kept = self._services, list[str]()
+        if not services.logs.has_files(session_id):
+            services.logs.get(session_id)  # which is not there: an erasure would mark the workspace, and make it
 
         def delete() -> None:
             # What it was asked for last stands in its receipts.

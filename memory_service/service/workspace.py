@@ -16,7 +16,7 @@ from indexer.stores import open_store
 from memory_service.compaction.compactor import Compactor
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, load_engine
-from memory_service.errors import MemoryServiceError
+from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
@@ -65,8 +65,19 @@ class OpenWorkspaces:
         self._engines: dict[str, GuardedEngine] = {}
         self._opening = threading.Lock()
 
+    def readable(self, workspace: str) -> LongTermMemory:
+        """The long-term memory of a workspace, to read; an empty one, kept nowhere, where nobody wrote to it.
+
+        Raises:
+            InvalidName: The name is not one of a workspace.
+        """
+        try:
+            return self.memory(workspace)
+        except NotFound:
+            return self._opened(self.folders.folder(workspace))
+
     def memory(self, workspace: str, *, make: bool = False) -> LongTermMemory:
-        """The long-term memory of a workspace.
+        """The long-term memory of a workspace, to write.
 
         Args:
             workspace: Its name.
@@ -91,22 +102,24 @@ class OpenWorkspaces:
         return memory
 
     def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
-        """The sessions of a workspace; see `memory`."""
-        longterm = self.memory(workspace, make=make)
+        """The sessions of a workspace; none, unless they are made, where nobody wrote to it."""
+        longterm = self.memory(workspace, make=True) if make else self.readable(workspace)
         with self._opening:
             known = self._sessions.get(workspace)
-            if known is None or known.longterm is not longterm:
-                folder = self.folders.folder(workspace)
-                known = self._sessions[workspace] = ShortTermMemory(
-                    workspace,
-                    SessionLogs(folder / "sessions"),
-                    longterm,
-                    self.receipts(workspace),
-                    self._shared,
-                    self.compactor,
-                    self._engine(workspace),
-                )
-            return known
+            if known is not None and known.longterm is longterm:
+                return known
+            found = ShortTermMemory(
+                workspace,
+                SessionLogs(self.folders.folder(workspace) / "sessions"),
+                longterm,
+                self.receipts(workspace),
+                self._shared,
+                self.compactor,
+                self._engine(workspace),
+            )
+            if self._open.get(workspace) is longterm:
+                self._sessions[workspace] = found
+            return found
 
     def index(self, folder: Path, place: Path | None = None) -> Index:
         """An index of a workspace's folder, kept there unless another place is given."""

@@ -41,7 +41,7 @@ def test_a_process_ends_with_its_command_and_takes_no_module_apart(tmp_path: Pat
     ("arguments", "code", "said"),
     [
         (["--version"], 0, ""),
-        (["search", "deploys", "--workspace", "none"], 1, "error: There is no workspace"),
+        (["get", "MEMORY.md", "--workspace", "none"], 1, "error: There is no file"),
         (["search"], 2, "Missing argument"),
     ],
 )

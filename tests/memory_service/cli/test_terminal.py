@@ -91,7 +91,7 @@ def test_a_narrow_terminal_shows_the_numbers_whole(large: CommandLine) -> None:
 
 def test_an_error_has_no_colour_where_none_is_wanted(cli: CommandLine) -> None:
     plain = CommandLine(home=cli.home, environment={"NO_COLOR": "1"})
-    assert at_terminal(plain, "status").err.startswith("error: There is no workspace")
+    assert at_terminal(plain, "get", "MEMORY.md").err.startswith("error: There is no file")
     cli.write("memory/bad.md", []).write_bytes(b"\xe9")
     assert "failed: memory/bad.md" in at_terminal(plain, "reindex").err
 

@@ -146,7 +146,7 @@ def test_status_and_version(client: Any) -> None:
 
 def test_the_servers_errors_come_back_as_the_same_classes(client: Any) -> None:
     with pytest.raises(NotFound, match="There is no workspace default"):
-        client.status()
+        client.forget("m0")
     client.remember("x", idempotency_key="k-1")
     with pytest.raises(Conflict):
         client.remember("y", idempotency_key="k-1")

@@ -84,17 +84,8 @@ def test_workspaces_do_not_see_each_other(home: Path) -> None:
 def test_what_is_not_there_is_not_found_and_not_made(home: Path) -> None:
     with opened(home) as service:
         for act in (
-            lambda: service.search("none", "x"),
-            lambda: service.context("none", "x"),
-            lambda: service.receipt("none", "r20261120-0000000000000000"),
-            lambda: service.files("none"),
-            lambda: service.get("none", "MEMORY.md"),
             lambda: service.delete("none", "MEMORY.md"),
             lambda: service.forget("none", "m1"),
-            lambda: service.plan("none"),
-            lambda: service.reindex("none"),
-            lambda: service.start_reindex("none"),
-            lambda: service.status("none"),
         ):
             with pytest.raises(NotFound, match="There is no workspace none"):
                 act()
