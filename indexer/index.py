@@ -236,15 +236,13 @@ class Index:
 
         Args:
             paths: Files or folders of the workspace to look at; empty means all.
-            full: Index all of it anew, whatever `paths` says, beside the index in use, which goes on answering.
-                Needed after a change of model. One that was interrupted is gone on with.
-            missing_ok: Whether `paths` may name what is neither on disk nor in the index.
+            full: Index all of it anew, whatever `paths` says, beside the index in use; an interrupted one goes on.
+            missing_ok: `paths` may name what is neither on disk nor in the index.
             on_progress: Told after every file.
             cancelled: Asked between files.
 
         Returns:
-            What was done. Where another model made the index, passages are stored without vectors, and
-            `degraded` says so.
+            Counts. Passages of an index that another model made get no vectors, and `degraded` says so.
 
         Raises:
             SourceMissing: One of `paths` is not there, or the workspace, of which there is an index.

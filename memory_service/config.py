@@ -136,6 +136,8 @@ def _globs(globs: str, entry: str) -> tuple[str, ...]:
 
 
 FILE_NAME = "memory-service.toml"
+# Of a checkout; an installed package has it elsewhere, and no home looks like that.
+_SAMPLE = Path(os.path.realpath(__file__)).parents[1] / "data"
 
 
 def _json_table(value: object, example: str) -> object:
@@ -450,6 +452,11 @@ def load_settings(**arguments: Any) -> Settings:
             f"{PREFIX}URL names a server, and this works on the files of a home. Unset it, or name the home (--home)."
         )
     home = home_of(given.get("home"))
+    if os.path.realpath(home) == str(_SAMPLE):
+        raise InvalidRequest(
+            f"{home} is the sample of this checkout, which is only read. Work on a copy of it: "
+            "memory-service demo --keep FOLDER, and then --home FOLDER."
+        )
     values = _merged(_merged(_file(home / FILE_NAME), environment), given)
     try:
         return Settings(**{**values, "home": home})

@@ -19,14 +19,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_service._version import __version__
-from memory_service.errors import InvalidName
+from memory_service.errors import InvalidName, InvalidRequest
 
 PREFIX = "MEMORY_SERVICE_"
-DEFAULT_HOME = Path("data")
+DEFAULT_HOME = Path("~/.memory-service")
 WORKSPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # With this header a request is for the server of that instance alone.
 INSTANCE_HEADER = "X-Memory-Instance"
 CONNECT_SECONDS = 5.0
+# In the folder of a workspace: which project of a coding agent it is of.
+PROJECT_FILE = ".project"
+_MOST_PATH_BYTES = 4096
 _FILE_NAME = ".server.json"
 
 
@@ -48,8 +51,26 @@ class ServerAddress(NamedTuple):
 
 
 def home_of(given: Path | str | None) -> Path:
-    """The home folder: the given one, else that of the environment, else the default."""
-    return Path(given or os.environ.get(f"{PREFIX}HOME") or DEFAULT_HOME).expanduser()
+    """The home folder: the given one, else that of the environment, else the default.
+
+    Raises:
+        InvalidRequest: It lies in the folder of a user who has none here.
+    """
+    home = Path(given or os.environ.get(f"{PREFIX}HOME") or DEFAULT_HOME)
+    try:
+        return home.expanduser()
+    except RuntimeError:
+        raise InvalidRequest(
+            f"The home {home} lies in a user's own folder, and there is none here. Name another one: --home FOLDER, or "
+            f"{PREFIX}HOME."
+        ) from None
+
+
+def project_of_workspace(folder: Path) -> str:
+    """The folder of the coding agent's project that a workspace is of, as it was noted there; empty for none."""
+    with suppress(OSError), (folder / PROJECT_FILE).open("rb") as opened:
+        return opened.read(_MOST_PATH_BYTES).decode("utf-8", "replace").strip()
+    return ""
 
 
 def check_workspace(name: str) -> None:

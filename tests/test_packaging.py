@@ -19,8 +19,12 @@ from tests.pages import PAGES
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("indexer", "memory_service", "data", "docs", "tests", "pyproject.toml", "README.md", "LICENSE", ".gitignore")
 RECORDED = "sessions/desk-2026-47.jsonl"
-# What the service leaves beside the sample when somebody works with it.
+# What somebody leaves beside the sample who takes its folder for a home, notes among it.
 MADE = (
+    "memory/2026-11-25.md",
+    "memory/store/users/lena/shipping.md",
+    "../team/memory/2026-11-25.md",
+    "../.server.json",
     "index.sqlite",
     "receipts/2026-11-20.jsonl",
     ".locks/memory.lock",
@@ -125,7 +129,10 @@ def test_it_holds_the_sample_and_nothing_that_was_made_from_it(wheel: Path) -> N
 def test_the_source_archive_holds_it_too(checkout: Path, tmp_path: Path) -> None:
     with tarfile.open(built(checkout, "sdist", tmp_path / "built")) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
-    assert {name.partition("/default/")[2] for name in files if name.startswith("data/default/")} == sample()
+    assert {name.removeprefix("data/default/") for name in files if name.startswith("data/")} == {
+        *sample(),
+        "data/README.md",
+    }
     assert set(PAGES) <= files
 
 

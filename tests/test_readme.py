@@ -40,7 +40,7 @@ UNDOCUMENTED = {("GET", "/docs"), ("GET", "/openapi.json"), ("POST", "/mcp")}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Somebody who types what a page says, in a folder whose `data` a server also uses."""
+    """Somebody who types what a page says, in a folder of their own that is empty but for the home of a server."""
 
     folder: Path
     url: str
@@ -59,7 +59,8 @@ class Reader:
 
     def _environment(self) -> dict[str, str]:
         ours = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_SERVICE_")}
-        return {**ours, "PATH": f"{self.folder / 'bin'}{os.pathsep}{ours['PATH']}", "no_proxy": "127.0.0.1"}
+        people = {"HOME": str(self.folder), "USERPROFILE": str(self.folder)}
+        return {**ours, **people, "PATH": f"{self.folder / 'bin'}{os.pathsep}{ours['PATH']}", "no_proxy": "127.0.0.1"}
 
 
 def upstreams(url: str) -> str:
@@ -78,7 +79,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     answers = [f"{FACT} I looked it up."] * 20
     with (
         ScriptedServer(*answers) as upstream,
-        running_process(folder / "data", {"MEMORY_SERVICE_GATEWAY__UPSTREAMS": upstreams(upstream.url)}) as url,
+        running_process(
+            folder / ".memory-service", {"MEMORY_SERVICE_GATEWAY__UPSTREAMS": upstreams(upstream.url)}
+        ) as url,
     ):
         reader = Reader(folder=folder, url=url)
         reader.types("bash", f'memory-service remember "{FACT}"')

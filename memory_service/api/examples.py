@@ -81,7 +81,18 @@ STATUS = schemas.Status(
     timezone="local",
     watching=schemas.Watching(mode="events"),
 )
-WORKSPACES = schemas.Workspaces(workspaces=["default", "support"])
+WORKSPACES = schemas.Workspaces(
+    workspaces=["default"],
+    details=[
+        schemas.WorkspaceSummary(
+            workspace="default",
+            memory_files=17,
+            sessions=2,
+            modified_at=dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.UTC),
+            project=None,
+        )
+    ],
+)
 HEALTHY = schemas.Health(status="ok")
 VERSION = schemas.Version(version=__version__, embedding_model="minilm")
 

@@ -32,7 +32,7 @@ _LIMIT_SECONDS = 20.0
     "--home",
     type=click.Path(path_type=Path),
     envvar="MEMORY_SERVICE_HOME",
-    help="Folder of the workspaces.  [default: ./data]",
+    help="Folder of the workspaces.  [default: ~/.memory-service]",
 )
 @click.option(
     "--workspace", "-w", envvar="MEMORY_SERVICE_WORKSPACE", help="One isolated memory.  [default: the project's own]"
@@ -122,7 +122,7 @@ def _project_workspace(raw: bytes) -> str | None:
     from memory_service.hosts.dialects import read_event
     from memory_service.hosts.projects import project_of
 
-    return project_of(read_event("claude-code", _call_of(raw)).folder).workspace
+    return project_of(read_event("claude-code", _call_of(raw)).folder).workspace_elsewhere
 
 
 def _within(seconds: float, work: Callable[[], None], failed: Callable[[str], None]) -> None:

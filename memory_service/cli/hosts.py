@@ -23,7 +23,7 @@ def _with_target(command: Callable[..., Any]) -> Callable[..., Any]:
         "--project/--user", default=False, help="The settings of the project here, or your own.  [default: --user]"
     )(command)
     command = click.argument("host", type=click.Choice(HOSTS), metavar="HOST")(command)
-    return with_place(command, home_shown="~/.memory-service", workspace_shown="one of each project")
+    return with_place(command, workspace_shown="one of each project")
 
 
 @click.command(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from memory_service.cli.output import announce_work, columns, emit_json, emit_va
 from memory_service.cli.warm import found_server
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -147,12 +150,58 @@ def _progress_bar() -> Iterator[Callable[[SyncProgress], None] | None]:
 
 @click.command()
 @with_place
+def workspaces(place: Place) -> None:
+    """List the workspaces of the home: files, sessions, last change, and the project that each is of."""
+    with place.service() as service:
+        found, home = service.workspace_summaries(), service.settings.home
+    if place.as_json:
+        emit_value({"home": str(home), "workspaces": found})
+        return
+    if not found:
+        click.echo(f"no workspace in {home} yet; a first memory makes one", err=True)
+    rows = [
+        (
+            each.workspace,
+            _counted(each.memory_files, "file"),
+            _counted(each.sessions, "session"),
+            _local(each.modified_at),
+        )
+        for each in found
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, each in zip(rows, found, strict=True):
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
+        click.echo("  ".join((*cells, each.project or "")).rstrip())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _local(moment: dt.datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _status_place(place: Place, home: Path) -> Place:
+    """Where status looks: at the project that it is called in, if that has a workspace and no other one was named."""
+    from memory_service.hosts.projects import project_of
+
+    if place.workspace_named:
+        return place
+    own = project_of(os.getcwd()).workspace_in(home)
+    return dataclasses.replace(place, workspace=own) if (home / own).is_dir() else place
+
+
+@click.command()
+@with_place
 def status(place: Place) -> None:
     """Show how the workspace stands.
 
-    Counts, coverage, changed files, sizes, model.
+    Counts, coverage, changed files, sizes, model. In the folder of a coding agent's project it is the
+    project's own workspace, unless --workspace names another.
     """
     with place.service() as service:
+        place = _status_place(place, service.settings.home)
         found = service.status(place.workspace)
         folder = service.settings.home / place.workspace
     server = found_server(folder.parent, place.workspace)

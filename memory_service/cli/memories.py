@@ -118,13 +118,13 @@ def search(place: Place, query: str, **options: Any) -> None:
     if place.as_json:
         emit_json(answer)
         return
+    if not answer.results:
+        click.echo(f"nothing found in {place}", err=True)
     _print_results(answer)
     warn(answer.degraded)
 
 
 def _print_results(answer: SearchResults) -> None:
-    if not answer.results:
-        click.echo("nothing found", err=True)
     for number, result in enumerate(answer.results, 1):
         where = click.style(result.citation, fg="cyan")
         title = click.style(" › ".join(result.heading), dim=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from memory_service.home import PREFIX
+from memory_service.home import PREFIX, home_of
 
 if TYPE_CHECKING:
     from memory_service.cli.warm import WarmMemory
@@ -41,6 +41,12 @@ class Place:
     workspace: str
     as_json: bool
     home_named: bool = False
+    workspace_named: bool = False
+
+    def __str__(self) -> str:
+        """Where it looks, for people."""
+        url = os.environ.get(f"{PREFIX}URL")
+        return f"the workspace {self.workspace} of {url if url and not self.home_named else home_of(self.home)}"
 
     @contextmanager
     def service(self, *, embeds: bool = False) -> Iterator[MemoryService]:
@@ -74,9 +80,14 @@ def _tell_cold(reason: str) -> None:
         click.secho(f"note: the files were used, as {reason}", dim=True, err=True)
 
 
-def _home_is_named() -> bool:
-    """True if --home stands on the command line itself."""
-    return click.get_current_context().get_parameter_source("home") is ParameterSource.COMMANDLINE
+def _is_named(option: str) -> bool:
+    """True if an option stands on the command line itself."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
+
+
+def _workspace_is_named() -> bool:
+    """True if somebody chose the workspace, on the command line or in the environment."""
+    return click.get_current_context().get_parameter_source("workspace") is not ParameterSource.DEFAULT
 
 
 def examples(*lines: str) -> str:
@@ -84,14 +95,11 @@ def examples(*lines: str) -> str:
     return "\n".join(("\b", "Examples:", *(f"  memory-service {line}" for line in lines)))
 
 
-def with_place(
-    command: Callable[..., Any], *, home_shown: str = "./data", workspace_shown: str = "default"
-) -> Callable[..., Any]:
+def with_place(command: Callable[..., Any], *, workspace_shown: str = "default") -> Callable[..., Any]:
     """Add --home, --workspace and --json to a command; it gets them as its first argument.
 
     Args:
         command: The command.
-        home_shown: What its help says that it takes without --home.
         workspace_shown: What its help says that it takes without --workspace.
     """
 
@@ -99,7 +107,7 @@ def with_place(
         "--home",
         type=click.Path(path_type=Path, file_okay=False),
         envvar="MEMORY_SERVICE_HOME",
-        help=f"Folder of the workspaces.  [default: {home_shown}]",
+        help="Folder of the workspaces.  [default: ~/.memory-service]",
     )
     @click.option(
         "--workspace",
@@ -111,7 +119,13 @@ def with_place(
     @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
     @functools.wraps(command)
     def wrapper(home: Path | None, workspace: str, as_json: bool, **arguments: Any) -> Any:
-        place = Place(home=home, workspace=workspace, as_json=as_json, home_named=_home_is_named())
+        place = Place(
+            home=home,
+            workspace=workspace,
+            as_json=as_json,
+            home_named=_is_named("home"),
+            workspace_named=_workspace_is_named(),
+        )
         return command(place, **arguments)
 
     return wrapper

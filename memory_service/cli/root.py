@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 from memory_service.cli.options import Place, with_place
-from memory_service.home import nearest
+from memory_service.home import home_of, nearest, server_of
 
 _COMMANDS = {
     "demo": "demo",
@@ -34,6 +34,7 @@ _COMMANDS = {
     "forget": "memories",
     "sessions": "sessions",
     "hook": "hook",
+    "workspaces": "index",
     "status": "index",
     "doctor": "index",
     "bench": "index",
@@ -137,7 +138,7 @@ def _printable() -> None:
     "--home",
     type=click.Path(path_type=Path, file_okay=False),
     envvar="MEMORY_SERVICE_HOME",
-    help="Folder of the workspaces.  [default: ./data]",
+    help="Folder of the workspaces.  [default: ~/.memory-service]",
 )
 @click.option("--host", help="Address to listen on; other than loopback needs api_keys.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 8765]")
@@ -150,7 +151,7 @@ def serve(home: Path | None, host: str | None, port: int | None, watch: bool) ->
     from memory_service.api.server import serve as run
     from memory_service.config import load_settings
     from memory_service.errors import InvalidRequest
-    from memory_service.home import PREFIX, home_of
+    from memory_service.home import PREFIX
 
     settings = load_settings(home=home_of(home), host=host, port=port)
     if os.environ.get(f"{PREFIX}API_KEY") and not settings.api_keys:
@@ -159,6 +160,16 @@ def serve(home: Path | None, host: str | None, port: int | None, watch: bool) ->
             f"Set {PREFIX}API_KEYS=key:workspace, or unset it."
         )
     run(settings, watch=watch)
+
+
+def _workspace_of(project: str, place: Place, url: str | None) -> str:
+    """The workspace of a project in the home at hand, or in that of a server elsewhere."""
+    from memory_service.hosts.projects import project_of
+
+    found, home = project_of(os.path.abspath(project)), home_of(place.home)
+    server = server_of(home)
+    is_here = not url or (server is not None and server.url.rstrip("/") == url.rstrip("/"))
+    return found.workspace_in(home) if is_here else found.workspace_elsewhere
 
 
 @click.command()
@@ -171,14 +182,12 @@ def mcp(place: Place, url: str | None, api_key: str | None, project: str | None)
 
     The host starts this command. It works on the home, beside a server too; with --url it goes through that server.
     """
-    from memory_service.hosts.projects import project_of
-
     if sys.stdin.isatty():
         click.echo("An MCP host starts this command and speaks on its input. Ctrl-C ends it.", err=True)
     if threading.current_thread() is threading.main_thread():
         # Ctrl-C ends the process as SIGTERM does: the thread that reads its input cannot be woken otherwise.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    workspace = project_of(os.path.abspath(project)).workspace if project else place.workspace
+    workspace = _workspace_of(project, place, url) if project else place.workspace
     if url:
         key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         from memory_service.mcp.protocol import forward_stdio

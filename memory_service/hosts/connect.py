@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from memory_service.errors import InvalidRequest
+from memory_service.home import DEFAULT_HOME, home_of
 from memory_service.hosts import HostName
 from memory_service.hosts.connections import ConnectionNotes, carry_out
 from memory_service.hosts.settings_files import NAME, Change, FileNote, HostFile, OwnEntry, connected, restored
 
 Scope: TypeAlias = Literal["user", "project"]
 
-# Without another one given: not the folder that a host happens to work in, which is the default elsewhere.
-AGENTS_HOME = Path("~") / f".{NAME}"
 # Longer than the command lets a hook last.
 _HOOK_SECONDS = 30
 _DATA = files("memory_service.hosts") / "data"
@@ -44,7 +43,7 @@ class HostTarget:
 
     Attributes:
         folder: Where the command runs; a project is the top folder of its working tree.
-        home: Folder of the workspaces; None for `AGENTS_HOME`.
+        home: Folder of the workspaces; None for the default.
         workspace: The one memory of all projects; empty for one of each.
         url: Address of the server that plugins call.
     """
@@ -63,7 +62,7 @@ class HostTarget:
 
     def memory_options(self, *, project: str) -> list[str]:
         """The options of a command that choose home and workspace."""
-        own = AGENTS_HOME if self.scope == "project" else AGENTS_HOME.expanduser()
+        own = DEFAULT_HOME if self.scope == "project" else home_of(DEFAULT_HOME)
         home = str(own) if self.home is None else os.path.abspath(self.home.expanduser())
         chosen = ["--workspace", self.workspace] if self.workspace else ["--project", project] if project else []
         return ["--home", home, *chosen]

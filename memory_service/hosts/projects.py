@@ -1,10 +1,10 @@
 """Projects: which memory the work in a folder belongs to, and the rules that lie in it.
 
 A project is a Git repository with all of its worktrees and subfolders; else the folder itself. Its workspace is named
-after its folder, with a digest of the whole path behind, so that two projects never share one.
+after its folder, with the beginning of a digest of the whole path behind. Which project a workspace is of stands in its
+file `.project`, so that two projects never share one: where the short name is another's, the name has more digits.
 
-Invariants: nothing is written and no program is started; a broken `.git` counts as none; a submodule is a project of
-its own.
+Invariants: no program is started; a broken `.git` counts as none; a submodule is a project of its own.
 
 Source: gitrepository-layout(5) for `gitdir:` files and `commondir`.
 """
@@ -19,14 +19,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.text import lazy_regex
-from memory_service.errors import InvalidRequest
+from memory_service.disk import replace_durably
+from memory_service.errors import InvalidRequest, MemoryServiceError
+from memory_service.home import PROJECT_FILE, project_of_workspace
 
 RULE_FILES = ("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md")
 _MOST_RULE_BYTES = 64 * 1024
 _MOST_POINTER_BYTES = 4096
 _NOT_IN_NAME = lazy_regex(r"[^a-z0-9]+")
 _MOST_NAME_CHARS = 40
-_DIGEST_CHARS = 10
+_DIGEST_CHARS = 4
+# So many digits had the names that earlier versions gave, and have those of projects whose short name is taken.
+_LONG_DIGEST_CHARS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +45,37 @@ class Project:
     identity: Path
     root: Path
 
+    def workspace_in(self, home: Path) -> str:
+        """The name of its workspace in a home, there or not: readable, such as `shop-1f3a`, and its own."""
+        if (home / self.workspace_elsewhere).is_dir():
+            return self.workspace_elsewhere
+        short = self._named(_DIGEST_CHARS)
+        return short if project_of_workspace(home / short) in ("", self._place) else self.workspace_elsewhere
+
     @property
-    def workspace(self) -> str:
-        """The name of its workspace: readable, and its own."""
-        place = unicodedata.normalize("NFC", os.fspath(self.identity))
+    def workspace_elsewhere(self) -> str:
+        """The name of its workspace in a home on another machine, where nobody can look whose a short name is."""
+        return self._named(_LONG_DIGEST_CHARS)
+
+    def mark(self, folder: Path) -> None:
+        """Note in the folder of its workspace, if that is there, which project it is of."""
+        if folder.is_dir() and not project_of_workspace(folder):
+            with suppress(MemoryServiceError):
+                replace_durably(folder / PROJECT_FILE, f"{self._place}\n".encode(), expected=None)
+
+    @property
+    def _place(self) -> str:
+        return _as_text(self._path)
+
+    @property
+    def _path(self) -> str:
+        return unicodedata.normalize("NFC", os.fspath(self.identity))
+
+    def _named(self, digits: int) -> str:
         named = self.identity.parent if self.identity.name == ".git" else self.identity
         plain = unicodedata.normalize("NFKD", named.name.removesuffix(".git")).lower()
         name = _NOT_IN_NAME.sub("-", plain).strip("-")[:_MOST_NAME_CHARS].strip("-")
-        digest = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGEST_CHARS]
+        digest = hashlib.sha256(self._path.encode("utf-8", "surrogateescape")).hexdigest()[:digits]
         return f"{name or 'project'}-{digest}"
 
     def rules(self) -> dict[str, str]:
@@ -79,6 +106,11 @@ def project_of(folder: str) -> Project:
             common = _common_folder(git)
             return Project(identity=common, root=at)
     return Project(identity=place, root=place)
+
+
+def _as_text(path: str) -> str:
+    """A path as it can be written down, whatever bytes are in it."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _git_folder(folder: Path) -> Path | None:

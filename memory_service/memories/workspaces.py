@@ -6,21 +6,24 @@ lies below the folder of its workspace, with no symbolic link on the way; lookin
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
 import stat
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from indexer.sources.folders import ExtraFolder, Folders
-from indexer.sources.scan import is_memory_path, is_session_path
+from indexer.sources.scan import is_memory_path, is_session_path, scan_workspace
 from indexer.text import lazy_regex
 from indexer.types import EXTRA_MARK
 from memory_service.config import read_extra_paths
 from memory_service.disk import make_folder, storage_errors
 from memory_service.errors import InvalidName, NotFound
-from memory_service.home import WORKSPACE_NAME, check_workspace, shown_name
+from memory_service.home import WORKSPACE_NAME, check_workspace, project_of_workspace, shown_name
+from memory_service.schemas.memories import WorkspaceSummary
 
 _DRIVE = lazy_regex(r"[A-Za-z]:")
 # "%25" too: what is decoded twice on its way would become one of the others.
@@ -90,6 +93,34 @@ class WorkspaceFolders:
             if not folder.is_dir():
                 raise InvalidName(f"A file stands where the folder of the workspace {name} would be. Move it away.")
         return folder
+
+    def summary(self, name: str) -> WorkspaceSummary:
+        """Contents of a workspace's folder, without an index.
+
+        Raises:
+            NotFound: There is no such workspace.
+            StorageFailed: It cannot be listed.
+        """
+        folder = self.existing(name)
+        with storage_errors(name):
+            memories = scan_workspace(folder).files.values()
+            changes = [file.mtime_ns for file in memories] or [folder.stat().st_mtime_ns]
+        sessions = sum(file.source == "sessions" for file in memories)
+        return WorkspaceSummary(
+            workspace=name,
+            memory_files=len(memories) - sessions,
+            sessions=sessions,
+            modified_at=dt.datetime.fromtimestamp(max(changes) / 1e9, dt.UTC),
+            project=project_of_workspace(folder) or None,
+        )
+
+    def summaries(self, names: Iterable[str]) -> list[WorkspaceSummary]:
+        """Contents of some workspaces; one that is gone meanwhile is left out."""
+        found = list[WorkspaceSummary]()
+        for name in names:
+            with suppress(NotFound):
+                found.append(self.summary(name))
+        return found
 
     def names(self) -> list[str]:
         """The names of all workspaces, sorted.

@@ -91,6 +91,7 @@ from memory_service.schemas.memories import (
     Version,
     Watching,
     Workspaces,
+    WorkspaceSummary,
     WrittenFile,
     checked,
 )
@@ -265,6 +266,7 @@ __all__ = [
     "WindowTokens",
     "Wire",
     "WireMessages",
+    "WorkspaceSummary",
     "Workspaces",
     "WrittenFile",
     "checked",

@@ -522,10 +522,23 @@ class Status(Answer):
     degraded: Degraded = []
 
 
+class WorkspaceSummary(Answer):
+    """A workspace of the home, told from its folder alone."""
+
+    workspace: str = Field(description="Its name.")
+    memory_files: int = Field(description="Number of memory files.")
+    sessions: int = Field(description="Number of sessions.")
+    modified_at: dt.datetime = Field(description="Time of the last change of these files.")
+    project: str | None = Field(
+        default=None, description="Folder of the project of a coding agent that it belongs to; null for none."
+    )
+
+
 class Workspaces(Answer):
-    """Names of workspaces."""
+    """The workspaces of the home."""
 
     workspaces: list[str] = Field(description="The names, of those alone that the key is for.")
+    details: list[WorkspaceSummary] = Field(default=[], description="More of each, by name.")
 
 
 class Check(Answer):

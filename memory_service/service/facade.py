@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -55,6 +55,7 @@ from memory_service.schemas.memories import (
     Source,
     Status,
     StoredMemory,
+    WorkspaceSummary,
     WrittenFile,
 )
 from memory_service.service import answers
@@ -325,9 +326,7 @@ class MemoryService(SessionUseCases):
     def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
         """The parts that work on the sessions of a workspace; the use cases are methods of this class.
 
-        Args:
-            workspace: Its name.
-            make: Whether the workspace is made if it is not there; else it has no sessions.
+        A workspace that is not there has none, unless it is made.
 
         Raises:
             InvalidName: The name is not one of a workspace.
@@ -541,6 +540,10 @@ class MemoryService(SessionUseCases):
     def workspaces(self) -> list[str]:
         """Names of all workspaces."""
         return self._workspaces.folders.names()
+
+    def workspace_summaries(self, names: Iterable[str] | None = None) -> list[WorkspaceSummary]:
+        """More of some workspaces, or of all, by name."""
+        return self._workspaces.folders.summaries(self.workspaces() if names is None else names)
 
     def examine(self, workspace: str) -> Iterator[Check]:
         """Check every part by using it, one after the other."""

@@ -171,7 +171,10 @@ class HookCall:
             return progress.workspace
         if not self._reads_files:
             raise InvalidRequest("The host is on another machine. Name the workspace, as with X-Memory-Workspace.")
-        return project_of(self._event.folder).workspace
+        project, home = project_of(self._event.folder), self._service.settings.home
+        name = project.workspace_in(home)
+        project.mark(home / name)
+        return name
 
     @contextmanager
     def _noting(self) -> Iterator[None]:

@@ -70,7 +70,7 @@ def test_tables_are_merged_key_by_key(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_home_is_where_it_is_said_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert load_settings().home == DEFAULT_HOME
+    assert load_settings().home == DEFAULT_HOME.expanduser()
     monkeypatch.setenv("MEMORY_SERVICE_HOME", str(tmp_path / "of-environment"))
     (tmp_path / "of-environment").mkdir()
     (tmp_path / "of-environment" / FILE_NAME).write_text("port = 7\n")

@@ -30,9 +30,9 @@ status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
     responses=success_response(200, examples.WORKSPACES) | error_responses(401, 403, 503),
 )
 def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> schemas.Workspaces:
-    """Names of all workspaces that the key is for."""
-    names = shared.service.workspaces()
-    return schemas.Workspaces(workspaces=[name for name in names if grant in (EVERY_WORKSPACE, name)])
+    """All workspaces that the key is for: files, sessions, last change, project."""
+    names = [name for name in shared.service.workspaces() if grant in (EVERY_WORKSPACE, name)]
+    return schemas.Workspaces(workspaces=names, details=shared.service.workspace_summaries(names))
 
 
 @status_router.get(

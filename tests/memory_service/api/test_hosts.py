@@ -53,7 +53,7 @@ def flushed(server: RunningServer, workspace: str) -> None:
 def test_what_was_said_in_one_session_is_given_to_the_next(running_server: RunningServer, tmp_path: Path) -> None:
     said(tmp_path, FRIDAY)
     assert posted(running_server, call(tmp_path, "Stop")) == {}
-    workspace = project_of(str(tmp_path)).workspace
+    workspace = project_of(str(tmp_path)).workspace_in(running_server.home)
     flushed(running_server, workspace)
     given = posted(running_server, call(tmp_path, "SessionStart", session_id="s2", source="startup"))
     context = given["hookSpecificOutput"]
@@ -62,7 +62,7 @@ def test_what_was_said_in_one_session_is_given_to_the_next(running_server: Runni
 
 
 def test_what_was_given_is_not_given_again(running_server: RunningServer, tmp_path: Path) -> None:
-    workspace = project_of(str(tmp_path)).workspace
+    workspace = project_of(str(tmp_path)).workspace_in(running_server.home)
     running_server.http.post(f"/v1/workspaces/{workspace}/memories", json={"text": FRIDAY}).raise_for_status()
     prompt = call(tmp_path, "UserPromptSubmit", prompt="When do deploys go out? 什么时候部署？")
     assert "周五不部署" in str(posted(running_server, prompt))

@@ -147,7 +147,7 @@ def test_two_agents_of_one_project_while_their_transcripts_are_written(cli: Comm
     with own_process(cli.home, WORDS_ALONE) as (url, _):
         with ThreadPoolExecutor() as agents:
             assert list(agents.map(agent, said)) == [None, None]
-        with MemoryClient(url, workspace=project_of(str(project)).workspace) as client:
+        with MemoryClient(url, workspace=project_of(str(project)).workspace_in(cli.home)) as client:
             for name, texts in said.items():
                 kept = client.session(f"claude-code-{name}").messages("log").messages
                 assert [message["content"] for message in kept] == texts

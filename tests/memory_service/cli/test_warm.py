@@ -249,7 +249,8 @@ def test_the_server_that_is_named_is_used_wherever_the_home_is(cli: CommandLine,
         assert "Tuesdays" in named.ok("search", "deploys")
         assert not away.home.exists()
         # --home on the command line is nearer than the environment.
-        assert "nothing found" in named.ok("search", "deploys", "--home", str(away.home))
+        looked = named.run("search", "deploys", "--home", str(away.home))
+        assert looked.code == 0 and f"nothing found in the workspace default of {away.home}" in looked.err
         named.run("status").failed_with("MEMORY_SERVICE_URL names a server", "--home")
 
 

@@ -175,7 +175,9 @@ def opencode(
     """What the plugin did in a project, with a server and with the command that `connect` wrote into it."""
     project = tmp_path_factory.mktemp("项目 one")
     with MemoryService.open(user / "memories") as service:
-        service.remember(project_of(str(project)).workspace, "Deploys go out on Tuesdays after the stand-up.")
+        service.remember(
+            project_of(str(project)).workspace_in(user / "memories"), "Deploys go out on Tuesdays after the stand-up."
+        )
     environment = {"MEMORY_SERVICE_URL": url} if request.param == "server" else {}
     words = ("node", PLAYERS / "opencode.mjs", compiled["opencode"], project, f"ses_{request.param}")
     return json.loads(ran(*words, environment=environment)), project
@@ -200,7 +202,9 @@ def test_what_opencode_said_is_stored_once_also_after_the_server_was_away(
     opencode: tuple[dict[str, Any], Path], user: Path
 ) -> None:
     _, project = opencode
-    (log,) = (user / "memories" / project_of(str(project)).workspace / "sessions").glob("opencode-*.jsonl")
+    (log,) = (user / "memories" / project_of(str(project)).workspace_in(user / "memories") / "sessions").glob(
+        "opencode-*.jsonl"
+    )
     assert [log.read_text("utf-8").count(words) for words in ("Never on Fridays", '"Noted."', '"a b"')] == [1, 1, 1]
 
 

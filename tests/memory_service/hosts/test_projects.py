@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,9 +34,37 @@ def committed(folder: Path) -> Path:
 
 
 def name(folder: Path) -> str:
-    found = project_of(str(folder)).workspace
+    project = project_of(str(folder))
+    found, elsewhere = project.workspace_in(folder / "no home"), project.workspace_elsewhere
     check_workspace(found)
+    check_workspace(elsewhere)
+    assert re.fullmatch(r".+-[0-9a-f]{4}", found) and elsewhere.startswith(found)
     return found
+
+
+def test_a_short_name_that_is_anothers_gets_more_digits(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", project_of(str(repository(tmp_path / "shop")))
+    short = project.workspace_in(home)
+    (home / short).mkdir(parents=True)
+    project.mark(home / short)
+    assert project.workspace_in(home) == short
+    assert (home / short / ".project").read_text("utf-8") == f"{tmp_path / 'shop' / '.git'}\n"
+    (home / short / ".project").write_text("/another/shop/.git\n", "utf-8")
+    assert project.workspace_in(home) == project.workspace_elsewhere
+    project.mark(home / short)
+    assert (home / short / ".project").read_text("utf-8") == "/another/shop/.git\n", "it stays whose it is"
+
+
+def test_a_workspace_with_the_name_that_it_once_got_stays_the_projects(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", project_of(str(repository(tmp_path / "shop")))
+    (home / project.workspace_elsewhere).mkdir(parents=True)
+    assert project.workspace_in(home) == project.workspace_elsewhere
+
+
+def test_a_workspace_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", project_of(str(tmp_path))
+    project.mark(home / project.workspace_in(home))
+    assert not home.exists()
 
 
 def test_worktrees_and_subfolders_share_a_memory(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class Agent:
 
     @property
     def workspace(self) -> str:
-        return project_of(str(self.project)).workspace
+        return project_of(str(self.project)).workspace_in(self.service.settings.home)
 
     def says(self, role: str, content: object, **fields: object) -> None:
         line = {"type": role, "isSidechain": False, "message": {"role": role, "content": content}, **fields}
@@ -389,7 +389,7 @@ class Asking:
 
     @property
     def workspace(self) -> str:
-        return project_of(str(self.project)).workspace
+        return project_of(str(self.project)).workspace_in(self.home)
 
     def remember(self, text: str) -> str:
         with self.service() as service:

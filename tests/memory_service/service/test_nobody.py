@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from memory_service.errors import NotFound
 from memory_service.service import MemoryService
 
@@ -45,7 +46,10 @@ def test_a_thing_that_is_not_there_is_missed_by_its_name_and_makes_nothing(servi
             service.delete_session("nobody", "s")
         with pytest.raises(NotFound, match="There is no receipt"):
             service.receipt("nobody", "r20261125-45c20781e1b91c7f")
-        for erase in (lambda: service.forget("nobody", "m000000000000"), lambda: service.delete("nobody", "memory/a.md")):
+        for erase in (
+            lambda: service.forget("nobody", "m000000000000"),
+            lambda: service.delete("nobody", "memory/a.md"),
+        ):
             with pytest.raises(NotFound, match=f"no workspace nobody in the home {home}"):
                 erase()
     assert not home.exists()

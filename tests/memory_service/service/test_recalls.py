@@ -183,7 +183,7 @@ def test_a_prompt_does_not_wait_until_a_long_session_is_embedded(tmp_path: Path)
 
 
 def test_a_session_and_a_hook_go_on_with_a_damaged_index(tmp_path: Path) -> None:
-    workspace = project_of(str(tmp_path)).workspace
+    workspace = project_of(str(tmp_path)).workspace_in(tmp_path / "home")
     with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
         service.remember(workspace, "Deploys go out on Tuesdays.")
         service.append(workspace, S, [user("When do deploys go out? 什么时候部署？")])
