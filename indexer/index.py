@@ -387,7 +387,7 @@ class Index:
             hits=hits[:limit],
             mode=done,
             degraded=tuple(degraded),
-            unjudged=unjudged if hits else "",
+            unjudged=searching.why_unjudged(hits, unjudged),
             stages_ms=watch.laps_ms,
         )
 

@@ -44,8 +44,9 @@ from indexer.stores.base import IndexStore, StoredPassage
 from indexer.text import terms as analysis
 from indexer.text.dates import asked_days
 from indexer.text.names import NOBODY, Named
+from indexer.text.ornaments import ornament
 from indexer.text.questions import asks_when
-from indexer.text.sentences import snippet
+from indexer.text.sentences import SNIPPET_CHARS, snippet
 from indexer.types import Cue, Hit, LineRange, Mode, SearchFilter, Vectors
 
 MAX_QUERY_CHARS = 10_000
@@ -261,9 +262,9 @@ def _parts(found: Candidates, trust: float, settings: RankingSettings, *, charac
 def _question_parts(found: Candidates, view: IndexReader, query: Query) -> dict[str, Floats]:
     parts = {
         "speaker": speaker_bonus(found.labels, view.speakers, query.named.labels),
-        "cues": cue_bonus(found.cues, asks_when(query.text)),
+        "cues": cue_bonus(found.cues, ornament("questions", False, asks_when, query.text)),
     }
-    asked = asked_days(query.text, query.today)
+    asked = ornament("days", None, asked_days, query.text, query.today)
     if asked and len(found):
         days, place = np.unique(found.days, return_inverse=True)
         parts["date"] = np.array([asked.bonus(int(day)) for day in days])[place]
@@ -308,8 +309,13 @@ class Relevance:
     regime: Regime
     asked: QuestionTerms
 
-    def of(self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]) -> list[tuple[float, float]]:
-        """The relevance of some candidates, and the probability that they answer."""
+    def of(
+        self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
+    ) -> Sequence[tuple[float | None, float | None]]:
+        """The relevance of some candidates, and the probability that they answer; None where it cannot be read."""
+        return ornament("relevance", [(None, None)] * len(chosen), self._read, ranked, chosen)
+
+    def _read(self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]) -> list[tuple[float, float]]:
         places = np.array([place for place, _ in chosen], np.int64)
         found = signals(ranked, self.regime, self.asked, places, [stored.passage for _, stored in chosen])
         relevance, answers = self.calibration.judge(found)
@@ -327,8 +333,8 @@ def regime_of(query: Query, vector: Vectors | None, trust: float) -> Regime:
 
 def question_terms(view: IndexReader, query: Query, words: QueryTerms) -> QuestionTerms:
     """The terms of a question, and how rare each is."""
-    terms = analysis.query_terms(query.text)[:MAX_TERMS]
-    names = {term for word in query.named.words for term in analysis.index_terms(word)}
+    terms = analysis.asked_terms(query.text)[:MAX_TERMS]
+    names = {term for word in query.named.words for term in analysis.stored_terms(word)}
     statistics = RangeStatistics(count=len(view), containing={term: words.passages(term) for term in terms})
     telling = tuple(term for term in terms if term not in names)
     return QuestionTerms(terms=frozenset(terms), telling=telling or tuple(terms), statistics=statistics)
@@ -343,8 +349,9 @@ def to_hits(
     chosen = _distinct(view.store, ranked, pool)
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda, query.limit)
-    terms, chosen = analysis.query_terms(query.text), chosen[: query.limit]
-    chances = relevance.of(ranked, chosen) if relevance is not None and chosen else [(None, None)] * len(chosen)
+    terms, chosen = analysis.asked_terms(query.text), chosen[: query.limit]
+    nothing: Sequence[tuple[float | None, float | None]] = [(None, None)] * len(chosen)
+    chances = relevance.of(ranked, chosen) if relevance is not None and chosen else nothing
     hits = [
         (found, _hit(found, position, ranked, terms, query, *chance))
         for (position, found), chance in zip(chosen, chances, strict=True)
@@ -360,7 +367,7 @@ def to_hits(
             source=found.source,
             passage=found.passage,
             ordinal=found.ordinal,
-            snippet=snippet(found.passage.text, terms) if query.snippets else found.passage.text,
+            snippet=_snippet(found.passage.text, terms) if query.snippets else found.passage.text,
             text_score=0.0,
             vector_score=None,
             replaces=(),
@@ -370,7 +377,21 @@ def to_hits(
         )
 
     resolver = FactResolver(view.store, view.facts, query.filter, history=query.history)
-    return tuple(resolver.resolved(hits, brought))
+    return tuple(ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, brought))
+
+
+def _snippet(text: str, terms: list[str]) -> str:
+    return ornament("snippets", text[:SNIPPET_CHARS], snippet, text, terms)
+
+
+def why_unjudged(hits: Sequence[Hit], problem: str) -> str:
+    """Why hits have no relevance, as `degraded` says it; empty where they have, and where there are none."""
+    if hits and not problem and all(hit.relevance is None for hit in hits):
+        return (
+            "relevance: its reader failed on this question, and limits of relevance leave nothing out. Ask in other "
+            "words, and report the line that the log has of it."
+        )
+    return problem if hits else ""
 
 
 def _distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, StoredPassage]]:
@@ -400,7 +421,7 @@ def _varied(
     chosen: list[tuple[int, StoredPassage]], ranked: Ranked, weight: float, count: int
 ) -> list[tuple[int, StoredPassage]]:
     scores = ranked.scores[[position for position, _ in chosen]]
-    terms = [frozenset(analysis.index_terms(found.passage.text)) for _, found in chosen]
+    terms = [frozenset(analysis.stored_terms(found.passage.text)) for _, found in chosen]
     return [chosen[i] for i in mmr_order(scores, terms, weight, count)]
 
 
@@ -419,7 +440,7 @@ def _hit(
         source=found.source,
         passage=found.passage,
         ordinal=found.ordinal,
-        snippet=snippet(found.passage.text, terms) if query.snippets else found.passage.text,
+        snippet=_snippet(found.passage.text, terms) if query.snippets else found.passage.text,
         score=float(ranked.scores[position]),
         text_score=float(text.unit[position]) if text else 0.0,
         vector_score=float(vector.own[position]) if vector else None,
@@ -446,4 +467,5 @@ def reads_all(embedder: Embedder | None) -> bool:
 def trust_in(embedder: Embedder | None, question: str) -> float:
     """Weight of the vectors for a question: less where the model, or no model, reads less than half of it."""
     reads = embedder.reads if embedder is not None else analysis.is_spaced
-    return 1.0 if analysis.read_part(question, reads).share >= analysis.MOSTLY else _FOREIGN_TRUST
+    part = ornament("scripts", None, analysis.read_part, question, reads)
+    return 1.0 if part is None or part.share >= analysis.MOSTLY else _FOREIGN_TRUST

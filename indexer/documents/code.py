@@ -17,6 +17,7 @@ from itertools import accumulate
 from indexer.documents.markdown import split_lines
 from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name
+from indexer.text.ornaments import ornament
 from indexer.text.sentences import pieces
 from indexer.types import Passage
 
@@ -246,7 +247,7 @@ def split_code(text: str, *, path: str, language: Language) -> list[Passage]:
         language: How its blocks are told apart.
     """
     lines = [line.rstrip() for line in split_lines(text)]
-    day = day_of_name(path)
+    day = ornament("days", None, day_of_name, path)
     chunks = _Chunks(lines)
     chunks.add(_outline(lines, language), ())
     return [

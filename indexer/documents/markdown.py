@@ -18,6 +18,7 @@ from indexer.documents.blocks import Block, Kind, Line, Outline, Section, read_b
 from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name, heading_day
 from indexer.text.names import speaker_of
+from indexer.text.ornaments import ornament
 from indexer.text.questions import asks, has_time_words
 from indexer.text.sentences import end_of_part
 from indexer.text.terms import is_unlatin
@@ -127,7 +128,10 @@ def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
 
 
 def _spoken(outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int) -> SpokenPassages:
-    names = [speaker_of(block.lines[0][1]) if block.kind is Kind.ITEM else None for block in outline.blocks]
+    names = [
+        ornament("names", None, speaker_of, block.lines[0][1]) if block.kind is Kind.ITEM else None
+        for block in outline.blocks
+    ]
     passages = list(_passages(outline, names, days, max_chars))
     return SpokenPassages(passages=passages, file_date=file_date)
 
@@ -139,7 +143,8 @@ def _passages(outline: Outline, names: list[str | None], days: _Days, max_chars:
         opens = block.opens and bool(heading)
         for start, end, words in _cut(block, max_chars):
             answers = asked and block.section is section
-            section, asked = block.section, asks(words)
+            section, asked = block.section, ornament("questions", False, asks, words)
+            timely = ornament("days", False, has_time_words, words)
             yield Passage(
                 start_line=start,
                 end_line=end,
@@ -148,7 +153,7 @@ def _passages(outline: Outline, names: list[str | None], days: _Days, max_chars:
                 opens_section=opens,
                 date=day,
                 label=label,
-                cues=CUES[has_time_words(words), asked, answers, is_unlatin(words)],
+                cues=CUES[timely, asked, answers, ornament("scripts", False, is_unlatin, words)],
             )
             opens = False
 
@@ -158,7 +163,7 @@ class _Days:
 
     def __init__(self, title: tuple[str, ...], path: str, fallback: dt.date | None) -> None:
         self._title = title
-        self._file = day_of_name(path) or fallback
+        self._file = ornament("days", None, day_of_name, path) or fallback
         self._section: Section | None = None
         self._found: tuple[tuple[str, ...], dt.date | None] = ((), None)
 
@@ -166,7 +171,7 @@ class _Days:
         """Heading and day of a section; the last one is remembered, as blocks come section by section."""
         if section is not self._section:
             heading = self._title + section.path
-            dates = (heading_day(title) for title in reversed(heading))
+            dates = (ornament("days", None, heading_day, title) for title in reversed(heading))
             self._section = section
             self._found = heading, next((date for date in dates if date is not None), self._file)
         return self._found
@@ -207,7 +212,7 @@ def _front_matter(lines: int, fields: dict[str, str]) -> _FrontMatter:
     title = fields.get("title", "").strip()
     if len(title) > 1 and title[0] in "\"'" and title[0] == title[-1]:
         title = title[1:-1].strip()
-    return _FrontMatter(lines, title, heading_day(fields.get("date", "")))
+    return _FrontMatter(lines, title, ornament("days", None, heading_day, fields.get("date", "")))
 
 
 def _cut(block: Block, max_chars: int) -> Iterator[tuple[int, int, str]]:
@@ -250,7 +255,7 @@ def _fitting_lines(lines: list[Line], max_chars: int) -> Iterator[Line]:
     for number, text in lines:
         at = 0
         while len(text) - at > max_chars:
-            end = end_of_part(text, at, at + max_chars)
+            end = ornament("sentences", at + max_chars, end_of_part, text, at, at + max_chars)
             part = text[at:end].strip() if at else text[at:end].rstrip()
             if part:
                 yield number, part

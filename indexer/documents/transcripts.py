@@ -34,6 +34,7 @@ from indexer.documents.markdown import CUES, MAX_CHARS
 from indexer.text import lazy_regex
 from indexer.text.dates import STATED_HOLDS, leading_stamp
 from indexer.text.names import speaker_of
+from indexer.text.ornaments import ornament
 from indexer.text.outcomes import is_acknowledgement
 from indexer.text.questions import asks, has_time_words
 from indexer.text.sentences import end_of_part, pieces
@@ -336,9 +337,10 @@ class _Reading:
         return Transcript(passages=passages, carried=carried)
 
     def _take(self, said: _Said) -> None:
-        stamp = leading_stamp(said.text) if said.speaks else None
+        stamp = ornament("days", None, leading_stamp, said.text) if said.speaks else None
         behind = stamp.end if stamp else 0
-        label = (said.name or speaker_of(said.text[behind : behind + _NAME_CHARS])) if said.speaks else None
+        named = said.text[behind : behind + _NAME_CHARS]
+        label = (said.name or ornament("names", None, speaker_of, named)) if said.speaks else None
         if label is not None:
             self.speakers[label] += 1
         day = self._dated(_moment_of(said.ts), stamp.day if stamp else None)
@@ -348,9 +350,10 @@ class _Reading:
         for words in pieces(said.text, MAX_CHARS):
             self._check()
             # What a tool is asked and answers stands between a question and its answer.
-            asked = said.speaks and asks(words)
+            asked = said.speaks and ornament("questions", False, asks, words)
             # A stamp says when it was said, not that it speaks of a time.
-            timely, behind = has_time_words(words[behind:]), 0
+            timely, behind = ornament("days", False, has_time_words, words[behind:]), 0
+            unlatin = ornament("scripts", False, is_unlatin, words)
             self._passages.append(
                 Passage(
                     start_line=said.seq,
@@ -360,7 +363,7 @@ class _Reading:
                     opens_section=opens,
                     date=day,
                     label=label,
-                    cues=CUES[timely, asked, said.speaks and self._asked and not opens, is_unlatin(words)],
+                    cues=CUES[timely, asked, said.speaks and self._asked and not opens, unlatin],
                 )
             )
             opens = False
@@ -470,14 +473,15 @@ def _arguments(arguments: object) -> str:
 def _answer(content: object) -> str:
     """Text of a tool's answer for passages; empty if it only confirms a success."""
     text = _text_of(content)
-    return "" if is_acknowledgement(text) else _shortened(_json_by_lines(text, MAX_CHARS))
+    confirms = ornament("acknowledgements", False, is_acknowledgement, text)
+    return "" if confirms else _shortened(_json_by_lines(text, MAX_CHARS))
 
 
 def _shortened(text: str) -> str:
     """Beginning and end of a tool's answer, cut at a line end if one is near."""
     if len(text) <= RESULT_HEAD_CHARS + RESULT_TAIL_CHARS:
         return text
-    head = end_of_part(text, 0, RESULT_HEAD_CHARS)
+    head = ornament("sentences", RESULT_HEAD_CHARS, end_of_part, text, 0, RESULT_HEAD_CHARS)
     tail = len(text) - RESULT_TAIL_CHARS
     line = text.find("\n", tail, tail + RESULT_TAIL_CHARS // 2)
     return f"{text[:head].rstrip()}\n…\n{text[max(line, tail) :].lstrip()}"

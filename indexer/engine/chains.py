@@ -21,6 +21,7 @@ from indexer.text.fact_words import is_beside, is_same
 from indexer.text.facts import NOT_SAME, Facts, NotSame, change_of, facts_of, is_named, thing_number, things_of
 from indexer.text.facts_clause import Claim
 from indexer.text.facts_frame import FRAMES, is_frame
+from indexer.text.ornaments import ornament
 from indexer.types import Hit, SearchFilter, Statement
 
 _READ = 64
@@ -139,6 +140,7 @@ class Chain:
 
 
 _UNREAD = Chain(())
+_NO_FACTS = Facts()
 
 
 class FactChains:
@@ -199,7 +201,7 @@ class FactChains:
     @staticmethod
     def _facts_of(stored: StoredPassage) -> Facts:
         passage = stored.passage
-        return facts_of(passage.text, passage.heading, passage.label, stored.path)
+        return ornament("facts", _NO_FACTS, facts_of, passage.text, passage.heading, passage.label, stored.path)
 
 
 class FactResolver:

@@ -26,6 +26,7 @@ from indexer.lru import LRU
 from indexer.stores.base import IndexStore, TermPosting
 from indexer.text import terms as analysis
 from indexer.text.names import NOBODY, Named, greeted_speakers, named_speakers
+from indexer.text.ornaments import ornament
 from indexer.text.terms import passage_terms
 
 _REMEMBERED_TERMS = 128
@@ -143,7 +144,8 @@ class IndexReader:
         """Names, folded, that speakers are greeted by, and the numbers of the labels of those speakers."""
         names = self.corpus.label_names
         packed = self.packed.segment.greetings.named(names, self.packed.standing) if self.packed else ()
-        return greeted_speakers(chain(packed, self.corpus.greetings.named(names)))
+        greetings = chain(packed, self.corpus.greetings.named(names))
+        return ornament("greetings", {}, greeted_speakers, greetings)
 
 
 # A question longer than this is a pasted text; its first terms say what it is about.
@@ -183,7 +185,7 @@ NO_TERMS = QueryTerms(postings=[])
 
 def find_terms(view: IndexReader, question: str) -> QueryTerms:
     """Occurrences of a question's terms."""
-    terms = analysis.query_terms(question)[:MAX_TERMS]
+    terms = analysis.asked_terms(question)[:MAX_TERMS]
     if view.packed:
         postings = view.packed.recent.postings(terms)
         packed = tuple(find(view.packed.segment.postings, terms))
@@ -210,7 +212,10 @@ def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
     def occurs(word: str) -> bool:
         return not known or not known.isdisjoint(analysis.index_terms(word))
 
-    return named_speakers(view.speakers, question, occurs=occurs, greeted=view.greeted)
+    def read() -> Named:
+        return named_speakers(view.speakers, question, occurs=occurs, greeted=view.greeted)
+
+    return ornament("names", NOBODY, read)
 
 
 def vector_text(
@@ -228,6 +233,11 @@ def vector_text(
 
     Source: dropping non-stop words of more than 30 % of the passages gained .014 on LoCoMo.
     """
+    return ornament("words", question, _telling, question, words, view, reads, named)
+
+
+def _telling(question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named: Named) -> str:
+    """The words of a question that a vector is made of; see `vector_text`."""
     if words.terms:
         question = analysis.read_part(question, reads).text
     n = len(view)

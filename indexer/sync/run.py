@@ -27,6 +27,7 @@ from indexer.sync.plan import PassageDiff, SyncPlan, SyncPlanner, compare, text_
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
 from indexer.text.facts import FACT_RULES, facts_of, things_of
 from indexer.text.names import greeted_name
+from indexer.text.ornaments import ornament
 from indexer.text.terms import TERM_RULES, passage_terms
 from indexer.throttle import THROTTLE
 from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
@@ -36,6 +37,7 @@ from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgres
 _BATCH_LINES = 1024
 _BATCH_CHARS = 256 * 1024
 _BATCH_PORTIONS = 200
+_UNREADABLE = "its reading met a defect, which the log names; after an update, reindex with --full"
 _UNKNOWN_LOG = "it is a session log in a format that is not known here; move it away"
 
 Progress = Callable[[SyncProgress], None]
@@ -50,6 +52,10 @@ class _Portion:
     diff: PassageDiff
     first: bool = True
     last: bool = True
+
+
+# Of a file whose reading met a defect; the others go on.
+_UNREAD = PassageDiff(inserted=(), moved=(), removed=())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -210,7 +216,10 @@ class Sync:
             content = read(self._root, file, max_bytes=self._max_bytes[file.source], place=self._locate(file.path))
             if file.source == "sessions" and not content.failure and not is_known_log(content.raw):
                 content = replace(content, failure=_UNKNOWN_LOG)
-            diff = self._diff(content, states.get(file.path))
+            diff = ornament("files", _UNREAD, self._diff, content, states.get(file.path))
+            if diff is _UNREAD:
+                content = replace(content, failure=_UNREADABLE)
+                diff = self._diff(content, states.get(file.path))
             if diff is None:
                 self._advance(file.path, file.size_bytes)
                 continue
@@ -395,13 +404,16 @@ def _new_passage(path: str, ordinal: int, passage: Passage, vectors: dict[bytes,
         text_hash=hashed,
         terms=passage_terms(passage),
         vector=vectors.get(hashed),
-        greeted=greeted_name(passage.text),
+        greeted=ornament("greetings", "", greeted_name, passage.text),
         things=_things(path, passage),
     )
 
 
 def _things(path: str, passage: Passage) -> tuple[int, ...]:
-    return things_of(facts_of(passage.text, passage.heading, passage.label, path))
+    def read() -> tuple[int, ...]:
+        return things_of(facts_of(passage.text, passage.heading, passage.label, path))
+
+    return ornament("facts", (), read)
 
 
 def has_term_rules(made: Fingerprint | None) -> bool:

@@ -1,4 +1,7 @@
-"""Language that both libraries need: terms, scripts, days, questions, names, outcomes, ends of sentences. Pure."""
+"""Language that both libraries need: terms, scripts, days, questions, names, outcomes, ends of sentences.
+
+Pure, but for the count of the readers that failed.
+"""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ _BETWEEN = lazy_regex(
     r"|[\w/.-]+#L)|(?<=[\"”」』])\s*[,/&]?\s*"
     r"(?=[\"“「『])"
 )
-_CITED = lazy_regex(r"^(?P<path>[\w@][^\s#]*)#L?(?P<line>\d+)")
+_CITED = lazy_regex(r"^(?P<path>[\w@][^\s#]*)#L?(?P<line>\d{1,18})(?!\d)")
 _QUOTED = "\"'“”‘’「」『』《》` .。"
 
 

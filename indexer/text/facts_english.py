@@ -197,7 +197,7 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
 
 def _tool_of(clause: Clause, text: str, kind: str) -> Iterator[Claim]:
     value, corrects = value_of(text)
-    if " " not in kind and kind != value.split()[-1]:
+    if value and " " not in kind and kind != value.split()[-1]:
         yield clause.turned(frozenset({WE}), "use", value, on=True, changes=corrects)
 
 

@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.text.scripts import ALL_HAN, INDIC, UNSPACED
 from indexer.types import Passage
 
@@ -328,4 +329,26 @@ def term_hashes(terms: Sequence[str]) -> Hashes:
 def passage_terms(passage: Passage) -> tuple[str, ...]:
     """Terms that find a passage: its own, those of the title that it opens, and the parts of names."""
     lexical = f"{passage.heading[-1]}\n{passage.text}" if passage.opens_section else passage.text
+    found = ornament("words", None, _terms_of, lexical)
+    return _plain_terms(lexical) if found is None else found
+
+
+def asked_terms(question: str) -> list[str]:
+    """Terms that a question is searched by; its words as they stand where they cannot be read."""
+    found = ornament("words", None, query_terms, question)
+    return list(dict.fromkeys(_plain_terms(question))) if found is None else found
+
+
+def stored_terms(text: str) -> list[str]:
+    """Terms that a text is found by; its words as they stand where they cannot be read."""
+    found = ornament("words", None, index_terms, text)
+    return list(_plain_terms(text)) if found is None else found
+
+
+def _terms_of(lexical: str) -> tuple[str, ...]:
     return (*index_terms(lexical), *_identifier_parts(lexical))
+
+
+def _plain_terms(text: str) -> tuple[str, ...]:
+    """Words without a rule of any language, for a text whose terms cannot be read: it is found by these."""
+    return tuple(word[:MAX_TERM_CHARS] for word in text.encode("utf-8", "replace").decode().lower().split())

@@ -43,6 +43,7 @@ from memory_service.gateway.relay import Relay
 from memory_service.gateway.routes import gateway_router
 from memory_service.mcp.endpoint import McpEndpoint
 from memory_service.service import MemoryService
+from memory_service.service.answers import reader_failures
 
 _MOUNT = '<div id="swagger-ui">'
 _STYLE = "<style>main{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{overflow:auto}</style>"
@@ -218,7 +219,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     """
     shared = AppState(
         service=service,
-        metrics=Metrics(service.running_operations),
+        metrics=Metrics(service.running_operations, reader_failures),
         pools=Pools(service.settings.compaction.max_concurrent),
         watches=watch,
     )

@@ -5,7 +5,7 @@ Invariants: one registry per app; labels come from small fixed sets: no path, no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import get_args
 
 from prometheus_client import (
@@ -17,6 +17,8 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from memory_service.errors import codes
 from memory_service.schemas.compaction import Stage
@@ -44,11 +46,13 @@ class Metrics:
 
     Args:
         running_operations: Gives the number of running operations when the metrics are read.
+        reader_failures: Gives the failures of the readers of meaning, by reader, likewise.
     """
 
-    def __init__(self, running_operations: Callable[[], int]) -> None:
+    def __init__(self, running_operations: Callable[[], int], reader_failures: Callable[[], Mapping[str, int]]) -> None:
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
+        registry.register(_ReaderFailures(reader_failures))
         labels = ("method", "route", "status")
         self._requests = Counter("memory_service_requests", "Requests answered.", labels, registry=registry)
         self._request_seconds = Histogram(
@@ -183,6 +187,24 @@ class Metrics:
     def exposition(self) -> bytes:
         """All metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
+
+
+class _ReaderFailures(Collector):
+    """Counter of the process, whose numbers are kept elsewhere."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, int]]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """The numbers as they are now."""
+        found = CounterMetricFamily(
+            "memory_service_reader_failures",
+            "Texts that went without facts, days, names or the like, as their reader failed.",
+            labels=("reader",),
+        )
+        for reader, count in self._counts().items():
+            found.add_metric((reader,), count)
+        yield found
 
 
 def _known(value: EventField, labels: frozenset[str]) -> str:

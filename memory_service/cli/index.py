@@ -223,6 +223,7 @@ def status(place: Place) -> None:
         ("timezone", found.timezone),
         ("watching", _watching_row(found.watching)),
         ("server", str(server or "none on this home")),
+        *((f"{reader} failed", f"{count} times") for reader, count in found.reader_failures.items()),
     ]
     for line in columns(rows):
         click.echo(line)

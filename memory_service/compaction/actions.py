@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.text.outcomes import command_exit_of, failure_lines
 from memory_service.messages import Message, ToolCall, arguments_of, text_of
 from memory_service.text.sentences import single_line
@@ -72,7 +73,7 @@ def outcome_of(result: Message | None) -> str:
         return ""
     text = text_of(result)
     text = text if len(text) <= 800 else f"{text[:400]}\n{text[-400:]}"
-    code = command_exit_of(text)
+    code = ornament("outcomes", "", command_exit_of, text)
     return f"exit {code}" if code else "failed" if result.get("is_error") else ""
 
 
@@ -80,7 +81,7 @@ def failure_of(result: Message) -> str:
     """The line of a result that says what went wrong; empty if nothing did."""
     text = text_of(result)
     text = text if len(text) <= 8_000 else f"{text[:3_000]}\n{text[-5_000:]}"
-    lines = failure_lines(text)
+    lines = ornament("outcomes", [], failure_lines, text)
     telling = [line for line in lines if not line.startswith("Traceback")]
     if telling:
         # A traceback says at its end what happened, everything else at its beginning.

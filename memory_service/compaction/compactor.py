@@ -11,8 +11,9 @@ import datetime as dt
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from indexer.text.ornaments import ornament
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
@@ -344,7 +345,7 @@ class Compactor:
             # Only the kind: an error's text may quote anything, and must not become context.
             return self._by_rules(request, terms, f"The model failed ({kind}); the summary was written by rules.")
         note = with_note(request, kind, window_tokens=model.context_window() or terms.window_tokens)
-        return note, audit_summary(note.text, request=request)
+        return note, _audited(note.text, request=request)
 
     def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         from memory_service.compaction.model_summary import summarize
@@ -353,7 +354,7 @@ class Compactor:
         headings, pins = terms.rules.headings, terms.pins
 
         def faults(text: str, reading: PromptReading) -> tuple[str, ...]:
-            audits.append(audit_summary(text, request=request, headings=headings, pins=pins, reading=reading))
+            audits.append(_audited(text, request=request, headings=headings, pins=pins, reading=reading))
             return audit_problems(audits[-1])
 
         written = summarize(
@@ -377,10 +378,18 @@ class Compactor:
         if request.identifier_policy == "anonymize":
             # Done before: nothing has to be left out for it.
             request = replace(request, identifier_policy="preserve")
-        written = extract(request, embedder=self._embedder)
-        audit = audit_summary(written.text, request=request, pins=terms.pins)
-        text = drop_ungrounded(written.text, audit)
+        written = ornament("statements", None, extract, request, embedder=self._embedder)
+        if written is None:
+            note = with_note(request, "unreadable", window_tokens=terms.window_tokens)
+            return note, _audited(note.text, request=request)
+        audit = _audited(written.text, request=request, pins=terms.pins)
+        text = ornament("grounding", written.text, drop_ungrounded, written.text, audit)
         return replace(written, text=text, notes=(*written.notes, *notes)), audit
+
+
+def _audited(text: str, **terms: Any) -> Audit:
+    """Findings about a summary; none where it could not be checked, as the count of readers that failed tells."""
+    return ornament("grounding", Audit(), audit_summary, text, **terms)
 
 
 def _rules(preset: Preset, compaction_options: CompactionOptions) -> SummaryRules:

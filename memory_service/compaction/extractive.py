@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from indexer.errors import EmbeddingError
-from indexer.text.terms import MOSTLY, query_terms, read_part
+from indexer.text.terms import MOSTLY, asked_terms, read_part
 from memory_service.compaction.extractive_lines import CandidateLines, candidate_lines
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.summary_format import LATEST, Section, SummaryLine, heading_size, render_summary
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.sentences import clip
-from memory_service.text.similarity import groups_of, read_fact
+from memory_service.text.similarity import alike
 
 if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
@@ -104,7 +104,7 @@ def mmr_order(lines: Sequence[SummaryLine], *, embedder: Embedder | None = None)
 
 
 def _by_terms(lines: Sequence[SummaryLine]) -> Novelty:
-    terms = [frozenset(query_terms(line.text)) for line in lines]
+    terms = [frozenset(asked_terms(line.text)) for line in lines]
     covered: set[str] = set()
     seen = 0
 
@@ -136,7 +136,7 @@ def _by_meaning(lines: Sequence[SummaryLine], embedder: Embedder) -> Novelty:
 def _deduplicate(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
     """Of lines that say the same, the last, in order; looks at the `MAX_CANDIDATES` best."""
     ordered = sorted(_best_first(lines)[:MAX_CANDIDATES], key=lambda line: (line.seq, line.place))
-    groups = groups_of([read_fact(line.text) for line in ordered])
+    groups = alike([line.text for line in ordered])
     return [ordered[at] for at in sorted(group[-1] for group in groups)]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
 from memory_service.compaction.summary_format import (
@@ -274,7 +275,7 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     """Candidate lines of a summary."""
     everything = without_secrets((*request.messages, *request.prefix))
     speakers = speakers_of(everything)
-    said = [(item, _kinds(item, speakers)) for item in everything]
+    said = [(item, [*ornament("statements", (), _kinds, item, speakers)]) for item in everything]
     earlier = [line for line in parse_summary(request.previous) if not _hides(line.text)]
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
     asks = _open_questions_of(said, with_terms=foreign)
@@ -291,7 +292,12 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
         *_goals(earlier, asks),
         *(_aged(line, newest, oldest) for line in _carried(earlier, asks)),
         *_open(asks),
-        *(line for _, kinds in said for sentence, kind in kinds if (line := _fresh(sentence, kind, scene))),
+        *(
+            line
+            for _, kinds in said
+            for sentence, kind in kinds
+            if (line := ornament("salience", None, _fresh, sentence, kind, scene))
+        ),
     ]
     since = coverage.since[:10] if coverage else ""
     lines = _last_of_binding(line for line in lines if _may_stand(line, request))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
 from memory_service.messages.sizes import quarters
@@ -58,8 +59,11 @@ def ledger_of(messages: Sequence[Numbered]) -> tuple[LedgerEntry, ...]:
     Returns:
         Each thing once with the messages it stands in, the one mentioned last at the end; `merge_ledger` caps it.
     """
-    alone = (entry for message in messages for entry in _message_entries(message))
-    return tuple(_joined([*alone, *_calls(messages), *_answers(messages), *_open_asks(messages)]))
+    alone = (entry for message in messages for entry in ornament("statements", (), _message_entries, message))
+    calls = ornament("statements", (), list, _calls(messages))
+    answers = ornament("statements", (), list, _answers(messages))
+    asks = ornament("statements", (), _open_asks, messages)
+    return tuple(_joined([*alone, *calls, *answers, *asks]))
 
 
 def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
@@ -69,11 +73,12 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
         return ()
     text = redacted(_scanned(text_of(inner)))
     result = is_tool_result(inner)
-    found = [] if result else _statements(inner["role"], text)
+    found = [] if result else [*ornament("statements", (), _statements, inner["role"], text)]
     if result:
         failure = failure_of(inner)
         found += [("failure", redacted(failure))] if failure else []
-    found += _identifiers(text, _RESULT_IDENTIFIERS if result else _MESSAGE_IDENTIFIERS, numbers=not result)
+    most = _RESULT_IDENTIFIERS if result else _MESSAGE_IDENTIFIERS
+    found += ornament("identifiers", (), _identifiers, text, most, numbers=not result)
     return tuple(_entry(kind, words, message.seq) for kind, words in dict.fromkeys(found))
 
 
@@ -296,7 +301,7 @@ def _sized(section: _Section, ledger: Sequence[LedgerEntry]) -> list[tuple[int, 
     places = [at for at in range(len(ledger) - 1, -1, -1) if ledger[at].kind in section.kinds]
     if "rule" in section.kinds:
         # What always holds is not overtaken by what was said of one thing.
-        places.sort(key=lambda at: not is_standing(ledger[at].text))
+        places.sort(key=lambda at: not ornament("statements", False, is_standing, ledger[at].text))
     return [(at, quarters(f"{_line(section, ledger[at])}\n")) for at in places]
 
 

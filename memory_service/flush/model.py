@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from indexer.text.dates import days_of
+from indexer.text.ornaments import ornament
 from memory_service.compaction.audit import is_granted
 from memory_service.compaction.prompts import with_reasons
 from memory_service.compaction.summary import SummaryRequest
@@ -109,7 +110,7 @@ def _read(stretch: Sequence[Numbered]) -> Iterator[Numbered]:
         if is_system(each.message):
             continue
         text = text_of(each.message)
-        said = without_inserted(text)
+        said = ornament("speech", text, without_inserted, text)
         yield each if said == text else replace(each, message=with_text(each.message, said))
 
 
@@ -165,7 +166,9 @@ class _Reader:
         messages = [self.messages[entry.seq] for entry in chunk]
         answer = self._answer(self._prompt(text))
         source = _Source(messages)
-        return [candidate for candidate in facts_of_reply(answer, messages) if source.says(candidate.text)]
+        # What cannot be checked against the chunk is not believed.
+        found = ornament("statements", [], facts_of_reply, answer, messages)
+        return [candidate for candidate in found if ornament("grounding", False, source.says, candidate.text)]
 
     def _prompt(self, text: str) -> list[ChatMessage]:
         return extraction_prompt(text, instructions=redacted(self.instructions))

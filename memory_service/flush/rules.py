@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.text.outcomes import names_error
 from indexer.text.questions import asks
 from indexer.text.scripts import HAN
@@ -46,7 +47,7 @@ from memory_service.text.phrases import (
 from memory_service.text.salience import FACTS, Mark, chance, content_of, limit_marks, marks_of, words_of, worth_of
 from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks, without_secrets
 from memory_service.text.sentences import introduction, is_others, others_words
-from memory_service.text.similarity import groups_of, read_fact
+from memory_service.text.similarity import alike
 from memory_service.text.statements import decisions_of, is_order, is_promise, rules_of
 
 _MAKING = lazy_regex(
@@ -210,10 +211,8 @@ class _Reader:
 
     def notes(self) -> Iterator[Note]:
         for item in THROTTLE.paced(self._said):
-            if item.role == "tool":
-                yield from self._outcome(item)
-            else:
-                yield from self._message(item)
+            found = self._outcome(item) if item.role == "tool" else self._message(item)
+            yield from ornament("statements", (), list, found)
 
     def _outcome(self, item: Utterance) -> Iterator[Note]:
         line = _outcome_of(self._tools.get(self._calls.get(item.seq, ""), ""), item.text, failed=item.failed)
@@ -526,8 +525,9 @@ def find_candidates(
         zone: Whose days count where only the moment of a message is known.
         before: What was said before the stretch: a day that was stated there still holds.
     """
-    messages = without_secrets(messages)
-    said = read_speech(messages, zone, before=before)
+    # Of a message whose secrets cannot be told nothing is noted.
+    messages = [clear for each in messages for clear in ornament("secrets", (), without_secrets, (each,))]
+    said = ornament("speech", [], read_speech, messages, zone, before=before)
     sizes = [quarters(item.text) for item in said if item.role != "tool"]
     chosen = _choose(_find_notes(said, messages), _budget(len(sizes), sum(sizes), share))
     return [
@@ -556,7 +556,7 @@ def deduplicate(candidates: Iterable[Candidate]) -> list[Candidate]:
     What was said once more after its opposite has to stand behind it.
     """
     listed = list(candidates)
-    groups = sorted(groups_of([read_fact(each.text) for each in listed]), key=lambda group: group[-1])
+    groups = sorted(alike([each.text for each in listed]), key=lambda group: group[-1])
     return [
         replace(listed[group[-1]], seqs=_united(listed[at].seqs for at in group))
         if len(group) > 1
@@ -592,7 +592,7 @@ def _rank(note: Note, size: int) -> tuple[bool, float, int]:
 
 def _each_once(notes: list[Note]) -> list[Note]:
     """Of notes that say the same the best, at the place of the last: so a fact stands behind what it corrects."""
-    return [_merged([notes[at] for at in group]) for group in groups_of([read_fact(note.text) for note in notes])]
+    return [_merged([notes[at] for at in group]) for group in alike([note.text for note in notes])]
 
 
 def _merged(notes: list[Note]) -> Note:

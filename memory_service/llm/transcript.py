@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TypeVar, cast
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.text.outcomes import ends_in_error
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
 from memory_service.messages.placeholders import handle, is_inline, media_label, trim_middle
@@ -187,7 +188,9 @@ def _cut(text: str, limit: int, seq: int, *, failed: bool = False) -> str:
     """A text within a limit: its beginning, and its end where that tells what went wrong."""
     if quarters(text) <= limit:
         return text
-    tail = min(int(limit * _TAIL_SHARE), _TAIL_CHARS) if failed or ends_in_error(text) else 0
+    tail = (
+        min(int(limit * _TAIL_SHARE), _TAIL_CHARS) if failed or ornament("outcomes", False, ends_in_error, text) else 0
+    )
     return trim_middle(text, head_chars=limit - tail, tail_chars=tail, seq=seq)
 
 

@@ -31,13 +31,14 @@ import numpy as np
 
 from indexer.corpus import Floats
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.types import Hit, Statement
 from memory_service.errors import InvalidRequest
 from memory_service.memories.overlap import repeats_among
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.memories import Context, Order, Receipt
 from memory_service.text.frames import BLOCK_NOTE, REPEATED, UNSEEN, escaped, visible
-from memory_service.text.secrets import redacted
+from memory_service.text.secrets import REDACTED, redacted
 
 GAP = "…\n"
 _OPEN = f"<relevant_context>\n{BLOCK_NOTE}\n"
@@ -452,13 +453,14 @@ def _each_once(
 ) -> _Choice:
     """Choose hits until none of those chosen repeats another: what is left out makes room for the next."""
     # A session has what was said in its log, and again in notes: there the fuller one goes in for either.
-    places = repeats_among(hits, longest=_LONGER) if in_session else {}
+    nothing: dict[int, int] = {}
+    places = ornament("similarity", nothing, repeats_among, hits, longest=_LONGER) if in_session else nothing
     repeats = [(hits[at], hits[other]) for at, other in places.items()]
     hits = _without_repeats(hits, places)
     while True:
         offers = [offer(hit) for hit in hits]
         packed = pack(offers, budget_tokens, limits)
-        found = repeats_among([hits[i] for i in packed.chosen])
+        found = ornament("similarity", nothing, repeats_among, [hits[i] for i in packed.chosen])
         if not found:
             return _Choice(hits=hits, offers=offers, packed=packed, repeats=repeats)
         places = {packed.chosen[at]: packed.chosen[other] for at, other in found.items()}
@@ -506,7 +508,7 @@ def _since(hit: Hit, by: Statement) -> str:
 # The same passages are offered again and again, most of them in vain.
 @lru_cache(maxsize=4_096)
 def _without_secrets(text: str) -> str:
-    return _block_text(redacted(text))
+    return _block_text(ornament("secrets", REDACTED, redacted, text))
 
 
 @lru_cache(maxsize=4_096)

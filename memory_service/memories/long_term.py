@@ -31,6 +31,7 @@ from indexer.engine.chains import current_first
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path, session_path
 from indexer.stores.base import StoredPassage
+from indexer.text.ornaments import ornament
 from indexer.throttle import THROTTLE
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.memories.format import EntryDraft
@@ -45,8 +46,8 @@ from memory_service.memories.indexing import (
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import Erasures, MemoryStore
 from memory_service.schemas.memories import Erased, ErasedFile, ForgottenMemory, Order, StoredMemory, WrittenFile
-from memory_service.text.retelling import retells, retold_words
-from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
+from memory_service.text.retelling import retells_any, retold_words
+from memory_service.text.similarity import Fact, alike, holds_all, probe, read_fact, stands_in
 
 _log = logging.getLogger("memory_service.memories.long_term")
 
@@ -157,10 +158,9 @@ class LongTermMemory:
             disk, or kept a known fact from being found.
         """
         texts = [draft.text for draft in drafts]
-        facts = [read_fact(text) for text in texts]
-        known, missing = self._known(facts, texts)
-        fresh = [first for first, *more in groups_of(facts) if known.isdisjoint((first, *more))]
-        fresh = [at for at in fresh if not any(retells(texts[at], each) for each in texts[:at])]
+        known, missing = self._known(texts)
+        fresh = [first for first, *more in alike(texts) if known.isdisjoint((first, *more))]
+        fresh = [at for at in fresh if not retells_any(texts[at], texts[:at])]
         if not fresh:
             return [None] * len(drafts), missing
         with during():
@@ -528,15 +528,18 @@ class LongTermMemory:
         except IndexerError as error:
             return [f"index: {error}"]
 
-    def _known(self, facts: Sequence[Fact], texts: Sequence[str]) -> tuple[set[int], list[str]]:
+    def _known(self, texts: Sequence[str]) -> tuple[set[int], list[str]]:
         """Positions of the facts that a memory already states, and the reasons why others could not be looked up."""
         known = set[int]()
         missing = list(self._look())
         try:
-            known.update(at for at, fact in enumerate(facts) if self._is_known(fact) or self._is_retold(texts[at]))
+            known.update(at for at, text in enumerate(texts) if ornament("similarity", False, self._is_stated, text))
         except IndexerError as error:
             missing.append(f"index: {error}")
         return known, missing
+
+    def _is_stated(self, text: str) -> bool:
+        return self._is_known(read_fact(text)) or retells_any(text, self._passages(retold_words(text), _PROBED))
 
     def _is_known(self, fact: Fact) -> bool:
         words = probe(fact)
@@ -546,16 +549,13 @@ class LongTermMemory:
         if len(found) < _PROBED or not holds_all(found[-1], words):
             return False
         # More passages have those words than were looked at.
-        return any(stands_in(fact, passage) for passage in self._passages(fact.plain[:_QUERY_CHARS], _NEAREST))
-
-    def _is_retold(self, note: str) -> bool:
-        return any(retells(note, each) for each in self._passages(retold_words(note)[:_QUERY_CHARS], _PROBED))
+        return any(stands_in(fact, passage) for passage in self._passages(fact.plain, _NEAREST))
 
     def _passages(self, query: str, limit: int) -> list[str]:
         """The memories with words of a question, the best first."""
         if not query.strip():
             return []
-        hits = self.index.search(query, limit=limit, mode="text", filter=_MEMORIES).hits
+        hits = self.index.search(query[:_QUERY_CHARS], limit=limit, mode="text", filter=_MEMORIES).hits
         return [hit.passage.text for hit in hits]
 
     def _look(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
+from indexer.text.ornaments import ornament
 from indexer.types import Hit
 from memory_service.messages import Numbered, text_of, tool_calls_of
 from memory_service.text.phrases import is_relative
@@ -86,12 +87,16 @@ class ViewText:
         known = before._known() if before is not None else {}
         texts = _Texts()
         for each in listed:
-            texts.add(known.get((each.seq, id(each.message))) or _said(each))
+            texts.add(known.get((each.seq, id(each.message))) or ornament("similarity", "", _said, each))
         return cls(listed, 0, texts)
 
     def says(self, text: str) -> bool:
         """True if one of the messages states the same as a text."""
-        return next(self._texts.holders(statements_of(text), self._within), None) is not None
+
+        def read() -> bool:
+            return next(self._texts.holders(statements_of(text), self._within), None) is not None
+
+        return ornament("similarity", False, read)
 
     def _known(self) -> dict[tuple[int, int], str]:
         said = self._texts.texts[self._start : self._end]
@@ -111,7 +116,7 @@ class ViewText:
             if len(self._texts.texts) != self._end:
                 return None  # another view has grown out of this one
             for each in listed[len(kept) :]:
-                self._texts.add(_said(each))
+                self._texts.add(ornament("similarity", "", _said, each))
             return ViewText(listed, start, self._texts)
 
 

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import cast
 
+from indexer.text.ornaments import ornament
 from indexer.text.outcomes import ends_in_error, exit_code_of
 from memory_service.messages import Message, Part, arguments_object, media_parts_of, parts_of, text_of, with_text
 from memory_service.messages.shapes import MEDIA, text_part
@@ -59,7 +60,7 @@ def shorten_result(message: Message, limit_chars: int, seq: int, *, notice: str 
     if 4 * len(text) <= limit or quarters(text) <= limit:
         return message
     room = limit - said
-    tail = min(int(room * _TAIL_SHARE), _TAIL_CHARS) if ends_in_error(text) else 0
+    tail = min(int(room * _TAIL_SHARE), _TAIL_CHARS) if ornament("outcomes", False, ends_in_error, text) else 0
     return with_text(message, trim_middle(text, head_chars=room - tail, tail_chars=tail, seq=seq, notice=notice))
 
 
@@ -221,7 +222,7 @@ def _is_glued(text: str, at: int) -> bool:
 def _outcome(text: str, message: Message, *, command: bool) -> list[str]:
     # What a file says of exit codes is no outcome of reading it.
     for piece in (text[-_EXIT_CHARS:], text[:_EXIT_CHARS]) if command else ():
-        if code := exit_code_of(piece):
+        if code := ornament("outcomes", "", exit_code_of, piece):
             return [f"exit {code}"]
     return ["error"] if message.get("is_error") else []
 

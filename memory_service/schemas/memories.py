@@ -519,6 +519,11 @@ class Status(Answer):
     watching: Watching | None = Field(
         default=None, description="How this process notices changes of the files; null where it does not say."
     )
+    reader_failures: dict[str, int] = Field(
+        default={},
+        description="How often what reads facts, days, names and the like into texts has failed in this process, by "
+        "reader: those texts go without. Empty where nothing failed.",
+    )
     degraded: Degraded = []
 
 

@@ -11,6 +11,7 @@ from indexer import FileFailure as IndexFailure
 from indexer import Fingerprint, Hit, IndexStatus, RebuildState, SyncPlan, SyncReport
 from indexer import SearchResults as Found
 from indexer.sources.watch import WatchState
+from indexer.text.ornaments import FAILURES
 from indexer.types import Statement as Stated
 from memory_service import schemas
 from memory_service.config import Settings
@@ -166,8 +167,14 @@ def status(
         timezone=settings.timezone,
         rebuild=_rebuild(found.rebuild) if found.rebuild else None,
         watching=schemas.Watching(mode=watched.mode, reason=watched.reason) if watched else None,
+        reader_failures=reader_failures(),
         degraded=[*_degraded(found), *degraded],
     )
+
+
+def reader_failures() -> dict[str, int]:
+    """How often each reader of meaning has failed in this process."""
+    return dict(FAILURES.counts())
 
 
 def failures(failed: Iterable[IndexFailure]) -> list[schemas.FileFailure]:

@@ -26,6 +26,7 @@ from memory_service.memories.store import Erasures, MemoryStore
 from memory_service.memories.workspaces import extra_folders
 from memory_service.messages import Message, numbered
 from memory_service.schemas.memories import Check
+from memory_service.service.answers import reader_failures
 from memory_service.sessions.folder import SessionLogs
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
@@ -86,6 +87,7 @@ def examine(
             index.close()
     else:
         yield there
+    yield _check("readers", _readers)
 
 
 class _Failed(Exception):
@@ -128,6 +130,17 @@ def _home(home: Path) -> str:
 
 def _workspace(folder: Path) -> str:
     return "there" if folder.is_dir() else f"there is none of the name {folder.name} yet; a first memory makes it"
+
+
+def _readers() -> str:
+    """Report readers of meaning that failed in this process, so in the checks before this one."""
+    if failed := reader_failures():
+        named = ", ".join(f"{reader} ({count} times)" for reader, count in failed.items())
+        raise _Failed(
+            f"what reads meaning into texts failed: {named}; these texts are stored and found without",
+            "Report the lines that the log has of it, and update memory-service.",
+        )
+    return "all that were asked answered"
 
 
 def _left_over(settings: Settings, folder: Path) -> str:

@@ -89,7 +89,8 @@ def read_handle(words: str) -> Handle:
     found = _HANDLE.fullmatch(words.strip())
     if found is None:
         raise InvalidRequest("The id is empty. Send the id of a search result, a path, or a handle such as log:12.")
-    number = {name: int(text) for name, text in found.groupdict().items() if text and text.isdigit()}
+    words_of = found.groupdict()
+    number = {name: int(text) for name, text in words_of.items() if text and name not in ("log", "path")}
     start_char = number.get("char", 0)
     base = words.strip()[: found.start("char") - 2] if "char" in number else words.strip()
     if found["log"]:

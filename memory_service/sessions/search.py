@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from indexer.text import lazy_regex
 from indexer.text.scripts import UNSPACED
-from indexer.text.terms import has_unspaced, index_terms, query_terms
+from indexer.text.terms import asked_terms, has_unspaced, stored_terms
 from memory_service.messages import Message, Numbered, arguments_of, text_of, tool_calls_of
 from memory_service.schemas.sessions import FoundMessage
 
@@ -91,7 +91,7 @@ class SessionKeywordSearch:
         if self._ranker is None or limit <= 0:
             return []
         idf = self._ranker.idf
-        wanted = sorted((term for term in query_terms(query) if term in idf), key=lambda term: -idf[term])[:_MAX_TERMS]
+        wanted = sorted((term for term in asked_terms(query) if term in idf), key=lambda term: -idf[term])[:_MAX_TERMS]
         best = dict[int, tuple[float, int]]()
         if not wanted:
             return []
@@ -139,7 +139,7 @@ def _windows(text: str) -> Iterator[_Window]:
     start = 0
     while start < len(text):
         end = min(len(text), start + _WINDOW_CHARS)
-        yield _Window(start=start, end=end, terms=index_terms(text[start:end]))
+        yield _Window(start=start, end=end, terms=stored_terms(text[start:end]))
         if end == len(text):
             return
         # Half a word at the start would be another word; the one before has it whole.
@@ -204,5 +204,5 @@ def _marks(text: str, window: _Window, weights: Mapping[str, float]) -> Iterator
         if has_unspaced(run[0]):
             terms = [run[0], text[start : start + 2]]
         else:
-            terms = index_terms(run[0])
+            terms = stored_terms(run[0])
         yield from ((start, end, term) for term in terms if term in weights)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.text.questions import has_time_words
 from indexer.text.scripts import COMMON_HAN
 from indexer.text.terms import fold
@@ -143,8 +144,14 @@ def decide_recall(text: str) -> RecallDecision:
     otherwise.
 
     Args:
-        text: The user's message.
+        text: The user's message; one that cannot be read is searched for as it stands.
     """
+    return ornament("recall", None, _decision, text) or RecallDecision(
+        search=bool(text.strip()), query=text.strip()[:_MAX_QUERY_CHARS], reason="it could not be read"
+    )
+
+
+def _decision(text: str) -> RecallDecision:
     message = (f"{text[:END_CHARS]}\n{text[-END_CHARS:]}" if len(text) > 2 * END_CHARS else text).strip()
     if (command := _COMMAND.match(message)) and (decision := _of_command(command)):
         return decision

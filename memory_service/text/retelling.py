@@ -11,10 +11,11 @@ the memory; what it leaves out there is no negation, condition or time that is o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from memory_service.text.similarity import read_fact
 
 _NOTE = lazy_regex(
@@ -63,7 +64,7 @@ def retold_words(note: str) -> str:
     return _RECALLING.sub("", found["body"], count=1) if found else ""
 
 
-def retells(note: str, memory: str) -> bool:
+def _retells(note: str, memory: str) -> bool:
     """True if a note of an assistant's words says nothing that a memory does not."""
     words, found = retold_words(note), _NOTE.fullmatch(note)
     clauses = [clause for clause in map(_Clause, _CLAUSE.split(words)) if clause.words]
@@ -80,6 +81,11 @@ def retells(note: str, memory: str) -> bool:
     return all(
         any(clause.is_within(other) for other in told) and clause.persons(by_user=False) <= meant for clause in clauses
     )
+
+
+def retells_any(note: str, memories: Iterable[str]) -> bool:
+    """True if a note retells one of some memories; what cannot be read retells nothing."""
+    return any(ornament("similarity", False, _retells, note, memory) for memory in memories)
 
 
 class _Clause:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from memory_service.messages.shapes import with_texts
 from memory_service.text.secret_kinds import KINDS, NAMES, SecretKind
 from memory_service.text.secret_proofs import REDACTED, place_of
@@ -80,8 +81,12 @@ class _Secret:
 def redacted(text: str) -> str:
     """A text with `[redacted]` in the place of each secret: keys, tokens, passwords, numbers of cards and accounts.
 
-    What names the secret stays, such as `password:` or the user of a URL.
+    What names the secret stays, such as `password:` or the user of a URL. A text whose secrets cannot be told is one.
     """
+    return ornament("secrets", REDACTED, _redacted, text)
+
+
+def _redacted(text: str) -> str:
     # What one secret hid may be seen once that is gone.
     for _ in range(_MOST_PASSES):
         found = sorted(_find_secrets(text), key=lambda secret: (secret.start, -secret.end))
@@ -93,7 +98,7 @@ def redacted(text: str) -> str:
 
 def has_secret(text: str) -> bool:
     """True if a text holds a secret: whether `redacted` would change it."""
-    return next(_find_secrets(text), None) is not None
+    return ornament("secrets", True, lambda: next(_find_secrets(text), None) is not None)
 
 
 def announces_secret(text: str) -> bool:

@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.text.scripts import UNSPACED
 from indexer.text.terms import STOP_WORDS, fold, has_unspaced, query_terms, simplified
 from memory_service.text.phrases import picture_of
@@ -270,6 +271,21 @@ def groups_of(facts: Sequence[Fact]) -> list[list[int]]:
         for key in fact.keys:
             by_key.setdefault(key, []).append(groups[-1])
     return groups
+
+
+def alike(texts: Sequence[str]) -> list[list[int]]:
+    """The positions of the texts that state the same, in order of the first of each.
+
+    One that cannot be read is like no other.
+    """
+    facts = {at: fact for at, text in enumerate(texts) if (fact := ornament("similarity", None, read_fact, text))}
+    alone = [[at] for at in range(len(texts))]
+    places = list(facts)
+    groups = ornament("similarity", None, groups_of, list(facts.values()))
+    if groups is None:
+        return alone
+    found = [[places[at] for at in group] for group in groups]
+    return sorted([*found, *(group for group in alone if group[0] not in facts)], key=lambda group: group[0])
 
 
 @lru_cache(maxsize=4_096)

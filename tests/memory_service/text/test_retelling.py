@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from memory_service.text.retelling import retells
+from memory_service.text.retelling import retells_any
 
 DEPLOYS = "User: We decided: deploys go out on Tuesdays at 10:00, never on Fridays."
 部署 = "用户（2026-11-23）：我们决定：每周二上午十点部署，周五绝不部署。"
@@ -30,7 +30,7 @@ HOME = "User: I live in Graz and my sister Anna works for Siemens."
     ],
 )  # fmt: skip
 def test_what_is_said_again_is_no_news(note: str, memory: str) -> None:
-    assert retells(note, memory)
+    assert retells_any(note, [memory])
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_what_is_said_again_is_no_news(note: str, memory: str) -> None:
     ],
 )
 def test_what_differs_is_news(note: str, memory: str) -> None:
-    assert not retells(note, memory)
+    assert not retells_any(note, [memory])
 
 
 @pytest.mark.parametrize("piece", ["as I remember, ", "a, ", "我记得", "(", "you said "])
 def test_hostile_text_takes_little_time(piece: str) -> None:
     text = piece * (20_000 // len(piece))
     begun = time.perf_counter()
-    assert not retells(f"Assistant: {text} x y", "User: other words")
-    retells(f"Assistant: {text}", f"User: {text}")
+    assert not retells_any(f"Assistant: {text} x y", ["User: other words"])
+    retells_any(f"Assistant: {text}", [f"User: {text}"])
     assert time.perf_counter() - begun < 10
