@@ -93,12 +93,13 @@ def running_process(home: Path, environment: dict[str, str]) -> Iterator[str]:
 
 
 @contextmanager
-def own_process(home: Path, environment: dict[str, str]) -> Iterator[tuple[str, int]]:
-    """The same; gives the id of the process too."""
+def own_process(home: Path, environment: dict[str, str], *, log: Path | None = None) -> Iterator[tuple[str, int]]:
+    """The same; gives the id of the process too, and writes what it says on its way into a file, if one is given."""
     with listening("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "memory_service", "serve", "--home", str(home), "--port", str(port)]
-    process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.DEVNULL)
+    with open(log or os.devnull, "wb") as said:
+        process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=said)
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_until_ready(url, process)

@@ -18,7 +18,7 @@ from indexer.documents.markdown import split_lines
 from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name
 from indexer.text.ornaments import ornament
-from indexer.text.sentences import pieces
+from indexer.text.sentences import parts_of
 from indexer.types import Passage
 
 BLANK = -1
@@ -373,7 +373,7 @@ def _texts(lines: list[str]) -> Iterator[tuple[bool, str]]:
     """Text of some lines without their common margin, cut if it is too long; each part with True for the first."""
     margin = _margin([line[: len(line) - len(line.lstrip())] for line in lines if line])
     text = "\n".join(line[margin:] for line in lines)
-    parts = [text] if len(text) <= MAX_CODE_CHARS else pieces(text, MAX_CODE_CHARS)
+    parts = [text] if len(text) <= MAX_CODE_CHARS else parts_of(text, MAX_CODE_CHARS)
     for number, part in enumerate(parts):
         yield number == 0, part
 

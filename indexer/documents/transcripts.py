@@ -37,7 +37,7 @@ from indexer.text.names import speaker_of
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import is_acknowledgement
 from indexer.text.questions import asks, has_time_words
-from indexer.text.sentences import end_of_part, pieces
+from indexer.text.sentences import end_of_part, parts_of
 from indexer.text.terms import is_unlatin
 from indexer.types import Passage
 
@@ -347,7 +347,7 @@ class _Reading:
         opens = day is not None and day != self._day
         self._day = day
         heading = _titles(day) if day else ()
-        for words in pieces(said.text, MAX_CHARS):
+        for words in parts_of(said.text, MAX_CHARS):
             self._check()
             # What a tool is asked and answers stands between a question and its answer.
             asked = said.speaks and ornament("questions", False, asks, words)

@@ -37,7 +37,7 @@ from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgres
 _BATCH_LINES = 1024
 _BATCH_CHARS = 256 * 1024
 _BATCH_PORTIONS = 200
-_UNREADABLE = "its reading met a defect, which the log names; after an update, reindex with --full"
+_UNREADABLE = "its reading met a defect, which the log names; each reindex tries it again"
 _UNKNOWN_LOG = "it is a session log in a format that is not known here; move it away"
 
 Progress = Callable[[SyncProgress], None]
@@ -218,7 +218,8 @@ class Sync:
                 content = replace(content, failure=_UNKNOWN_LOG)
             diff = ornament("files", _UNREAD, self._diff, content, states.get(file.path))
             if diff is _UNREAD:
-                content = replace(content, failure=_UNREADABLE)
+                # Not settled, so that each sync tries it again: another version may read it.
+                content = replace(content, failure=_UNREADABLE, checked_ns=0)
                 diff = self._diff(content, states.get(file.path))
             if diff is None:
                 self._advance(file.path, file.size_bytes)

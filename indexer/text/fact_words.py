@@ -423,7 +423,7 @@ def leads_with_time(value: str) -> bool:
 
 _BEFORE_DAY = lazy_regex(
     r"(?:(?:the|next|this|every|each|early|late|mid|end of|around|about|on|at|by|half past|week of|of"
-    r"|每|每天|每个?|下个?|下午|上午|早上|晚上|凌晨|中午|傍晚|本)[\s-]*|\d{1,4}(?:st|nd|rd|th|年|[-/])?[\s,]*)*",
+    r"|每|每天|每个?|下个?|下午|上午|早上|晚上|凌晨|中午|傍晚|本)[\s-]*+|\d++(?:st|nd|rd|th|年|[-/])?[\s,]*+)*",
     re.IGNORECASE,
 )
 

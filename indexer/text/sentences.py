@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.text.terms import index_terms
 
 _SENTENCE_END = lazy_regex(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
@@ -64,6 +65,12 @@ def pieces(text: str, max_chars: int) -> Iterator[str]:
         at = end
     if part := text[at:].strip():
         yield part
+
+
+def parts_of(text: str, max_chars: int) -> list[str]:
+    """The pieces of a text; cut anywhere where its sentences cannot be read."""
+    found = ornament("sentences", None, lambda: list(pieces(text, max_chars)))
+    return [text[at : at + max_chars] for at in range(0, len(text), max_chars)] if found is None else found
 
 
 def end_of_part(text: str, start: int, limit: int) -> int:

@@ -19,7 +19,7 @@ from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.summary_format import LATEST, Section, SummaryLine, heading_size, render_summary
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.sentences import clip
-from memory_service.text.similarity import alike
+from memory_service.text.similarity import groups_of
 
 if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
@@ -136,7 +136,7 @@ def _by_meaning(lines: Sequence[SummaryLine], embedder: Embedder) -> Novelty:
 def _deduplicate(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
     """Of lines that say the same, the last, in order; looks at the `MAX_CANDIDATES` best."""
     ordered = sorted(_best_first(lines)[:MAX_CANDIDATES], key=lambda line: (line.seq, line.place))
-    groups = alike([line.text for line in ordered])
+    groups = groups_of([line.text for line in ordered])
     return [ordered[at] for at in sorted(group[-1] for group in groups)]
 
 

@@ -131,7 +131,7 @@ def _main(judged: Sequence[Judged], *, latest: bool = False) -> Sentence | None:
     if not _asked(judged):
         # What was ordered without asking is what it is about.
         judged = [one for one in judged if one[1][0] in _BINDING] if latest else judged
-    ranked = sorted(judged, key=lambda one: (-_rank(one[1][0]), -worth(one[0].text), one[0].place))
+    ranked = sorted(judged, key=lambda one: (-_rank(one[1][0]), -_worth(one[0].text), one[0].place))
     if ranked and _rank(ranked[0][1][0]) and is_bare_ask(ranked[0][0].text):
         # "Can you find out why?" asks for what the message began with.
         return min((sentence for sentence, _ in judged), key=lambda sentence: sentence.place)
@@ -305,6 +305,10 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     return CandidateLines(lines=tuple(kept), coverage=coverage)
 
 
+def _worth(text: str) -> float:
+    return ornament("salience", 1.0, worth, text)
+
+
 def _hides(line: str) -> bool:
     """True if a line of an earlier summary holds a secret or bytes."""
     return ";base64," in line or has_secret(line)
@@ -389,7 +393,7 @@ def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene) -> Summa
         section = Section.TURN
     if section in _FRAGMENTS and sentence.voice != "tool" and _is_fragment(sentence.text):
         return None
-    score = worth(sentence.text) * kind[1] * _KINDS.get(kind[0], 1.0)
+    score = _worth(sentence.text) * kind[1] * _KINDS.get(kind[0], 1.0)
     score *= _STALE if stale else _DATED if dated else 1.0
     score *= 1.0 if sentence.name else _VOICES[sentence.voice]
     score += _STANDING if kind[0] is Kind.RULE and is_standing(sentence.text) else 0.0
@@ -419,7 +423,7 @@ def _goals(earlier: Sequence[SummaryLine], asks: OpenQuestions) -> Iterator[Summ
 
 def _open(asks: OpenQuestions) -> Iterator[SummaryLine]:
     for sentence in asks.waiting:
-        yield _line(sentence, Section.OPEN, 1.0 + worth(sentence.text))
+        yield _line(sentence, Section.OPEN, 1.0 + _worth(sentence.text))
 
 
 def _carried(earlier: Iterable[SummaryLine], asks: OpenQuestions) -> Iterator[SummaryLine]:
@@ -434,7 +438,7 @@ def _carried(earlier: Iterable[SummaryLine], asks: OpenQuestions) -> Iterator[Su
         if section is Section.TURN:
             section = _SECTIONS.get(kind, Section.FACTS)
             section = Section.FACTS if section is Section.RULES and line.label != USER else section
-        score = worth(line.text) * _VOICES[line.voice] * _KINDS.get(kind, 1.0)
+        score = _worth(line.text) * _VOICES[line.voice] * _KINDS.get(kind, 1.0)
         score *= sure if section is Section.RULES and kind is Kind.RULE else 1.0
         yield replace(line, section=section, score=score)
 

@@ -47,7 +47,7 @@ from memory_service.text.phrases import (
 from memory_service.text.salience import FACTS, Mark, chance, content_of, limit_marks, marks_of, words_of, worth_of
 from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks, without_secrets
 from memory_service.text.sentences import introduction, is_others, others_words
-from memory_service.text.similarity import alike
+from memory_service.text.similarity import groups_of
 from memory_service.text.statements import decisions_of, is_order, is_promise, rules_of
 
 _MAKING = lazy_regex(
@@ -556,7 +556,7 @@ def deduplicate(candidates: Iterable[Candidate]) -> list[Candidate]:
     What was said once more after its opposite has to stand behind it.
     """
     listed = list(candidates)
-    groups = sorted(alike([each.text for each in listed]), key=lambda group: group[-1])
+    groups = sorted(groups_of([each.text for each in listed]), key=lambda group: group[-1])
     return [
         replace(listed[group[-1]], seqs=_united(listed[at].seqs for at in group))
         if len(group) > 1
@@ -592,7 +592,7 @@ def _rank(note: Note, size: int) -> tuple[bool, float, int]:
 
 def _each_once(notes: list[Note]) -> list[Note]:
     """Of notes that say the same the best, at the place of the last: so a fact stands behind what it corrects."""
-    return [_merged([notes[at] for at in group]) for group in alike([note.text for note in notes])]
+    return [_merged([notes[at] for at in group]) for group in groups_of([note.text for note in notes])]
 
 
 def _merged(notes: list[Note]) -> Note:

@@ -47,7 +47,7 @@ from memory_service.memories.standing import StandingBlocks, StandingPassage, pa
 from memory_service.memories.store import Erasures, MemoryStore
 from memory_service.schemas.memories import Erased, ErasedFile, ForgottenMemory, Order, StoredMemory, WrittenFile
 from memory_service.text.retelling import retells_any, retold_words
-from memory_service.text.similarity import Fact, alike, holds_all, probe, read_fact, stands_in
+from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
 
 _log = logging.getLogger("memory_service.memories.long_term")
 
@@ -159,7 +159,7 @@ class LongTermMemory:
         """
         texts = [draft.text for draft in drafts]
         known, missing = self._known(texts)
-        fresh = [first for first, *more in alike(texts) if known.isdisjoint((first, *more))]
+        fresh = [first for first, *more in groups_of(texts) if known.isdisjoint((first, *more))]
         fresh = [at for at in fresh if not retells_any(texts[at], texts[:at])]
         if not fresh:
             return [None] * len(drafts), missing

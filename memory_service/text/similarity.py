@@ -250,7 +250,7 @@ def stands_in(fact: Fact, passage: str) -> bool:
     )
 
 
-def groups_of(facts: Sequence[Fact]) -> list[list[int]]:
+def _groups_of(facts: Sequence[Fact]) -> list[list[int]]:
     """The positions of the facts that are the same, in order of the first of each."""
     groups: list[list[int]] = []
     by_key: dict[Key, list[list[int]]] = {}
@@ -273,7 +273,7 @@ def groups_of(facts: Sequence[Fact]) -> list[list[int]]:
     return groups
 
 
-def alike(texts: Sequence[str]) -> list[list[int]]:
+def groups_of(texts: Sequence[str]) -> list[list[int]]:
     """The positions of the texts that state the same, in order of the first of each.
 
     One that cannot be read is like no other.
@@ -281,7 +281,7 @@ def alike(texts: Sequence[str]) -> list[list[int]]:
     facts = {at: fact for at, text in enumerate(texts) if (fact := ornament("similarity", None, read_fact, text))}
     alone = [[at] for at in range(len(texts))]
     places = list(facts)
-    groups = ornament("similarity", None, groups_of, list(facts.values()))
+    groups = ornament("similarity", None, _groups_of, list(facts.values()))
     if groups is None:
         return alone
     found = [[places[at] for at in group] for group in groups]

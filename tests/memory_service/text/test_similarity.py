@@ -107,7 +107,7 @@ def test_facts_are_grouped_by_what_they_state() -> None:
         "Marcus moved to Bergen.",
         "周五我们上线",
     ]
-    assert groups_of(list(map(read_fact, texts))) == [[0, 2], [1, 3, 5], [4]]
+    assert groups_of(texts) == [[0, 2], [1, 3, 5], [4]]
 
 
 def test_a_probe_is_of_rare_words() -> None:

@@ -1,0 +1,338 @@
+"""Readers of meaning that fail: every door answers, what was written is found, and the failure is counted and logged.
+
+A new reader is a line of `READERS`; one that is no ornament is a line of `ESSENTIAL`, with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import logging
+import sys
+from collections.abc import Collection, Iterator
+from importlib import import_module
+from inspect import isfunction, unwrap
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+import indexer.testing
+import memory_service.compaction.extractive  # noqa: F401  (imported late by who uses it)
+from indexer.text.ornaments import FAILURES
+from memory_service.compaction.ledger import ledger_of
+from memory_service.messages import numbered
+from tests.memory_service.gateway.talking import Gateway, gateway
+from tests.serving import W
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# Where meaning is read: what fails in each test, and the name that it is counted under.
+PLACES: dict[str, dict[str, str]] = {
+    "search": {
+        "indexer.text.dates.asked_days": "days",
+        "indexer.text.dates.day_of_name": "days",
+        "indexer.text.dates.heading_day": "days",
+        "indexer.text.dates.leading_stamp": "days",
+        "indexer.text.fact_words.is_beside": "facts",
+        "indexer.text.fact_words.is_same": "facts",
+        "indexer.text.facts.change_of": "facts",
+        "indexer.text.facts.facts_of": "facts",
+        "indexer.text.facts.is_named": "facts",
+        "indexer.text.facts.thing_number": "facts",
+        "indexer.text.facts.things_of": "facts",
+        "indexer.text.facts_english.english_claims": "facts",
+        "indexer.text.facts_frame.is_frame": "facts",
+        "indexer.text.names.greeted_name": "greetings",
+        "indexer.text.names.greeted_speakers": "greetings",
+        "indexer.text.names.named_speakers": "names",
+        "indexer.text.names.speaker_of": "names",
+        "indexer.text.outcomes.is_acknowledgement": "acknowledgements",
+        "indexer.text.questions.asks": "questions",
+        "indexer.text.questions.asks_when": "questions",
+        "indexer.text.questions.has_time_words": "days",
+        "indexer.text.sentences.end_of_part": "sentences",
+        "indexer.text.sentences.pieces": "sentences",
+        "indexer.text.sentences.snippet": "snippets",
+        "indexer.text.terms.index_terms": "words",
+        "indexer.text.terms.is_unlatin": "scripts",
+        "indexer.text.terms.query_terms": "words",
+        "indexer.text.terms.read_part": "scripts",
+        "indexer.engine.relevance.signals": "relevance",
+        "indexer.engine.chains._not_below": "facts",
+    },
+    "block": {
+        "memory_service.text.secrets._find_secrets": "secrets",
+        "memory_service.text.similarity.comparable_text": "similarity",
+        "memory_service.text.similarity.covers": "similarity",
+        "memory_service.text.similarity.read_fact": "similarity",
+        "memory_service.text.similarity.size_of": "similarity",
+        "memory_service.text.similarity.statements_of": "similarity",
+        "memory_service.text.similarity.words_of_statements": "similarity",
+        "memory_service.text.recall._decision": "recall",
+    },
+    "flush": {
+        "memory_service.text.authorship.read_speech": "speech",
+        "memory_service.text.lasting.asks_to_remember": "statements",
+        "memory_service.text.lasting.is_about_self": "statements",
+        "memory_service.text.lasting.names_nothing": "statements",
+        "memory_service.text.lasting.tells_value": "statements",
+        "memory_service.text.lasting.wishes_address": "statements",
+        "memory_service.text.phrases.clean": "statements",
+        "memory_service.text.phrases.is_aside": "statements",
+        "memory_service.text.phrases.is_label": "statements",
+        "memory_service.text.phrases.is_nothing": "statements",
+        "memory_service.text.phrases.is_pleasantry": "statements",
+        "memory_service.text.phrases.is_relative": "statements",
+        "memory_service.text.phrases.statement_lines": "statements",
+        "memory_service.text.phrases.without_joint": "statements",
+        "memory_service.text.retelling._retells": "similarity",
+        "memory_service.text.salience.content_of": "statements",
+        "memory_service.text.salience.marks_of": "statements",
+        "memory_service.text.salience.words_of": "statements",
+        "memory_service.text.salience.worth_of": "statements",
+        "memory_service.text.secrets.announces_secret": "statements",
+        "memory_service.text.sentences.others_words": "statements",
+        "memory_service.text.similarity._groups_of": "similarity",
+        "memory_service.text.similarity.probe": "similarity",
+        "memory_service.text.similarity.stands_in": "similarity",
+        "memory_service.text.statements.is_order": "statements",
+    },
+    "compact": {
+        "indexer.text.outcomes.command_exit_of": "outcomes",
+        "indexer.text.outcomes.failure_lines": "outcomes",
+        "memory_service.text.grounding.claims_of": "grounding",
+        "memory_service.text.identifiers.find_identifiers": "identifiers",
+        "memory_service.text.identifiers.with_measure": "identifiers",
+        "memory_service.text.salience.is_bare_list": "statements",
+        "memory_service.text.salience.worth": "salience",
+        "memory_service.text.sentences.sentences_of": "statements",
+        "memory_service.text.sentences.speakers_of": "statements",
+        "memory_service.text.statements.decisions_of": "statements",
+        "memory_service.text.statements.is_promise": "salience",
+        "memory_service.text.statements.is_standing": "statements",
+        "memory_service.text.statements.is_yes": "statements",
+        "memory_service.text.statements.kind_of": "statements",
+        "memory_service.text.statements.names_of": "statements",
+        "memory_service.text.statements.promises_of": "statements",
+        "memory_service.text.statements.question_of": "statements",
+        "memory_service.text.statements.rules_of": "statements",
+    },
+}
+
+# Readers of what a talk rarely has where it is cut; asked by themselves.
+OF_LEDGERS = ("memory_service.text.statements.ask_of", "memory_service.text.statements.speaks_of_deciding")
+# Functions that catch what the readers within them raise; those are in the table.
+CAREFUL = {
+    "indexer.text.ornaments.ornament",
+    "indexer.text.sentences.parts_of",
+    "indexer.text.terms.asked_terms",
+    "indexer.text.terms.passage_terms",
+    "indexer.text.terms.stored_terms",
+    "memory_service.text.recall.decide_recall",
+    "memory_service.text.retelling.retells_any",
+    "memory_service.text.secrets.has_secret",
+    "memory_service.text.secrets.redacted",
+    "memory_service.text.secrets.without_secrets",
+    "memory_service.text.similarity.groups_of",
+}
+# Functions of texts that are no ornaments, by why; and readers of one place, which its row of the table stands for.
+ESSENTIAL = {
+    "patterns and hashes, which know no text": ("lazy_regex", "term_hashes", "weight", "chance", "limit_marks"),
+    "frames, which keep text from being taken for the service's words": (
+        *("escaped", "fenced", "visible", "without_thoughts", "said_messages"),
+    ),
+    "tests of single characters": ("has_unspaced", "is_spaced", "fold"),
+    "cuts at a length": ("clip", "single_line", "split_text"),
+    "readers within one message of a flush, of which others fail in the table": (
+        *("introduction", "is_narration", "is_others", "is_own", "names_error", "picture_of", "points_back"),
+        *("requests_action", "without_public_blocks"),
+    ),
+    "readers of what a model wrote, which is dropped where it cannot be checked": (
+        *("begins_as_error", "days_of", "is_range", "is_year", "names_user", "reports_nothing", "topics_of"),
+        *("without_handles", "without_inserted"),
+    ),
+    "readers within an extractive summary, for which a note stands where all of it fails": (
+        *("has_identifiers", "is_bare_ask", "media_labels", "particulars", "subject_of"),
+    ),
+    "readers of the looks of an answer to a question, beside one that fails in the table": ("is_no",),
+    "the same of what a memory retells": ("holds_all", "retold_words"),
+    "of long results of tools, where they are cut": ("ends_in_error", "exit_code_of"),
+}
+
+READERS = [(place, target, label) for place, rows in PLACES.items() for target, label in rows.items()]
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with gateway(tmp_path_factory.mktemp("home"), *["Fine."] * (len(READERS) + 8)) as opened:
+        yield opened
+
+
+def told(number: int) -> tuple[str, list[dict[str, Any]]]:
+    """A file and a talk with something for every reader; their words are those of one test alone."""
+    it = f"quokka{number}"
+    file = f"""# Team of {it}
+
+## 2026-11-20
+
+- Kim: hello Lou, did the {it} release go out yesterday?
+- Lou: Hi Kim, yes, it went out at 10:00.
+- Kim: great, and who owns {it}?
+
+The owner of {it} is Kim.
+
+## 2026-11-24
+
+The owner of {it} is Lou now.
+
+Not the same: "owner of {it} is Kim" and "a lemur of {it}"
+
+{f"A long sentence on the warehouse of {it} follows here. " * 60}
+"""
+    call = {"id": f"c{number}", "type": "function", "function": {"name": "shell", "arguments": '{"command": "make"}'}}
+    talk: list[dict[str, Any]] = [
+        {"role": "user", "content": f"[Tue Nov 24 2026 10:00] Please build {it}. Never push {it} to main on Fridays."},
+        {"role": "assistant", "content": f"I will build {it} at /srv/{it}/make.py by Monday.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": f"error: {it} missing\nexit code 2\n" * 200},
+        {"role": "assistant", "content": f"The build of {it} failed with exit code 2. Shall I move {it} to port 8080?"},
+        {"role": "user", "content": f"Yes. We decided to move {it} to Postgres. My name is Mia Berg, I live in Graz."},
+        {"role": "assistant", "content": f"Assistant: I remember that {it} runs on 12 servers in Vienna since May."},
+        {
+            "role": "user",
+            "content": f"Remember: the invoice of {it} is 4,500 euros. Call me Mia. What is left of {it}?",
+        },
+    ]
+    return file, talk
+
+
+def story(gate: Gateway, number: int, folder: Path, places: Collection[str]) -> list[str]:
+    """What people and agents do where meaning is read, of one test; gives what went wrong."""
+    http, it, session = gate.server.http, f"quokka{number}", f"{W}/sessions/s{number}"
+    file, talk = told(number)
+    path = f"memory/{it}-2026-11-20.md"
+    question = f"when did Kim tell Lou who owns {it} yesterday?"
+    hook = {"session_id": it, "cwd": str(folder), "hook_event_name": "UserPromptSubmit", "prompt": question}
+    chat = {"model": "m", "messages": [{"role": "user", "content": question}]}
+    asked = [
+        ("remember", http.post(f"{W}/memories", json={"text": f"The spare key of {it} hangs in the cellar."})),
+        ("put", http.put(f"{W}/memories/{path}", json={"text": file}, headers={"If-None-Match": "*"})),
+        ("session", http.post(f"{W}/sessions", json={"session_id": f"s{number}", "context_window": 4_000})),
+        ("append", http.post(f"{session}/messages", json={"messages": talk})),
+    ]
+    if "flush" in places:
+        asked.append(("flush", http.post(f"{session}/flush")))
+        http.post(f"{session}/messages", json={"messages": talk})
+        asked.append(("flush again", http.post(f"{session}/flush")))
+    if "search" in places:
+        asked.append(("search", http.post(f"{W}/search", json={"query": question})))
+        asked.append(("talks", http.post(f"{W}/search", json={"query": f"{it} Postgres", "sources": ["sessions"]})))
+    if "compact" in places:
+        how = {"mode": "apply", "force": True, "target_tokens": 300}
+        asked.append(("compact", http.post(f"{session}/compact", json=how)))
+    if "block" in places:
+        asked.append(("context", http.post(f"{W}/context", json={"query": question, "budget_tokens": 900})))
+        asked.append(("hook", http.post("/v1/hooks/claude-code", json=hook, headers={"X-Memory-Workspace": "default"})))
+        asked.append(("gateway", http.post("/v1/chat/completions", json=chat)))
+    if "block" in places or "compact" in places:
+        asked.append(("prompt", http.post(f"{session}/context", json={"query": question})))
+    wrong = [f"{name}: {answer.status_code} {answer.text[:300]}" for name, answer in asked if not answer.is_success]
+    for sought in (f"spare key {it}", f"owner of {it}"):
+        found = http.post(f"{W}/search", json={"query": sought, "mode": "text"})
+        if it not in found.text:
+            wrong.append(f"nothing found of {sought!r}: {found.text[:300]}")
+    if left := http.get(f"{W}/status").json()["failed"]:
+        wrong.append(f"failed files: {left}")
+    return wrong
+
+
+def failures(gate: Gateway) -> dict[str, float]:
+    families = text_string_to_metric_families(gate.server.http.get("/metrics").text)
+    [family] = [family for family in families if family.name == "memory_service_reader_failures"]
+    return {sample.labels["reader"]: sample.value for sample in family.samples if sample.name.endswith("_total")}
+
+
+def break_reader(patch: pytest.MonkeyPatch, target: str) -> None:
+    """Make a reader fail wherever it is known by name."""
+    module, _, name = target.rpartition(".")
+    real = getattr(import_module(module), name)
+
+    # A kind of its own, as each kind is logged once in a process.
+    error = type(f"{name.title()}Failed", (RuntimeError,), {})
+
+    def fail(*_: object, **__: object) -> None:
+        raise error("quokka: words of a memory")
+
+    for known in list(sys.modules.values()):
+        # The embedder of these tests is made of terms; a model is not.
+        if getattr(known, "__name__", "").startswith(("indexer.", "memory_service.")) and known is not indexer.testing:
+            for at in [at for at, value in vars(known).items() if value is real]:
+                patch.setattr(known, at, fail)
+
+
+@pytest.mark.parametrize(("place", "target", "label"), READERS)
+def test_a_reader_that_fails_costs_what_it_reads_alone(
+    gate: Gateway,
+    place: str,
+    target: str,
+    label: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    before = failures(gate)
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
+        break_reader(patch, target)
+        assert story(gate, next(_numbers), tmp_path, {place}) == []
+    after = failures(gate)
+    assert after.get(label, 0) > before.get(label, 0), after
+    assert gate.server.http.get(f"{W}/status").json()["reader_failures"] == after
+    lines = [record.getMessage() for record in caplog.records if record.name.endswith("ornaments")]
+    assert lines and len(lines) == len(set(lines)), lines
+    assert not [record for record in caplog.records if record.exc_info]
+    assert "quokka" not in caplog.text
+
+
+@pytest.mark.parametrize("target", OF_LEDGERS)
+def test_a_ledger_goes_without_what_cannot_be_read(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = [{"role": "user", "content": "We decided: never push to main. Please look at /srv/app/main.py again?"}]
+    before = FAILURES.counts().get("statements", 0)
+    break_reader(monkeypatch, target)
+    found = ledger_of([numbered(message, at) for at, message in enumerate(talk, 1)])
+    assert [entry.text for entry in found if entry.kind == "path"] == ["/srv/app/main.py"]
+    assert FAILURES.counts()["statements"] > before
+
+
+def test_the_table_is_complete() -> None:
+    named = {target for _, target, _ in READERS} | CAREFUL | {*OF_LEDGERS}
+    bare = {name for names in ESSENTIAL.values() for name in names}
+    missing = {name for name in imported_readers() if name not in named and name.rpartition(".")[2] not in bare}
+    assert not missing, "A place where meaning is read asks these: add each to the table, and call it by `ornament`."
+    assert bare <= {name.rpartition(".")[2] for name in imported_readers()}, "Take out what nobody asks any more."
+
+
+def imported_readers() -> set[str]:
+    """Functions of the two packages `text` that other packages import, by their full names."""
+    found = set[str]()
+    for path in (*ROOT.glob("indexer/**/*.py"), *ROOT.glob("memory_service/**/*.py")):
+        if path.relative_to(ROOT).parts[1] == "text":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and ".text" in node.module:
+                module = import_module(node.module)
+                found |= {
+                    f"{node.module}.{name.name}"
+                    for name in node.names
+                    if isfunction(unwrap(getattr(module, name.name, None)))  # type: ignore[arg-type]
+                }
+    return found
+
+
+def test_all_readers_may_fail_at_once(gate: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        for _, target, _ in READERS:
+            break_reader(patch, target)
+        assert story(gate, next(_numbers), tmp_path, PLACES) == []
+    assert story(gate, next(_numbers), tmp_path, PLACES) == []
