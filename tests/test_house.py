@@ -12,6 +12,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,10 @@ def _read(path: Path) -> SourceFile:
     )
 
 
-FILES = tuple(_read(path) for library in LIBRARIES for path in sorted((ROOT / library).rglob("*.py")))
+@cache
+def source_files() -> tuple[SourceFile, ...]:
+    """All files of the source: read when a test asks, as every worker loads this file and one of them runs it."""
+    return tuple(_read(path) for library in LIBRARIES for path in sorted((ROOT / library).rglob("*.py")))
 
 
 def fewer(rule: str, found: Iterable[str], advice: str) -> None:
@@ -105,12 +109,12 @@ def fewer(rule: str, found: Iterable[str], advice: str) -> None:
 
 
 def test_no_file_is_long() -> None:
-    long = [f"{file.path}: {file.lines} lines" for file in FILES if file.lines > MOST_LINES]
+    long = [f"{file.path}: {file.lines} lines" for file in source_files() if file.lines > MOST_LINES]
     assert not long, f"At most {MOST_LINES} lines: move a part with a name of its own to where it is looked for. {long}"
 
 
 def test_few_files_are_short() -> None:
-    short = {file.path for file in FILES if file.lines < LEAST_LINES and not file.name.startswith("__")}
+    short = {file.path for file in source_files() if file.lines < LEAST_LINES and not file.name.startswith("__")}
     short.discard("memory_service/_version.py")
     excused = HOUSE["short_files"]
     assert len(excused) <= MOST_SHORT_FILES, f"At most {MOST_SHORT_FILES} short files; merge some into their readers."
@@ -123,7 +127,7 @@ def test_few_files_are_short() -> None:
 
 def test_no_file_name_stands_twice_in_a_library() -> None:
     named = defaultdict[tuple[str, str], list[str]](list)
-    for file in FILES:
+    for file in source_files():
         if file.name not in ROLES and not file.path.startswith(NOUN_FOLDERS):
             named[file.library, file.name].append(file.path)
     again = [" and ".join(paths) for paths in named.values() if len(paths) > 1]
@@ -133,7 +137,7 @@ def test_no_file_name_stands_twice_in_a_library() -> None:
 def test_there_are_few_protocols() -> None:
     found = [
         f"{file.path}: {node.name}"
-        for file in FILES
+        for file in source_files()
         for node in file.nodes
         if isinstance(node, ast.ClassDef) and "Protocol" in {ast.unparse(base).partition("[")[0] for base in node.bases}
     ]
@@ -163,7 +167,7 @@ def _top_level(file: SourceFile) -> Iterator[tuple[str, ast.stmt]]:
 
 def test_no_public_name_stands_twice_in_a_library() -> None:
     named = defaultdict[tuple[str, str], set[str]](set)
-    for file in FILES:
+    for file in source_files():
         for name, _ in _top_level(file):
             named[file.library, name].add(file.path)
     again = [
@@ -184,7 +188,7 @@ def _fields(node: ast.ClassDef) -> frozenset[str]:
 def test_no_two_values_are_twins() -> None:
     values = [
         (file, node.name, _fields(node))
-        for file in FILES
+        for file in source_files()
         for node in file.tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and len(_fields(node)) >= TWIN_FIELDS
     ]
@@ -221,7 +225,7 @@ def _constants(node: ast.expr) -> Iterator[object]:
 
 
 def test_words_of_a_language_stand_in_text() -> None:
-    elsewhere = {file.path for file in FILES if "/text/" not in file.path and _tables_with_han(file)}
+    elsewhere = {file.path for file in source_files() if "/text/" not in file.path and _tables_with_han(file)}
     excused = HOUSE["words_outside_text"].keys()
     new, gone = sorted(elsewhere - excused), sorted(excused - elsewhere)
     assert not new, f"What is known of a language stands in a folder `text/`, once for all: {new}"
@@ -229,7 +233,7 @@ def test_words_of_a_language_stand_in_text() -> None:
 
 
 def _imported(file: SourceFile) -> Iterator[str]:
-    known = {each.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for each in FILES}
+    known = {each.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for each in source_files()}
     for node in file.nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             for name in node.names:
@@ -243,7 +247,7 @@ def test_doors_know_the_service_alone() -> None:
     around = {
         f"{file.path} imports {name}"
         for door in DOORS
-        for file in FILES
+        for file in source_files()
         if file.path.startswith(door.replace(".", "/") + "/")
         for name in _imported(file)
         if name.partition(".")[0] in LIBRARIES and not _below(name, (door, *BEHIND_DOORS, *MOUNTED.get(file.path, ())))
@@ -263,7 +267,7 @@ def _below(module: str, packages: Iterable[str]) -> bool:
 def test_what_was_used_last_is_kept_by_one_class() -> None:
     found = {
         file.path
-        for file in FILES
+        for file in source_files()
         if any(isinstance(node, ast.Attribute) and node.attr == "move_to_end" for node in file.nodes)
     }
     new = sorted(found - HOUSE["own_order_of_use"].keys() - {"indexer/lru.py"})
@@ -280,11 +284,11 @@ def _mentioned(file: SourceFile) -> Counter[str]:
 
 
 def test_public_functions_have_readers() -> None:
-    mentioned = {file.path: _mentioned(file) for file in FILES}
+    mentioned = {file.path: _mentioned(file) for file in source_files()}
     files = Counter(name for names in mentioned.values() for name in names)
     alone = [
         f"{file.path}: {name} {'has its own file alone: make it private' if own else 'has tests alone: delete it'}"
-        for file in FILES
+        for file in source_files()
         if file.path not in FOR_TESTS
         for name, node in _top_level(file)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -297,7 +301,7 @@ def test_public_functions_have_readers() -> None:
 def test_docstrings_are_noun_phrases() -> None:
     crooked = [
         f"{file.path}: {text.partition(chr(10))[0]}"
-        for file in FILES
+        for file in source_files()
         for node in file.nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         for text in [ast.get_docstring(node) or ""]

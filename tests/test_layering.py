@@ -158,8 +158,10 @@ def module_name(file: Path) -> str:
 MODULES = {module_name(file): file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))}
 
 
-def imports_of(module: str) -> Iterator[Import]:
-    yield from _imports(ast.parse(MODULES[module].read_text(encoding="utf-8")), module, late=False, typing=False)
+@cache
+def imports_of(module: str) -> tuple[Import, ...]:
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    return tuple(_imports(tree, module, late=False, typing=False))
 
 
 def _imports(node: ast.AST, module: str, *, late: bool, typing: bool) -> Iterator[Import]:
@@ -182,13 +184,16 @@ def _imports(node: ast.AST, module: str, *, late: bool, typing: bool) -> Iterato
                 yield from _imports(child, module, late=late, typing=typing)
 
 
-IMPORTS = [found for module in MODULES for found in imports_of(module)]
+def imports() -> Iterator[Import]:
+    """All imports: read when a test asks, as every worker loads this file and one of them runs it."""
+    return (found for module in MODULES for found in imports_of(module))
 
 
 def in_place(module: str, place: str) -> bool:
     return fnmatchcase(module, place) or module == place.removesuffix(".*")
 
 
+@cache
 def place_of(module: str) -> tuple[int, str] | None:
     """The layer of a module, and its name or pattern in the table."""
     return next(
@@ -202,9 +207,9 @@ def known_place(module: str) -> tuple[int, str]:
     return place
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_every_module_has_a_layer(module: str) -> None:
-    known_place(module)
+def test_every_module_has_a_layer() -> None:
+    for module in MODULES:
+        known_place(module)
 
 
 def test_the_house_has_few_rooms() -> None:
@@ -217,36 +222,43 @@ def test_the_table_names_no_module_that_is_gone() -> None:
     assert not gone, f"These are not there any more; take them out of LAYERS: {gone}"
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_a_module_imports_only_from_below(module: str) -> None:
-    own = known_place(module)
-    for found in imports_of(module):
-        if found.imported not in MODULES or (module, found.imported) in EXCEPTIONS:
-            continue
-        other = known_place(found.imported)
-        same_package = other == own and own[1].endswith(".*")
-        assert other[0] < own[0] or same_package or module == own[1] == "memory_service", (
-            f"{module} imports {found.imported}, which does not stand below it. "
-            "Move what is shared down, or change LAYERS in tests/test_layering.py with the reason."
-        )
+def test_a_module_imports_only_from_below() -> None:
+    wrong = [
+        f"{found.importer} imports {found.imported}"
+        for found in imports()
+        if found.imported in MODULES
+        and (found.importer, found.imported) not in EXCEPTIONS
+        and not may_import(found.importer, found.imported)
+    ]
+    assert not wrong, (
+        f"These import what does not stand below them: {wrong}. "
+        "Move what is shared down, or change LAYERS in tests/test_layering.py with the reason."
+    )
+
+
+def may_import(module: str, imported: str) -> bool:
+    """True if the imported module stands below, or beside in the same package."""
+    own, other = known_place(module), known_place(imported)
+    same_package = other == own and own[1].endswith(".*")
+    return other[0] < own[0] or same_package or module == own[1] == "memory_service"
 
 
 def test_exceptions_are_late() -> None:
     for importer, imported in EXCEPTIONS:
-        used = [found for found in IMPORTS if (found.importer, found.imported) == (importer, imported)]
+        used = [found for found in imports() if (found.importer, found.imported) == (importer, imported)]
         assert used, f"{importer} does not import {imported} any more; take it out of EXCEPTIONS."
         assert all(found.late for found in used)
 
 
 def test_indexer_knows_nothing_of_the_service() -> None:
     assert not [
-        found for found in IMPORTS if top(found.importer) == "indexer" and top(found.imported) == "memory_service"
+        found for found in imports() if top(found.importer) == "indexer" and top(found.imported) == "memory_service"
     ]
 
 
 def test_there_are_no_circles() -> None:
     graph: dict[str, set[str]] = {module: set() for module in MODULES}
-    for found in IMPORTS:
+    for found in imports():
         if found.imported in MODULES and not found.typing:
             graph[found.importer].add(found.imported)
     try:
@@ -258,7 +270,7 @@ def test_there_are_no_circles() -> None:
 @pytest.mark.parametrize(("library", "most"), LONGEST_CHAIN.items())
 def test_chains_of_imports_are_short(library: str, most: int) -> None:
     graph = {module: list[str]() for module in MODULES}
-    for found in IMPORTS:
+    for found in imports():
         if found.imported in MODULES and not found.late and not found.typing:
             graph[found.importer].append(found.imported)
 
@@ -277,15 +289,13 @@ def top(name: str) -> str:
     return name.partition(".")[0]
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_foreign_packages_are_imported_in_their_place(module: str) -> None:
-    for found in imports_of(module):
-        package = top(found.imported)
-        if package in PACKAGES or package in sys.stdlib_module_names:
-            continue
-        places = VENDORS.get(package)
-        assert places, f"{module} imports {package}, which is new: add it to VENDORS in tests/test_layering.py."
-        assert any(in_place(module, place) for place in places), f"{module} imports {package}; only {places} may."
+def test_foreign_packages_are_imported_in_their_place() -> None:
+    foreign = [(found.importer, top(found.imported)) for found in imports()]
+    foreign = [pair for pair in foreign if pair[1] not in PACKAGES and pair[1] not in sys.stdlib_module_names]
+    new = [pair for pair in foreign if pair[1] not in VENDORS]
+    assert not new, f"Packages that are new: add them to VENDORS in tests/test_layering.py. {new}"
+    wrong = [pair for pair in foreign if not any(in_place(pair[0], place) for place in VENDORS[pair[1]])]
+    assert not wrong, f"Modules that import a package which only others may, see VENDORS: {wrong}"
 
 
 def test_the_client_loads_no_server_packages() -> None:
