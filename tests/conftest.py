@@ -1,21 +1,142 @@
-"""One way for all tests: how hypothesis drives them, and which of them want a package that may not be there."""
+"""One way for all tests: which of them run, how hypothesis drives them, and what is measured of them."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import os
+import sys
+import warnings
+from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+from tests.tiers import ROOT, SHARE_OF_INPUTS, TIERS, Durations, file_of, processor_seconds
 
 # How long an input takes says nothing on a machine that others use.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
 
 NO_LITELLM = pytest.mark.skip(reason='litellm is not there: pip install "memory-service[llm]"')
+DURATIONS = Durations.read()
+BEGUN = pytest.StashKey[float]()
+COST = "processor_seconds"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tiers", "which tests run, see tests/tiers.py")
+    group.addoption("--tier", choices=TIERS, help="usual, if no test is named; else all of those that are named")
+    group.addoption("--record-durations", action="store_true", help="write what the tests cost to tests/durations.json")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.tier is None:
+        paths = {Path(config.invocation_params.dir, name.partition("::")[0]).resolve() for name in config.args}
+        named = config.option.keyword or config.option.markexpr or paths - {ROOT, ROOT / "tests"}
+        config.option.tier = "all" if named else "usual"
+    if config.option.record_durations and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder())
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Three workers for two processors: half of the time a test waits for a disk, a timer or a server."""
+    return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else ((os.cpu_count() or 1) * 3 + 1) // 2
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Compile, in a fresh checkout, each file in one worker: each begins with other files than the others do."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or sys.dont_write_bytecode:
+        return
+    new = [file for file in sorted(Path(ROOT, "tests").rglob("test_*.py")) if not _is_compiled(file)]
+    begin = int(worker["workerid"].removeprefix("gw")) * len(new) // worker["workercount"]
+    for file in new[begin:] + new[:begin]:
+        if not _is_compiled(file) and not pytest_ignore_collect(file, session.config):
+            # What is wrong with one, and what it warns of, the collection says.
+            with suppress(Exception, pytest.skip.Exception), warnings.catch_warnings(action="error"):
+                importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
+
+
+def _is_compiled(file: Path) -> bool:
+    return any((file.parent / "__pycache__").glob(f"{file.stem}.{sys.implementation.cache_tag}-pytest-*.pyc"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file in which the tier has no test is not even read."""
+    files = DURATIONS.files_of(config.option.tier)
+    if files is None or not collection_path.name.startswith("test_"):
+        return None
+    return collection_path.relative_to(ROOT).as_posix() not in files or None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if importlib.util.find_spec("litellm") is None:
         for item in items:
             if item.get_closest_marker("litellm"):
                 item.add_marker(NO_LITELLM)
+    choose(config, items)
+    if hasattr(config, "workerinput"):
+        # What takes longest begins first: no worker is left with a long file at the end.
+        expected = DURATIONS.expected({file_of(item.nodeid) for item in items})
+        items.sort(key=lambda item: -expected[file_of(item.nodeid)])
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests of the tier, with as many inputs as it draws."""
+    tier = config.option.tier
+    heavy = {
+        _function(item) for item in items if item.nodeid in DURATIONS.heavy and is_hypothesis_test(_function(item))
+    }
+    left = list[pytest.Item]()
+    for item in items:
+        function = _function(item)
+        is_heavy = item.nodeid in DURATIONS.heavy or function in heavy
+        if not DURATIONS.holds(tier, item.nodeid, heavy=is_heavy, drawn=function in heavy):
+            left.append(item)
+    config.hook.pytest_deselected(items=left)
+    left_out = set(left)
+    items[:] = [item for item in items if item not in left_out]
+    if tier == "usual":
+        for function in heavy:
+            drawn = function._hypothesis_internal_use_settings
+            fewer = max(drawn.max_examples // SHARE_OF_INPUTS, 1)
+            function._hypothesis_internal_use_settings = settings(drawn, max_examples=fewer)
+
+
+def _function(item: pytest.Item) -> Any:
+    """The function of a test, the same for all its parameters."""
+    function = getattr(item, "obj", item)
+    return getattr(function, "__func__", function)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[BEGUN] = processor_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    report = yield
+    if call.when == "teardown" and BEGUN in item.stash:
+        report.user_properties.append((COST, processor_seconds() - item.stash[BEGUN]))
+    return report
+
+
+class Recorder:
+    """What all workers report of the costs, written when they have ended."""
+
+    def __init__(self) -> None:
+        self.seconds = dict[str, float]()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        for name, cost in report.user_properties:
+            if name == COST and isinstance(cost, float):
+                self.seconds[report.nodeid] = cost
+
+    def pytest_sessionfinish(self) -> None:
+        DURATIONS.with_measured(self.seconds).write()

@@ -1,7 +1,10 @@
 """Time that grows with the amount of work: told apart from the noise of a machine that does other things besides."""
 
 import gc
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from time import thread_time
 
 _ROUNDS = 12
@@ -39,3 +42,25 @@ def assert_costs_at_most(times: float, work: Callable[[], object], reference: Ca
 def assert_grows_at_most(times: float, work: Callable[[int], object], small: int, large: int) -> None:
     """Fails unless `work(large)` takes at most `times` as long as `work(small)`."""
     assert_costs_at_most(times, lambda: work(large), lambda: work(small))
+
+
+_PROSE = "The ferry to Gotland leaves at nine, and tea is at four; the port is 8443. " * 14_000
+_WORD = re.compile(r"\w+")
+
+
+@cache
+def _seconds_of_a_reading() -> float:
+    """Processor seconds for a megabyte read word by word, at its best."""
+    return min(_seconds(lambda: sum(1 for _ in _WORD.finditer(_PROSE))) for _ in range(5))
+
+
+@contextmanager
+def at_most_readings(most: float) -> Iterator[None]:
+    """Fails where the block takes more processor time than to read a megabyte word by word so many times.
+
+    The limit for what hostile texts may cost: some ten times of what they do, and far below what grows with a square.
+    """
+    started = thread_time()
+    yield
+    readings = (thread_time() - started) / _seconds_of_a_reading()
+    assert readings <= most, f"It took as long as {readings:.0f} readings of a megabyte, and may take {most}."

@@ -4,12 +4,12 @@ import os
 import random
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from indexer.sources.gitignore import read_rules
+from tests.growth import at_most_readings
 
 NAMES = ["a", "b", "ab", "a.b", "build", "x y", "a-b", "[", "foo.py", "ba", ".h", "部署"]
 ATOMS = [
@@ -101,8 +101,7 @@ def test_git_says_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hostile", ["*a" * 400 + "b", "/" + "**/a/" * 190 + "b", "[" * 900, "a*" * 400 + "/x"])
 def test_a_hostile_pattern_takes_no_time(hostile: str) -> None:
     rules = read_rules(hostile)
-    started = time.monotonic()
-    for path in ("a" * 255, "a/" * 2_000 + "a", "/".join(["a" * 255] * 16)):
-        folder, slash, name = path.rpartition("/")
-        rules.verdict(folder + slash, name, is_folder=False)
-    assert time.monotonic() - started < 5
+    with at_most_readings(100):
+        for path in ("a" * 255, "a/" * 2_000 + "a", "/".join(["a" * 255] * 16)):
+            folder, slash, name = path.rpartition("/")
+            rules.verdict(folder + slash, name, is_folder=False)

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 
 import pytest
 
 from indexer.text.dates import leading_stamp
+from tests.growth import at_most_readings
 
 MAY = dt.date(2023, 5, 8)
 NOVEMBER = dt.date(2026, 11, 20)
@@ -70,8 +70,7 @@ def test_what_is_no_stamp(text: str) -> None:
 @pytest.mark.parametrize("part", ["[", "2026-", " ", "Monday ", "[8 May 2023 ", "年", "[2026年", ": ", "\n"])
 def test_hostile_texts_take_no_time(part: str) -> None:
     text = part * (1_000_000 // len(part))
-    started = time.perf_counter()
-    for _ in range(20):
-        leading_stamp(text)
-        leading_stamp("2026-11-20 " + text)
-    assert time.perf_counter() - started < 10
+    with at_most_readings(200):
+        for _ in range(20):
+            leading_stamp(text)
+            leading_stamp("2026-11-20 " + text)

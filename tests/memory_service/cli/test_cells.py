@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import unicodedata
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.cli.output import bar, fit_to_cells, one_line, padded, printable, size, table, width
+from tests.growth import at_most_readings
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,7 @@ def test_sizes_and_padding() -> None:
 
 
 def test_a_megabyte_of_marks_is_cut_at_once() -> None:
-    started = time.process_time()
-    for text in ("\u0301" * 1_000_000, "部" * 1_000_000, "\x1b" * 1_000_000):
-        assert width(fit_to_cells(text, 80)) <= 80
-        assert width(one_line(text, 80)) <= 80
-    assert time.process_time() - started < 10
+    with at_most_readings(200):
+        for text in ("\u0301" * 1_000_000, "部" * 1_000_000, "\x1b" * 1_000_000):
+            assert width(fit_to_cells(text, 80)) <= 80
+            assert width(one_line(text, 80)) <= 80

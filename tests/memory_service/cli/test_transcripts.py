@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
 from memory_service.cli.transcripts import newest_messages, transcript_lines
 from memory_service.messages import Message, user_message
 from memory_service.service.display import _shown_message
+from tests.growth import at_most_readings
 
 
 def lines(message: Message, *, seq: int | None = 7, note: str = "", full: bool = False, cells: int = 80) -> list[str]:
@@ -74,7 +73,6 @@ def test_the_newest_or_those_behind_a_number() -> None:
 
 
 def test_megabytes_are_shown_at_once() -> None:
-    started = time.process_time()
-    for text in ("部" * 1_000_000, "\n" * 1_000_000, "a\n" * 500_000, "\x1b[" * 500_000):
-        assert len(lines(user_message(text))) <= 5
-    assert time.process_time() - started < 10
+    with at_most_readings(200):
+        for text in ("部" * 1_000_000, "\n" * 1_000_000, "a\n" * 500_000, "\x1b[" * 500_000):
+            assert len(lines(user_message(text))) <= 5

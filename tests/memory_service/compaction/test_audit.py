@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +12,7 @@ from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Numbered, numbered, read_messages
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import compact_json
+from tests.growth import at_most_readings
 
 
 def call(call_id: str, name: str, arguments: str) -> dict[str, object]:
@@ -210,7 +209,5 @@ def test_leaving_out_twice_changes_nothing_more(lines: str, noise: str) -> None:
 def test_a_hostile_summary_is_checked_in_good_time() -> None:
     source = talk({"role": "user", "content": "a/b c/d " * 30_000})
     summary = " ".join(f"/a/b/x{number}.py ORD-{number}" for number in range(2_000))
-    start = time.process_time()
-    audit_summary(summary, request=SummaryRequest(messages=source))
-
-    assert time.process_time() - start < 25
+    with at_most_readings(500):
+        audit_summary(summary, request=SummaryRequest(messages=source))

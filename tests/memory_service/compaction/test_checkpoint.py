@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from memory_service.compaction.checkpoint import (
@@ -16,6 +14,7 @@ from memory_service.compaction.checkpoint import (
 )
 from memory_service.messages import Message
 from memory_service.messages.sizes import count_tokens, quarters
+from tests.growth import at_most_readings
 
 FULL = Checkpoint(
     summary="## Goal\n- 备份\n", ledger="- path: /srv/app", pins=("- 周五绝不部署",), request="下一步？", request_seq=12
@@ -78,9 +77,8 @@ def test_a_short_text_stays(text: str) -> None:
 
 
 def test_a_megabyte_takes_no_time() -> None:
-    started = time.perf_counter()
-    shortened("备x" * 1_000_000, 500_000, "log:1")
-    assert time.perf_counter() - started < 25
+    with at_most_readings(500):
+        shortened("备x" * 1_000_000, 500_000, "log:1")
 
 
 @pytest.mark.parametrize(

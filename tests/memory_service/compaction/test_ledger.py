@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 
 import pytest
@@ -20,6 +19,7 @@ from memory_service.compaction.ledger import (
 from memory_service.messages import Numbered, numbered, read_messages
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import LedgerEntry
+from tests.growth import at_most_readings
 
 
 def talk(*raw: dict[str, object]) -> list[Numbered]:
@@ -278,16 +278,12 @@ def test_any_conversation_is_taken(said: list[tuple[str, str, str]]) -> None:
 def test_two_thousand_messages_are_read_in_good_time() -> None:
     filler = "We looked at the code of the checkout and found that it waits for the payment. " * 4
     messages = talk(*(user(f"{filler} See ORD-{at} in /srv/app/f{at}.py, it took {at} ms.") for at in range(500)))
-    start = time.process_time()
-    merge_ledger((), ledger_of(messages))
-
-    assert time.process_time() - start < 10
+    with at_most_readings(200):
+        merge_ledger((), ledger_of(messages))
 
 
 @pytest.mark.parametrize("piece", ["never ", "不要", "decided ", "a. ", "?", "Error", "我叫", "don't a", "\n", "- "])
 def test_hostile_messages_take_bounded_time(piece: str) -> None:
     messages = talk(user(piece * (1_000_000 // len(piece))), result("c", piece * 100_000))
-    start = time.process_time()
-    ledger_of(messages)
-
-    assert time.process_time() - start < 10
+    with at_most_readings(200):
+        ledger_of(messages)

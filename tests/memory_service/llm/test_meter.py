@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -26,6 +25,7 @@ from memory_service.llm.token_counter import (
 )
 from memory_service.messages import message_tokens
 from memory_service.messages.sizes import Usage
+from tests.growth import at_most_readings
 
 sizes = st.lists(st.integers(0, 20_000), max_size=30)
 scales = st.floats(LEAST_SCALE, MOST_SCALE)
@@ -235,15 +235,13 @@ def test_compaction_begins_before_the_window_is_full(ratio: float, lead: int, se
 def test_long_sessions_are_measured_in_linear_time() -> None:
     estimates = list(range(200_000))
     counted = [(at, usage(at + 1, estimated=at)) for at in range(1, 100_000)]
-    began = time.process_time()
-    assert learned_scale(pairs_of(counted)) == pytest.approx(1.0, rel=1e-4)
-    anchor = anchor_of(counted, seqs=estimates)
-    assert measure_view(estimates, anchor=anchor).source == "usage"
-    assert time.process_time() - began < 25
+    with at_most_readings(500):
+        assert learned_scale(pairs_of(counted)) == pytest.approx(1.0, rel=1e-4)
+        anchor = anchor_of(counted, seqs=estimates)
+        assert measure_view(estimates, anchor=anchor).source == "usage"
 
 
 def test_a_hostile_name_of_a_model_takes_no_time() -> None:
-    began = time.process_time()
-    for piece in ("-2024-08-06", "-latest", "/", "@", "模", "-20240806:"):
-        same_model(piece * (1_000_000 // len(piece)) + "x", "gpt-4o")
-    assert time.process_time() - began < 25
+    with at_most_readings(500):
+        for piece in ("-2024-08-06", "-latest", "/", "@", "模", "-20240806:"):
+            same_model(piece * (1_000_000 // len(piece)) + "x", "gpt-4o")

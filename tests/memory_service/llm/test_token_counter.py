@@ -6,7 +6,6 @@ import importlib.util
 import os
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from memory_service.llm import token_counter
 from memory_service.llm.token_counter import _is, _Remembered, exact_counter
 from memory_service.messages.sizes import count_tokens
+from tests.growth import at_most_readings
 
 INSTALLED = importlib.util.find_spec("litellm") is not None
 
@@ -113,9 +113,8 @@ def test_no_text_fails_and_none_has_more_tokens_than_bytes(text: str) -> None:
 def test_a_million_hostile_characters_take_no_time(piece: str) -> None:
     count = exact_counter("gpt-4o")
     assert count is not None
-    began = time.process_time()
-    assert count(piece * (1_000_000 // len(piece))) > 0
-    assert time.process_time() - began < 25
+    with at_most_readings(500):
+        assert count(piece * (1_000_000 // len(piece))) > 0
 
 
 @pytest.mark.litellm

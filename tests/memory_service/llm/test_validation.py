@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -17,6 +15,7 @@ from memory_service.llm.validation import (
     validate_answer,
 )
 from memory_service.messages.sizes import count_tokens
+from tests.growth import at_most_readings
 from tests.memory_service.compaction.talk import sectioned
 
 TWO = ("Goal", "Next step")
@@ -135,7 +134,6 @@ def test_the_beginning_of_a_text(text: str, most: int) -> None:
 @pytest.mark.parametrize("sign", ["#", "**", "## Goal\n", "`", "```\n", "中", "\n"])
 def test_a_megabyte_of_hostile_answer(sign: str) -> None:
     text = sign * (1_000_000 // len(sign))
-    begun = time.perf_counter()
-    validate_answer(completion(text), headings=TWO, cap_tokens=200_000)
-    clip_sections(text, 1_000)
-    assert time.perf_counter() - begun < 20
+    with at_most_readings(400):
+        validate_answer(completion(text), headings=TWO, cap_tokens=200_000)
+        clip_sections(text, 1_000)

@@ -43,6 +43,7 @@ from memory_service.sessions.records import (
     Unpin,
     compact_json,
 )
+from tests.growth import at_most_readings
 
 ROOT = Path(__file__).parents[3]
 IN_CHILD = """
@@ -981,9 +982,8 @@ def test_a_list_does_not_read_whole_logs(logs: SessionLogs, tmp_path: Path) -> N
         file.truncate(4 * 1024**3)
         file.seek(0, os.SEEK_END)
         file.write(b"\n" + line)
-    started = time.process_time()
-    assert [file.last_seq for file in logs.list()] == [2]
-    assert time.process_time() - started < 2
+    with at_most_readings(40):
+        assert [file.last_seq for file in logs.list()] == [2]
 
 
 def test_rights_of_a_log_stay_after_a_trim(log: JsonlLog, path: Path) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from indexer.text.terms import index_terms, query_terms
 from memory_service.messages import Message, Numbered, numbered
 from memory_service.schemas.sessions import FoundMessage
 from memory_service.sessions.search import SNIPPET_CHARS, SessionKeywordSearch
-from tests.growth import assert_costs_at_most
+from tests.growth import assert_costs_at_most, at_most_readings
 
 
 def said(*texts: str, first: int = 1) -> tuple[Numbered, ...]:
@@ -184,6 +182,5 @@ def test_a_search_of_many_messages_is_quick_beside_making_it() -> None:
 @pytest.mark.parametrize("piece", ["a", "a ", "部", "…", "\n", "_", "{"])
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    begun = time.perf_counter()
-    SessionKeywordSearch.of(said(text), upto=1).search(text)
-    assert time.perf_counter() - begun < 25
+    with at_most_readings(500):
+        SessionKeywordSearch.of(said(text), upto=1).search(text)

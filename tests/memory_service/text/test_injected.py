@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.text.frames import BLOCK_NOTE
 from memory_service.text.injected import FOUND_HERE, RECALLED, said_messages
+from tests.growth import at_most_readings
 
 BLOCK = (
     f'<relevant_context>\n{BLOCK_NOTE}\n<file path="memory/a.md" lines="1">\n周五不部署。\n</file>\n</relevant_context>'
@@ -92,6 +92,5 @@ def test_other_text_stays_word_for_word(text: str) -> None:
 
 def test_text_that_opens_and_never_ends_is_read_in_linear_time() -> None:
     text = BLOCK + f"<relevant_context>\n{BLOCK_NOTE}\n" * 20_000 + "x" * 1_000_000
-    begun = time.perf_counter()
-    assert said({"role": "user", "content": text}) == [text.removeprefix(BLOCK)]
-    assert time.perf_counter() - begun < 5
+    with at_most_readings(100):
+        assert said({"role": "user", "content": text}) == [text.removeprefix(BLOCK)]

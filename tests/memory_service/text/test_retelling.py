@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from memory_service.text.retelling import retells_any
+from tests.growth import at_most_readings
 
 DEPLOYS = "User: We decided: deploys go out on Tuesdays at 10:00, never on Fridays."
 部署 = "用户（2026-11-23）：我们决定：每周二上午十点部署，周五绝不部署。"
@@ -62,7 +61,6 @@ def test_what_differs_is_news(note: str, memory: str) -> None:
 @pytest.mark.parametrize("piece", ["as I remember, ", "a, ", "我记得", "(", "you said "])
 def test_hostile_text_takes_little_time(piece: str) -> None:
     text = piece * (20_000 // len(piece))
-    begun = time.perf_counter()
-    assert not retells_any(f"Assistant: {text} x y", ["User: other words"])
-    retells_any(f"Assistant: {text}", [f"User: {text}"])
-    assert time.perf_counter() - begun < 10
+    with at_most_readings(200):
+        assert not retells_any(f"Assistant: {text} x y", ["User: other words"])
+        retells_any(f"Assistant: {text}", [f"User: {text}"])
