@@ -34,12 +34,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.tier is None:
+    if not hasattr(config, "workerinput"):
         paths = {Path(config.invocation_params.dir, name.partition("::")[0]).resolve() for name in config.args}
         named = config.option.keyword or config.option.markexpr or paths - {ROOT, ROOT / "tests"}
-        config.option.tier = "all" if named else "usual"
-    if config.option.record_durations and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Recorder())
+        config.option.tier = config.option.tier or ("all" if named else "usual")
+        if config.option.record_durations:
+            config.pluginmanager.register(Recorder(all_of_them=config.option.tier == "all" and not named))
 
 
 def pytest_xdist_auto_num_workers() -> int | None:
@@ -130,7 +130,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 class Recorder:
     """What all workers report of the costs, written when they have ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, all_of_them: bool) -> None:
+        self.all_of_them = all_of_them
         self.seconds = dict[str, float]()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -139,4 +140,4 @@ class Recorder:
                 self.seconds[report.nodeid] = cost
 
     def pytest_sessionfinish(self) -> None:
-        DURATIONS.with_measured(self.seconds).write()
+        DURATIONS.with_measured(self.seconds, all_of_them=self.all_of_them).write()

@@ -16,27 +16,36 @@ on a machine that does other things besides. They are recorded again, for all te
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent
 DURATIONS = ROOT / "tests" / "durations.json"
 TIERS = ("smoke", "usual", "heavy", "all")
-HEAVY_SECONDS = 1.5
-SMOKE_SECONDS = 0.02
-"""The most that a test of a file takes on average, for the file to be one of the smoke."""
+# Five minutes of two processors, less the time in which tests are collected and in which a processor has none to run.
+USUAL_SECONDS = 430.0
+SMOKE_SECONDS = 45.0
 SHARE_OF_INPUTS = 4
 """The usual tier draws one in so many inputs of a heavy test."""
 ROUND_TRIPS = frozenset(
-    {
-        "tests/memory_service/api/test_routes.py::test_remember_search_and_context",
-    }
+    f"tests/memory_service/{name}"
+    for name in (
+        "api/test_routes.py::test_a_memory_is_on_disk_and_found_when_it_is_answered",
+        "cli/test_memories.py::test_an_entry_stands_in_the_file_of_today_and_is_found",
+        "client/test_round_trip.py::test_a_memory_goes_all_the_way_round",
+        "gateway/test_chat.py::test_a_talk_is_one_session_and_goes_on_as_it_came",
+        "mcp/test_hosts.py::test_a_memory_lives_over_http",
+    )
 )
+"""One through each door, whatever its parameters."""
 
 
 def processor_seconds() -> float:
@@ -49,10 +58,14 @@ def file_of(test: str) -> str:
     return test.partition("::")[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Durations:
-    """Costs of tests: of each heavy one; of each file the number of its other tests, and their seconds together."""
+    """Costs of tests: of each heavy one; of each file the number of its other tests, and their seconds together.
 
+    Heavy is what costs more than the limit; without the heavy tests all others fit into the usual tier.
+    """
+
+    limit: float = math.inf
     heavy: Mapping[str, float] = field(default_factory=dict)
     files: Mapping[str, tuple[int, float]] = field(default_factory=dict)
 
@@ -62,27 +75,33 @@ class Durations:
         if not path.exists():
             return cls()
         tables = json.loads(path.read_text(encoding="utf-8"))
-        return cls(
-            heavy=tables["heavy"], files={file: (tests, cost) for file, (tests, cost) in tables["files"].items()}
-        )
+        files = {file: (tests, cost) for file, (tests, cost) in tables["files"].items()}
+        return cls(limit=tables["limit"], heavy=tables["heavy"], files=files)
 
     def write(self, path: Path = DURATIONS) -> None:
         """Write the costs, each on a line of its own, so that the difference of two records can be read."""
         tables = (f' "{name}": {{{_rows(table)}\n }}' for name, table in (("heavy", self.heavy), ("files", self.files)))
-        path.write_text("{\n" + ",\n".join(tables) + "\n}\n", encoding="utf-8")
+        path.write_text(f'{{\n "limit": {self.limit},\n' + ",\n".join(tables) + "\n}\n", encoding="utf-8")
 
-    def with_measured(self, seconds: Mapping[str, float]) -> Durations:
-        """These costs, with those of the measured files in place of former ones and without files that are gone."""
+    def with_measured(self, seconds: Mapping[str, float], *, all_of_them: bool) -> Durations:
+        """These costs, with those of the measured files in place of former ones and without files that are gone.
+
+        Args:
+            seconds: What tests cost, by their names.
+            all_of_them: True if these are all tests that there are: the limit is found anew.
+        """
+        limit = _limit(seconds.values()) if all_of_them else self.limit
         measured = {file_of(test) for test in seconds}
         light = defaultdict[str, list[float]](list)
         heavy = {test: cost for test, cost in self.heavy.items() if file_of(test) not in measured}
         for test, cost in seconds.items():
-            if cost > HEAVY_SECONDS:
+            if cost > limit:
                 heavy[test] = round(cost, 1)
             else:
                 light[file_of(test)].append(cost)
         files = {**self.files, **{file: (len(light[file]), round(sum(light[file]), 2)) for file in measured}}
         return Durations(
+            limit=limit,
             heavy={test: cost for test, cost in sorted(heavy.items()) if (ROOT / file_of(test)).exists()},
             files={file: costs for file, costs in sorted(files.items()) if (ROOT / file).exists()},
         )
@@ -90,16 +109,25 @@ class Durations:
     def files_of(self, tier: str) -> frozenset[str] | None:
         """The files in which a tier has tests; None where that may be any file."""
         if tier == "smoke":
-            quick = {file for file, (tests, cost) in self.files.items() if tests and cost / tests <= SMOKE_SECONDS}
-            return frozenset(quick | {file_of(test) for test in ROUND_TRIPS})
+            return self.quick | frozenset(map(file_of, ROUND_TRIPS))
         return frozenset(map(file_of, self.heavy)) if tier == "heavy" else None
 
     def holds(self, tier: str, test: str, *, heavy: bool, drawn: bool) -> bool:
         """True if a tier has a test of its files; `drawn` is true if hypothesis draws the inputs."""
         if tier == "smoke":
-            tests, cost = self.files.get(file_of(test), (0, 0.0))
-            return test in ROUND_TRIPS or (not heavy and 0 < tests and cost <= SMOKE_SECONDS * tests)
+            return test.partition("[")[0] in ROUND_TRIPS or (file_of(test) in self.quick and not heavy)
         return {"usual": drawn or not heavy, "heavy": heavy}.get(tier, True)
+
+    @cached_property
+    def quick(self) -> frozenset[str]:
+        """The files with the quickest tests, as many as fit into the smoke."""
+        quick = sorted((file for file, (tests, _) in self.files.items() if tests), key=self._mean)
+        together = accumulate(self.files[file][1] for file in quick)
+        return frozenset(file for file, cost in zip(quick, together, strict=True) if cost <= SMOKE_SECONDS)
+
+    def _mean(self, file: str) -> float:
+        tests, cost = self.files[file]
+        return cost / tests
 
     def expected(self, files: Iterable[str]) -> dict[str, float]:
         """Seconds that the tests of each file take together; an hour for a file that is new, which so comes first."""
@@ -108,6 +136,13 @@ class Durations:
             if file_of(test) in seconds:
                 seconds[file_of(test)] += cost
         return seconds
+
+
+def _limit(seconds: Iterable[float]) -> float:
+    """The cost above which a test is heavy, so that the others fit into the usual tier."""
+    costs = sorted(seconds)
+    light = [cost for cost, together in zip(costs, accumulate(costs), strict=True) if together <= USUAL_SECONDS]
+    return math.inf if len(light) == len(costs) else round(max(light, default=0.0), 2)
 
 
 def _rows(table: Mapping[str, object]) -> str:

@@ -1,0 +1,65 @@
+"""Every test is in a tier that `.ci/run` runs, and the usual tier fits into its time."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.tiers import ROOT, ROUND_TRIPS, SMOKE_SECONDS, USUAL_SECONDS, Durations, file_of
+
+HERE, OTHER = "tests/test_tiers.py", "tests/test_house.py"
+
+
+def test_the_costliest_tests_are_heavy_so_that_the_others_fit() -> None:
+    costs = {f"{HERE}::test_{number}": 1.0 + number for number in range(100)}
+    durations = Durations().with_measured(costs, all_of_them=True)
+    (tests, together) = durations.files[HERE]
+    assert together <= USUAL_SECONDS and tests + len(durations.heavy) == 100
+    assert min(durations.heavy.values()) > durations.limit and together + min(durations.heavy.values()) > USUAL_SECONDS
+
+
+def test_where_all_fit_none_is_heavy() -> None:
+    durations = Durations().with_measured({f"{HERE}::test_a": 9.0, f"{OTHER}::test_b": 0.1}, all_of_them=True)
+    assert durations.heavy == {}
+
+
+def test_a_record_of_a_few_files_replaces_theirs_alone(tmp_path: Path) -> None:
+    before = Durations(
+        limit=2.0,
+        heavy={f"{HERE}::test_gone": 9.0, f"{OTHER}::test_b[部署]": 4.0, "tests/test_gone.py::test_c": 5.0},
+        files={HERE: (3, 1.0), OTHER: (7, 2.5), "tests/test_gone.py": (1, 1.0)},
+    )
+    after = before.with_measured({f"{HERE}::test_a": 3.0, f"{HERE}::test_b": 0.25}, all_of_them=False)
+    assert after == Durations(
+        limit=2.0,
+        heavy={f"{HERE}::test_a": 3.0, f"{OTHER}::test_b[部署]": 4.0},
+        files={HERE: (1, 0.25), OTHER: (7, 2.5)},
+    )
+    after.write(tmp_path / "durations.json")
+    assert Durations.read(tmp_path / "durations.json") == after
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("drawn", [False, True])
+def test_each_test_runs_with_all_inputs_in_one_tier_of_the_two(heavy: bool, drawn: bool) -> None:
+    usual, rest = (
+        Durations().holds(tier, f"{HERE}::test_a", heavy=heavy, drawn=heavy and drawn) for tier in ("usual", "heavy")
+    )
+    # Inputs are drawn in part in the usual tier: then the other has the test too.
+    assert (usual, rest) == (not heavy or drawn, heavy)
+
+
+def test_the_smoke_is_the_quickest_files_that_fit() -> None:
+    recorded = Durations.read()
+    quick = recorded.quick
+    assert quick and sum(recorded.files[file][1] for file in quick) <= SMOKE_SECONDS
+    assert recorded.files_of("smoke") == quick | {file_of(test) for test in ROUND_TRIPS}
+
+
+@pytest.mark.parametrize("test", sorted(ROUND_TRIPS))
+def test_a_round_trip_of_the_smoke_is_there(test: str) -> None:
+    file, _, name = test.partition("::")
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
