@@ -60,7 +60,7 @@ def _without_parentheses(text: str) -> str:
 def _ruff(command: str, text: str, *options: str) -> str:
     """A text as a command of ruff leaves it."""
     line = [sys.executable, "-m", "ruff", command, *options, "--stdin-filename", str(CLIENT / "generated.py"), "-"]
-    done = subprocess.run(line, input=text, cwd=ROOT, capture_output=True, check=True, encoding="utf-8", timeout=60)
+    done = subprocess.run(line, input=text, cwd=ROOT, capture_output=True, check=True, encoding="utf-8", timeout=240)
     return done.stdout
 
 

@@ -45,7 +45,7 @@ class RunningServer:
 
     def raw(self, request: bytes) -> bytes:
         """Send bytes as they are and read until the server closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(request)
             parts = []
             while part := connection.recv(65536):
@@ -72,11 +72,11 @@ def serving(service: MemoryService, protocol: type[TimedProtocol] = TimedProtoco
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            with httpx.Client(base_url=url, timeout=30, trust_env=False, verify=NO_TLS) as http:
+            with httpx.Client(base_url=url, timeout=120, trust_env=False, verify=NO_TLS) as http:
                 yield RunningServer(url=url, home=service.settings.home, app=app, http=http)
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(60)
     assert not thread.is_alive()
 
 
@@ -106,7 +106,7 @@ def own_process(home: Path, environment: dict[str, str], *, log: Path | None = N
         yield url, process.pid
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(timeout=120)
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:

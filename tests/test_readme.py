@@ -51,7 +51,7 @@ class Reader:
         program = {"bash": shell, "python": [sys.executable, "-c"]}[language]
         done = subprocess.run(
             [*program, text.replace(URL, self.url)],
-            cwd=self.folder, env=self._environment(), capture_output=True, text=True, timeout=60, check=False,
+            cwd=self.folder, env=self._environment(), capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert "error" not in done.stderr and "degraded" not in done.stderr

@@ -509,7 +509,7 @@ def test_what_one_process_packs_another_picks_up_and_none_answers_wrongly(packed
             (hit,) = index.search(f"number{number}y99 bandicoot", limit=1).hits
             assert hit.passage.text == f"the bandicoot number{number}y99 hides"
     over.set()
-    searching.join(30)
+    searching.join(60)
     assert (process.returncode, failures) == (0, [])
     assert index.status().packed == 107
     assert [hit.passage.text for hit in index.search("wombat", limit=1).hits] == ["the wombat number5x99 digs"]

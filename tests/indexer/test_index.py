@@ -348,7 +348,7 @@ def test_searches_while_threads_and_processes_write(workspace: Workspace, rebuil
         searching = [pool.submit(search, question) for question in questions]
         writing = pool.submit(write)
         try:
-            printed, complaint = other.communicate(timeout=60)
+            printed, complaint = other.communicate(timeout=240)
         finally:
             done.set()
         assert other.returncode == 0, complaint
@@ -372,7 +372,7 @@ def test_searches_do_not_wait_for_a_sync_that_embeds(workspace: Workspace) -> No
     class Waiting(HashEmbedder):
         def embed_documents(self, texts):  # type: ignore[no-untyped-def]
             embedding.set()
-            assert go_on.wait(30)
+            assert go_on.wait(60)
             return super().embed_documents(texts)
 
     index = workspace.synced(HashEmbedder())
@@ -380,12 +380,11 @@ def test_searches_do_not_wait_for_a_sync_that_embeds(workspace: Workspace) -> No
     slow = threading.Thread(target=workspace.index(Waiting()).sync)
     slow.start()
     try:
-        assert embedding.wait(30)
-        started = time.monotonic()
+        assert embedding.wait(60)
         assert texts(index, "quokka") == ["one quokka"]
         workspace.write_items("memory/c.md", ["three quokkas"])
         index.sync(["memory/c.md"])
-        assert time.monotonic() - started < 10
+        assert slow.is_alive(), "the model is still at its work"
     finally:
         go_on.set()
         slow.join()

@@ -53,10 +53,10 @@ def test_it_is_searched_and_written_at_every_step(filled: Workspace, step: str) 
             time.sleep(0.3)
             assert writers[0].is_alive(), "writers wait, or what they write would be lost"
         else:
-            assert written.wait(30)
+            assert written.wait(60)
 
     rebuild(index, reached)
-    assert written.wait(30)
+    assert written.wait(60)
     for each in (index, other, filled.index(HashEmbedder(seed=1))):
         assert texts(each, "wombat") == ["new wombat"]
         assert len(content(each)) == 14

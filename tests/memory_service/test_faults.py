@@ -301,7 +301,7 @@ def restless(file: Path) -> Iterator[None]:
         yield
     finally:
         over.set()
-        thread.join(30)
+        thread.join(60)
 
 
 def test_a_file_that_never_rests(home: Path) -> None:

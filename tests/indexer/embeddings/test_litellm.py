@@ -117,7 +117,7 @@ def test_is_an_embedder(play: Play) -> None:
 
 @pytest.mark.litellm
 def test_many_texts_go_in_parallel_batches_and_keep_their_order(play: Play) -> None:
-    together = threading.Barrier(3, timeout=20)
+    together = threading.Barrier(3, timeout=60)
 
     def behave(asked: Request) -> Answer:
         if TEXTS[0] not in texts_of(asked):

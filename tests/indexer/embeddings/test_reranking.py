@@ -120,13 +120,12 @@ def test_what_takes_too_long_is_left_and_stops() -> None:
     for _ in range(4):
         found, problem = reranking.reranked(hits(30), "key")
         assert found == hits(30) and "took longer than 0.05 s" in problem
-    started = time.monotonic()
     _, problem = reranking.reranked(hits(30), "key")
     assert "is busy" in problem, "no thread is added to those that hang"
-    assert time.monotonic() - started < 20
+    assert not done.is_set(), "what hangs is not waited for"
     go_on.set()
-    assert done.wait(20)
-    deadline = time.monotonic() + 20
+    assert done.wait(60)
+    deadline = time.monotonic() + 60
     while "busy" in Reranking.reranked(reranking, hits(2), "key")[1] and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(reranker.asked) <= 4 + 1 + 1, "what was left does not go on with the rest"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from indexer.sources.watch import Settling, Watch, Watched, WatchState, WatchTiming
 
-_PATIENCE_SECONDS = 20.0
+_PATIENCE_SECONDS = 120.0
 # Whole looks are rare, so that a test sees what events do.
 _BY_EVENTS = WatchTiming(look_seconds=3600.0, check_seconds=0.1)
 
@@ -68,7 +68,7 @@ def watching(*homes: Watched, timing: WatchTiming = _BY_EVENTS) -> Iterator[Told
         yield told
     finally:
         told.stop.set()
-        told.thread.join(5)
+        told.thread.join(60)
         assert not told.thread.is_alive()
 
 
@@ -216,16 +216,16 @@ def test_whole_looks_come_by_themselves_and_take_their_share_at_most(home: Watch
     thread.start()
     assert eventually(lambda: len(looks) >= 2)
     stop.set()
-    thread.join(5)
+    thread.join(60)
     # 20 ms are 2 % of a second.
     assert looks[1] - looks[0] >= 1.0
 
 
 def test_it_waits_without_work(home: Watched) -> None:
     with watching(home) as told:
-        used = time.process_time()
+        used, begun = time.process_time(), time.monotonic()
         time.sleep(0.5)
-        assert time.process_time() - used < 0.25
+        assert time.process_time() - used < (time.monotonic() - begun) / 2
         assert len(told.calls) == 1
 
 

@@ -48,7 +48,7 @@ def test_a_writer_waits_for_another_and_no_longer_than_it_may(tmp_path: Path) ->
 
     holder = threading.Thread(target=hold)
     holder.start()
-    assert holds.wait(20)
+    assert holds.wait(60)
     begun = time.monotonic()
     with pytest.raises(StoreLocked), hasty.writing():
         pass
@@ -56,7 +56,7 @@ def test_a_writer_waits_for_another_and_no_longer_than_it_may(tmp_path: Path) ->
     threading.Timer(0.3, may_end.set).start()
     with patient.writing():
         patient.run("INSERT INTO notes VALUES ('after it')")
-    holder.join(20)
+    holder.join(60)
     assert hasty.value("SELECT count(*) FROM notes") == 1
 
 

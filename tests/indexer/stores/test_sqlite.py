@@ -314,7 +314,7 @@ store.check()
 """
     try:
         done = subprocess.run(
-            [sys.executable, "-c", code, str(disk)], capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", code, str(disk)], capture_output=True, text=True, timeout=240, check=False
         )
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)

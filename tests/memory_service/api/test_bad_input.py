@@ -272,7 +272,7 @@ def test_a_huge_announced_body_is_refused_before_it_comes(small_server: RunningS
         f"POST {W}/memories HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
         "Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", small_server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", small_server.port), timeout=60) as connection:
         connection.sendall(head.encode())
         assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
 

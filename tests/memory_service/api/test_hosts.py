@@ -44,7 +44,7 @@ def posted(server: RunningServer, body: object, key: str = "", **headers: str) -
 
 def flushed(server: RunningServer, workspace: str) -> None:
     """Wait for the flush, which comes after the answer."""
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + 60
     while not server.http.get(f"/v1/workspaces/{workspace}/memories").json().get("files"):
         assert time.monotonic() < ends
         time.sleep(0.02)

@@ -55,7 +55,7 @@ class Patient(HashEmbedder):
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         self.asked.set()
-        assert self.may_go.wait(20)
+        assert self.may_go.wait(60)
         return super().embed_documents(texts)
 
 
@@ -130,7 +130,7 @@ def test_of_several_searches_at_once_none_waits_for_what_was_just_said(
     said(server, "The wombat digs.", "袋熊在挖洞。")
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(asked, server, "harbour")
-        assert model.asked.wait(5)
+        assert model.asked.wait(60)
         for query, text in (("wombat digs", "The wombat digs."), ("袋熊", "袋熊在挖洞。")):
             found = asked(server, query)
             assert (found["results"][0]["text"], found["degraded"]) == (text, [long_term._FOUND_BY_WORDS])

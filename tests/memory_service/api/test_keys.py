@@ -143,7 +143,7 @@ def pieces(server: RunningServer, key: str, *given: bytes, end: bool = True) -> 
         "POST /v1/workspaces/team/memories HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
         f"X-API-Key: {key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(head.encode())
         for piece in given:

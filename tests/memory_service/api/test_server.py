@@ -33,11 +33,11 @@ def test_it_prints_one_line_with_its_address_and_ends_when_told_to(tmp_path: Pat
         line = process.stderr.readline()
         assert str(tmp_path) in line and "model none" in line
         url = line.split(" ")[3]
-        answer = httpx.get(f"{url}/version", trust_env=False, timeout=20)
+        answer = httpx.get(f"{url}/version", trust_env=False, timeout=120)
         assert answer.json()["embedding_model"] == "none"
         assert "server" not in answer.headers
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert process.stderr.read() == ""
 
 

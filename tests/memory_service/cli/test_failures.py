@@ -28,7 +28,7 @@ def test_an_empty_folder_stays_empty_until_something_is_written(tmp_path: Path) 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*PROGRAM, *arguments],
-            cwd=here, env=environment, capture_output=True, text=True, timeout=60, check=False,
+            cwd=here, env=environment, capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
 
     for arguments in (["search", "q"], ["context", "q"], ["status"], ["reindex"]):
@@ -204,7 +204,7 @@ def as_nobody(cli: CommandLine, scratch: Path, *arguments: str) -> Run:
     """Run a command as one who may read a home and not write it."""
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, str(scratch), *arguments],
-        env=cli.variables, capture_output=True, text=True, timeout=60, check=False,
+        env=cli.variables, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     return Run(code=done.returncode, out=done.stdout, err=done.stderr)
 
@@ -244,7 +244,7 @@ def test_a_reader_that_goes_away_is_no_failure(cli: CommandLine, command: str) -
         assert process.stdout.read(1)
         process.stdout.close()
         told = process.stderr.read()
-        process.wait(30)
+        process.wait(timeout=120)
     assert told == b""
 
 

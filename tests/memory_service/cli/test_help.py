@@ -79,7 +79,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
         "try:\n    main()\nexcept SystemExit as end:\n    print(json.dumps([end.code, *sys.modules]), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, json.dumps(arguments)], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", program, json.dumps(arguments)], capture_output=True, text=True, check=True, timeout=240
     )
     code, *loaded = json.loads(done.stderr)
     assert code == 0

@@ -27,7 +27,7 @@ from tests.memory_service.cli.commands import PROGRAM, CommandLine
 from tests.serving import W
 
 _SECONDS = 5.0
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 120.0
 _ALLOWED = ("changed files", "another process")
 # The command line with an embedder that needs no model.
 WITH_VECTORS = """
@@ -80,12 +80,12 @@ def served(cli: CommandLine, *options: str) -> Iterator[str]:
         assert eventually(lambda: ready(url))
         yield url
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/health/ready", timeout=5, trust_env=False).is_success
+        return httpx.get(f"{url}/health/ready", timeout=120, trust_env=False).is_success
     except httpx.TransportError:
         return False
 
@@ -185,7 +185,7 @@ def test_a_crowd_on_one_home(cli: CommandLine, tmp_path: Path) -> None:
         assert int(library.result().stdout) > 0
         assert all(client.alive and client.gone for client in clients)
         watcher.send_signal(signal.SIGINT)
-        told, complaints = watcher.communicate(timeout=20)
+        told, complaints = watcher.communicate(timeout=240)
         assert (watcher.returncode, complaints) == (0, "")
         assert all("error" not in json.loads(line) and not json.loads(line)["failed"] for line in told.splitlines())
         with httpx.Client(base_url=url, timeout=60, trust_env=False) as http:
@@ -214,7 +214,7 @@ def test_a_command_that_is_killed_leaves_a_server_that_goes_on(cli: CommandLine)
     ):
         assert eventually(lambda: len(stored_files(cli)) >= 3)
         os.kill(killed.pid, signal.SIGKILL)
-        assert killed.wait(20) == -signal.SIGKILL
+        assert killed.wait(60) == -signal.SIGKILL
         assert len(stored_files(cli)) < 40, "it was killed before its end"
         status = answered(http.get(f"{W}/status"))
         assert status["dirty"] > 0
@@ -260,8 +260,8 @@ def test_a_follower_prints_a_line_for_each_change_and_ends_without_a_word(cli: C
         assert process.stderr.readline().startswith("watching for changes")
         assert eventually(lambda: edited(cli) and any(line.startswith("memory/a.md  +") for line in lines))
         process.send_signal(signal.SIGINT)
-        assert (process.wait(20), process.stderr.read()) == (0, "")
-        reader.join(5)
+        assert (process.wait(timeout=120), process.stderr.read()) == (0, "")
+        reader.join(60)
     assert lines[0].startswith("1 added")
     answer = cli.run("search", "edited", "--json").answer(schemas.SearchResults)
     assert answer.results[0].path == "memory/a.md"

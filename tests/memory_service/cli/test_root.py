@@ -27,7 +27,7 @@ def _ran(home: Path, *arguments: str, before: str = "") -> subprocess.CompletedP
     program = _PROGRAM.format(before=before, arguments=list(arguments))
     environment = CommandLine(home=home, environment=WORDS_ALONE).variables
     return subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=240
     )
 
 

@@ -115,8 +115,15 @@ def test_an_interrupted_reindex_ends_in_one_line_and_the_next_goes_on(large: Com
             sent.append(pid)
             os.kill(pid, signal.SIGINT)
 
-    run = at_terminal(large, "reindex", watch=interrupt)
-    assert sent, "the reindex was over before it could be interrupted"
+    for _ in range(5):
+        run = at_terminal(large, "reindex", watch=interrupt)
+        assert sent, "the reindex shows how far it is"
+        if run.code:
+            break
+        # It had ended when the signal came: a busy machine shows its lines late.
+        sent.clear()
+        for file in large.workspace.glob("index*"):
+            file.unlink()
     assert run.code in (1, 130) and run.out == ""
     assert "Traceback" not in run.err
     assert run.err.rstrip().splitlines()[-1].strip() == "Aborted!"

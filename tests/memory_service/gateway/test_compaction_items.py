@@ -145,11 +145,11 @@ def test_the_stream_of_a_trigger_has_the_shapes_of_the_package(tmp_path: Path) -
     with gateway(tmp_path, "Seen.", "Here.") as gate:
         ask(gate, LONG)
         body = {"model": "m", "input": [*LONG, said("Seen."), TRIGGER], "stream": True}
-        text = httpx.post(f"{gate.url}/responses", json=body, timeout=30).text
+        text = httpx.post(f"{gate.url}/responses", json=body, timeout=120).text
         events = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
         for event in events:
             events_of.validate_python(event)
-        answer = httpx.post(f"{gate.url}/responses/compact", json={"model": "m", "input": "Hi"}, timeout=30).json()
+        answer = httpx.post(f"{gate.url}/responses/compact", json={"model": "m", "input": "Hi"}, timeout=120).json()
         openai.types.responses.CompactedResponse.construct(**answer)
 
 
@@ -302,7 +302,7 @@ def test_what_cannot_be_compacted_here_is_left_to_the_provider(tmp_path: Path) -
         given = ask(gate, misplaced)
         assert gate.sent()["input"] == misplaced and "final" in given.headers["x-memory-degraded"]
         body = {"model": "m", "previous_response_id": "resp_of_somebody"}
-        answer = httpx.post(f"{gate.url}/responses/compact", json=body, timeout=30)
+        answer = httpx.post(f"{gate.url}/responses/compact", json=body, timeout=120)
         assert gate.upstream.requests[-1].path == "/v1/responses/compact" and gate.sent() == body
         assert "no session" in answer.headers["x-memory-degraded"]
 

@@ -143,7 +143,7 @@ def test_who_goes_away_ends_the_call_and_who_dies_leaves_what_was_said(
                 break
         stream.close()
         [session] = gate.sessions()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (up.upstream.left and len(gate.log(session)) == 2):
             time.sleep(0.05)
         assert up.upstream.left == 1 and gate.log(session)[1]["_cut"] == "the client went away"
@@ -195,7 +195,7 @@ def test_messages_of_anthropics_clients_are_translated_or_refused(
 
         def send(**more: Any) -> httpx.Response:
             body = {"model": MODEL, "max_tokens": 50, "system": "Be nice.", "messages": [user("What?")], **more}
-            return httpx.post(f"{gate.url}/messages", json=body, timeout=30)
+            return httpx.post(f"{gate.url}/messages", json=body, timeout=120)
 
         whole = send(tools=[tool], top_k=3).json()
         assert [block["type"] for block in whole["content"]] == ["text", "tool_use"]

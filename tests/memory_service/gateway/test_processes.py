@@ -36,7 +36,7 @@ def test_a_retry_that_reaches_two_processes_at_once_is_appended_once(tmp_path: P
         subprocess.Popen([sys.executable, "-c", SENDER, str(tmp_path), begin], stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    errors = [process.communicate(timeout=90)[1] for process in processes]
+    errors = [process.communicate(timeout=240)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], errors
     with MemoryService(settings(tmp_path, embedding_model="none")) as service:
         store = service.sessions("default").store

@@ -17,7 +17,7 @@ from memory_service.hosts.projects import project_of
 
 def git(folder: Path, *arguments: str) -> None:
     who = ("-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always")
-    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, timeout=240)
 
 
 def repository(folder: Path) -> Path:

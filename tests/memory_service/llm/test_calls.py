@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -107,30 +106,25 @@ def test_retry_after_is_waited_for(play: Play) -> None:
 
 @pytest.mark.litellm
 def test_nothing_is_waited_for_that_comes_too_late(play: Play) -> None:
-    played = play(Failure(status=429, headers={"Retry-After": "20"}), "Too late.", timeout_seconds=5)
-    started = time.monotonic()
+    played = play(Failure(status=429, headers={"Retry-After": "2000"}), "Too late.", timeout_seconds=5)
     assert played.failure().kind == "rate_limit"
-    assert time.monotonic() - started < 4
 
 
 @pytest.mark.litellm
 def test_the_time_is_for_all_tries(play: Play) -> None:
-    played = play(BUSY, Hang(seconds=30), "Too late.", timeout_seconds=3.0)
-    started = time.monotonic()
+    played = play(BUSY, Hang(), "Too late.", timeout_seconds=3.0)
     assert played.failure().kind == "timeout"
-    assert time.monotonic() - started < 15
     assert played.counts == (2, 2)
 
 
 @pytest.mark.litellm
 def test_cancelling_ends_a_wait(play: Play) -> None:
     stop = threading.Event()
-    played = play(Failure(status=429, headers={"Retry-After": "20"}), cancelled=stop.is_set)
+    played = play(Failure(status=429, headers={"Retry-After": "2000"}), cancelled=stop.is_set)
     threading.Timer(0.5, stop.set).start()
-    started = time.monotonic()
     with pytest.raises(CallCancelled):
         played.calls.ask(MESSAGES)
-    assert time.monotonic() - started < 5 and played.counts == (1, 1)
+    assert played.counts == (1, 1)
 
 
 @pytest.mark.litellm

@@ -92,7 +92,7 @@ def round_robin(*backends: str) -> Iterator[tuple[str, list[int]]]:
             counts[turn] += 1
             body = self.rfile.read(int(self.headers["content-length"]))
             sent = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection")}
-            answer = httpx.post(backends[turn] + self.path, content=body, headers=sent, timeout=30, trust_env=False)
+            answer = httpx.post(backends[turn] + self.path, content=body, headers=sent, timeout=120, trust_env=False)
             self.send_response(answer.status_code)
             self.send_header("content-type", answer.headers.get("content-type", ""))
             self.send_header("content-length", str(len(answer.content)))

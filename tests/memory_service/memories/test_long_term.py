@@ -79,7 +79,7 @@ class SlowEmbedder(CountingEmbedder):
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         self.batches += 1
         self.begun.set()
-        assert self.may_end.wait(20)
+        assert self.may_end.wait(60)
         return super().embed_documents(texts)
 
 
@@ -88,7 +88,7 @@ def test_a_burst_of_writes_is_two_rounds_and_no_one_waits_with_a_lock(open_memor
     memory = open_memory(embedder)
     with ThreadPoolExecutor(10) as pool:
         first = pool.submit(memory.remember, entry_draft("first"))
-        assert embedder.begun.wait(10)
+        assert embedder.begun.wait(60)
         others = [pool.submit(memory.remember, entry_draft(f"other {number}")) for number in range(9)]
         path = memory.files.notes.append(entry_draft("appended")).path
         while memory.files.read(path).text.count("other") < 9:
@@ -191,7 +191,7 @@ class DefectiveEmbedder(HashEmbedder):
         self.calls += 1
         if self.calls == 1:
             self.begun.set()
-            assert self.may_end.wait(20)
+            assert self.may_end.wait(60)
             raise RuntimeError("a defect")
         return super().embed_documents(texts)
 
@@ -209,11 +209,11 @@ def test_a_defect_in_one_write_holds_up_no_other(open_memory: OpenMemory) -> Non
 
     first, second = (threading.Thread(target=write, args=[text], daemon=True) for text in ("one quokka", "two quokkas"))
     first.start()
-    assert embedder.begun.wait(10)
+    assert embedder.begun.wait(60)
     second.start()
     embedder.may_end.set()
-    first.join(10)
-    second.join(10)
+    first.join(60)
+    second.join(60)
     assert met == ["a defect", []]
     assert sorted(texts(memory, "quokka")) == ["one quokka", "two quokkas"]
 

@@ -60,7 +60,7 @@ def _child(code: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def _finish(child: subprocess.Popen[str]) -> str:
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=240)
     assert child.returncode == 0, err
     return out
 

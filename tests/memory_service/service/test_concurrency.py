@@ -43,7 +43,7 @@ class Crowd:
             thread.join(60)
         self.over.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(60)
         assert not any(thread.is_alive() for thread in self._threads), "somebody waits for ever"
         if self._failures:
             raise self._failures[0]

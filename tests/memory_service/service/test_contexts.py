@@ -210,7 +210,7 @@ def test_who_waited_looks_again(rooms: Rooms) -> None:
         waiting.start()
         waiting.join(0.3)
         room.undo(small)
-    waiting.join(20)
+    waiting.join(60)
     assert made and made[0].compaction is not None and made[0].prompt.tokens.total <= 6_000
 
 
@@ -223,7 +223,7 @@ def test_who_waited_for_a_compaction_makes_no_second_one(rooms: Rooms) -> None:
         waiting.start()
         waiting.join(0.3)
         room.compact()
-    waiting.join(20)
+    waiting.join(60)
     assert made and made[0].compaction is None and made[0].prompt.messages == room.view()
     assert room.events().count("compaction_start") == 1
 

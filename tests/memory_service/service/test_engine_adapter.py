@@ -253,7 +253,7 @@ def test_subagents_are_told_to_the_engine_and_the_service_closes_it(opened: Call
     ]
 
 
-def wait_for(true: Callable[[], bool], seconds: float = 5.0) -> None:
+def wait_for(true: Callable[[], bool], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end

@@ -39,7 +39,7 @@ def started(work: Callable[[], object]) -> threading.Thread:
 
 
 def waiting(hub: EventHub, count: int = 1) -> None:
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while hub._histories[W, S].waiters < count:
         assert time.monotonic() < end
         time.sleep(0.001)
@@ -175,7 +175,7 @@ def test_a_listener_in_a_thread_hears_all_in_order() -> None:
     while len(heard) < 200 and thread.is_alive():
         time.sleep(0.001)
     subscription.close()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive() and heard == published
 
 
@@ -184,7 +184,7 @@ def test_many_publishers_one_numbering() -> None:
     subscription = hub.subscribe(W, S)
     threads = [started(lambda: [hub.publish(W, "prune", S) for _ in range(30)]) for _ in range(8)]
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     numbers = [event.id for event in subscription.take()]
     assert numbers == list(range(numbers[0], numbers[0] + 240))
 
@@ -195,7 +195,7 @@ def test_listening_ends_after_a_silence() -> None:
     hub.publish(W, "prune", S)
     before = time.monotonic()
     assert kinds(list(subscription.events(timeout_seconds=0.05))) == ["prune"]
-    assert 0.05 <= time.monotonic() - before < 20
+    assert time.monotonic() - before >= 0.05
 
 
 def test_news_are_called_out_and_so_is_the_end() -> None:
@@ -227,7 +227,7 @@ def test_closing_the_hub_ends_everybody() -> None:
     last = hub.publish(W, "flush", S)
     hub.close()
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
         assert not thread.is_alive()
     assert False in ends
     assert subscription.closed and calls == [1, 1]
@@ -244,7 +244,7 @@ def test_closing_the_hub_ends_who_only_waits() -> None:
     thread = started(lambda: ends.append(hub.wait_idle(W, S)))
     waiting(hub)
     hub.close()
-    thread.join(5)
+    thread.join(60)
     assert ends == [False]
 
 
@@ -289,8 +289,8 @@ def test_waiting_goes_on_until_the_retry_has_ended() -> None:
     hub.publish(W, "compaction_start", S)
     assert not idle.wait(0.05)
     hub.publish(W, "compaction_end", S, will_retry=False)
-    assert idle.wait(5)
-    thread.join(5)
+    assert idle.wait(60)
+    thread.join(60)
     assert not hub._histories[W, S].waiters
 
 
@@ -299,7 +299,7 @@ def test_waiting_ends_in_time() -> None:
     hub.publish(W, "compaction_start", S)
     before = time.monotonic()
     assert not hub.wait_idle(W, S, 0.05)
-    assert 0.05 <= time.monotonic() - before < 20
+    assert time.monotonic() - before >= 0.05
     assert not hub._histories[W, S].waiters
 
 
@@ -310,12 +310,12 @@ def test_a_waiter_takes_no_processor() -> None:
     threads = [started(partial(list, one)) for one in subscriptions]
     threads += [started(lambda: hub.wait_idle(W, S, 10)) for _ in range(20)]
     waiting(hub, 20)
-    before = time.process_time()
+    used, begun = time.process_time(), time.monotonic()
     time.sleep(0.3)
-    assert time.process_time() - before < 10
+    assert time.process_time() - used < (time.monotonic() - begun) / 2
     hub.close()
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
 
 
 def test_a_thousand_listeners_do_not_hold_up_who_tells() -> None:

@@ -390,7 +390,7 @@ def test_two_processes_on_one_home_lose_nothing(home: Path) -> None:
     names = ("anna", "bert")
     commands = [[sys.executable, "-W", "error", "-c", WRITING, str(home), name] for name in names]
     children = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for command in commands]
-    ended = [(child.communicate(timeout=60)[1], child.returncode) for child in children]
+    ended = [(child.communicate(timeout=240)[1], child.returncode) for child in children]
     assert ended == [("", 0)] * 2
     with opened(home) as service:
         lines = service.get(W, service.files(W)[0].path).text.splitlines()

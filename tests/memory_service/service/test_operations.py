@@ -69,7 +69,7 @@ def test_from_queued_over_running_to_done(operations: Operations) -> None:
     assert operations.get("default", queued.operation_id).state == "queued"
     assert operations.running() == WORKERS + 1
     gates[0].may_end.set()
-    assert last.begun.wait(10)
+    assert last.begun.wait(60)
     running = operations.get("default", queued.operation_id)
     assert (running.state, running.done, running.total, running.report) == ("running", 1, 4, None)
     assert running.rate > 0 and running.eta_seconds is not None
@@ -81,7 +81,7 @@ def test_from_queued_over_running_to_done(operations: Operations) -> None:
 def test_a_running_one_is_cancelled_and_says_how_far_it_came(operations: Operations) -> None:
     gate = Gate()
     started = operations.start("default", gate)
-    assert gate.begun.wait(10)
+    assert gate.begun.wait(60)
     assert operations.cancel("default", started.operation_id).state == "running"
     cancelled = ended(operations, started)
     assert (cancelled.state, cancelled.error) == ("cancelled", "It was stopped. Run it again.")
@@ -132,7 +132,7 @@ def test_another_workspace_does_not_see_it(operations: Operations) -> None:
             operations.get(workspace, operation_id)
         with pytest.raises(NotFound):
             operations.cancel(workspace, operation_id)
-    assert gate.begun.wait(10)
+    assert gate.begun.wait(60)
     assert operations.get("default", started.operation_id).state == "running"
 
 

@@ -436,7 +436,7 @@ def test_ponybunny_keeps_two_messages_after_an_overflow(rooms: Rooms) -> None:
 
 
 def test_ponybunny_summarises_its_parts_at_the_same_time(rooms: Rooms) -> None:
-    together = threading.Barrier(3, timeout=20)
+    together = threading.Barrier(3, timeout=60)
 
     def part(messages: Sequence[ChatMessage]) -> str:
         together.wait()

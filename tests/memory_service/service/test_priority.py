@@ -58,7 +58,7 @@ def service(tmp_path: Path, told: Told) -> Iterator[MemoryService]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

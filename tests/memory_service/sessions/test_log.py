@@ -125,7 +125,7 @@ def child(code: str, path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     return out
 
@@ -623,7 +623,7 @@ def test_kill_at_random_moments(tmp_path: Path) -> None:
         process.stdout.readline()
         time.sleep(chance.random() * 0.05)
         process.send_signal(signal.SIGKILL)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=240)
         numbers = [int(line) for line in out.splitlines() if line]
         acknowledged = max([acknowledged, *numbers[:-1]])
         log = JsonlLog(path)
