@@ -18,6 +18,7 @@ MemoryServiceError                 status  code
 │   ├── SummaryFailed              502     summary_failed      a model's summary was refused; nothing has changed
 │   └── ModelUnavailable           502     model_unavailable   no package, no key, no money or no such model
 ├── StorageFailed                  503     storage_failed      disk full, read-only, index damaged or locked
+├── Overloaded                     503     overloaded          too many wait already; nothing was done
 ├── CallCancelled                  503     call_cancelled      the caller ended a model call
 ├── ServerFailed                   500     internal_error      a defect of the service
 └── ConnectionFailed               -       connection_failed   the client reached no server
@@ -29,12 +30,19 @@ class. Every message says what failed and what to do, and never holds the text o
 
 from __future__ import annotations
 
+import math
+
 
 class MemoryServiceError(Exception):
-    """Root of everything the service and its clients raise on purpose."""
+    """Root of everything the service and its clients raise on purpose.
+
+    Attributes:
+        retry_after_seconds: Wait after which the same request may succeed; None where waiting is not known to help.
+    """
 
     status = 500
     code = "internal_error"
+    retry_after_seconds: float | None = None
 
 
 class InvalidRequest(MemoryServiceError):
@@ -105,6 +113,7 @@ class TooManyRequests(MemoryServiceError):
 
     status = 429
     code = "too_many_requests"
+    retry_after_seconds = 5.0
 
 
 class UpstreamFailed(MemoryServiceError):
@@ -192,6 +201,17 @@ class StorageFailed(MemoryServiceError):
     code = "storage_failed"
 
 
+class Overloaded(MemoryServiceError):
+    """Too many requests of one kind wait already; this one was refused, and nothing was done."""
+
+    status = 503
+    code = "overloaded"
+
+    def __init__(self, message: str = "", *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
 class CallCancelled(MemoryServiceError):
     """The caller ended a model call before it answered; no failure, so nothing stands in for the answer."""
 
@@ -210,9 +230,18 @@ class ConnectionFailed(MemoryServiceError):
     code = "connection_failed"
 
 
-def from_wire(status: int, code: str, message: str) -> MemoryServiceError:
-    """The error that a server's answer stands for."""
-    return _BY_CODE.get(code, _BY_STATUS.get(status, ServerFailed))(message)
+def from_wire(status: int, code: str, message: str, *, retry_after_seconds: float | None = None) -> MemoryServiceError:
+    """The error that a server's answer stands for, with the wait that the server asks for."""
+    error = _BY_CODE.get(code, _BY_STATUS.get(status, ServerFailed))(message)
+    if retry_after_seconds is not None:
+        error.retry_after_seconds = retry_after_seconds
+    return error
+
+
+def retry_headers(error: MemoryServiceError) -> dict[str, str]:
+    """Header that tells the caller how long to wait, in whole seconds; none where waiting is not known to help."""
+    seconds = error.retry_after_seconds
+    return {} if seconds is None or error.status not in (429, 503) else {"Retry-After": str(math.ceil(seconds))}
 
 
 def codes() -> frozenset[str]:

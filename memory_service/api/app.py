@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -217,12 +218,10 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         watch: Index changes of the files as they happen, without waiting for a search.
         instance: Name of this run of the server, if commands find it by its home.
     """
-    shared = AppState(
-        service=service,
-        metrics=Metrics(service.running_operations, reader_failures),
-        pools=Pools(service.settings.compaction.max_concurrent),
-        watches=watch,
-    )
+    metrics = Metrics(service.running_operations, reader_failures)
+    pools = Pools(service.settings.compaction.max_concurrent, metrics.refused)
+    metrics.watch_queues(pools.queues)
+    shared = AppState(service=service, metrics=metrics, pools=pools, watches=watch)
     service.hooks.after_compaction(shared.metrics.compacted)
     service.hooks.after_flush(shared.metrics.flushed)
     app = FastAPI(
@@ -241,7 +240,9 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     gateway = GatewayRuntime(
         service=service,
         relay=Relay(service.upstreams),
-        run=shared.pools.contexts.run,
+        admit=pools.queues.of("gateway").run,
+        work=pools.work.run,
+        finish=pools.finish,
         cancelled=shared.pools.cancelled,
         workspace_of=workspace_of,
         on_prompt=shared.metrics.prompted,
@@ -254,7 +255,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     )
     # `include_router` would build each route anew for every app, a quarter of a second of its first request.
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
-    app.state.mcp = McpEndpoint(service, max_body_bytes=service.settings.max_body_bytes)
+    app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp), methods=["POST"], include_in_schema=False))
     _add_docs(app)
     errors.install(app)
@@ -274,9 +275,14 @@ def _layers(settings: Settings, metrics: Metrics, instance: str) -> list[Middlew
 
 
 def _add_docs(app: FastAPI) -> None:
+    @cache
+    def page() -> str:
+        return _docs_page(app.openapi(), "/openapi.json")
+
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(_docs_page(app.openapi(), "/openapi.json"))
+        shared: AppState = app.state.shared
+        return HTMLResponse(await shared.pools.queues.of("health").run(page))
 
 
 @asynccontextmanager

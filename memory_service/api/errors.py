@@ -18,12 +18,21 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match
 
 from memory_service.api.examples import ERRORS
-from memory_service.errors import Incompressible, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
+from memory_service.errors import (
+    CallCancelled,
+    Incompressible,
+    InvalidRequest,
+    MemoryServiceError,
+    NotFound,
+    Overloaded,
+    ServerFailed,
+    retry_headers,
+)
 from memory_service.schemas.memories import ErrorAnswer, ErrorBody, fault_in
 
 _log = logging.getLogger("memory_service.api")
 _MAX_NAME_CHARS = 80
-_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "5"}}
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}}
 _MEANINGS = {
     400: "A name or path is malformed, or would leave its folder.",
     401: "The key is missing or unknown.",
@@ -35,7 +44,8 @@ _MEANINGS = {
     422: "A value in the request cannot be used; the message names it.",
     429: "Others work on the session, or too many work at once. Try again after a while.",
     502: "A model failed, and nothing stands in for it. Nothing was changed.",
-    503: "The disk or the index cannot be used.",
+    503: "Too many such requests wait already, and nothing was done: send it again after `Retry-After` seconds. Or the "
+    "disk or the index cannot be used.",
 }
 
 
@@ -54,7 +64,7 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def error_answer(error: MemoryServiceError, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Answer to an error of the service."""
     parts = error.parts if isinstance(error, Incompressible) and error.parts else None
-    return _answer(error.status, error.code, str(error), headers, parts)
+    return _answer(error.status, error.code, str(error), {**retry_headers(error), **(headers or {})}, parts)
 
 
 def defect_answer() -> JSONResponse:
@@ -92,7 +102,8 @@ _PLACES = {"body": "field", "query": "query parameter", "path": "path parameter"
 
 async def _on_ours(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, MemoryServiceError)
-    if error.status >= 500:
+    # Those are counted: a line for each would be the next thing to be too much.
+    if error.status >= 500 and not isinstance(error, Overloaded | CallCancelled):
         _log.warning("%s: %s", error.code, error)
     return error_answer(error)
 

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from memory_service.api.errors import error_answer
-from memory_service.errors import ConnectionFailed, MemoryServiceError, TooLarge, TooManyRequests
+from memory_service.errors import ConnectionFailed, MemoryServiceError, TooLarge, TooManyRequests, retry_headers
 
 _LINGER_SECONDS = 2.0
 
@@ -200,9 +200,10 @@ class TimedProtocol(H11Protocol):
         body = bytes(error_answer(error).body)
         head = (
             f"HTTP/1.1 {status} Refused\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n"
         )
-        self.transport.write(head.encode() + body)
+        waits = "".join(f"{name}: {value}\r\n" for name, value in retry_headers(error).items() if status == 503)
+        self.transport.write(f"{head}{waits}\r\n".encode() + body)
         self.transport.close()
 
     @staticmethod

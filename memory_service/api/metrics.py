@@ -6,6 +6,7 @@ Invariants: one registry per app; labels come from small fixed sets: no path, no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import get_args
 
 from prometheus_client import (
@@ -20,6 +21,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
+from memory_service.api.admission import RULES, WorkQueues
 from memory_service.errors import codes
 from memory_service.schemas.compaction import Stage
 from memory_service.schemas.sessions import EventField, SessionEvent
@@ -71,6 +73,15 @@ class Metrics:
         self._degraded = Counter(
             "memory_service_degraded_answers", "Answers that a part was missing from.", ("part",), registry=registry
         )
+        self._queue_waiting = Gauge(
+            "memory_service_queue_waiting", "Requests that wait in line, by kind.", ("kind",), registry=registry
+        )
+        self._queue_working = Gauge(
+            "memory_service_queue_working", "Requests that are worked on, by kind.", ("kind",), registry=registry
+        )
+        self._refused = Counter(
+            "memory_service_queue_refused", "Requests refused as too many waited.", ("kind",), registry=registry
+        )
         self._add_sessions(registry)
         running = Gauge("memory_service_operations_running", "Reindex operations queued or running.", registry=registry)
         running.set_function(running_operations)
@@ -118,6 +129,17 @@ class Metrics:
         self._overflows = Counter(
             "memory_service_overflow", "Refused prompts, by what was done.", ("remedy",), registry=registry
         )
+
+    def watch_queues(self, queues: WorkQueues) -> None:
+        """Show the queues of the server whenever the metrics are read."""
+        for kind in RULES:
+            self._queue_waiting.labels(kind).set_function(partial(getattr, queues.of(kind), "waiting"))
+            self._queue_working.labels(kind).set_function(partial(getattr, queues.of(kind), "working"))
+            self._refused.labels(kind)
+
+    def refused(self, kind: str) -> None:
+        """Count a request that a queue refused."""
+        self._refused.labels(kind).inc()
 
     def answered(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count a request; one without a duration of its own, such as a stream, with None."""

@@ -19,13 +19,15 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
+from memory_service.api.admission import WorkQueues
 from memory_service.errors import CallCancelled, Conflict, TooManyRequests
 
 _T = TypeVar("_T")
 
 # Compactions themselves are few at once, see `SessionLocks`; most of these only wait for one, or find nothing to do.
-_CONTEXTS = 24
 _WORK = 12
+# Each takes some milliseconds.
+_FINISHING = 8
 # Shorter than the clients' own time limit of 30 s, so that who waited in vain hears why.
 _PATIENCE_SECONDS = 25.0
 _MOST_WAITING = 256
@@ -87,19 +89,25 @@ class Pools:
     """The pools of one app, one for each purpose, so that none takes threads of another.
 
     Attributes:
-        contexts: Prompts, most of which are made at once.
+        queues: Everything that is made at once, as a rule, by its kind.
         work: Compactions, flushes, recoveries.
         stateless: Compactions of bare lists of messages, which nothing else serialises.
 
     Args:
         compactions: Number of compactions at a time.
+        on_refused: Called with the kind of each request that a queue refuses.
     """
 
-    def __init__(self, compactions: int) -> None:
+    def __init__(self, compactions: int, on_refused: Callable[[str], None] = lambda kind: None) -> None:
         self._ending = threading.Event()
-        self.contexts = WorkerPool(_CONTEXTS, cancelled=self.cancelled)
+        self._finishing = anyio.CapacityLimiter(_FINISHING)
+        self.queues = WorkQueues(cancelled=self.cancelled, on_refused=on_refused)
         self.work = WorkerPool(_WORK, cancelled=self.cancelled)
         self.stateless = WorkerPool(compactions, cancelled=self.cancelled)
+
+    async def finish(self, act: Callable[[], _T]) -> _T:
+        """Do the last part of a call that was let in before; it is never refused, as its first part was done."""
+        return await anyio.to_thread.run_sync(act, limiter=self._finishing)
 
     def cancelled(self) -> bool:
         """True if calls are to stop; asked by them while a model works."""

@@ -7,20 +7,22 @@ turned into JSON in the thread that made them, never in the event loop.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import logging
 import re
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from functools import wraps
+from typing import Annotated, Any
 from urllib.parse import unquote_to_bytes
 
-import anyio.to_thread
 from fastapi import Depends, Header, Path, Request, Response
 
+from memory_service.api.admission import WorkKind
 from memory_service.api.metrics import Metrics
-from memory_service.api.pools import IdempotencyCache, Pools, WorkerPool
+from memory_service.api.pools import IdempotencyCache, Pools
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError
 from memory_service.schemas.memories import SESSION_ID, Answer
 from memory_service.service import MemoryService
@@ -155,18 +157,24 @@ class RequestRunner:
         self._shared = shared
         self._key = key
 
-    async def quick(self, act: Act) -> Response:
-        """Run a short call in the default thread pool."""
-        return await self._once(lambda: anyio.to_thread.run_sync(self._made, act))
+    async def queued(self, kind: WorkKind, act: Act) -> Response:
+        """Run a call in the queue of its kind.
 
-    async def slow(self, act: Act, places: WorkerPool | None = None) -> Response:
+        Raises:
+            Overloaded: Too many of that kind wait already.
+            CallCancelled: The client has gone, or the server ends.
+        """
+        queue, receive = self._shared.pools.queues.of(kind), self._request.receive
+        return await self._once(lambda: queue.run(lambda: self._made(act), receive=receive))
+
+    async def slow(self, act: Act) -> Response:
         """Run a call that may wait for a model or for others, in a separate pool of threads.
 
         Raises:
             TooManyRequests: No thread was free in time.
             CallCancelled: The server ends.
         """
-        run = (places or self._shared.pools.work).run
+        run = self._shared.pools.work.run
         return await self._once(lambda: run(lambda: self._made(act)))
 
     async def _once(self, run: Callable[[], Awaitable[bytes]]) -> Response:
@@ -207,6 +215,40 @@ async def _job(request: Request, shared: Shared, key: IdempotencyKey = None) -> 
 
 
 Once = Annotated[RequestRunner, Depends(_job)]
+
+
+def queued(kind: WorkKind) -> Callable[[Callable[..., Response | Answer]], Callable[..., Awaitable[Response]]]:
+    """Decorator of a route's function: it runs in a thread, once it is its turn in the queue of its kind.
+
+    The function has a parameter `shared`, the state of its app. It gives an answer, or a response that it has made
+    itself; an answer becomes one in that thread, with the headers of its parameter `response` if it has one.
+    """
+
+    def decorated(act: Callable[..., Response | Answer]) -> Callable[..., Awaitable[Response]]:
+        signature = inspect.signature(act)
+
+        @wraps(act)
+        async def run(_request: Request, **values: Any) -> Response:
+            shared: AppState = values["shared"]
+            queue = shared.pools.queues.of(kind)
+            return await queue.run(lambda: _finished(act(**values), values.get("response")), receive=_request.receive)
+
+        own = inspect.Parameter("_request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
+        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in signature.parameters.values()]
+        # FastAPI reads it, to know what the function takes.
+        run.__signature__ = signature.replace(parameters=[own, *parameters])  # type: ignore[attr-defined]
+        return run
+
+    return decorated
+
+
+def _finished(made: Response | Answer, told: Response | None) -> Response:
+    if isinstance(made, Response):
+        return made
+    answer = json_response(made, (told and told.status_code) or 200)
+    if told is not None:
+        answer.headers.update(told.headers)
+    return answer
 
 
 SessionId = Annotated[

@@ -84,7 +84,8 @@ def _shorten_turns() -> None:
     MemoryService.on_background_work(lambda busy: sys.setswitchinterval(short if busy else usual))
 
 
-_BACKLOG = 512
+# As many as may come in one burst: whose connection finds no room in it tries again a second later.
+_BACKLOG = 2048
 # Longer than clients keep an idle connection, so that none is closed under a request.
 _KEEP_ALIVE_SECONDS = 75
 _SHUTDOWN_SECONDS = 5

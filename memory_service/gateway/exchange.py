@@ -20,7 +20,6 @@ from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import anyio
-import anyio.to_thread
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -35,6 +34,7 @@ from memory_service.service.upstreams import Target, UpstreamAnswer
 
 Made = TypeVar("Made")
 Mode = Literal["on", "read-only", "off"]
+_Work = Callable[[], object]
 
 _log = logging.getLogger("memory_service.gateway")
 # A header's line is read whole; proxies refuse long ones.
@@ -59,7 +59,9 @@ class GatewayRuntime:
     """Parts that the calls of one server share.
 
     Attributes:
-        run: Runs what may wait for a model, in a thread of its own.
+        admit: Makes a prompt in a thread, once it is the call's turn; gives up a call whose client has gone.
+        work: Runs what waits for a model, in a thread of its own.
+        finish: Does the last part of a call in a thread; it refuses none.
         cancelled: Whether the server ends.
         workspace_of: The workspace of a request, by its headers and what its key allows.
         on_prompt: Hears the tokens of each prompt of a session, and how many of them begin it as the last one.
@@ -67,7 +69,9 @@ class GatewayRuntime:
 
     service: MemoryService
     relay: Relay
-    run: Callable[[Callable[[], object]], Awaitable[object]]
+    admit: Callable[[_Work, Receive], Awaitable[object]]
+    work: Callable[[_Work], Awaitable[object]]
+    finish: Callable[[_Work], Awaitable[object]]
     cancelled: Callable[[], bool]
     workspace_of: Callable[[Headers, str], str]
     on_prompt: Callable[[int, int], None]
@@ -136,7 +140,7 @@ class Exchange:
         elif call.compacts:
             await self._compact(call)
         elif call.messages or call.follows or call.reference:
-            self.prompt = await self._run(
+            self.prompt = await self._admitted(
                 lambda: service.conversation_prompt(self.workspace, call, cancelled=cancelled)
             )
 
@@ -145,13 +149,13 @@ class Exchange:
         if call.compacts:
             self.degraded.append("compaction: X-Memory-Mode is read-only, so the provider was asked for it.")
         else:
-            self.prompt = await self._run(lambda: self.runtime.service.recalled_prompt(self.workspace, call))
+            self.prompt = await self._admitted(lambda: self.runtime.service.recalled_prompt(self.workspace, call))
 
     async def _compact(self, call: ConversationCall) -> None:
         """Make the compaction that is all the call asks for; where memory cannot, the provider may."""
         service, cancelled = self.runtime.service, self.runtime.cancelled
         try:
-            self.prompt = await self._run(
+            self.prompt = await self._worked(
                 lambda: service.compact_conversation(self.workspace, call, cancelled=cancelled)
             )
         except InvalidRequest as error:
@@ -221,7 +225,7 @@ class Exchange:
             return None
         service, cancelled = self.runtime.service, self.runtime.cancelled
         text, status = refusal
-        return await self._run(
+        return await self._worked(
             lambda: service.recovered_prompt(self.workspace, prompt, call, text, status, cancelled=cancelled)
         )
 
@@ -264,7 +268,7 @@ class Exchange:
 
         with anyio.CancelScope(shield=True):
             try:
-                await anyio.to_thread.run_sync(append)
+                await self.runtime.finish(append)
             except MemoryServiceError as error:
                 self.degraded.append(f"session: {error}")
                 _log.warning("an answer was not kept: %s", error)
@@ -308,8 +312,11 @@ class Exchange:
 
     # Waiting
 
-    async def _run(self, act: Callable[[], Made]) -> Made:
-        return await self.runtime.run(act)  # type: ignore[return-value]  # what `act` gives
+    async def _admitted(self, act: Callable[[], Made]) -> Made:
+        return await self.runtime.admit(act, self.request.receive)  # type: ignore[return-value]  # what `act` gives
+
+    async def _worked(self, act: Callable[[], Made]) -> Made:
+        return await self.runtime.work(act)  # type: ignore[return-value]  # the same
 
     async def _gone_aside(self, act: Callable[[], Awaitable[Made]]) -> Made:
         """Do something that ends when the caller goes away."""

@@ -10,7 +10,7 @@ import anyio
 from fastapi import APIRouter, Header, Request, params
 from fastapi.responses import JSONResponse, Response
 
-from memory_service.errors import InvalidRequest, MemoryServiceError, UpstreamFailed
+from memory_service.errors import InvalidRequest, MemoryServiceError, UpstreamFailed, retry_headers
 from memory_service.gateway.base import Dialect, JsonObject
 from memory_service.gateway.chat import ChatCompletions
 from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
@@ -128,8 +128,7 @@ async def _answered(
 
 
 def _refused(dialect: Dialect, error: MemoryServiceError) -> Response:
-    wait = {"retry-after": "5"} if error.status == 429 else {}
-    return JSONResponse(dialect.error(error.status, error.code, str(error)), error.status, wait)
+    return JSONResponse(dialect.error(error.status, error.code, str(error)), error.status, retry_headers(error))
 
 
 def _mode(given: str | None) -> Mode:

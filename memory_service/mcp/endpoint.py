@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+    from memory_service.mcp.tools import RunTool
     from memory_service.service import MemoryService
 
 
@@ -26,11 +27,13 @@ class McpEndpoint:
 
     Args:
         service: What it serves.
+        run: Runs the work of a tool in a thread, once it is the turn of its kind.
         max_body_bytes: The largest request.
     """
 
-    def __init__(self, service: MemoryService, *, max_body_bytes: int) -> None:
+    def __init__(self, service: MemoryService, run: RunTool, *, max_body_bytes: int) -> None:
         self._service = service
+        self._run_tool = run
         self._max_body_bytes = max_body_bytes
         self._lock = anyio.Lock()
         self._tasks: TaskGroup | None = None
@@ -59,7 +62,7 @@ class McpEndpoint:
     def _make(self) -> StreamableHTTPSessionManager:
         from memory_service.mcp.protocol import http_manager
 
-        return http_manager(self._service, max_body_bytes=self._max_body_bytes)
+        return http_manager(self._service, self._run_tool, max_body_bytes=self._max_body_bytes)
 
     @staticmethod
     async def _run(manager: StreamableHTTPSessionManager, *, task_status: TaskStatus[None]) -> None:

@@ -15,6 +15,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import anyio
@@ -55,11 +56,15 @@ class ToolServer:
     Args:
         place_of: The memory that a request is for; called in a thread.
         on_listed: Called when a client has asked for the tools, and so will soon call one.
+        run: Runs the work of a tool in a thread; may refuse it.
     """
 
-    def __init__(self, place_of: PlaceOf, on_listed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, place_of: PlaceOf, on_listed: Callable[[], None] = lambda: None, run: tools.RunTool | None = None
+    ) -> None:
         self._place_of = place_of
         self._on_listed = on_listed
+        self._run = run
 
     async def list_tools(self, context: _Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """The tools, under the names that the client looks for."""
@@ -71,7 +76,14 @@ class ToolServer:
         """The answer of a tool, or why there is none."""
         if asked.name not in tools.tools():
             raise MCPError(types.INVALID_PARAMS, f"There is no such tool. There are: {', '.join(tools.tools())}.")
-        return await anyio.to_thread.run_sync(self._call, context, asked.name, asked.arguments or {})
+        call = partial(self._call, context, asked.name, asked.arguments or {})
+        if self._run is None:
+            return await anyio.to_thread.run_sync(call)
+        try:
+            answer: types.CallToolResult = await self._run(tools.tools()[asked.name].kind, call)
+        except MemoryServiceError as error:
+            return _failed(str(error))
+        return answer
 
     def _call(self, context: _Context, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
         try:
@@ -122,11 +134,12 @@ def _server(handlers: ToolServer | Forwarding) -> Server[Any]:
     )
 
 
-def http_manager(service: MemoryService, *, max_body_bytes: int) -> StreamableHTTPSessionManager:
+def http_manager(service: MemoryService, run: tools.RunTool, *, max_body_bytes: int) -> StreamableHTTPSessionManager:
     """The handler of HTTP requests; who may ask, and for which workspace, is decided before.
 
     Args:
         service: What it serves.
+        run: Runs the work of a tool in a thread; may refuse it.
         max_body_bytes: The largest request.
     """
 
@@ -136,7 +149,7 @@ def http_manager(service: MemoryService, *, max_body_bytes: int) -> StreamableHT
         return tools.CallPlace(service=service, workspace=state.workspace, session_id=state.session_id)
 
     return StreamableHTTPSessionManager(
-        _server(ToolServer(place_of)), json_response=True, stateless=True, max_request_body_size=max_body_bytes
+        _server(ToolServer(place_of, run=run)), json_response=True, stateless=True, max_request_body_size=max_body_bytes
     )
 
 

@@ -11,10 +11,10 @@ and answers `id`, `title`, `text`, `url`, `metadata`: `get` is that tool, under 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
 
@@ -61,6 +61,9 @@ class Medium:
 
 
 Result = tuple[BaseModel, Medium | None]
+ToolKind = Literal["search", "context", "append", "read", "status"]
+# Runs the work of a tool in a thread, or refuses it.
+RunTool = Callable[[ToolKind, Callable[[], Any]], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class Tool:
         run: What it does with its checked arguments.
         writes: Whether it changes the memory.
         destroys: Whether it takes something away.
+        kind: The kind of work that it is, by which it waits where there is much to do.
     """
 
     name: str
@@ -82,6 +86,7 @@ class Tool:
     run: Callable[[CallPlace, Any], Result]
     writes: bool = False
     destroys: bool = False
+    kind: ToolKind = "read"
 
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of its arguments; what it leaves out is checked all the same."""
@@ -207,6 +212,7 @@ _TOOLS: tuple[Tool, ...] = (
         answer=values.FoundPassages,
         fields=("results",),
         run=_search,
+        kind="search",
     ),
     Tool(
         name="get",
@@ -224,6 +230,7 @@ _TOOLS: tuple[Tool, ...] = (
         answer=wire.StoredMemory,
         fields=("memory_id", "path", "duplicate"),
         run=_remember,
+        kind="append",
         writes=True,
     ),
     Tool(
@@ -233,6 +240,7 @@ _TOOLS: tuple[Tool, ...] = (
         answer=values.ContextBlock,
         fields=("block", "tokens", "receipt_id"),
         run=_context,
+        kind="context",
     ),
     Tool(
         name="forget",
@@ -241,6 +249,7 @@ _TOOLS: tuple[Tool, ...] = (
         answer=wire.ForgottenMemory,
         fields=("memory_id", "paths"),
         run=_forget,
+        kind="append",
         writes=True,
         destroys=True,
     ),
@@ -251,6 +260,7 @@ _TOOLS: tuple[Tool, ...] = (
         answer=wire.Status,
         fields=("files", "passages", "dirty"),
         run=_status,
+        kind="status",
     ),
 )
 

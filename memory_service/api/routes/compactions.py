@@ -11,7 +11,7 @@ from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, grant_of, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
-from memory_service.api.requests import Once, SessionId, Shared, json_response
+from memory_service.api.requests import Once, SessionId, Shared, json_response, queued
 
 compactions_router = APIRouter(tags=["compactions"], responses=error_responses(401, 403, 422, 503))
 
@@ -50,6 +50,7 @@ async def compact(
     summary="List the compactions",
     responses=success_response(200, examples.COMPACTIONS) | error_responses(400, 404),
 )
+@queued("read")
 def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Compactions:
     """The receipts of all compactions of a session, newest first, undone ones too."""
     return shared.service.compactions(workspace, session_id)
@@ -61,6 +62,7 @@ def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared)
     summary="Read the receipt of a compaction",
     responses=success_response(200, examples.COMPACTION_RECEIPT) | error_responses(400, 404),
 )
+@queued("read")
 def receipt(
     workspace: WorkspaceName, session_id: SessionId, compaction_id: CompactionId, shared: Shared
 ) -> schemas.CompactionReceipt:
@@ -134,6 +136,7 @@ async def flush(
 @flushes_router.get(
     "/flush-prompt", summary="Read the flush prompt", responses=success_response(200, examples.FLUSH_PROMPT)
 )
+@queued("read")
 def flush_prompt(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.FlushPrompt:
     """The prompt for an agent that finds the memories itself. It answers `NO_REPLY` if there are none."""
     return shared.service.flush_prompt(workspace, session_id)

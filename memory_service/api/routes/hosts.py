@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
-import anyio.to_thread
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.background import BackgroundTask
 
 from memory_service.api.auth import EVERY_WORKSPACE, grant_of, is_loopback, workspace_of
 from memory_service.api.errors import error_responses
+from memory_service.api.pools import Pools
 from memory_service.api.requests import Shared
-from memory_service.errors import InvalidRequest, NotFound
+from memory_service.errors import CallCancelled, InvalidRequest, NotFound, TooManyRequests
 from memory_service.hosts import HOSTS
 
 hosts_router = APIRouter(
@@ -51,16 +53,23 @@ async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotate
     named = grant != EVERY_WORKSPACE or "x-memory-workspace" in request.headers
     # Whoever has a key of one workspace may read that, and no file of this machine.
     local = grant == EVERY_WORKSPACE and request.client is not None and is_loopback(request.client.host)
-    answered = await anyio.to_thread.run_sync(
+    answered = await shared.pools.queues.of("hook").run(
         lambda: shared.service.host_event(
             host,
             call,
             workspace=workspace_of(request.headers, grant) if named else None,
             reads_files=local,
-        )
+        ),
+        receive=request.receive,
     )
     shared.metrics.missed(answered.faults)
-    return JSONResponse(answered.answer, background=BackgroundTask(answered.afterwards, shared.pools.cancelled))
+    return JSONResponse(answered.answer, background=BackgroundTask(_done_afterwards, answered.afterwards, shared.pools))
+
+
+async def _done_afterwards(work: Callable[[Callable[[], bool]], None], pools: Pools) -> None:
+    # What is not done now, the next hook does.
+    with suppress(TooManyRequests, CallCancelled):
+        await pools.work.run(lambda: work(pools.cancelled))
 
 
 def _call_of(body: bytes) -> dict[str, object]:

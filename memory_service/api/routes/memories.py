@@ -19,6 +19,7 @@ from memory_service.api.requests import (
     Shared,
     condition,
     json_response,
+    queued,
     well_encoded,
 )
 
@@ -63,6 +64,7 @@ Lines = Annotated[int | None, Query(ge=1, le=10**9, description="How many lines;
     summary="Remember something",
     responses=success_response(201, examples.STORED) | error_responses(409, 413),
 )
+@queued("append")
 def remember(workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, key: IdempotencyKey = None) -> Response:
     """Append a memory to the file of its day. It is on disk and searchable when the answer arrives.
 
@@ -86,6 +88,7 @@ def remember(workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, 
 @memories_router.get(
     "/memories", summary="List the memory files", responses=success_response(200, examples.FILES) | error_responses(404)
 )
+@queued("read")
 def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
     """All memory files of the workspace, by path."""
     return schemas.MemoryFiles(files=shared.service.files(workspace))
@@ -96,6 +99,7 @@ def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
     summary="Read a memory file",
     responses=success_response(200, examples.TEXT, ETAG_HEADER) | error_responses(404),
 )
+@queued("read")
 def read_file(
     workspace: WorkspaceName,
     path: ReadPath,
@@ -115,6 +119,7 @@ def read_file(
     summary="Write a memory file",
     responses=success_response(200, examples.WRITTEN, ETAG_HEADER) | error_responses(404, 412, 413),
 )
+@queued("append")
 def write_file(
     workspace: WorkspaceName,
     path: FilePath,
@@ -141,6 +146,7 @@ def write_file(
     summary="Erase a memory file",
     responses=success_response(200, examples.ERASED) | error_responses(404),
 )
+@queued("append")
 def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.ErasedFile:
     """Erase a file from disk and from the index."""
     erased = shared.service.delete(workspace, path)
@@ -153,6 +159,7 @@ def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> sch
     summary="Forget a memory",
     responses=success_response(200, examples.FORGOTTEN) | error_responses(404, 409),
 )
+@queued("append")
 def forget(
     workspace: WorkspaceName,
     memory_id: Annotated[str, Path(description="What the answer to a new memory named.", examples=["m0123456789ab"])],
@@ -173,6 +180,7 @@ search_router = APIRouter(prefix="/v1/workspaces/{workspace}", tags=["search"], 
     summary="Search the memories",
     responses=success_response(200, examples.RESULTS) | error_responses(400, 401, 403, 404, 413, 422, 503),
 )
+@queued("search")
 def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared) -> Response:
     """The passages that answer a question, best first, by meaning and by words.
 
@@ -198,6 +206,7 @@ context_router = APIRouter(
     summary="Make a context for a prompt",
     responses=success_response(200, examples.CONTEXT) | error_responses(413),
 )
+@queued("context")
 def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> Response:
     """The memories that a prompt needs, as a block that is never over the budget, wrapper included."""
     started = time.perf_counter()
@@ -213,6 +222,7 @@ def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shar
     summary="Read the receipt of a context",
     responses=success_response(200, examples.RECEIPT),
 )
+@queued("read")
 def receipt(
     workspace: WorkspaceName,
     receipt_id: Annotated[str, Path(description="From the context.", examples=["r20261120-0123456789abcdef"])],

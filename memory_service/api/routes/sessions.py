@@ -12,7 +12,7 @@ from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
-from memory_service.api.requests import IdempotencyKey, Once, SessionId, Shared, json_response
+from memory_service.api.requests import IdempotencyKey, Once, SessionId, Shared, json_response, queued
 from memory_service.api.streams import log_pieces
 
 sessions_router = APIRouter(
@@ -40,10 +40,11 @@ async def begin(workspace: WorkspaceName, body: schemas.NewSession, shared: Shar
 
     The answer says which context window is used, who decided it, and what is wrong with it if it is small.
     """
-    return await once.quick(lambda: shared.service.create_session(workspace, body))
+    return await once.queued("append", lambda: shared.service.create_session(workspace, body))
 
 
 @sessions_router.get("", summary="List the sessions", responses=success_response(200, examples.SESSIONS))
+@queued("read")
 def sessions(workspace: WorkspaceName, shared: Shared) -> schemas.Sessions:
     """All sessions of the workspace, the last active first."""
     return shared.service.list_sessions(workspace)
@@ -52,6 +53,7 @@ def sessions(workspace: WorkspaceName, shared: Shared) -> schemas.Sessions:
 @sessions_router.get(
     "/{session_id}", summary="See how a session stands", responses=success_response(200, examples.SESSION)
 )
+@queued("read")
 def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Session:
     """Its size and pressure, its window and where that is from, what was compacted, flushed and pinned."""
     return shared.service.session_status(workspace, session_id)
@@ -62,6 +64,7 @@ def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> 
     summary="Change a session",
     responses=success_response(200, examples.SESSION) | error_responses(413),
 )
+@queued("append")
 def change(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.SessionChange, shared: Shared
 ) -> schemas.Session:
@@ -76,6 +79,7 @@ def change(
 @sessions_router.delete(
     "/{session_id}", summary="Erase a session", responses=success_response(200, examples.SESSION_ERASED)
 )
+@queued("append")
 def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.ErasedSession:
     """Erase its log, what is kept beside it, and its part of the index. Memories that were flushed stay."""
     done = shared.service.delete_session(workspace, session_id)
@@ -86,6 +90,7 @@ def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> sc
 @sessions_router.get(
     "/{session_id}/search", summary="Search a session", responses=success_response(200, examples.FOUND)
 )
+@queued("read")
 def search(
     workspace: WorkspaceName, session_id: SessionId, query: SearchText, shared: Shared, limit: Limit = 10
 ) -> schemas.FoundMessages:
@@ -105,7 +110,7 @@ async def await_results(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.PendingCalls, shared: Shared, once: Once
 ) -> Response:
     """Note that tool calls run for long: until their results come, they are not taken for lost."""
-    return await once.quick(lambda: shared.service.pending(workspace, session_id, body.call_ids))
+    return await once.queued("append", lambda: shared.service.pending(workspace, session_id, body.call_ids))
 
 
 @sessions_router.post(
@@ -118,7 +123,7 @@ async def trim(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.Trim, shared: Shared, once: Once
 ) -> Response:
     """Move all but the last lines of the log into a file beside it. `restore` takes that back."""
-    return await once.quick(lambda: shared.service.trim(workspace, session_id, body.keep_last))
+    return await once.queued("append", lambda: shared.service.trim(workspace, session_id, body.keep_last))
 
 
 @sessions_router.post(
@@ -129,7 +134,7 @@ async def trim(
 )
 async def restore(workspace: WorkspaceName, session_id: SessionId, shared: Shared, once: Once) -> Response:
     """Put back what the last trim took out of the log; what was appended since stays."""
-    return await once.quick(lambda: shared.service.restore(workspace, session_id))
+    return await once.queued("append", lambda: shared.service.restore(workspace, session_id))
 
 
 messages_router = APIRouter(
@@ -171,6 +176,7 @@ _AS_FILE = {"Content-Disposition": "attachment", "X-Content-Type-Options": "nosn
     summary="Append messages",
     responses=success_response(200, examples.APPENDED) | error_responses(409, 413),
 )
+@queued("append")
 def append(
     workspace: WorkspaceName,
     session_id: SessionId,
@@ -200,6 +206,7 @@ def append(
 @messages_router.get(
     "", response_model=schemas.Messages, summary="Read the messages", responses=success_response(200, examples.MESSAGES)
 )
+@queued("read")
 def read(
     workspace: WorkspaceName,
     session_id: SessionId,
@@ -217,6 +224,7 @@ def read(
 
 
 @messages_router.get("/{seq}", response_class=Response, summary="Read one message", responses=_MESSAGE)
+@queued("read")
 def message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: Shared) -> Response:
     """One message of the log, word for word: what a stub or a handle `log:<seq>` in a view stands for."""
     text = shared.service.message(workspace, session_id, seq)
@@ -224,6 +232,7 @@ def message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: S
 
 
 @messages_router.get("/{seq}/media/{number}", response_class=Response, summary="Read a medium", responses=_MEDIUM)
+@queued("read")
 def medium(workspace: WorkspaceName, session_id: SessionId, seq: Seq, number: MediumNumber, shared: Shared) -> Response:
     """One image, sound or file of a message: what a handle `log:<seq>#<number>` in a view stands for."""
     content, mime = shared.service.medium(workspace, session_id, seq, number)
@@ -259,9 +268,8 @@ async def context(
     its reply to the route `flush`.
     """
     service, cancelled = shared.service, shared.pools.cancelled
-    return await once.slow(
-        lambda: _counted(shared, service.session_context(workspace, session_id, body, cancelled=cancelled)),
-        shared.pools.contexts,
+    return await once.queued(
+        "prompt", lambda: _counted(shared, service.session_context(workspace, session_id, body, cancelled=cancelled))
     )
 
 
@@ -284,9 +292,8 @@ async def conversation(
     question, an answer that was asked for again) goes on in a branch, whose id the answer has.
     """
     service, cancelled = shared.service, shared.pools.cancelled
-    return await once.slow(
-        lambda: _counted(shared, service.conversation(workspace, session_id, body, cancelled=cancelled)),
-        shared.pools.contexts,
+    return await once.queued(
+        "prompt", lambda: _counted(shared, service.conversation(workspace, session_id, body, cancelled=cancelled))
     )
 
 
@@ -346,16 +353,18 @@ async def pin(
 
     A text begins the session if it is not there.
     """
-    return await once.quick(lambda: shared.service.pin(workspace, session_id, body.text, seq=body.seq))
+    return await once.queued("append", lambda: shared.service.pin(workspace, session_id, body.text, seq=body.seq))
 
 
 @pins_router.get("", summary="List the pins", responses=success_response(200, examples.PINS))
+@queued("read")
 def pins(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Pins:
     """All pins of the session, oldest first."""
     return shared.service.pins(workspace, session_id)
 
 
 @pins_router.delete("/{pin_id}", summary="Remove a pin", responses=success_response(200, examples.REMOVED_PIN))
+@queued("append")
 def unpin(workspace: WorkspaceName, session_id: SessionId, pin_id: PinId, shared: Shared) -> schemas.RemovedPin:
     """Keep it no longer: the next compaction may cover it."""
     return shared.service.unpin(workspace, session_id, pin_id)

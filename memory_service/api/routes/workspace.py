@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any
 
-import anyio.to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
 from memory_service import schemas
@@ -18,7 +17,7 @@ from memory_service.api.auth import EVERY_WORKSPACE, WorkspaceName, grant_of, in
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
 from memory_service.api.metrics import CONTENT_TYPE
-from memory_service.api.requests import Once, SessionId, Shared
+from memory_service.api.requests import Once, SessionId, Shared, queued
 from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, last_event_id
 
 status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
@@ -29,6 +28,7 @@ status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
     summary="List the workspaces",
     responses=success_response(200, examples.WORKSPACES) | error_responses(401, 403, 503),
 )
+@queued("read")
 def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> schemas.Workspaces:
     """All workspaces that the key is for: files, sessions, last change, project."""
     names = [name for name in shared.service.workspaces() if grant in (EVERY_WORKSPACE, name)]
@@ -41,6 +41,7 @@ def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> sche
     summary="See how a workspace stands",
     responses=success_response(200, examples.STATUS) | error_responses(400, 401, 403, 404, 422, 503),
 )
+@queued("status")
 def status(workspace: WorkspaceName, shared: Shared) -> schemas.Status:
     """Counts, share of passages with a vector, files that changed since the last reindex, model and sizes."""
     return shared.service.status(workspace)
@@ -68,8 +69,8 @@ OperationId = Annotated[
 async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared: Shared, once: Once) -> Response:
     """Bring the index up to date with the files, in the background. The files are never changed."""
     start = shared.service.start_reindex
-    return await once.quick(
-        lambda: schemas.OperationRef(operation_id=start(workspace, body.paths, full=body.full).operation_id)
+    return await once.queued(
+        "append", lambda: schemas.OperationRef(operation_id=start(workspace, body.paths, full=body.full).operation_id)
     )
 
 
@@ -78,6 +79,7 @@ async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared
     summary="See how far an operation is",
     responses=success_response(200, examples.OPERATION),
 )
+@queued("status")
 def operation(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
     """State, progress, rate and time left; the report when it is done."""
     return shared.service.operation(workspace, operation_id)
@@ -86,6 +88,7 @@ def operation(workspace: WorkspaceName, operation_id: OperationId, shared: Share
 @operations_router.delete(
     "/operations/{operation_id}", summary="Cancel an operation", responses=success_response(200, examples.OPERATION)
 )
+@queued("status")
 def cancel(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
     """Stop it after the batch at hand. What it has written stays, and the next reindex goes on from there."""
     return shared.service.cancel(workspace, operation_id)
@@ -126,6 +129,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 
 
 @events_router.get("/events", response_class=Response, summary="Follow a session", responses=_STREAM)
+@queued("read")
 def events(
     workspace: WorkspaceName,
     session_id: SessionId,
@@ -147,7 +151,8 @@ async def idle(
     workspace: WorkspaceName, session_id: SessionId, shared: Shared, timeout_seconds: Timeout = 25.0
 ) -> schemas.Idle:
     """Answers once no compaction runs and none is to be tried again, or when the time is over."""
-    subscription = await anyio.to_thread.run_sync(shared.service.session_events, workspace, session_id)
+    queue = shared.pools.queues.of("read")
+    subscription = await queue.run(lambda: shared.service.session_events(workspace, session_id))
     at_rest = partial(shared.service.events.wait_idle, workspace, session_id, timeout_seconds=0)
     return schemas.Idle(idle=await comes_true(subscription, at_rest, timeout_seconds))
 
@@ -164,7 +169,7 @@ _NUMBERS: dict[int | str, dict[str, Any]] = {
 @health_router.get(
     "/health/live", summary="Whether the server lives", responses=success_response(200, examples.HEALTHY)
 )
-def live() -> schemas.Health:
+async def live() -> schemas.Health:
     """Always ok: who gets this answer talks to a living server."""
     return schemas.Health(status="ok")
 
@@ -174,6 +179,7 @@ def live() -> schemas.Health:
     summary="Whether the server can serve",
     responses=success_response(200, examples.HEALTHY) | _UNREADY,
 )
+@queued("health")
 def ready(shared: Shared, response: Response) -> schemas.Health:
     """Unavailable while the model is loading or the home cannot be used; ok without a model that failed to load."""
     faults = list(shared.service.ready())
@@ -185,7 +191,7 @@ def ready(shared: Shared, response: Response) -> schemas.Health:
 
 
 @health_router.get("/version", summary="What is running", responses=success_response(200, examples.VERSION))
-def version(shared: Shared) -> schemas.Version:
+async def version(shared: Shared) -> schemas.Version:
     """Version of the server, and its embedding model."""
     return schemas.Version(version=__version__, embedding_model=shared.service.embedding_model)
 
@@ -197,6 +203,7 @@ def version(shared: Shared) -> schemas.Version:
     summary="Numbers for Prometheus",
     responses=_NUMBERS | error_responses(401, 403),
 )
+@queued("health")
 def metrics(shared: Shared) -> Response:
     """Requests, latencies, tokens injected, memories written, degraded answers. With keys, one for `*` is needed."""
     return Response(shared.metrics.exposition(), media_type=CONTENT_TYPE)
