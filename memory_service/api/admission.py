@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -30,8 +30,10 @@ from typing import Final, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
-from starlette.types import Receive
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from memory_service.api.errors import error_answer
 from memory_service.errors import CallCancelled, Overloaded
 
 _T = TypeVar("_T")
@@ -74,7 +76,7 @@ RULES: Final[Mapping[WorkKind, QueueRule]] = MappingProxyType({
 # A request that takes longer waits for something else as a rule: a model, a lock, a disk.
 _LONG_SECONDS = 1.0
 # Until the first request has told; then each one counts for a tenth.
-_FIRST_SECONDS = 0.02
+_FIRST_SECONDS = 0.05
 _WEIGHT = 0.1
 # Clients wait no longer before they send a request again.
 _LONGEST_RETRY_SECONDS = 10.0
@@ -114,6 +116,12 @@ class WorkQueue:
     def working(self) -> int:
         """Number of requests that are worked on."""
         return self._working
+
+    @property
+    def is_full(self) -> bool:
+        """True if one more request would wait too long."""
+        has_to_wait = bool(self._line) or not self._has_room
+        return has_to_wait and self._expected_seconds(len(self._line) + 1) > self._rule.most_seconds
 
     async def run(self, act: Callable[[], _T], receive: Receive | None = None) -> _T:
         """Do some work in one of the threads.
@@ -173,8 +181,8 @@ class WorkQueue:
 
     async def _wait(self, receive: Receive | None) -> None:
         """Stand in line; a place is taken when this returns."""
-        if self._expected_seconds(len(self._line) + 1) > self._rule.most_seconds:
-            raise self._refusal()
+        if self.is_full:
+            raise self.refusal()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.append(turn)
         try:
@@ -187,7 +195,7 @@ class WorkQueue:
         self._give_up(turn)
         if gone:
             raise CallCancelled("The caller went away before its turn. Nothing was done.")
-        raise self._refusal()
+        raise self.refusal()
 
     def _give_up(self, turn: asyncio.Future[None]) -> None:
         """Leave the line, or the place that was taken meanwhile."""
@@ -199,7 +207,8 @@ class WorkQueue:
             self._line.remove(turn)
             turn.cancel()
 
-    def _refusal(self) -> Overloaded:
+    def refusal(self) -> Overloaded:
+        """What one more request is told."""
         self._on_refused()
         now = asyncio.get_running_loop().time()
         free_at = max(now + self._expected_seconds(len(self._line)), self._promised_until)
@@ -251,6 +260,47 @@ class WorkQueues:
         """The queue of a kind."""
         return self._queues[kind]
 
+    @property
+    def any_full(self) -> bool:
+        """True if one of them is full."""
+        return any(queue.is_full for queue in self._queues.values())
+
     async def run_as(self, kind: WorkKind, act: Callable[[], _T]) -> _T:
         """Do some work in the queue of a kind; see `WorkQueue.run`."""
         return await self._queues[kind].run(act)
+
+
+KIND_ATTRIBUTE: Final = "work_kind"
+
+
+class RefuseEarly:
+    """Middleware that refuses what its queue would refuse, before anything is read of it.
+
+    To read a request takes several times as long as to refuse it, and in a flood everybody waits for that.
+
+    Args:
+        app: What is behind it.
+        queues: The queues. A route names its own in the attribute `work_kind` of its function.
+        routes: The routes of the app, as they are at the first flood.
+    """
+
+    def __init__(self, app: ASGIApp, queues: WorkQueues, routes: Sequence[BaseRoute]) -> None:
+        self._app = app
+        self._queues = queues
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        queue = self._full_queue(scope) if scope["type"] == "http" and self._queues.any_full else None
+        if queue is None:
+            await self._app(scope, receive, send)
+        else:
+            await error_answer(queue.refusal())(scope, receive, send)
+
+    def _full_queue(self, scope: Scope) -> WorkQueue | None:
+        for route in self._routes:
+            kind = getattr(getattr(route, "endpoint", None), KIND_ATTRIBUTE, None)
+            if kind is not None and self._queues.of(kind).is_full and route.matches(scope)[0] is Match.FULL:
+                scope["route"] = route
+                return self._queues.of(kind)
+        return None

@@ -13,7 +13,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from html import escape
@@ -25,11 +25,12 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_service._version import __version__
 from memory_service.api import errors
+from memory_service.api.admission import RefuseEarly
 from memory_service.api.auth import LocalOnly, OneInstance, RequireKey, grant_of, is_loopback, workspace_of
 from memory_service.api.errors import defect_answer
 from memory_service.api.limits import BodyLimitMiddleware
@@ -234,9 +235,9 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
-        middleware=_layers(service.settings, shared.metrics, instance),
     )
     app.state.shared = shared
+    app.user_middleware = _layers(service.settings, shared, instance, app.router.routes)
     gateway = GatewayRuntime(
         service=service,
         relay=Relay(service.upstreams),
@@ -262,14 +263,15 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     return app
 
 
-def _layers(settings: Settings, metrics: Metrics, instance: str) -> list[Middleware]:
+def _layers(settings: Settings, shared: AppState, instance: str, routes: Sequence[BaseRoute]) -> list[Middleware]:
     """The middleware, outermost first."""
     local = [Middleware(LocalOnly)] if not settings.api_keys and is_loopback(settings.host) else []
     return [
-        Middleware(ObservationMiddleware, metrics=metrics),
+        Middleware(ObservationMiddleware, metrics=shared.metrics),
         *local,
         Middleware(OneInstance, instance=instance),
         Middleware(RequireKey, keys=settings.api_keys),
+        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),
         Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
     ]
 

@@ -20,7 +20,7 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Header, Path, Request, Response
 
-from memory_service.api.admission import WorkKind
+from memory_service.api.admission import KIND_ATTRIBUTE, WorkKind
 from memory_service.api.metrics import Metrics
 from memory_service.api.pools import IdempotencyCache, Pools
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError
@@ -235,6 +235,7 @@ def queued(kind: WorkKind) -> Callable[[Callable[..., Response | Answer]], Calla
 
         own = inspect.Parameter("_request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
         parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in signature.parameters.values()]
+        setattr(run, KIND_ATTRIBUTE, kind)
         # FastAPI reads it, to know what the function takes.
         run.__signature__ = signature.replace(parameters=[own, *parameters])  # type: ignore[attr-defined]
         return run
