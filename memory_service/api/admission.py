@@ -50,7 +50,8 @@ class QueueRule:
         at_once: Number of requests that compute at the same time.
         threads: Number of threads: more than `at_once` where a request may wait for a model or for another one, as
             one that takes long gives its place to the next.
-        most_seconds: The longest wait in line.
+        most_seconds: The longest time until the answer, as far as the usual time of the work itself tells; at least a
+            quarter of it is for the wait in line.
     """
 
     named: str
@@ -59,10 +60,10 @@ class QueueRule:
     most_seconds: float
 
 
-# Together with the work itself, a search is answered or refused within two seconds on a busy machine, and everything
-# else before ten. Writes share rounds of indexing, for which they wait without computing, so more of them go at once.
+# On a busy machine a search is answered or refused within two seconds, and everything else before ten. Writes share
+# rounds of indexing, for which they wait without computing, so more of them go at once.
 RULES: Final[Mapping[WorkKind, QueueRule]] = MappingProxyType({
-    "search": QueueRule(named="searches", at_once=3, threads=3, most_seconds=1.0),
+    "search": QueueRule(named="searches", at_once=3, threads=3, most_seconds=1.5),
     "context": QueueRule(named="contexts", at_once=3, threads=3, most_seconds=5.0),
     "append": QueueRule(named="writes", at_once=8, threads=24, most_seconds=5.0),
     "prompt": QueueRule(named="prompts of sessions", at_once=3, threads=24, most_seconds=5.0),
@@ -121,7 +122,7 @@ class WorkQueue:
     def is_full(self) -> bool:
         """True if one more request would wait too long."""
         has_to_wait = bool(self._line) or not self._has_room
-        return has_to_wait and self._expected_seconds(len(self._line) + 1) > self._rule.most_seconds
+        return has_to_wait and self._expected_seconds(len(self._line) + 1) > self._patience_seconds
 
     async def run(self, act: Callable[[], _T], receive: Receive | None = None) -> _T:
         """Do some work in one of the threads.
@@ -175,6 +176,11 @@ class WorkQueue:
             self._take()
             self._line.popleft().set_result(None)
 
+    @property
+    def _patience_seconds(self) -> float:
+        most = self._rule.most_seconds
+        return max(most / 4, most - self._usual_seconds)
+
     def _expected_seconds(self, ahead: int) -> float:
         """Time in which so many requests of this kind end."""
         return ahead * self._usual_seconds / self._rule.at_once
@@ -186,7 +192,7 @@ class WorkQueue:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.append(turn)
         try:
-            gone = await _turn_or_gone(turn, receive, self._rule.most_seconds)
+            gone = await _turn_or_gone(turn, receive, self._patience_seconds)
         except BaseException:
             self._give_up(turn)
             raise

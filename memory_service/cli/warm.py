@@ -12,6 +12,7 @@ import json
 import os
 import re
 import socket
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import date
@@ -79,15 +80,22 @@ class Server(NamedTuple):
     def ask(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None, *, seconds: float
     ) -> bytes:
-        """One request and the body of its answer.
+        """One request and the body of its answer; one that the server refuses for now is sent again once.
+
+        The server says when, and if that is not within the time that the command has, the refusal stands.
 
         Raises:
             Unusable: Only for a server that was found, which nothing reached or which takes no such request: the work
                 can be done without it.
             MemoryServiceError: The failure that it answered, or that there was no answer.
         """
+        ends = time.monotonic() + seconds
+        sent = (self.url, method, path, body, self._headers(headers))
         try:
-            status, answer = _exchanged(self.url, method, path, body, self._headers(headers), seconds)
+            status, answer, wait = _exchanged(*sent, seconds)
+            if status in (429, 503) and wait and wait < ends - time.monotonic():
+                time.sleep(wait)
+                status, answer, wait = _exchanged(*sent, max(_SILENT_SECONDS, ends - time.monotonic()))
         except ConnectionRefusedError as error:
             if not self.is_named:
                 # Killed, and its address stayed.
@@ -97,7 +105,7 @@ class Server(NamedTuple):
             raise self._unreached(error) from None
         if status < 400:
             return answer
-        failure = self._failure(status, answer)
+        failure = self._failure(status, answer, wait)
         if isinstance(failure, Unauthorized | Forbidden) and not self.is_named:
             raise Unusable(f"it wants another key: {failure} {PREFIX}API_KEY is sent") from None
         if type(failure) in (PreconditionFailed, InvalidRequest) and not self.is_named:
@@ -123,10 +131,10 @@ class Server(NamedTuple):
         remedy = f"Start it, or unset {PREFIX}URL." if self.is_named else "Try again, or restart it."
         return ConnectionFailed(f"The server at {self.url} was not reached ({error.strerror or error}). {remedy}")
 
-    def _failure(self, status: int, answer: bytes) -> MemoryServiceError:
+    def _failure(self, status: int, answer: bytes, wait: float) -> MemoryServiceError:
         try:
             told = json.loads(answer)["error"]
-            return from_wire(status, told["code"], told["message"])
+            return from_wire(status, told["code"], told["message"], retry_after_seconds=wait or None)
         except (ValueError, KeyError, TypeError):
             return ServerFailed(
                 f"The server at {self.url} answered {status}, and not as memory-service {__version__} does. "
@@ -211,8 +219,8 @@ def found_server(home: Path, workspace: str) -> FoundServer | None:
 
 def _exchanged(
     url: str, method: str, path: str, body: bytes, headers: Mapping[str, str], seconds: float
-) -> tuple[int, bytes]:
-    """One exchange of HTTP/1.0, whose answer ends with the connection."""
+) -> tuple[int, bytes, float]:
+    """One exchange of HTTP/1.0, whose answer ends with the connection: status, body, and the wait asked for."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     lines = [f"{method} {parts.path}{path} HTTP/1.0", f"Host: {parts.netloc.rpartition('@')[2]}"]
@@ -228,7 +236,7 @@ def _exchanged(
         return _answered(plain, request, url, seconds)
 
 
-def _answered(connection: socket.socket, request: bytes, url: str, seconds: float) -> tuple[int, bytes]:
+def _answered(connection: socket.socket, request: bytes, url: str, seconds: float) -> tuple[int, bytes, float]:
     connection.settimeout(min(seconds, _SILENT_SECONDS))
     connection.sendall(request)
     try:
@@ -245,7 +253,8 @@ def _answered(connection: socket.socket, request: bytes, url: str, seconds: floa
     words = head.split(None, 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
         raise OSError("it does not speak HTTP")
-    return int(words[1]), body
+    wait = re.search(rb"(?i)\nretry-after: *([0-9]{1,4})\r", head + b"\r")
+    return int(words[1]), body, float(wait[1]) if wait else 0.0
 
 
 def _is_at_work(url: str) -> bool:

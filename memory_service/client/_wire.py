@@ -36,6 +36,9 @@ DEFAULT_URL = "http://127.0.0.1:8765"
 DEFAULT_TIMEOUT_SECONDS = 30.0
 # Waits before a call is repeated.
 RETRY_DELAYS_SECONDS = (0.1, 0.5)
+# A server that asks for a longer wait is asked again after this one.
+LONGEST_WAIT_SECONDS = 10.0
+_SECONDS = re.compile(r"[0-9]{1,6}")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 _UNREACHED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
@@ -146,11 +149,16 @@ def unreached(error: httpx.RequestError, base_url: str) -> ConnectionFailed:
 def retry_delay(call: Call[Any], attempt: int, outcome: httpx.Response | httpx.RequestError) -> float | None:
     """Wait before a call is sent again; None if it must not be.
 
+    What the server refused with a wait, it has not done: any call is sent again then, once, after that wait.
+
     Args:
         call: The call.
         attempt: Number of repetitions so far.
         outcome: The response or the error.
     """
+    asked = _asked_wait(outcome) if isinstance(outcome, httpx.Response) else None
+    if asked is not None:
+        return min(asked, LONGEST_WAIT_SECONDS) if attempt == 0 else None
     if not call.safe or attempt >= len(RETRY_DELAYS_SECONDS):
         return None
     failed = isinstance(outcome, _UNREACHED) if isinstance(outcome, httpx.RequestError) else outcome.status_code == 503
@@ -181,7 +189,13 @@ def failure(response: httpx.Response) -> MemoryServiceError:
             f"{_place(response.request)} answered {response.status_code} without saying why. "
             "Check the URL: this may be another server, or a proxy."
         )
-    return from_wire(response.status_code, error.code, error.message)
+    return from_wire(response.status_code, error.code, error.message, retry_after_seconds=_asked_wait(response))
+
+
+def _asked_wait(response: httpx.Response) -> float | None:
+    """Seconds after which a refused call may be sent again; None if it was not refused so."""
+    told = response.headers.get("retry-after", "")
+    return float(told) if response.status_code in (429, 503) and _SECONDS.fullmatch(told) else None
 
 
 def _json(body: schemas.Request) -> str:

@@ -17,17 +17,27 @@ type Hooks = Awaited<ReturnType<Plugin>>
 const SETTINGS: Settings = {}
 
 const PATIENCE_MS = 30_000
+const LONGEST_WAIT_SECONDS = 10
 // So many messages are sent at once.
 const MOST_SENT = 200
 
 async function overHttp(url: string, call: object): Promise<string> {
   const key = process.env.MEMORY_SERVICE_API_KEY
-  const answer = await fetch(`${url.replace(/\/+$/, "")}/v1/hooks/opencode`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) },
-    body: JSON.stringify(call),
-    signal: AbortSignal.timeout(PATIENCE_MS),
-  })
+  const signal = AbortSignal.timeout(PATIENCE_MS)
+  const send = () =>
+    fetch(`${url.replace(/\/+$/, "")}/v1/hooks/opencode`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) },
+      body: JSON.stringify(call),
+      signal,
+    })
+  let answer = await send()
+  // The server has too much to do and has done nothing: it says when to ask again.
+  const wait = answer.status === 503 ? Number(answer.headers.get("Retry-After")) : 0
+  if (wait > 0 && wait <= LONGEST_WAIT_SECONDS) {
+    await new Promise((resolve) => setTimeout(resolve, wait * 1000))
+    answer = await send()
+  }
   return answer.ok ? await answer.text() : ""
 }
 

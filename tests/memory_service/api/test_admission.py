@@ -67,7 +67,7 @@ def test_a_wait_that_would_be_too_long_is_refused_at_once_and_nothing_is_done() 
 
     async def run() -> None:
         # Fifty milliseconds each until one has told: three are expected to wait for 150.
-        queue = WorkQueue(_rule(most_seconds=0.151), on_refused=lambda: refused.append(1))
+        queue = WorkQueue(_rule(most_seconds=0.201), on_refused=lambda: refused.append(1))
         async with _busy(queue) as go:
             tasks = [asyncio.create_task(queue.run(partial(done.append, at))) for at in range(3)]
             await asyncio.sleep(0)
@@ -85,7 +85,7 @@ def test_who_waits_longer_than_was_expected_is_refused_then() -> None:
     done: list[int] = []
 
     async def run() -> None:
-        queue = WorkQueue(_rule(most_seconds=0.051))
+        queue = WorkQueue(_rule(most_seconds=0.11))
         async with _busy(queue):
             with pytest.raises(Overloaded):
                 await queue.run(lambda: done.append(1))

@@ -288,6 +288,25 @@ def test_a_program_that_is_no_memory_service_is_told(cli: CommandLine, answer: t
         stranger.shutdown()
 
 
+def test_a_refused_command_asks_again_once_when_the_server_says(cli: CommandLine) -> None:
+    asked, body = list[str](), b'{"error":{"code":"overloaded","message":"Too many searches wait. Nothing was done."}}'
+
+    class Busy(_Stranger):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            self.send_response(503)
+            self.send_header("Retry-After", "1")
+            self.end_headers()
+            self.wfile.write(body)
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Busy) as stranger:
+        threading.Thread(target=stranger.serve_forever, daemon=True).start()
+        named = with_variables(cli, MEMORY_SERVICE_URL=f"http://127.0.0.1:{stranger.server_port}")
+        named.run("search", "q").failed_with("Too many searches wait", "Nothing was done")
+        stranger.shutdown()
+    assert len(asked) == 2
+
+
 def test_a_command_of_its_own_process_finds_the_server(cli: CommandLine) -> None:
     with server(cli):
         done = broken(cli).spawn("search", "deploys")

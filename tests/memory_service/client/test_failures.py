@@ -16,12 +16,14 @@ from memory_service import (
     ConnectionFailed,
     InvalidRequest,
     MemoryClient,
+    Overloaded,
     ServerFailed,
     StorageFailed,
 )
 from memory_service.client._wire import httpx_arguments
 
 STORED = b'{"memory_id":"m1","path":"memory/2026-11-20.md","start_line":1,"end_line":1,"duplicate":false,"new_field":1}'
+REFUSED = b'{"error":{"code":"overloaded","message":"Too many searches wait already. Nothing was done."}}'
 BUSY = b'{"error":{"code":"storage_failed","message":"The disk is full. Free some space."}}'
 
 
@@ -94,6 +96,46 @@ def test_the_async_client_sends_again_too() -> None:
 
     with scripted(http(503, BUSY), b"", http(201, STORED)) as server:
         assert asyncio.run(store(server.url)) == "m1"
+
+
+def refused(seconds: str, status: int = 503) -> bytes:
+    return http(status, REFUSED).replace(b"\r\n", b"\r\nRetry-After: %s\r\n" % seconds.encode(), 1)
+
+
+def test_a_refused_call_is_sent_again_once_after_the_wait_that_the_server_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = list[float]()
+    monkeypatch.setattr("time.sleep", waits.append)
+    written = http(200, b'{"path":"MEMORY.md","etag":"e2"}')
+    # Nothing was done, so that holds for what would otherwise be done twice as well.
+    with scripted(refused("3"), written) as server, MemoryClient(server.url) as client:
+        assert client.put("MEMORY.md", "x", etag="e").etag == "e2"
+    with scripted(refused("700", 429), http(201, STORED)) as server, MemoryClient(server.url) as client:
+        assert client.remember("x").memory_id == "m1"
+    assert len({key_of(request) for request in server.requests}) == 1
+    assert waits == [3.0, 10.0]
+    with scripted(refused("1"), refused("4")) as server, MemoryClient(server.url) as client:
+        with pytest.raises(Overloaded, match="Nothing was done") as told:
+            client.search("x")
+    assert told.value.retry_after_seconds == 4.0
+    assert len(server.requests) == 2
+
+
+def test_the_async_client_waits_and_raises_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = list[float]()
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def search(url: str) -> None:
+        async with AsyncMemoryClient(url) as client:
+            await client.search("x")
+
+    monkeypatch.setattr("asyncio.sleep", wait)
+    with scripted(refused("2"), refused("5")) as server, pytest.raises(Overloaded) as told:
+        asyncio.run(search(server.url))
+    assert (waits, told.value.retry_after_seconds) == ([2.0], 5.0)
 
 
 def test_it_gives_up_after_three_times() -> None:

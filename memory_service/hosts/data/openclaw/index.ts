@@ -22,6 +22,7 @@ type Session = { sessionId: string; sessionKey?: string; agentId?: string }
 
 const NAME = "memory-service"
 const PATIENCE_MS = 60_000
+const LONGEST_WAIT_SECONDS = 10
 const MOST_CHARS = 12_000
 const UNSAFE = /[^A-Za-z0-9._-]+/g
 
@@ -56,12 +57,20 @@ class Server {
   async ask<T>(path: string, body?: object, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<T> {
     const key = process.env.MEMORY_SERVICE_API_KEY
     const patience = AbortSignal.timeout(PATIENCE_MS)
-    const answer = await fetch(`${this.url}/v1/workspaces/${path}`, {
-      method: body ? "POST" : "GET",
-      headers: { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}), ...headers },
-      body: body ? JSON.stringify(body) : undefined,
-      signal: signal ? AbortSignal.any([signal, patience]) : patience,
-    })
+    const send = () =>
+      fetch(`${this.url}/v1/workspaces/${path}`, {
+        method: body ? "POST" : "GET",
+        headers: { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}), ...headers },
+        body: body ? JSON.stringify(body) : undefined,
+        signal: signal ? AbortSignal.any([signal, patience]) : patience,
+      })
+    let answer = await send()
+    // The server has too much to do and has done nothing: it says when to ask again.
+    const wait = answer.status === 503 ? Number(answer.headers.get("Retry-After")) : 0
+    if (wait > 0 && wait <= LONGEST_WAIT_SECONDS) {
+      await new Promise((resolve) => setTimeout(resolve, wait * 1000))
+      answer = await send()
+    }
     if (!answer.ok) throw new Refused(answer.status, await answer.text())
     return (await answer.json()) as T
   }
