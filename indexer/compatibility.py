@@ -17,7 +17,7 @@ from indexer.errors import EmbedderUnavailable, EmbeddingError, StoreOutdated
 from indexer.rebuild import RebuildState
 from indexer.stores.base import IndexStore, StoreCounts
 from indexer.text import terms
-from indexer.types import FileFailure, Fingerprint, Mode, Vectors
+from indexer.types import FileFailure, Fingerprint, Mode, SyncProgress, Vectors
 
 _FIRST_TEXT = "The first text tells how long the vectors are."
 
@@ -36,6 +36,7 @@ class IndexStatus:
         unjudged: Why hits have no relevance, as `degraded` says it; empty where they have.
         packed: Passages of the packed part, which is searched by compact codes first; 0 for a small index.
         slow: Why the index is not packed although it is large; empty where it is, or need not be.
+        syncing: Progress of a sync that runs in this process; None if none does.
         unread: Why replaced values may stand unmarked, as `degraded` says it; empty where they do not.
     """
 
@@ -50,6 +51,7 @@ class IndexStatus:
     packed: int = 0
     slow: str = ""
     unread: str = ""
+    syncing: SyncProgress | None = None
 
     @property
     def unembedded(self) -> int:

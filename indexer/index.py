@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import random
 import threading
-import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -36,7 +35,7 @@ from indexer.sources.scan import require_folder
 from indexer.stores import DEFAULT_STORE, open_store
 from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_of
 from indexer.sync.plan import SyncPlan, SyncPlanner, failures
-from indexer.sync.run import Progress, Sync, SyncControl, SyncRunner, has_term_rules, not_cancelled, restate
+from indexer.sync.run import Progress, Sync, SyncControl, SyncRunner, SyncRuns, has_term_rules, not_cancelled, restate
 from indexer.sync.vectors import TextVectors, fill_in
 from indexer.text.facts import FACT_RULES, UNREAD_FACTS
 from indexer.text.terms import passage_terms
@@ -107,23 +106,11 @@ def _sampled(view: IndexReader, count: int) -> Ints:
     return np.sort(keys[chosen])
 
 
-class Timer:
-    """Laps in milliseconds, by name; two of one name add up."""
-
-    def __init__(self) -> None:
-        self.laps_ms: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """Book the time since the last lap under a name."""
-        now = time.perf_counter()
-        self.laps_ms[name] = self.laps_ms.get(name, 0.0) + (now - self._last) * 1000
-        self._last = now
-
-
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
 DEFAULT_MAX_LOG_BYTES = 64 * 1024 * 1024
 _ROUNDS = 20
+# So long a status waits for what it can do without.
+_STATUS_SECONDS = 0.2
 
 
 class Index:
@@ -179,6 +166,7 @@ class Index:
         self._splitter = Splitter()
         self._logs = Logs()
         self._loading = threading.Lock()
+        self._syncs = SyncRuns()
         self._readers = ReaderManagers(self._store, pack_passages=pack_passages)
 
     @property
@@ -238,7 +226,7 @@ class Index:
             paths: Files or folders of the workspace to look at; empty means all.
             full: Index all of it anew, whatever `paths` says, beside the index in use; an interrupted one goes on.
             missing_ok: `paths` may name what is neither on disk nor in the index.
-            on_progress: Told after every file.
+            on_progress: Told once the work is known, and after every file.
             cancelled: Asked between files.
 
         Returns:
@@ -254,13 +242,13 @@ class Index:
         if not self.root.is_dir() and self.is_missing:
             return SyncReport()
         require_folder(self.root)
-        control = SyncControl(on_progress=on_progress, cancelled=cancelled)
-        if full and self._compatibility.is_filled:
-            return self._rebuilt(control)
-        for _ in range(_ROUNDS):
-            with suppress(StoreReplaced):
-                return self._synced(paths, full=full, missing_ok=missing_ok, control=control)
-        return self._synced(paths, full=full, missing_ok=missing_ok, control=control)
+        with self._syncs.seen(SyncControl(on_progress=on_progress, cancelled=cancelled)) as control:
+            if full and self._compatibility.is_filled:
+                return self._rebuilt(control)
+            for _ in range(_ROUNDS):
+                with suppress(StoreReplaced):
+                    return self._synced(paths, full=full, missing_ok=missing_ok, control=control)
+            return self._synced(paths, full=full, missing_ok=missing_ok, control=control)
 
     def embed_missing(
         self, *, most: int | None = None, cancelled: Callable[[], bool] = not_cancelled
@@ -338,7 +326,7 @@ class Index:
         """
         text, mode = asked.text, asked.mode
         degraded: list[str] = []
-        watch = Timer()
+        watch = searching.Timer()
         with self._store.reading():
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._loading:
@@ -397,17 +385,15 @@ class Index:
         return own or (made_with.model if made_with else "")
 
     def status(self) -> IndexStatus:
-        """How the index stands; reads no file's content."""
+        """How the index stands; reads no file's content, and waits neither for a sync nor for a reader to be loaded."""
         head, current = self._store.head(), self.fingerprint
         stored = head.fingerprint
         readable = stored is not None and stored.schema == current.schema
         plan, states = self._planner.plan(self._store, (), missing_ok=True)
         files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
-        with self._store.reading(), self._loading:
-            views = self._readers.views()
+        with self._store.reading():
             counts = self._store.counts() if readable else None
-            packed = views.packed_passages() if readable else 0
-            slow = views.shortfall(counts.passages) if counts else ""
+            packed, slow = self._packing(counts.passages) if counts else (0, "")
         return IndexStatus(
             counts=counts,
             stored=stored,
@@ -422,7 +408,18 @@ class Index:
             packed=packed,
             slow=slow,
             unread=UNREAD_FACTS if counts and counts.passages and head.fact_rules != FACT_RULES else "",
+            syncing=self._syncs.progress,
         )
+
+    def _packing(self, passages: int) -> tuple[int, str]:
+        """Packed passages, and why there are none; nothing while a reader is being loaded, which may take long."""
+        if not self._loading.acquire(timeout=_STATUS_SECONDS):
+            return 0, ""
+        try:
+            views = self._readers.views()
+            return views.packed_passages(), views.shortfall(passages)
+        finally:
+            self._loading.release()
 
     def sampled_texts(self, count: int) -> list[str]:
         """Texts of some passages, for trying out what is asked about them."""

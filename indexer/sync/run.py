@@ -10,9 +10,10 @@ another process is planned anew, never overwritten.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -89,7 +90,7 @@ class Sync:
         locate: Gives the absolute path of a file of an extra folder; None for one of the workspace.
         splitter: Remembers memory files between runs.
         logs: Remembers session logs between runs.
-        on_progress: Called after every batch.
+        on_progress: Called once the work is known, and after every batch.
         cancelled: Asked between files and batches.
     """
 
@@ -144,6 +145,8 @@ class Sync:
         work = [*plan.suspects, *plan.unsure, *plan.added]
         total_bytes = sum(file.size_bytes for file in work)
         self._progress = replace(self._progress, total=len(work) + len(plan.removed), total_bytes=total_bytes)
+        if self._on_progress and self._progress.total:
+            self._on_progress(self._progress)
         self._tally.unchanged = plan.unchanged
         self._tally.failed += plan.failures
         # A renamed file shows as one removed and one added: it leaves its vectors to the new one first.
@@ -455,6 +458,34 @@ class SyncControl:
             return self.cancelled()
 
         return replace(self, cancelled=cancelled)
+
+
+class SyncRuns:
+    """Syncs of one index that run now, and how far they are."""
+
+    def __init__(self) -> None:
+        self._progress: dict[int, SyncProgress] = {}
+
+    @contextmanager
+    def seen(self, control: SyncControl) -> Iterator[SyncControl]:
+        """A block in which a sync runs; gives its control, by which its progress is seen."""
+        own = threading.get_ident()
+
+        def on_progress(progress: SyncProgress) -> None:
+            self._progress[own] = progress
+            if control.on_progress:
+                control.on_progress(progress)
+
+        self._progress[own] = SyncProgress(done=0, total=0, done_bytes=0, total_bytes=0, passages=0, path="")
+        try:
+            yield replace(control, on_progress=on_progress)
+        finally:
+            self._progress.pop(own, None)
+
+    @property
+    def progress(self) -> SyncProgress | None:
+        """Progress of the largest sync; None if none runs."""
+        return max(tuple(self._progress.values()), key=lambda each: each.total, default=None)
 
 
 def restate(store: IndexStore, made_with: Fingerprint, control: SyncControl) -> None:

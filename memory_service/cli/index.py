@@ -218,6 +218,7 @@ def status(place: Place) -> None:
             else f"{found.passages}, no vectors",
         ),
         ("index", _index_row(found)),
+        *([("syncing", f"{found.sync_done} of {found.sync_total} files")] if found.syncing else []),
         *([("rebuild", _rebuild_row(found.rebuild))] if found.rebuild else []),
         ("model", found.embedding_model),
         ("timezone", found.timezone),

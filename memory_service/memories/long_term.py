@@ -131,7 +131,7 @@ class LongTermMemory:
         self._just_said = UnindexedMessages(index.root, self._last_held, lambda path: self._held([path]) or ())
         self._searching = ConcurrencyProbe()
         self._large = DeferredRefresh(self._index_large)
-        self._vectors = DeferredRefresh(lambda _: "; ".join(self._heal(None)))
+        self._vectors = DeferredRefresh(lambda _: "; ".join((*self._ended(), *self._heal(None))))
         self._healing = threading.Lock()
         self._heal_again = 0.0
         self._unhealed: tuple[str, ...] = ()
@@ -437,8 +437,7 @@ class LongTermMemory:
         try:
             return self.index.last_passage(path)
         except IndexerError:
-            # The search says why it cannot be read.
-            return None
+            return None  # the search says why it cannot be read
 
     def _heal(self, most: int | None, cancelled: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
         """Embed what was stored without a vector, if the model answers now; why some passages are still without."""
@@ -510,11 +509,12 @@ class LongTermMemory:
         except IndexerError as error:
             return [*left, f"index: {error}"]
 
-    def recover(self) -> list[str]:
-        """Remove what killed processes left half-written, and end the erasures that they began."""
+    def recover(self) -> None:
+        """Remove what killed processes left half-written; in the background, end the erasures that they began."""
         self.files.sweep()
         self.prompts.sweep()
-        return self._ended()
+        if self.erasures.is_marked:
+            self._vectors.note("")
 
     def _ended(self) -> list[str]:
         return self.erasures.ended(self._end_erasures)
@@ -523,7 +523,7 @@ class LongTermMemory:
         if self.index.is_rebuilding:
             return [_BEING_REBUILT]
         try:
-            self.index.sync()
+            self.index.sync(cancelled=lambda: self._vectors.is_closed)
             return self._scrub()
         except IndexerError as error:
             return [f"index: {error}"]

@@ -499,6 +499,11 @@ class Status(Answer):
     embedded: int = Field(description="Number of passages that have a vector.")
     coverage: float = Field(description="Share of passages that have a vector, 0 to 1; 1 without a model.")
     dirty: int = Field(description="Files changed since the last reindex.")
+    syncing: bool = Field(
+        default=False, description="True while this server brings the index up to date; the answer is as it is so far."
+    )
+    sync_done: int | None = Field(default=None, description="Files that this sync has done; null while none runs.")
+    sync_total: int | None = Field(default=None, description="Files that this sync has to do; null while none runs.")
     failed: list[FileFailure] = Field(
         description="Files that could not be read at the last reindex; an empty list where all could."
     )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from indexer import StoreFull, SyncCancelled, SyncProgress, SyncReport
 from indexer.testing import HashEmbedder
+from indexer.types import Vectors
 from memory_service.errors import CallCancelled, NotFound, TooManyRequests
 from memory_service.schemas import Operation
 from memory_service.service import MemoryService
@@ -214,3 +215,59 @@ def test_none_begins_after_the_end() -> None:
         operations.start("one", lambda on_progress, cancelled: SyncReport())
     assert operations.running() == 0
     operations.close()
+
+
+class _Waiting(HashEmbedder):
+    """A model that waits with its first documents."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See `HashEmbedder`."""
+        self.begun.set()
+        assert self.go.wait(20)
+        return super().embed_documents(texts)
+
+
+def test_a_status_reports_the_sync_that_runs_and_waits_for_none(tmp_path: Path) -> None:
+    folder, model = tmp_path / "default" / "memory", _Waiting()
+    folder.mkdir(parents=True)
+    for day in range(1, 6):
+        (folder / f"2026-03-0{day}.md").write_text(f"- 部署在周二。Deploy {day}.\n", encoding="utf-8")
+    with MemoryService(settings(tmp_path), embedder=model) as service:
+        try:
+            operation = service.start_reindex("default")
+            assert model.begun.wait(10)
+            found = service.status("default")
+            assert (found.syncing, found.sync_total) == (True, 5)
+            assert 0 <= (found.sync_done or 0) < 5
+        finally:
+            model.go.set()
+        assert ended(service._operations, operation).state == "done"
+        found = service.status("default")
+    assert (found.syncing, found.sync_done, found.sync_total, found.files) == (False, None, None, 5)
+
+
+def test_the_first_status_after_a_kill_does_not_wait_for_the_erasure_that_it_broke_off(tmp_path: Path) -> None:
+    with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as service:
+        service.remember("default", "部署在周二。Deploys go out on Tuesdays.")
+        # As a process leaves it that is killed within `forget`.
+        mark = service._workspaces.memory("default").erasures._mark
+    mark.touch()
+    (tmp_path / "default" / "MEMORY.md").write_text("- 会议在周三。\n", encoding="utf-8")
+    model = _Waiting()
+    with MemoryService(settings(tmp_path), embedder=model) as service:
+        try:
+            assert service.status("default").dirty == 1
+            assert model.begun.wait(20)
+            assert service.status("default").syncing
+        finally:
+            model.go.set()
+        for _ in range(2000):
+            if not mark.exists():
+                break
+            threading.Event().wait(0.005)
+        assert not mark.exists()
+        assert service.status("default").dirty == 0
