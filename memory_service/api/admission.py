@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,18 +61,21 @@ class QueueRule:
     most_seconds: float
 
 
+# Two keep a small machine busy, as one thread at a time runs Python and the model runs beside it; each more makes the
+# event loop wait longer, and with it health checks and refusals.
+_FEW = min(4, max(2, (os.cpu_count() or 2) // 2))
 # On a busy machine a search is answered or refused within two seconds, and everything else before ten. Writes share
 # rounds of indexing, for which they wait without computing, so more of them go at once.
 RULES: Final[Mapping[WorkKind, QueueRule]] = MappingProxyType({
-    "search": QueueRule(named="searches", at_once=3, threads=3, most_seconds=1.5),
-    "context": QueueRule(named="contexts", at_once=3, threads=3, most_seconds=5.0),
-    "append": QueueRule(named="writes", at_once=8, threads=24, most_seconds=5.0),
-    "prompt": QueueRule(named="prompts of sessions", at_once=3, threads=24, most_seconds=5.0),
-    "gateway": QueueRule(named="calls of the gateway", at_once=3, threads=24, most_seconds=5.0),
-    "hook": QueueRule(named="hooks", at_once=3, threads=24, most_seconds=5.0),
-    "read": QueueRule(named="reads", at_once=3, threads=12, most_seconds=5.0),
-    "status": QueueRule(named="looks at a status", at_once=4, threads=12, most_seconds=5.0),
-    "health": QueueRule(named="looks at the server's health", at_once=4, threads=12, most_seconds=5.0),
+    "search": QueueRule(named="searches", at_once=_FEW, threads=_FEW, most_seconds=1.2),
+    "context": QueueRule(named="contexts", at_once=_FEW, threads=_FEW, most_seconds=4.0),
+    "append": QueueRule(named="writes", at_once=2 * _FEW, threads=24, most_seconds=4.0),
+    "prompt": QueueRule(named="prompts of sessions", at_once=_FEW, threads=24, most_seconds=4.0),
+    "gateway": QueueRule(named="calls of the gateway", at_once=_FEW, threads=24, most_seconds=4.0),
+    "hook": QueueRule(named="hooks", at_once=_FEW, threads=24, most_seconds=4.0),
+    "read": QueueRule(named="reads", at_once=_FEW, threads=12, most_seconds=4.0),
+    "status": QueueRule(named="looks at a status", at_once=_FEW, threads=12, most_seconds=4.0),
+    "health": QueueRule(named="looks at the server's health", at_once=_FEW, threads=12, most_seconds=4.0),
 })  # fmt: skip
 
 # A request that takes longer waits for something else as a rule: a model, a lock, a disk.
@@ -214,7 +218,7 @@ class WorkQueue:
             turn.cancel()
 
     def refusal(self) -> Overloaded:
-        """What one more request is told."""
+        """The error for one more request."""
         self._on_refused()
         now = asyncio.get_running_loop().time()
         free_at = max(now + self._expected_seconds(len(self._line)), self._promised_until)

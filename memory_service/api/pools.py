@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 # Compactions themselves are few at once, see `SessionLocks`; most of these only wait for one, or find nothing to do.
 _WORK = 12
 # Each takes some milliseconds.
-_FINISHING = 8
+_FINISHING = 4
 # Shorter than the clients' own time limit of 30 s, so that who waited in vain hears why.
 _PATIENCE_SECONDS = 25.0
 _MOST_WAITING = 256

@@ -37,7 +37,7 @@ DEFAULT_TIMEOUT_SECONDS = 30.0
 # Waits before a call is repeated.
 RETRY_DELAYS_SECONDS = (0.1, 0.5)
 # A server that asks for a longer wait is asked again after this one.
-LONGEST_WAIT_SECONDS = 10.0
+_LONGEST_WAIT_SECONDS = 10.0
 _SECONDS = re.compile(r"[0-9]{1,6}")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -158,7 +158,7 @@ def retry_delay(call: Call[Any], attempt: int, outcome: httpx.Response | httpx.R
     """
     asked = _asked_wait(outcome) if isinstance(outcome, httpx.Response) else None
     if asked is not None:
-        return min(asked, LONGEST_WAIT_SECONDS) if attempt == 0 else None
+        return min(asked, _LONGEST_WAIT_SECONDS) if attempt == 0 else None
     if not call.safe or attempt >= len(RETRY_DELAYS_SECONDS):
         return None
     failed = isinstance(outcome, _UNREACHED) if isinstance(outcome, httpx.RequestError) else outcome.status_code == 503

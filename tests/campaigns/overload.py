@@ -18,7 +18,7 @@ import os
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,11 +169,11 @@ def server(environment: dict[str, str]) -> Iterator[tuple[str, int]]:
             yield url, pid
 
 
-def measure(ask: Callable[[str], Awaitable[Tally]], environment: dict[str, str]) -> dict[str, Any]:
+def measure(ask: Callable[[str], Coroutine[Any, Any, Tally]], environment: dict[str, str]) -> dict[str, Any]:
     """Run one of both on a server of its own."""
     with server(environment) as (url, pid):
         worked, started = processor_seconds(pid), time.perf_counter()
-        tally = asyncio.run(ask(url))  # type: ignore[arg-type]
+        tally: Tally = asyncio.run(ask(url))
         return tally.summary(pid, worked, time.perf_counter() - started)
 
 
@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--embedding-model", default="minilm")
     given = parser.parse_args()
     environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": given.embedding_model}
-    asks: dict[str, Callable[[str], Awaitable[Tally]]] = {
+    asks: dict[str, Callable[[str], Coroutine[Any, Any, Tally]]] = {
         "burst": lambda url: burst(url, given.contexts),
         "mixed": lambda url: mixed(url, given.connections, given.seconds),
     }
