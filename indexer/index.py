@@ -226,7 +226,7 @@ class Index:
             paths: Files or folders of the workspace to look at; empty means all.
             full: Index all of it anew, whatever `paths` says, beside the index in use; an interrupted one goes on.
             missing_ok: `paths` may name what is neither on disk nor in the index.
-            on_progress: Told once the work is known, and after every file.
+            on_progress: Told after every file.
             cancelled: Asked between files.
 
         Returns:

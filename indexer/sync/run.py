@@ -473,7 +473,8 @@ class SyncRuns:
 
         def on_progress(progress: SyncProgress) -> None:
             self._progress[own] = progress
-            if control.on_progress:
+            # The caller hears of what is done, and a status of what there is to do as well.
+            if control.on_progress and (progress.done or progress.passages):
                 control.on_progress(progress)
 
         self._progress[own] = SyncProgress(done=0, total=0, done_bytes=0, total_bytes=0, passages=0, path="")

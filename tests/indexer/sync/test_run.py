@@ -292,7 +292,7 @@ def test_progress_knows_the_totals_from_the_start(workspace: Workspace) -> None:
     seen: list[SyncProgress] = []
     index.sync(on_progress=seen.append)
     assert {(progress.total, progress.total_bytes) for progress in seen} == {(5, sizes)}
-    assert [progress.done for progress in seen] == [0, 1, 2, 3, 4, 5]
+    assert [progress.done for progress in seen] == [1, 2, 3, 4, 5]
     assert (seen[-1].done_bytes, seen[-1].passages) == (sizes, 750)
 
 
