@@ -160,7 +160,7 @@ def test_its_content_tells_the_demo_from_an_empty_folder(unpacked: Path, tmp_pat
     def python(*arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, *arguments],
-            cwd=empty, env={**ours, "PYTHONPATH": str(unpacked), "PYTHONDONTWRITEBYTECODE": "1"},
+            cwd=empty, env={**ours, "PYTHONPATH": str(unpacked), "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")},
             capture_output=True, text=True, timeout=250, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,18 @@ def test_a_round_trip_of_the_smoke_is_there(test: str) -> None:
     file, _, name = test.partition("::")
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_no_test_limits_seconds() -> None:
+    clock = r"time\.(monotonic|perf_counter|process_time|thread_time|time)\(\)"
+    limited = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if not {"benchmarks", "evals"} & set(path.parts)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(rf"assert .*{clock} - \w+ <=? [\d.]+", line)
+    ]
+    assert not limited, (
+        f"A machine that others use takes longer, see tests/growth.py for ratios: {limited}. To show that a call does "
+        "not wait, let what it would wait for take longer than a test may."
+    )
