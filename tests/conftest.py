@@ -90,12 +90,12 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the tests of the tier, with as many inputs as it draws."""
     tier = config.option.tier
     heavy = {
-        _function(item) for item in items if item.nodeid in DURATIONS.heavy and is_hypothesis_test(_function(item))
+        _function(item) for item in items if DURATIONS.is_heavy(item.nodeid) and is_hypothesis_test(_function(item))
     }
     left = list[pytest.Item]()
     for item in items:
         function = _function(item)
-        is_heavy = item.nodeid in DURATIONS.heavy or function in heavy
+        is_heavy = DURATIONS.is_heavy(item.nodeid) or function in heavy
         if not DURATIONS.holds(tier, item.nodeid, heavy=is_heavy, drawn=function in heavy):
             left.append(item)
     config.hook.pytest_deselected(items=left)

@@ -21,6 +21,13 @@ def test_the_costliest_tests_are_heavy_so_that_the_others_fit() -> None:
     assert min(durations.heavy.values()) > durations.limit and together + min(durations.heavy.values()) > USUAL_SECONDS
 
 
+def test_a_function_that_is_heavy_with_all_parameters_stands_for_them() -> None:
+    costs = {f"{HERE}::test_a[1]": 3.0, f"{HERE}::test_a[2]": 4.0, f"{HERE}::test_b[1]": 3.0, f"{HERE}::test_b[2]": 1.0}
+    durations = Durations(limit=2.0).with_measured(costs, all_of_them=False)
+    assert durations.heavy == {f"{HERE}::test_a": 7.0, f"{HERE}::test_b[1]": 3.0}
+    assert [test for test in costs if durations.is_heavy(test)] == [*costs][:3]
+
+
 def test_where_all_fit_none_is_heavy() -> None:
     durations = Durations().with_measured({f"{HERE}::test_a": 9.0, f"{OTHER}::test_b": 0.1}, all_of_them=True)
     assert durations.heavy == {}

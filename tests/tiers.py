@@ -30,9 +30,10 @@ from typing import Self
 ROOT = Path(__file__).resolve().parent.parent
 DURATIONS = ROOT / "tests" / "durations.json"
 TIERS = ("smoke", "usual", "heavy", "all")
-# Five minutes of two processors, less the time in which tests are collected and in which a processor has none to run.
-USUAL_SECONDS = 430.0
-SMOKE_SECONDS = 45.0
+# Five minutes of two processors that are slower by half or more than those of the record, less what it takes to collect
+# the tests in three workers and to draw a part of the inputs of heavy ones; and one minute of them for the smoke.
+USUAL_SECONDS = 250.0
+SMOKE_SECONDS = 30.0
 SHARE_OF_INPUTS = 4
 """The usual tier draws one in so many inputs of a heavy test."""
 ROUND_TRIPS = frozenset(
@@ -53,6 +54,11 @@ def processor_seconds() -> float:
     return time.process_time() + sum(os.times()[2:4])
 
 
+def function_of(test: str) -> str:
+    """The name of a test without its parameters."""
+    return test.partition("[")[0]
+
+
 def file_of(test: str) -> str:
     """The path of a test's file, from the root."""
     return test.partition("::")[0]
@@ -62,7 +68,8 @@ def file_of(test: str) -> str:
 class Durations:
     """Costs of tests: of each heavy one; of each file the number of its other tests, and their seconds together.
 
-    Heavy is what costs more than the limit; without the heavy tests all others fit into the usual tier.
+    Heavy is what costs more than the limit; without the heavy tests all others fit into the usual tier. A function that
+    is heavy with all of its parameters stands for them, with the seconds that they cost together.
     """
 
     limit: float = math.inf
@@ -93,10 +100,12 @@ class Durations:
         limit = _limit(seconds.values()) if all_of_them else self.limit
         measured = {file_of(test) for test in seconds}
         light = defaultdict[str, list[float]](list)
+        quick = {function_of(test) for test, cost in seconds.items() if cost <= limit}
         heavy = {test: cost for test, cost in self.heavy.items() if file_of(test) not in measured}
         for test, cost in seconds.items():
             if cost > limit:
-                heavy[test] = round(cost, 1)
+                name = test if function_of(test) in quick else function_of(test)
+                heavy[name] = round(heavy.get(name, 0.0) + cost, 2)
             else:
                 light[file_of(test)].append(cost)
         files = {**self.files, **{file: (len(light[file]), round(sum(light[file]), 2)) for file in measured}}
@@ -105,6 +114,10 @@ class Durations:
             heavy={test: cost for test, cost in sorted(heavy.items()) if (ROOT / file_of(test)).exists()},
             files={file: costs for file, costs in sorted(files.items()) if (ROOT / file).exists()},
         )
+
+    def is_heavy(self, test: str) -> bool:
+        """True if a test stands among the heavy ones, by itself or with all of its function."""
+        return test in self.heavy or function_of(test) in self.heavy
 
     def files_of(self, tier: str) -> frozenset[str] | None:
         """The files in which a tier has tests; None where that may be any file."""
@@ -115,7 +128,7 @@ class Durations:
     def holds(self, tier: str, test: str, *, heavy: bool, drawn: bool) -> bool:
         """True if a tier has a test of its files; `drawn` is true if hypothesis draws the inputs."""
         if tier == "smoke":
-            return test.partition("[")[0] in ROUND_TRIPS or (file_of(test) in self.quick and not heavy)
+            return function_of(test) in ROUND_TRIPS or (file_of(test) in self.quick and not heavy)
         return {"usual": drawn or not heavy, "heavy": heavy}.get(tier, True)
 
     @cached_property
