@@ -109,7 +109,7 @@ class Client:
     def work(self, end: float) -> None:
         with httpx.Client(base_url=self.url, timeout=60, trust_env=False) as http:
             number = 0
-            while time.time() < end:
+            while time.time() < end or not self.gone:
                 self._turn(http, number)
                 number += 1
 
@@ -170,6 +170,8 @@ def test_a_crowd_on_one_home(cli: CommandLine, tmp_path: Path) -> None:
         spawned(cli, [*command, "reindex", "--watch", "--json"], **quiet) as watcher,
         ThreadPoolExecutor(4) as crowd,
     ):
+        assert watcher.stdout is not None
+        assert "error" not in json.loads(watcher.stdout.readline()), "it has begun, and hears a signal"
         end = time.time() + _SECONDS
         library_program = [sys.executable, "-c", LIBRARY, str(cli.workspace), str(_SECONDS)]
         library = crowd.submit(lambda: subprocess.run(library_program, env=cli.variables, check=False, **quiet))
