@@ -151,7 +151,10 @@ def _progress_bar() -> Iterator[Callable[[SyncProgress], None] | None]:
 @click.command()
 @with_place
 def workspaces(place: Place) -> None:
-    """List the workspaces of the home: files, sessions, last change, and the project that each is of."""
+    """List the workspaces of the home.
+
+    Files, sessions, last change, and the folder of the coding agent's project that each is of.
+    """
     with place.service() as service:
         found, home = service.workspace_summaries(), service.settings.home
     if place.as_json:

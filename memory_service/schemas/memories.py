@@ -535,7 +535,7 @@ class Status(Answer):
 class WorkspaceSummary(Answer):
     """A workspace of the home, told from its folder alone."""
 
-    workspace: str = Field(description="Its name.")
+    workspace: str = Field(description="Name of the workspace.")
     memory_files: int = Field(description="Number of memory files.")
     sessions: int = Field(description="Number of sessions.")
     modified_at: dt.datetime = Field(description="Time of the last change of these files.")

@@ -305,7 +305,7 @@ class MemoryService(SessionUseCases):
         )
         receipt = answers.receipt(made.receipt, fusion=self.settings.ranking.fusion)
         try:
-            if self._workspaces.folders.is_there(workspace):
+            if self.has_workspace(workspace):
                 self._workspaces.receipts(workspace).put(made.receipt)
         except StorageFailed as error:  # the block is good without it
             receipt = receipt.model_copy(update={"degraded": [*receipt.degraded, f"receipt: {error}"]})
@@ -327,9 +327,6 @@ class MemoryService(SessionUseCases):
         """The parts that work on the sessions of a workspace; the use cases are methods of this class.
 
         A workspace that is not there has none, unless it is made.
-
-        Raises:
-            InvalidName: The name is not one of a workspace.
         """
         return self._workspaces.sessions(workspace, make=make)
 
@@ -536,6 +533,10 @@ class MemoryService(SessionUseCases):
         memory = self._workspaces.memory(workspace)
         with _translated():
             follow(memory.index, on_followed, stop, only=indexed_paths(paths))
+
+    def has_workspace(self, workspace: str) -> bool:
+        """True if somebody has written to a workspace."""
+        return self._workspaces.folders.is_there(workspace)
 
     def workspaces(self) -> list[str]:
         """Names of all workspaces."""

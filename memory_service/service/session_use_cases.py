@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from indexer.throttle import THROTTLE
-from memory_service.errors import InvalidRequest, NotFound
+from memory_service.errors import InvalidRequest
 from memory_service.llm.base import not_cancelled
 from memory_service.schemas import compaction as made
 from memory_service.schemas import sessions as said
@@ -41,6 +41,10 @@ class SessionUseCases(ABC):
     @abstractmethod
     def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
         """The parts that work on the sessions of a workspace; see `MemoryService.sessions`."""
+
+    @abstractmethod
+    def has_workspace(self, workspace: str) -> bool:
+        """True if somebody has written to a workspace."""
 
     # The session itself
 
@@ -350,10 +354,9 @@ class SessionUseCases(ABC):
 
     def _made_sessions(self, workspace: str, session_id: str | None, check: Callable[[], object]) -> ShortTermMemory:
         """The sessions of a workspace, which is made if what is to be written there passes `check`."""
-        try:
+        if self.has_workspace(workspace):
             return self.sessions(workspace)
-        except NotFound:
-            if session_id is not None:
-                check_session_id(session_id)
-            check()
-            return self.sessions(workspace, make=True)
+        if session_id is not None:
+            check_session_id(session_id)
+        check()
+        return self.sessions(workspace, make=True)

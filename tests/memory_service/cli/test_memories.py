@@ -133,7 +133,7 @@ def test_an_error_is_json_where_json_was_asked_for(cli: CommandLine) -> None:
     run = cli.run("get", "memory/absent.md", "--workspace", "nowhere", "--json")
     assert (run.code, run.out) == (1, "")
     error = schemas.ErrorAnswer.model_validate_json(run.err).error
-    assert error.code == "not_found" and "nowhere" in error.message
+    assert error.code == "not_found" and "memory/absent.md" in error.message
 
 
 def test_workspaces_do_not_see_each_other(cli: CommandLine) -> None:

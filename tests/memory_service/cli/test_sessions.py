@@ -102,7 +102,8 @@ def test_an_unknown_session_is_named_with_its_remedy(cli: CommandLine, name: str
 @pytest.mark.parametrize("name", READERS)
 def test_a_look_makes_no_workspace(cli: CommandLine, name: str) -> None:
     cli.run("sessions", name, "support-42").failed_with("no session support-42")
-    assert cli.ok("sessions", "list") == "no sessions\n"
+    listed = cli.run("sessions", "list")
+    assert (listed.code, listed.out, listed.err) == (0, "", "no sessions\n")
     assert not cli.home.exists()
 
 
