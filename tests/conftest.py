@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,22 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from indexer.text.ornaments import FAILURES
 from tests.tiers import ROOT, SHARE_OF_INPUTS, TIERS, Durations, file_of, processor_seconds
 
 # How long an input takes says nothing on a machine that others use.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+
+@pytest.fixture(autouse=True)
+def no_reader_fails(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What reads meaning into texts may fail in silence for users, not in a test that is not about it."""
+    before = FAILURES.counts()
+    yield
+    if request.node.get_closest_marker("failing_readers") is None:
+        assert FAILURES.counts() == before, "a reader of meaning failed: see the log of this test"
+
 
 NO_LITELLM = pytest.mark.skip(reason='litellm is not there: pip install "memory-service[llm]"')
 DURATIONS = Durations.read()

@@ -14,6 +14,7 @@ from indexer.text.ornaments import FAILURES, ornament
 from tests.growth import assert_grows_at_most
 from tests.indexer.workspace import Workspace
 
+pytestmark = pytest.mark.failing_readers
 POISON = (
     "The editor is Vim with a long list of plugins that nobody has ever read in full.",
     "A virtual environment is a self-contained Python environment that allows you to isolate things.",

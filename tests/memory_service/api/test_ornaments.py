@@ -26,6 +26,7 @@ from memory_service.messages import numbered, read_messages
 from tests.memory_service.gateway.talking import Gateway, gateway
 from tests.serving import W
 
+pytestmark = pytest.mark.failing_readers
 ROOT = Path(__file__).resolve().parents[3]
 
 # Where meaning is read: what fails in each test, and the name that it is counted under.
@@ -297,7 +298,7 @@ def test_a_reader_that_fails_costs_what_it_reads_alone(
 
 @pytest.mark.parametrize("target", OF_LEDGERS)
 def test_a_ledger_goes_without_what_cannot_be_read(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    talk = [{"role": "user", "content": "We decided: never push to main. Please look at /srv/app/main.py again?"}]
+    said = user_message("We decided: never push to main. Please look at /srv/app/main.py again?")
     before = FAILURES.counts().get("statements", 0)
     break_reader(monkeypatch, target)
     found = ledger_of([numbered(message, at) for at, message in enumerate(read_messages(talk), 1)])
