@@ -166,9 +166,8 @@ def test_doctor_finds_nothing_wrong_with_a_sound_home(cli: CommandLine) -> None:
     real.ok("remember", "Live plants leave the warehouse from Monday to Wednesday only.")
     lines = real.ok("doctor").splitlines()
     assert [line[:5] for line in lines] == ["ok   "] * len(lines)
-    assert [line[6:].split(":")[0] for line in lines] == [
-        "home", "model", "round trip", "index", "files", "retrieval", "readers",
-    ]  # fmt: skip
+    names = [line[6:].split(":")[0] for line in lines]
+    assert names == ["home", "model", "round trip", "index", "files", "retrieval", "readers"]
     assert sorted(path.name for path in cli.home.iterdir()) == ["default"]
 
 

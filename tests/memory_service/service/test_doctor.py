@@ -20,7 +20,7 @@ from tests.indexer.workspace import FailingEmbedder, run_unprivileged, watched_s
 from tests.serving import settings
 
 W = "default"
-PARTS = ["home", "model", "round trip", "index", "files", "retrieval"]
+PARTS = ["home", "model", "round trip", "index", "files", "retrieval", "readers"]
 
 
 class AlikeEmbedder(HashEmbedder):
@@ -107,7 +107,7 @@ def test_the_bundled_model_is_sound(home: Path) -> None:
 
 def test_a_home_that_is_not_there_yet_is_not_made(tmp_path: Path) -> None:
     findings = examined(tmp_path / "none")
-    assert list(findings) == [*PARTS[:3], "workspace"]
+    assert list(findings) == [*PARTS[:3], "workspace", "readers"]
     assert wrong(findings) == {}
     assert findings["workspace"].detail == "there is none of the name default yet; a first memory makes it"
     assert list(tmp_path.iterdir()) == []
