@@ -55,7 +55,6 @@ class _Portion:
     last: bool = True
 
 
-# Of a file whose reading met a defect; the others go on.
 _UNREAD = PassageDiff(inserted=(), moved=(), removed=())
 
 
@@ -221,7 +220,7 @@ class Sync:
                 content = replace(content, failure=_UNKNOWN_LOG)
             diff = ornament("files", _UNREAD, self._diff, content, states.get(file.path))
             if diff is _UNREAD:
-                # Not settled, so that each sync tries it again: another version may read it.
+                # The others go on. It is not settled, so that each sync tries it again: another version may read it.
                 content = replace(content, failure=_UNREADABLE, checked_ns=0)
                 diff = self._diff(content, states.get(file.path))
             if diff is None:
