@@ -247,6 +247,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         cancelled=shared.pools.cancelled,
         workspace_of=workspace_of,
         on_prompt=shared.metrics.prompted,
+        on_missed=shared.metrics.missed,
     )
     app.state.relay = gateway.relay
     gateway_routes = gateway_router(

@@ -34,7 +34,7 @@ _VIEW_TOKENS = (0, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_
 _RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _PARTS = frozenset(
     "vector index relevance rerank recall memory prompt prompts receipt window log messages compaction flush engine "
-    "hooks".split()
+    "hooks session answer".split()
 )
 _TRIGGERS = frozenset({"manual", "threshold", "overflow", "cache_ttl", "safeguard"})
 _WRITERS = frozenset({"model", "extractive", "note", "none", "agent", "engine", "hook"})

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from memory_service.errors import InvalidRequest
 from memory_service.schemas import UsageReport
@@ -26,6 +26,17 @@ ERROR_TYPES = {
     400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
     413: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error",
 }  # fmt: skip
+
+
+# Data that is no JSON, and no fault.
+_MARKS = ("", "[DONE]")
+# Choices, blocks, calls and items of one answer.
+_MOST_PLACES = 10_000
+_Kind = TypeVar("_Kind")
+
+
+class Unreadable(Exception):
+    """An answer, or an event of it, that cannot be read, or is more than is read; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +69,14 @@ class ServerEvent:
     text: str
 
     def json(self) -> JsonObject:
-        """The data as an object; empty if it is none."""
-        try:
-            value = json.loads(self.text)
-        except ValueError:
+        """The data as an object; empty if it is another value, or a mark such as `[DONE]`.
+
+        Raises:
+            ValueError: It is neither.
+        """
+        if self.text.strip() in _MARKS:
             return {}
+        value = json.loads(self.text)
         return value if isinstance(value, dict) else {}
 
     def written(self) -> str:
@@ -71,51 +85,61 @@ class ServerEvent:
         return f"{f'event: {self.name}' + chr(10) if self.name else ''}{lines}\n"
 
 
-@dataclass(slots=True)
-class EventSplitter:
-    """Server-sent events out of bytes as they come, however they are cut.
-
-    Source: WHATWG HTML, 9.2.6 "Interpreting an event stream".
-    """
-
-    _rest: bytes = b""
-    _name: str = ""
-    _lines: list[str] = field(default_factory=list)
-
-    def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
-        """The events that these bytes complete."""
-        *lines, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n")
-        for raw in lines:
-            line = raw.decode("utf-8", "replace")
-            if not line:
-                if self._lines:
-                    yield ServerEvent(self._name, "\n".join(self._lines))
-                self._name, self._lines = "", []
-            elif line.startswith("event:"):
-                self._name = line[6:].strip()
-            elif line.startswith("data:"):
-                self._lines.append(line[5:].removeprefix(" "))
-
-
 class AnswerReader(ABC):
     """An answer that is put together from the events of a stream.
 
     Attributes:
         ended: Whether the model said all it wanted.
         failure: The error of its own that the provider broke off with, as JSON; empty if it did not.
+        shortened: What of a long answer is not kept; empty for nothing.
     """
 
     def __init__(self) -> None:
         self.ended = False
         self.failure = ""
-        self.chars = 0
+        self.shortened = ""
+        self._chars = 0
+        self._object_chars = 0
+        self._places = set[int]()
 
     def room(self, text: object) -> str:
-        """A piece of text; empty once the answer is longer than a session takes."""
-        if not isinstance(text, str) or self.chars > MOST_KEPT_CHARS:
+        """A piece of text; empty once the answer is longer than a session takes.
+
+        Raises:
+            Unreadable: It is something else.
+        """
+        if text is None:
             return ""
-        self.chars += len(text)
+        if not isinstance(text, str):
+            raise Unreadable("a piece of its text is none")
+        if self._chars > MOST_KEPT_CHARS:
+            self.shortened = f"only its first {MOST_KEPT_CHARS:,} characters are kept"
+            return ""
+        self._chars += len(text)
         return text
+
+    def whole(self, event: ServerEvent) -> None:
+        """Count an event that is kept as it is.
+
+        Raises:
+            Unreadable: Such events are more than is kept.
+        """
+        self._object_chars += len(event.text)
+        if self._object_chars > 2 * MOST_KEPT_CHARS:
+            raise Unreadable(f"what is kept of it is longer than {2 * MOST_KEPT_CHARS:,} characters")
+
+    def place(self, number: object) -> int:
+        """The number of a choice, block, call or item; 0 where it is not told.
+
+        Raises:
+            Unreadable: It is none, or there are too many.
+        """
+        if not isinstance(number, int | None):
+            raise Unreadable("the number of a part is none")
+        self._places.add(number or 0)
+        if len(self._places) > _MOST_PLACES:
+            raise Unreadable(f"it has more than {_MOST_PLACES:,} parts")
+        return number or 0
 
     @abstractmethod
     def read(self, event: ServerEvent) -> None:
@@ -229,6 +253,30 @@ def opening_of(messages: Sequence[JsonObject]) -> list[JsonObject]:
 def list_of(value: object) -> list[Any]:
     """A list; an empty one where there is none."""
     return value if isinstance(value, list) else []
+
+
+def field_of(content: JsonObject, name: str, kind: type[_Kind]) -> _Kind | None:
+    """A field of what a provider sends; None where it has none.
+
+    Raises:
+        Unreadable: It is of another kind.
+    """
+    value = content.get(name)
+    if value is None or isinstance(value, kind):
+        return value
+    raise Unreadable(f"its field {name} is of another kind than it should be")
+
+
+def objects_of(values: Iterable[object]) -> Iterator[JsonObject]:
+    """Values that are objects.
+
+    Raises:
+        Unreadable: One is none.
+    """
+    for value in values:
+        if not isinstance(value, dict):
+            raise Unreadable("a part of it is no object")
+        yield value
 
 
 def object_of(value: object) -> JsonObject | None:

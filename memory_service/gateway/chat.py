@@ -10,7 +10,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 from memory_service.gateway.base import (
     AnswerReader,
@@ -18,11 +18,14 @@ from memory_service.gateway.base import (
     GivenAnswer,
     JsonObject,
     ServerEvent,
+    Unreadable,
     event,
+    field_of,
     hint_of,
     list_of,
     messages_of,
     object_of,
+    objects_of,
     openai_error,
     opening_of,
     texts_of,
@@ -56,13 +59,15 @@ class ChatCompletions(Dialect):
 
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
-        choices = list_of(content.get("choices"))
-        choice = choices[0] if len(choices) == 1 and isinstance(choices[0], dict) else {}
-        message = choice.get("message")
+        choices = [*objects_of(field_of(content, "choices", list) or ())]
+        choice = choices[0] if len(choices) == 1 else {}
+        message = field_of(choice, "message", dict)
+        if message is None and len(choices) < 2:
+            raise Unreadable("it has no message")
         return GivenAnswer(
-            messages=(message,) if isinstance(message, dict) else (),
+            messages=(message,) if message is not None else (),
             counted=object_of(content.get("usage")),
-            finish_reason=str(choice.get("finish_reason") or ""),
+            finish_reason=field_of(choice, "finish_reason", str) or "",
         )
 
     def reader(self) -> AnswerReader:
@@ -96,7 +101,7 @@ class _ChatReader(AnswerReader):
     def __init__(self) -> None:
         super().__init__()
         self._texts: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": []}
-        self._calls: dict[int, JsonObject] = {}
+        self._calls: dict[int, _GrowingCall] = {}
         self._usage: JsonObject | None = None
         self._reason = ""
         self._choices = 1
@@ -110,29 +115,26 @@ class _ChatReader(AnswerReader):
         if "error" in content:
             self.failure = json.dumps({"error": content["error"]})
         self._usage = object_of(content.get("usage")) or self._usage
-        for choice in list_of(content.get("choices")):
-            if isinstance(choice, dict):
-                self._choose(choice)
+        for choice in objects_of(field_of(content, "choices", list) or ()):
+            self._choose(choice)
 
     def _choose(self, choice: JsonObject) -> None:
-        self._choices = max(self._choices, int(choice.get("index") or 0) + 1)
-        delta = object_of(choice.get("delta")) or {}
+        self._choices = max(self._choices, self.place(choice.get("index")) + 1)
+        delta = field_of(choice, "delta", dict) or {}
         for name, pieces in self._texts.items():
             if piece := self.room(delta.get(name)):
                 pieces.append(piece)
-        for piece in list_of(delta.get("tool_calls")):
-            if isinstance(piece, dict):
-                self._call(piece)
-        self._reason = str(choice.get("finish_reason") or "") or self._reason
+        for call in objects_of(field_of(delta, "tool_calls", list) or ()):
+            self._call(call)
+        self._reason = field_of(choice, "finish_reason", str) or self._reason
 
     def _call(self, piece: JsonObject) -> None:
-        call = self._calls.setdefault(
-            int(piece.get("index") or 0), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-        )
-        call["id"] = piece.get("id") or call["id"]
-        function: dict[str, Any] = object_of(piece.get("function")) or {}
-        call["function"]["name"] += function.get("name") or ""
-        call["function"]["arguments"] += self.room(function.get("arguments"))
+        call = self._calls.setdefault(self.place(piece.get("index")), _GrowingCall())
+        call.id = self.room(field_of(piece, "id", str)) or call.id
+        function = field_of(piece, "function", dict) or {}
+        for name, pieces in (("name", call.names), ("arguments", call.arguments)):
+            if text := self.room(function.get(name)):
+                pieces.append(text)
 
     def answer(self, *, whole: bool) -> GivenAnswer:
         """See `AnswerReader`."""
@@ -141,10 +143,23 @@ class _ChatReader(AnswerReader):
             if text := "".join(self._texts[name]):
                 message[name] = text
         if self._calls and whole:
-            message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+            message["tool_calls"] = [self._calls[index].written() for index in sorted(self._calls)]
         return GivenAnswer(
             messages=(message,) if self._choices == 1 else (), counted=self._usage, finish_reason=self._reason
         )
+
+
+@dataclass(slots=True)
+class _GrowingCall:
+    """A call of a tool, as far as it was said."""
+
+    id: str = ""
+    names: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+
+    def written(self) -> JsonObject:
+        function = {"name": "".join(self.names), "arguments": "".join(self.arguments)}
+        return {"id": self.id, "type": "function", "function": function}
 
 
 def _head(body: JsonObject, kind: str) -> JsonObject:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -22,11 +22,12 @@ from urllib.parse import quote
 import anyio
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
-from memory_service.errors import CallCancelled, InvalidReference, InvalidRequest, MemoryServiceError, UpstreamFailed
-from memory_service.gateway.base import Dialect, EventSplitter, GivenAnswer, JsonObject
+from memory_service.errors import CallCancelled, InvalidReference, InvalidRequest, MemoryServiceError
+from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject, Unreadable
+from memory_service.gateway.passing import PassedAnswer, beginning_of, json_response, until_gone
+from memory_service.gateway.reading import ReadAlong, plain_text, read_whole
 from memory_service.gateway.relay import Relay
 from memory_service.service import MemoryService
 from memory_service.service.conversations import ConversationCall, ConversationPrompt
@@ -43,8 +44,6 @@ _HEADER_CHARS = 1_000
 _PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) != "%")
 # A stream that says nothing for longer goes on as it comes.
 _MOST_HELD_BYTES = 4_000_000
-_CLIENT_GONE = "the client went away"
-_UPSTREAM_GONE = "the upstream broke off"
 
 
 class _Refusal(NamedTuple):
@@ -65,6 +64,7 @@ class GatewayRuntime:
         cancelled: Whether the server ends.
         workspace_of: The workspace of a request, by its headers and what its key allows.
         on_prompt: Hears the tokens of each prompt of a session, and how many of them begin it as the last one.
+        on_missed: Hears what memory could not do for a call, each "part: reason".
     """
 
     service: MemoryService
@@ -75,6 +75,7 @@ class GatewayRuntime:
     cancelled: Callable[[], bool]
     workspace_of: Callable[[Headers, str], str]
     on_prompt: Callable[[int, int], None]
+    on_missed: Callable[[Iterable[str]], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,6 +97,7 @@ class Exchange:
     call: ConversationCall | None = None
     prompt: ConversationPrompt | None = None
     degraded: list[str] = field(default_factory=list)
+    _reading: ReadAlong | None = None
 
     async def response(self) -> Response:
         """The answer to the caller.
@@ -111,7 +113,7 @@ class Exchange:
         answer = await self._gone_aside(self._asked)
         try:
             if answer.is_stream:
-                return RelayedStream(self, answer)
+                return PassedAnswer(self, answer, self._reading)
             return await self._gone_aside(lambda: self._whole(answer))
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -132,7 +134,7 @@ class Exchange:
         try:
             self.call = self.dialect.call(self.body, self.session_id, self.target.model)
         except InvalidRequest as error:
-            self.degraded.append(f"session: {error}")
+            self.miss(f"session: {error}")
             return
         call, service, cancelled = self.call, self.runtime.service, self.runtime.cancelled
         if self.mode == "read-only":
@@ -147,7 +149,7 @@ class Exchange:
     async def _read(self, call: ConversationCall) -> None:
         """Make the prompt without a session."""
         if call.compacts:
-            self.degraded.append("compaction: X-Memory-Mode is read-only, so the provider was asked for it.")
+            self.miss("compaction: X-Memory-Mode is read-only, so the provider was asked for it.")
         else:
             self.prompt = await self._admitted(lambda: self.runtime.service.recalled_prompt(self.workspace, call))
 
@@ -159,7 +161,14 @@ class Exchange:
                 lambda: service.compact_conversation(self.workspace, call, cancelled=cancelled)
             )
         except InvalidRequest as error:
-            self.degraded.append(f"session: {error}")
+            self.miss(f"session: {error}")
+
+    def miss(self, *reasons: str) -> None:
+        """Tell what memory could not do for the call, each "part: reason": to the caller if that is still possible."""
+        self.degraded += reasons
+        self.runtime.on_missed(reasons)
+        for reason in reasons:
+            _log.warning("memory of a call is degraded (%s): %s", self.dialect.protocol, reason)
 
     def sent_body(self) -> JsonObject:
         """The body as it goes on."""
@@ -190,33 +199,36 @@ class Exchange:
 
     async def _looked_at(self, answer: UpstreamAnswer) -> tuple[UpstreamAnswer, _Refusal | None]:
         """The answer, and the error in it, if it has one before anything was said."""
+        self._reading = None
         if answer.status >= 400:
-            content = await answer.whole()
-            await answer.close()
-            refused = replace(answer, is_stream=False, pieces=_pieces([content]))
-            return refused, _Refusal(content.decode("utf-8", "replace"), answer.status)
-        if not answer.is_stream:
+            held = await beginning_of(answer)
+            text = plain_text(held.content, answer.entity.get("content-encoding", ""))
+            return replace(held.and_rest(answer), is_stream=False), _Refusal(text, answer.status)
+        if not answer.is_stream or self.prompt is None:
             return answer, None
-        held, failure = await self._opening(answer.pieces)
-        # The status of the stream is that of its beginning: the error has none.
-        return replace(answer, pieces=_pieces(held, answer.pieces)), _Refusal(failure, 400) if failure else None
+        encoding, reference = answer.entity.get("content-encoding", ""), self.prompt.reference
+        opening = ReadAlong(self.dialect, encoding)
 
-    async def _opening(self, pieces: AsyncIterator[bytes]) -> tuple[list[bytes], str]:
-        """A stream up to the first event that says something, and the error that it is; empty if it is none."""
-        reader, splitter, held = self.dialect.reader(), EventSplitter(), list[bytes]()
-        async for piece in pieces:
-            held.append(piece)
-            for event in splitter.feed(piece):
-                reader.read(event)
-                if event.json().get("type") not in self.dialect.opening_events:
-                    return held, reader.failure
-            if sum(map(len, held)) > _MOST_HELD_BYTES:
-                break
-        return held, ""
+        def begun(piece: bytes) -> bool:
+            opening.passed(piece)
+            return opening.begun or bool(opening.fault)
+
+        held = await beginning_of(answer, begun, _MOST_HELD_BYTES)
+        if opening.fault:
+            self.miss(f"answer: {opening.fault}")
+        else:
+            self._reading = ReadAlong(self.dialect, encoding, reference)
+        # The status of the stream is that of its beginning: the error has none.
+        refusal = _Refusal(opening.failure, 400) if opening.failed_first else None
+        return held.and_rest(answer), refusal
 
     async def _send(self) -> UpstreamAnswer:
         request = self.request
-        return await self.runtime.relay.send(self.target, self.sent_body(), request.headers, request.url.query)
+        # What has to tell of a compaction is changed on its way.
+        plain = bool(self.prompt and self.prompt.reference)
+        return await self.runtime.relay.send(
+            self.target, self.sent_body(), request.headers, request.url.query, plain=plain
+        )
 
     async def _recovered(
         self, prompt: ConversationPrompt, call: ConversationCall, refusal: _Refusal
@@ -233,25 +245,33 @@ class Exchange:
 
     async def _whole(self, answer: UpstreamAnswer) -> Response:
         """An answer in one piece, sent on byte for byte."""
-        content = await answer.whole()
+        held = await beginning_of(answer)
+        if not held.is_whole:
+            if self.prompt is not None and answer.status < 400:
+                self.miss(
+                    "answer: it was broken off"
+                    if held.cut
+                    else f"answer: it is longer than {len(held.content):,} bytes"
+                )
+            return PassedAnswer(self, held.and_rest(answer), None)
         await answer.close()
-        parsed = _object(content)
-        if parsed is None and answer.status < 400:
-            raise UpstreamFailed(
-                f"The upstream {self.target.upstream} answered what is no JSON. Check its address, or try again."
-            )
-        if parsed is None:
-            parsed = self.dialect.error(
-                answer.status, "upstream_failed",
-                f"The upstream {self.target.upstream} answered {answer.status} and no JSON. Check its address.",
-            )  # fmt: skip
-            content = json.dumps(parsed).encode()
-        if answer.status < 400:
-            await self.keep(self.dialect.answer(parsed))
-            if self.prompt is not None and self.prompt.reference:
-                content = json.dumps(self.dialect.with_compaction(parsed, self.prompt.reference)).encode()
-        headers = {**answer.headers, **self.headers()}
-        return Response(content, answer.status, headers, "application/json")
+        content = held.content
+        if self.prompt is not None and answer.status < 400:
+            content = await self._kept_whole(self.prompt, content, answer.entity.get("content-encoding", ""))
+        entity = {name: value for name, value in answer.entity.items() if name != "content-length"}
+        return Response(content, answer.status, {**entity, **answer.headers, **self.headers()})
+
+    async def _kept_whole(self, prompt: ConversationPrompt, content: bytes, encoding: str) -> bytes:
+        """Keep what the model said in an answer; gives the bytes that go on."""
+        try:
+            parsed, said = read_whole(self.dialect, content, encoding)
+        except Unreadable as error:
+            self.miss(f"answer: {error}")
+            return content
+        await self.keep(said)
+        if not prompt.reference or encoding:
+            return content
+        return json.dumps(self.dialect.with_compaction(parsed, prompt.reference)).encode()
 
     async def keep(self, said: GivenAnswer, cut: str = "") -> None:
         """Keep what the model said; what keeps it from that is in the log of the server."""
@@ -270,15 +290,17 @@ class Exchange:
             try:
                 await self.runtime.finish(append)
             except MemoryServiceError as error:
-                self.degraded.append(f"session: {error}")
-                _log.warning("an answer was not kept: %s", error)
+                self.miss(f"session: {error}")
+            except Exception as error:  # whatever defect there is, the caller has the answer
+                _log.exception("defect while an answer was kept")
+                self.miss(f"session: the answer was not kept ({type(error).__name__})")
 
     def _compacted(self, prompt: ConversationPrompt) -> Response:
         """The answer to a call that asked for a compaction alone."""
         if self.body.get("stream"):
             events = self.dialect.compacted_events(prompt, self.body)
             return Response(events, 200, self.headers(), media_type="text/event-stream")
-        return JSONResponse(self.dialect.compacted(prompt, self.body), 200, self.headers())
+        return json_response(self.dialect.compacted(prompt, self.body), 200, self.headers())
 
     async def _commanded(self, text: str) -> Response:
         """The service's own answer to a command of the user's, which no model has to give."""
@@ -287,7 +309,7 @@ class Exchange:
             return Response(
                 self.dialect.spoken_events(text, self.body), 200, self.headers(), media_type="text/event-stream"
             )
-        return JSONResponse(self.dialect.spoken(text, self.body), 200, self.headers())
+        return json_response(self.dialect.spoken(text, self.body), 200, self.headers())
 
     def headers(self) -> dict[str, str]:
         """Headers that say what memory did."""
@@ -322,7 +344,7 @@ class Exchange:
         """Do something that ends when the caller goes away."""
         done, failed = list[Made](), list[MemoryServiceError]()
         async with anyio.create_task_group() as group:
-            group.start_soon(_until_gone, self.request.receive, group.cancel_scope)
+            group.start_soon(until_gone, self.request.receive, group.cancel_scope)
             try:
                 done.append(await act())
             except MemoryServiceError as error:
@@ -335,91 +357,6 @@ class Exchange:
         return done[0]
 
 
-class RelayedStream(Response):
-    """A stream of an upstream, sent on piece by piece while it is read along."""
-
-    def __init__(self, exchange: Exchange, answer: UpstreamAnswer) -> None:
-        super().__init__(None, answer.status, {**answer.headers, **exchange.headers()}, "text/event-stream")
-        del self.headers["content-length"]
-        self.headers.setdefault("Cache-Control", "no-store")
-        self.headers["X-Accel-Buffering"] = "no"
-        self._exchange = exchange
-        self._answer = answer
-        self._reader = exchange.dialect.reader()
-        self._events = EventSplitter()
-        self._is_kept = False
-        reference = exchange.prompt.reference if exchange.prompt is not None else ""
-        self._rewritten = exchange.dialect.with_compaction_event(reference) if reference else None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-        cut = _CLIENT_GONE
-        try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_until_gone, receive, group.cancel_scope)
-                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-                cut = await self._relay(send) or cut
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-                group.cancel_scope.cancel()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await self._answer.close()
-                await self._keep(cut)
-
-    async def _relay(self, send: Send) -> str:
-        """Send the pieces on; gives why the upstream ended too early, empty if it did not."""
-        try:
-            async for piece in self._answer.pieces:
-                events = list(self._events.feed(piece))
-                for event in events:
-                    self._reader.read(event)
-                if self._reader.ended:
-                    await self._keep("")
-                if self._rewritten is not None:
-                    piece = "".join(map(self._rewritten, events)).encode()
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        except UpstreamFailed as error:
-            await self._keep(_UPSTREAM_GONE)
-            await self._say(send, str(error))
-            return _UPSTREAM_GONE
-        if not self._reader.ended and not self._reader.failure:
-            await self._keep(_UPSTREAM_GONE)
-            await self._say(send, "The upstream ended its answer before it was whole. Try again.")
-        return _UPSTREAM_GONE
-
-    async def _say(self, send: Send, message: str) -> None:
-        text = self._exchange.dialect.error_event(message)
-        await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-
-    async def _keep(self, cut: str) -> None:
-        """Keep what was said, once."""
-        if not self._is_kept:
-            self._is_kept = True
-            await self._exchange.keep(self._reader.answer(whole=not cut), cut)
-
-
-async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
-
-
-async def _pieces(held: Sequence[bytes], rest: AsyncIterator[bytes] | None = None) -> AsyncIterator[bytes]:
-    for piece in held:
-        yield piece
-    if rest is not None:
-        async for piece in rest:
-            yield piece
-
-
-def _object(content: bytes) -> JsonObject | None:
-    try:
-        value = json.loads(content)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def _line(text: str) -> str:
     """A text as the value of a header: UTF-8, percent-encoded where it is not ASCII.
 
@@ -427,4 +364,4 @@ def _line(text: str) -> str:
     """
     told = " ".join(text.split())
     shown = told if len(told) <= _HEADER_CHARS else f"{told[:_HEADER_CHARS]} …"
-    return quote(shown, safe=_PLAIN)
+    return quote(shown, safe=_PLAIN, errors="replace")

@@ -19,10 +19,13 @@ from memory_service.gateway.base import (
     GivenAnswer,
     JsonObject,
     ServerEvent,
+    Unreadable,
     event,
+    field_of,
     list_of,
     messages_of,
     object_of,
+    objects_of,
     texts_of,
 )
 from memory_service.service.conversations import ConversationCall
@@ -78,12 +81,14 @@ class AnthropicMessages(Dialect):
 
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
-        blocks = content.get("content")
-        message = {"role": "assistant", "content": blocks}
+        blocks = field_of(content, "content", list)
+        if blocks is None:
+            raise Unreadable("it has no content")
+        message = {"role": "assistant", "content": [*objects_of(blocks)]}
         return GivenAnswer(
-            messages=(message,) if isinstance(blocks, list) and blocks else (),
+            messages=(message,) if blocks else (),
             counted=object_of(content.get("usage")),
-            finish_reason=str(content.get("stop_reason") or ""),
+            finish_reason=field_of(content, "stop_reason", str) or "",
         )
 
     def reader(self) -> AnswerReader:
@@ -155,36 +160,44 @@ class _MessageReader(AnswerReader):
     def read(self, event: ServerEvent) -> None:
         """See `AnswerReader`."""
         content = event.json()
-        index = int(content.get("index") or 0)
         match content.get("type"):
             case "message_start":
-                message = object_of(content.get("message")) or {}
+                self.whole(event)
+                message = field_of(content, "message", dict) or {}
                 self._usage |= object_of(message.get("usage")) or {}
             case "content_block_start":
-                self._blocks[index] = dict(object_of(content.get("content_block")) or {})
+                self.whole(event)
+                self._blocks[self.place(content.get("index"))] = {**(field_of(content, "content_block", dict) or {})}
             case "content_block_delta":
-                self._grow(index, object_of(content.get("delta")) or {})
+                self._grow(event, self.place(content.get("index")), field_of(content, "delta", dict) or {})
             case "message_delta":
-                delta = object_of(content.get("delta")) or {}
-                self._reason = str(delta.get("stop_reason") or "") or self._reason
+                self.whole(event)
+                delta = field_of(content, "delta", dict) or {}
+                self._reason = field_of(delta, "stop_reason", str) or self._reason
                 self._usage |= {name: n for name, n in (object_of(content.get("usage")) or {}).items() if n is not None}
             case "message_stop":
                 self.ended = True
             case "error":
                 self.failure = json.dumps({"error": content.get("error")})
 
-    def _grow(self, index: int, delta: JsonObject) -> None:
+    def _grow(self, event: ServerEvent, index: int, delta: JsonObject) -> None:
         block = self._blocks.setdefault(index, {"type": "text"})
         match delta.get("type"):
             case "signature_delta":
+                self.whole(event)
                 block["signature"] = delta.get("signature")
             case "citations_delta":
-                block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
+                self.whole(event)
+                block["citations"] = citations = field_of(block, "citations", list) or []
+                citations.append(delta.get("citation"))
             case str(kind) if kind in _GROWING:
                 if kind == "compaction_delta" and delta.get("encrypted_content"):
+                    self.whole(event)
                     block["encrypted_content"] = delta["encrypted_content"]
                 name = _GROWING[kind]
-                self._written.setdefault((index, name), []).append(self.room(delta.get(name)))
+                pieces = self._written.setdefault((index, name), [])
+                if piece := self.room(delta.get(name)):
+                    pieces.append(piece)
 
     def answer(self, *, whole: bool) -> GivenAnswer:
         """See `AnswerReader`."""

@@ -1,7 +1,7 @@
 """The way to an upstream and back: requests that go on as they came, answers whose pieces go on as they come.
 
-Invariants: nothing is collected before it is sent on; a caller that goes away ends the request to the upstream; what
-an upstream does wrong is an `UpstreamFailed` that says what and names no key.
+Invariants: nothing is collected before it is sent on, and nothing inflated; a caller that goes away ends the request
+to the upstream; what an upstream does wrong is an `UpstreamFailed` that says what and names no key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import httpx
 
-from memory_service.errors import UpstreamFailed
+from memory_service.errors import InvalidRequest, UpstreamFailed
+from memory_service.gateway.reading import readable_encoding
 from memory_service.service.upstreams import LITELLM, Target, UpstreamAnswer, Upstreams, end_translating
 
 _CONNECT_SECONDS = 10.0
@@ -31,6 +32,16 @@ _GIVEN_BACK = frozenset({"retry-after", "retry-after-ms", "x-should-retry", "x-r
 _GIVEN_BACK_BEGINNINGS = ("x-ratelimit-", "ratelimit", "anthropic-", "openai-", "x-codex-", "x-envoy-", "llm_provider-")
 
 
+# Of an answer: what its bytes are.
+_ENTITY = frozenset({"content-type", "content-encoding", "content-length"})
+_EVENTS = "text/event-stream"
+_JSON = "application/json"
+
+
+class ConnectionCut(UpstreamFailed):
+    """The upstream broke an answer off in the middle."""
+
+
 class Relay:
     """The way of the gateway to all upstreams.
 
@@ -47,7 +58,7 @@ class Relay:
         self._client: httpx.AsyncClient | None = None
 
     async def send(
-        self, target: Target, body: Mapping[str, object], headers: Mapping[str, str], query: str
+        self, target: Target, body: Mapping[str, object], headers: Mapping[str, str], query: str, *, plain: bool = False
     ) -> UpstreamAnswer:
         """Send a request on.
 
@@ -56,24 +67,27 @@ class Relay:
             body: What to send.
             headers: Those of the caller.
             query: Its query string.
+            plain: Whether the answer must not be compressed.
 
         Raises:
+            InvalidRequest: It cannot be sent on.
             UpstreamFailed: The upstream cannot be reached, or does not answer in time.
         """
         if target.protocol == LITELLM:
             return await self._translated(target, body)
-        request = self._http().build_request(
+        encoding = "identity" if plain else readable_encoding(headers.get("accept-encoding", ""))
+        request = self._request(
             "POST",
             f"{target.url}{f'?{query}' if query else ''}",
-            content=json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"),
-            headers={**_sent_headers(headers, target), "content-type": "application/json"},
+            {**_sent_headers(headers, target), "content-type": _JSON, "accept-encoding": encoding},
+            _content_of(body),
         )
-        return await self._answer(request, target)
+        return await self._answer(request, target, stream=body.get("stream") is True)
 
     async def get(self, target: Target, headers: Mapping[str, str]) -> UpstreamAnswer:
         """Ask an upstream for something; see `send`."""
-        request = self._http().build_request("GET", target.url, headers=_sent_headers(headers, target))
-        return await self._answer(request, target)
+        sent = {**_sent_headers(headers, target), "accept-encoding": "identity"}
+        return await self._answer(self._request("GET", target.url, sent), target)
 
     async def close(self) -> None:
         """Give back all connections."""
@@ -85,15 +99,27 @@ class Relay:
         answer = await self._upstreams.translated(target, body)
         return replace(answer, headers=_given_back(answer.headers))
 
-    async def _answer(self, request: httpx.Request, target: Target) -> UpstreamAnswer:
+    def _request(self, method: str, url: str, headers: Mapping[str, str], content: bytes = b"") -> httpx.Request:
+        # A header may be any bytes, which this server has read as Latin-1.
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        try:
+            return self._http().build_request(method, url, content=content, headers=raw)
+        except httpx.InvalidURL:
+            raise InvalidRequest("The query of the request cannot be sent on. Leave it out.") from None
+
+    async def _answer(self, request: httpx.Request, target: Target, *, stream: bool = False) -> UpstreamAnswer:
         try:
             response = await self._http().send(request, stream=True)
         except httpx.HTTPError as error:
             raise _failed(f"The upstream {target.upstream} at {request.url.host}", error) from error
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers.raw}
+        kind = headers.get("content-type", "").lower()
         return UpstreamAnswer(
             status=response.status_code,
-            headers=_given_back(response.headers),
-            is_stream=response.headers.get("content-type", "").startswith("text/event-stream"),
+            headers=_given_back(headers),
+            entity={name: value for name, value in headers.items() if name in _ENTITY},
+            # What was asked for as a stream, and does not say that it is something else, may have no end.
+            is_stream=kind.startswith(_EVENTS) or (stream and _JSON not in kind and response.status_code < 400),
             pieces=_pieces(response),
             close=response.aclose,
         )
@@ -122,12 +148,22 @@ def _given_back(headers: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _content_of(body: Mapping[str, object]) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # Half a surrogate pair can be named in JSON, but not encoded.
+        return json.dumps(body).encode()
+
+
 async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
     try:
-        async for piece in response.aiter_bytes():
+        async for piece in response.aiter_raw():
             yield piece
-    except httpx.HTTPError as error:
+    except httpx.TimeoutException as error:
         raise _failed("the upstream", error) from error
+    except httpx.HTTPError as error:
+        raise ConnectionCut(str(_failed("the upstream", error)), kind="unavailable", transient=True) from error
 
 
 def _failed(who: str, error: httpx.HTTPError) -> UpstreamFailed:

@@ -22,10 +22,13 @@ from memory_service.gateway.base import (
     GivenAnswer,
     JsonObject,
     ServerEvent,
+    Unreadable,
     event,
+    field_of,
     hint_of,
     list_of,
     object_of,
+    objects_of,
     openai_error,
     opening_of,
     texts_of,
@@ -101,7 +104,7 @@ class OpenAIResponses(Dialect):
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
         return GivenAnswer(
-            messages=_messages(list_of(content.get("output")), str(content.get("id") or "")),
+            messages=_messages(_output_of(content), field_of(content, "id", str) or ""),
             counted=object_of(content.get("usage")),
             finish_reason=_finish_reason(content),
         )
@@ -178,17 +181,20 @@ class _ResponseReader(AnswerReader):
     def read(self, event: ServerEvent) -> None:
         """See `AnswerReader`."""
         content = event.json()
-        index = int(content.get("output_index") or 0)
         match content.get("type"):
             case "response.created" | "response.completed" | "response.incomplete" | "response.failed" as kind:
-                self._response = object_of(content.get("response")) or {}
+                self._response = field_of(content, "response", dict) or {}
                 self.ended = kind in ("response.completed", "response.incomplete")
                 if kind == "response.failed":
                     self.failure = json.dumps({"error": self._response.get("error")})
-            case "response.output_item.done" if isinstance(item := content.get("item"), dict):
-                self._items[index] = item
+            case "response.output_item.done":
+                self.whole(event)
+                [item] = objects_of([content.get("item")])
+                self._items[self.place(content.get("output_index"))] = item
             case "response.output_text.delta" | "response.refusal.delta":
-                self._texts.setdefault(index, []).append(self.room(content.get("delta")))
+                pieces = self._texts.setdefault(self.place(content.get("output_index")), [])
+                if piece := self.room(content.get("delta")):
+                    pieces.append(piece)
             case "error":
                 self.failure = event.text
 
@@ -198,7 +204,7 @@ class _ResponseReader(AnswerReader):
         if not whole:
             items = self._said()
         return GivenAnswer(
-            messages=_messages(items, str(self._response.get("id") or "")),
+            messages=_messages(items, field_of(self._response, "id", str) or ""),
             counted=object_of(self._response.get("usage")),
             finish_reason=_finish_reason(self._response),
         )
@@ -287,12 +293,23 @@ def _id_of(value: object) -> str:
     return found if isinstance(found, str) else ""
 
 
+def _output_of(content: JsonObject) -> list[object]:
+    output = field_of(content, "output", list)
+    if output is None:
+        raise Unreadable("it has no output")
+    return output
+
+
 def _messages(items: Sequence[object], response_id: str) -> tuple[JsonObject, ...]:
-    """The messages of an answer, the last of them with its id; none where they cannot be read."""
+    """The messages of an answer, the last of them with its id.
+
+    Raises:
+        Unreadable: An item is of no kind that is known.
+    """
     try:
         messages = messages_of_items(items)
     except InvalidRequest:
-        return ()
+        raise Unreadable("an item of it has a shape that is not known") from None
     named = {ANSWER: response_id} if response_id else {}
     return (*messages[:-1], *({**message, **named} for message in messages[-1:]))
 

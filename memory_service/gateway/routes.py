@@ -8,16 +8,19 @@ from typing import Annotated, Any, cast
 
 import anyio
 from fastapi import APIRouter, Header, Request, params
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from memory_service.errors import InvalidRequest, MemoryServiceError, UpstreamFailed, retry_headers
 from memory_service.gateway.base import Dialect, JsonObject
 from memory_service.gateway.chat import ChatCompletions
 from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
 from memory_service.gateway.messages import AnthropicMessages
+from memory_service.gateway.passing import beginning_of, json_response
 from memory_service.gateway.responses import OpenAIResponses
 
 _LISTING_SECONDS = 10.0
+# Deeper than any body of a client. Python's own limit is 1,000 calls, of which each level may take several.
+_MOST_DEPTH = 150
 _NO_DATE = "1970-01-01T00:00:00Z"
 _MODES = ("on", "read-only", "off")
 
@@ -96,7 +99,7 @@ def gateway_router(
     @router.get("/models", summary="Models", response_class=Response)
     async def models(request: Request) -> Response:
         """The models of all upstreams, in a shape that OpenAI's and Anthropic's clients read."""
-        return JSONResponse(await _listed_models(runtime, request.headers))
+        return json_response(await _listed_models(runtime, request.headers), 200, {})
 
     return router
 
@@ -128,7 +131,7 @@ async def _answered(
 
 
 def _refused(dialect: Dialect, error: MemoryServiceError) -> Response:
-    return JSONResponse(dialect.error(error.status, error.code, str(error)), error.status, retry_headers(error))
+    return json_response(dialect.error(error.status, error.code, str(error)), error.status, retry_headers(error))
 
 
 def _mode(given: str | None) -> Mode:
@@ -152,7 +155,22 @@ def _body(content: bytes) -> JsonObject:
         raise InvalidRequest("The body is no JSON. Send a JSON object.") from None
     if not isinstance(body, dict):
         raise InvalidRequest("The body is no JSON object. Send one.")
+    if _is_deep(body, content):
+        raise InvalidRequest(f"The body is nested more than {_MOST_DEPTH} deep. Send one that is flatter.")
     return body
+
+
+def _is_deep(body: JsonObject, content: bytes) -> bool:
+    """True if a body is nested deeper than what works on it can follow."""
+    if content.count(b"[") + content.count(b"{") <= _MOST_DEPTH:
+        return False
+    level: list[Any] = [body]
+    for _ in range(_MOST_DEPTH):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [value for values in inner for value in values if isinstance(value, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 # The list of models
@@ -200,12 +218,12 @@ async def _asked_models(runtime: GatewayRuntime, name: str, headers: Mapping[str
     with anyio.move_on_after(_LISTING_SECONDS):
         answer = await runtime.relay.get(runtime.service.upstreams.listing(name), headers)
         try:
-            content = await answer.whole()
+            content = (await beginning_of(answer)).content
         finally:
             await answer.close()
         try:
             models = json.loads(content).get("data")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             models = None
         if answer.status < 400 and isinstance(models, list):
             return [model for model in models if isinstance(model, dict) and isinstance(model.get("id"), str)]

@@ -36,7 +36,8 @@ _MESSAGES_PARAMETERS = frozenset({
     "messages", "max_tokens", "metadata", "stop_sequences", "stream", "system", "temperature", "thinking",
     "tool_choice", "tools", "top_k", "top_p",
 })  # fmt: skip
-_BLOCKS = frozenset({"text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking"})
+_BLOCKS = ("text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking")
+_NAME_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,8 @@ class UpstreamAnswer:
 
     Attributes:
         status: Its status.
-        headers: Its headers.
+        headers: Its headers that tell the caller something.
+        entity: Its headers that say what its bytes are: type, encoding, length.
         is_stream: Whether it is a stream of events.
         pieces: The body as it comes; raises `UpstreamFailed` when it breaks off.
         close: Ends the request, whatever is still to come.
@@ -74,17 +76,10 @@ class UpstreamAnswer:
 
     status: int
     headers: Mapping[str, str]
+    entity: Mapping[str, str]
     is_stream: bool
     pieces: AsyncIterator[bytes]
     close: Callable[[], Awaitable[None]]
-
-    async def whole(self) -> bytes:
-        """The body in one piece.
-
-        Raises:
-            UpstreamFailed: The upstream broke off, or said nothing for too long.
-        """
-        return b"".join([piece async for piece in self.pieces])
 
 
 async def translated(call: TranslatedCall) -> UpstreamAnswer:
@@ -110,7 +105,8 @@ async def translated(call: TranslatedCall) -> UpstreamAnswer:
         raise UpstreamFailed(f"The model {call.model} answered with what is no stream of events. Check its address.")
     events = _chat_events(answer, call.model) if call.protocol == "chat" else _message_events(answer, call.model)
     return UpstreamAnswer(
-        status=200, headers=headers, is_stream=True, pieces=events, close=lambda: _closed(answer)
+        status=200, headers=headers, entity={"content-type": "text/event-stream"}, is_stream=True, pieces=events,
+        close=lambda: _closed(answer),
     )  # fmt: skip
 
 
@@ -166,14 +162,17 @@ def _refuse_what_is_lost(call: TranslatedCall) -> None:
 
 def _lost_in_messages(body: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"the field {name}" for name in body if name not in _MESSAGES_PARAMETERS and name != "model")
-    for tool in body.get("tools") or ():
-        if isinstance(tool, dict) and tool.get("type", "custom") != "custom":
-            yield f"the tool {tool['type']!r}"
-    for message in body.get("messages") or ():
-        content = message.get("content") if isinstance(message, dict) else None
-        for block in content if isinstance(content, list) else ():
-            if isinstance(block, dict) and block.get("type") not in _BLOCKS:
-                yield f"the block {block.get('type')!r}"
+    for tool in _objects_in(body.get("tools")):
+        if tool.get("type", "custom") != "custom":
+            yield f"the tool {str(tool['type'])[:_NAME_CHARS]!a}"
+    for message in _objects_in(body.get("messages")):
+        for block in _objects_in(message.get("content")):
+            if (kind := block.get("type")) not in _BLOCKS:
+                yield f"the block {str(kind)[:_NAME_CHARS]!a}"
+
+
+def _objects_in(value: object) -> Iterator[Mapping[str, Any]]:
+    return (each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict))
 
 
 # --- litellm's values into those of the protocols ----------------------------------------------------------------
@@ -190,7 +189,7 @@ def _answer(answer: Any) -> JsonBody:
 async def _chat_events(stream: Any, model: str) -> AsyncIterator[bytes]:
     try:
         async for chunk in stream:
-            yield f"data: {json.dumps(_chunk(chunk), ensure_ascii=False)}\n\n".encode()
+            yield f"data: {json.dumps(_chunk(chunk))}\n\n".encode()
     except Exception as error:
         raise _broken(model) from error
     yield b"data: [DONE]\n\n"
@@ -210,7 +209,7 @@ def _chunk(chunk: Any) -> JsonBody:
 async def _message_events(stream: Any, model: str) -> AsyncIterator[bytes]:
     try:
         async for piece in stream:
-            yield piece if isinstance(piece, bytes) else str(piece).encode()
+            yield piece if isinstance(piece, bytes) else str(piece).encode("utf-8", "replace")
     except Exception as error:
         raise _broken(model) from error
 
@@ -236,12 +235,16 @@ async def _closed(answer: Any) -> None:
 
 def _whole(status: int, headers: Mapping[str, str], content: Mapping[str, Any]) -> UpstreamAnswer:
     async def one() -> AsyncIterator[bytes]:
-        yield json.dumps(content, ensure_ascii=False, default=str).encode()
+        # Escaped: half a surrogate pair can be named in JSON, but not encoded.
+        yield json.dumps(content, default=str).encode()
 
     async def close() -> None:
         pass
 
-    return UpstreamAnswer(status=status, headers=headers, is_stream=False, pieces=one(), close=close)
+    return UpstreamAnswer(
+        status=status, headers=headers, entity={"content-type": "application/json"}, is_stream=False, pieces=one(),
+        close=close,
+    )  # fmt: skip
 
 
 def _refusal(call: TranslatedCall, error: Exception) -> UpstreamAnswer:
