@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from memory_service.errors import InvalidRequest
 from memory_service.schemas import UsageReport
-from memory_service.service.upstreams import CallProtocol
 
 if TYPE_CHECKING:
     from memory_service.service.conversations import ConversationCall, ConversationPrompt
+    from memory_service.service.upstreams import CallProtocol
 
 JsonObject = dict[str, Any]
 # Longer answers are sent on, and not kept to their end. Source: the longest message that a session takes.

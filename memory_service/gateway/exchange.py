@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -26,9 +26,9 @@ from starlette.responses import Response
 
 from memory_service.errors import CallCancelled, InvalidReference, InvalidRequest, MemoryServiceError
 from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject, Unreadable
-from memory_service.gateway.passing import PassedAnswer, beginning_of, json_response, until_gone
-from memory_service.gateway.reading import ReadAlong, plain_text, read_whole
+from memory_service.gateway.observer import ReadAlong, plain_text, read_whole
 from memory_service.gateway.relay import Relay
+from memory_service.gateway.transit import PassedAnswer, beginning_of, json_answer, until_gone
 from memory_service.service import MemoryService
 from memory_service.service.conversations import ConversationCall, ConversationPrompt
 from memory_service.service.upstreams import Target, UpstreamAnswer
@@ -124,6 +124,18 @@ class Exchange:
 
     async def _prepare(self) -> None:
         """Make the prompt; where memory cannot work on the call, there is none, and the call goes as it came."""
+        try:
+            await self._make_prompt()
+            if self.prompt is not None:
+                self._note(self.prompt.degraded)
+        except MemoryServiceError:
+            raise
+        except Exception as error:  # whatever defect memory has, the caller's model can be asked
+            _log.exception("defect while a prompt was made")
+            self.call = self.prompt = None
+            self.miss(f"session: memory met a defect ({type(error).__name__})")
+
+    async def _make_prompt(self) -> None:
         if self.mode != "on" and self.dialect.reference(self.body):
             raise InvalidReference(
                 f"A compaction item of this server stands for a session, which X-Memory-Mode: {self.mode} does not go "
@@ -166,9 +178,14 @@ class Exchange:
     def miss(self, *reasons: str) -> None:
         """Tell what memory could not do for the call, each "part: reason": to the caller if that is still possible."""
         self.degraded += reasons
+        self._note(reasons)
+
+    def _note(self, reasons: Sequence[str]) -> None:
         self.runtime.on_missed(reasons)
         for reason in reasons:
-            _log.warning("memory of a call is degraded (%s): %s", self.dialect.protocol, reason)
+            # What every prompt of a workspace lacks, such as vectors, is told by `doctor`.
+            if reason.startswith(("session:", "answer:")):
+                _log.warning("memory of a call is degraded (%s): %s", self.dialect.protocol, reason)
 
     def sent_body(self) -> JsonObject:
         """The body as it goes on."""
@@ -300,7 +317,7 @@ class Exchange:
         if self.body.get("stream"):
             events = self.dialect.compacted_events(prompt, self.body)
             return Response(events, 200, self.headers(), media_type="text/event-stream")
-        return json_response(self.dialect.compacted(prompt, self.body), 200, self.headers())
+        return json_answer(self.dialect.compacted(prompt, self.body), 200, self.headers())
 
     async def _commanded(self, text: str) -> Response:
         """The service's own answer to a command of the user's, which no model has to give."""
@@ -309,7 +326,7 @@ class Exchange:
             return Response(
                 self.dialect.spoken_events(text, self.body), 200, self.headers(), media_type="text/event-stream"
             )
-        return json_response(self.dialect.spoken(text, self.body), 200, self.headers())
+        return json_answer(self.dialect.spoken(text, self.body), 200, self.headers())
 
     def headers(self) -> dict[str, str]:
         """Headers that say what memory did."""

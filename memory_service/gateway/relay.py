@@ -13,7 +13,7 @@ from dataclasses import replace
 import httpx
 
 from memory_service.errors import InvalidRequest, UpstreamFailed
-from memory_service.gateway.reading import readable_encoding
+from memory_service.gateway.observer import readable_encoding
 from memory_service.service.upstreams import LITELLM, Target, UpstreamAnswer, Upstreams, end_translating
 
 _CONNECT_SECONDS = 10.0

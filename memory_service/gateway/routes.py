@@ -15,8 +15,8 @@ from memory_service.gateway.base import Dialect, JsonObject
 from memory_service.gateway.chat import ChatCompletions
 from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
 from memory_service.gateway.messages import AnthropicMessages
-from memory_service.gateway.passing import beginning_of, json_response
 from memory_service.gateway.responses import OpenAIResponses
+from memory_service.gateway.transit import beginning_of, json_answer
 
 _LISTING_SECONDS = 10.0
 # Deeper than any body of a client. Python's own limit is 1,000 calls, of which each level may take several.
@@ -99,7 +99,7 @@ def gateway_router(
     @router.get("/models", summary="Models", response_class=Response)
     async def models(request: Request) -> Response:
         """The models of all upstreams, in a shape that OpenAI's and Anthropic's clients read."""
-        return json_response(await _listed_models(runtime, request.headers), 200, {})
+        return json_answer(await _listed_models(runtime, request.headers), 200, {})
 
     return router
 
@@ -131,7 +131,7 @@ async def _answered(
 
 
 def _refused(dialect: Dialect, error: MemoryServiceError) -> Response:
-    return json_response(dialect.error(error.status, error.code, str(error)), error.status, retry_headers(error))
+    return json_answer(dialect.error(error.status, error.code, str(error)), error.status, retry_headers(error))
 
 
 def _mode(given: str | None) -> Mode:

@@ -89,6 +89,14 @@ class Project:
         return found
 
 
+def _is_name(text: str) -> bool:
+    """True if a file system can be asked for a path; half a surrogate pair cannot be encoded."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
 def project_of(folder: str) -> Project:
     """The project of a folder.
 
@@ -96,10 +104,10 @@ def project_of(folder: str) -> Project:
         InvalidRequest: The path is relative, or there is no such folder.
     """
     given = Path(folder)
-    if not given.is_absolute() or "\0" in folder:
+    if not given.is_absolute() or not _is_name(folder):
         raise InvalidRequest(f"The folder {folder[:200]!a} is no absolute path. Send that of the project as `cwd`.")
     place = Path(os.path.realpath(given))
-    if not place.is_dir():
+    if not os.path.isdir(place):
         raise InvalidRequest(f"There is no folder {folder[:200]!a} on this machine. Send that of the project as `cwd`.")
     for at in (place, *place.parents):
         if git := _git_folder(at):

@@ -573,7 +573,7 @@ def _branch_ids(session_id: str, shared: Sequence[ComparedMessage]) -> Iterator[
 
 
 def _short(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=5).hexdigest()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
 
 
 def _root_of(session_id: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -335,7 +336,8 @@ class HookCall:
 
     def _append_transcript(self, progress: Progress) -> None:
         file = Path(self._event.transcript)
-        if not file.exists():
+        # What no file system can hold, such as a name of 100,000 characters, is not there either.
+        if not os.path.exists(file):
             # A conversation in which nothing was said has no transcript when it ends.
             if self._event.kind != "session_end":
                 raise NotFound(f"There is no transcript {file.name}. The next hook looks for it again.")

@@ -74,6 +74,8 @@ def standalone(message: Message) -> dict[str, object]:
 def _checked(item: object, at: int) -> Item:
     if not isinstance(item, dict) or item.get("type") == "item_reference":
         raise InvalidRequest(f"input[{at}] cannot be used: an item with all that it says is needed there.")
+    if not isinstance(item.get("type"), str | None):
+        raise InvalidRequest(f"input[{at}].type cannot be used: text is needed there.")
     if item.get("type") == TRIGGER:
         raise InvalidRequest(f"input[{at}] cannot be used: a {TRIGGER} has to be the final item, and the only one.")
     if _is_words(item) and item.get("role") not in _ROLES:
@@ -189,7 +191,8 @@ def _parts(content: object) -> list[Item]:
 
 
 def _part(part: object) -> Item:
-    kind = str(part.get("type")) if isinstance(part, dict) else ""
+    given = part.get("type") if isinstance(part, dict) else None
+    kind = given if isinstance(given, str) else ""
     if isinstance(part, dict) and kind in _TEXTS and isinstance(part.get(_TEXTS[kind]), str):
         field = _TEXTS[kind]
         return {"type": field, field: part[field]}
@@ -256,9 +259,10 @@ def _turn_items(message: Mapping[str, Any], known: Sequence[Item]) -> list[Item]
 def _called(item: Item, call: Item) -> Item:
     """A call, whose bare item is known."""
     function = call["function"]
-    if item["type"] not in _WRITTEN:
+    field = _WRITTEN.get(item["type"])
+    if not field or (field in item and _json(item[field]) == function["arguments"]):
         return item
-    return {"call_id": call["id"], "name": function["name"], **item, _WRITTEN[item["type"]]: function["arguments"]}
+    return {"call_id": call["id"], "name": function["name"], **item, field: function["arguments"]}
 
 
 def _words(role: str, content: Any, kind: str) -> Item:
@@ -304,8 +308,10 @@ def _bare(item: Item) -> Item:
     field = _WRITTEN.get(str(item.get("type"))) if _is_call(item) else _field(item)
     if not field or field not in item:
         return item
-    if isinstance(item[field], list):
+    if isinstance(item[field], list) and not _is_call(item):
         return {**item, field: [_bare_part(part) for part in item[field]]}
+    if not isinstance(item[field], str):
+        return item
     return {key: value for key, value in item.items() if key != field}
 
 

@@ -534,6 +534,10 @@ def test_a_host_on_another_machine_is_kept_by_its_events(agent: Agent) -> None:
         {"hook_event_name": "stop", "session_id": "s", "cwd": 7, "transcript_path": "/etc/passwd\0"},
         {"hook_event_name": "SessionStart", "session_id": "s" * 5_000, "cwd": "relative"},
         {"hook_event_name": "UserPromptSubmit", "session_id": "\ud800", "cwd": "/", "prompt": "\ud800"},
+        {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "/tmp/\ud800", "prompt": "Who owns it?"},
+        {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "/a" * 50_000, "prompt": "Who owns it?"},
+        {"hook_event_name": "Stop", "session_id": "s", "cwd": "/", "transcript_path": "/" + "x" * 100_000},
+        {"hook_event_name": "Stop", "session_id": "s", "cwd": "/", "transcript_path": "/tmp/\ud800"},
     ],
 )
 def test_no_call_breaks_the_agent(agent: Agent, host: HostName, call: dict[str, object]) -> None:

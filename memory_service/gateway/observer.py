@@ -67,7 +67,7 @@ def _inflated(content: bytes, encoding: str) -> bytes:
 
 
 def _observed(read: Callable[[], _Made]) -> _Made:
-    """What reading gives: the one place where a failure of it stops.
+    """The result of reading something: the one place where a failure of that stops.
 
     Raises:
         Unreadable: It failed, in whatever way.
@@ -121,7 +121,7 @@ class ReadAlong:
 
     @property
     def shortened(self) -> str:
-        """What the answer lacks as it is kept; empty for nothing."""
+        """The part of a long answer that is not kept; empty for none."""
         return self._reader.shortened
 
     def passed(self, piece: bytes) -> bytes:
@@ -234,7 +234,7 @@ class _Inflation:
         self._inflate = zlib.decompressobj(bits) if bits else None
 
     def pieces(self, piece: bytes) -> Iterator[bytes]:
-        """What some bytes stand for.
+        """The bytes that compressed ones stand for.
 
         Raises:
             Unreadable: The encoding is not known, or they stand for more than is read.

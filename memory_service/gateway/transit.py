@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from memory_service.errors import UpstreamFailed
 from memory_service.gateway.base import JsonObject
-from memory_service.gateway.reading import MOST_READ_BYTES, ReadAlong
+from memory_service.gateway.observer import MOST_READ_BYTES, ReadAlong
 from memory_service.gateway.relay import ConnectionCut
 from memory_service.service.upstreams import UpstreamAnswer
 
@@ -83,7 +83,7 @@ async def beginning_of(
     return Beginning(content=bytes(content), is_whole=True)
 
 
-def json_response(content: JsonObject, status: int, headers: Mapping[str, str]) -> Response:
+def json_answer(content: JsonObject, status: int, headers: Mapping[str, str]) -> Response:
     """An answer of our own. Escaped: half a surrogate pair can be named in JSON, but not encoded."""
     return Response(json.dumps(content), status, dict(headers), "application/json")
 
