@@ -20,7 +20,7 @@ _Made = TypeVar("_Made")
 MOST_READ_BYTES = 8_000_000
 _MOST_LINES = 10_000
 # Of a compressed answer, once it is not compressed any more.
-_MOST_INFLATED_BYTES = 64_000_000
+_MOST_INFLATED_BYTES = 16_000_000
 _STEP_BYTES = 64 * 1024
 # How zlib is told of a format: 32 more finds out which of its headers there is. Source: zlib manual, `inflateInit2`
 _WINDOW_BITS = {"gzip": zlib.MAX_WBITS | 32, "x-gzip": zlib.MAX_WBITS | 32, "deflate": zlib.MAX_WBITS | 32}

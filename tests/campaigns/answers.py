@@ -240,7 +240,7 @@ def _wholes(protocol: str) -> Iterator[Answer]:
 
 
 def _encoded(plain: bytes, kind: str) -> Iterator[Answer]:
-    small, bomb = gzip.compress(plain), gzip.compress(plain + b"\0" * 100_000_000, 1)
+    small, bomb = gzip.compress(plain), gzip.compress(plain + b"\0" * 50_000_000, 1)
     for name, content, encoding in (
         ("gzip", small, "gzip"),
         ("deflate", zlib.compress(plain), "deflate"),

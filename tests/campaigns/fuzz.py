@@ -38,6 +38,8 @@ from tests.campaigns.mutations import made_of, mutated, written
 from tests.serving import own_process
 
 _HANG_SECONDS = 10.0
+# Of what is not measured, and where a busy machine makes all of it slow.
+_PATIENCE_SECONDS = 120.0
 _WORKERS = 4
 _SHOWN = 12
 _MOST_KINDS = 160
@@ -194,9 +196,8 @@ def mcp_seeds(url: str) -> Iterator[Callable[[random.Random], Seed]]:
     """Makers of true calls of tools, and of the protocol's other requests."""
     head = {"jsonrpc": "2.0", "id": 1}
     client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-    listing = httpx.post(
-        f"{url}/mcp", json={**head, "method": "tools/list", "params": {}}, headers=_MCP, trust_env=False
-    )
+    asking = {**head, "method": "tools/list", "params": {}}
+    listing = httpx.post(f"{url}/mcp", json=asking, headers=_MCP, trust_env=False, timeout=_PATIENCE_SECONDS)
     tools = listing.json()["result"]["tools"]
     for method, params in (("initialize", client), ("tools/list", {}), ("ping", {})):
         body = {**head, "method": method, "params": params}
@@ -214,7 +215,7 @@ def mcp_seeds(url: str) -> Iterator[Callable[[random.Random], Seed]]:
 
 def document_seeds(url: str) -> Iterator[Callable[[random.Random], Seed]]:
     """Makers of requests to all routes that take a body, out of the OpenAPI document."""
-    document = httpx.get(f"{url}/openapi.json", trust_env=False).json()
+    document = httpx.get(f"{url}/openapi.json", trust_env=False, timeout=_PATIENCE_SECONDS).json()
     shapes = document["components"]["schemas"]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -244,8 +245,9 @@ def _fixed(seed: Seed) -> Callable[[random.Random], Seed]:
 class Sender:
     """Sends bodies and judges the answers."""
 
-    def __init__(self, url: str, faults: Faults, statuses: Counter[str]) -> None:
-        self._http = httpx.Client(base_url=url, timeout=_HANG_SECONDS, trust_env=False, follow_redirects=False)
+    def __init__(self, url: str, faults: Faults, statuses: Counter[str], hang_seconds: float) -> None:
+        self._hang_seconds = hang_seconds
+        self._http = httpx.Client(base_url=url, timeout=hang_seconds, trust_env=False, follow_redirects=False)
         self._faults = faults
         self._statuses = statuses
 
@@ -274,12 +276,12 @@ class Sender:
             answer.status_code in (502, 503) and any(c in answer.text for c in _NAMED)
         ):
             self._faults.add(f"{answer.status_code} {seed.path}", f"{case} -> {answer.text[:200]}")
-        if time.perf_counter() - begun > _HANG_SECONDS:
+        if time.perf_counter() - begun > self._hang_seconds:
             self._faults.add(f"slow {seed.path}", case)
 
 
-def fuzz_bodies(folder: Path, bodies: int, seed: int) -> dict[str, object]:
-    """Send so many bodies to a server of its own."""
+def fuzz_bodies(folder: Path, bodies: int, seed: int, *, hang_seconds: float = _HANG_SECONDS) -> dict[str, object]:
+    """Send so many bodies to a server of its own; an answer that takes longer counts as none."""
     faults, statuses = Faults(), Counter[str]()
     with RawUpstream() as upstream, fuzzed_server(folder, upstream) as (url, pid, log):
         calls, hooks = [*map(_fixed, gateway_seeds())], [*map(_fixed, hook_seeds(folder))]
@@ -288,7 +290,7 @@ def fuzz_bodies(folder: Path, bodies: int, seed: int) -> dict[str, object]:
 
         def work(worker: int) -> None:
             nonlocal before
-            rng, sender = random.Random(f"{seed} {worker}"), Sender(url, faults, statuses)
+            rng, sender = random.Random(f"{seed} {worker}"), Sender(url, faults, statuses, hang_seconds)
             for number in range(bodies // _WORKERS):
                 made = rng.choice(rng.choices(doors, (4, 2, 2, 2))[0])(rng)
                 content = written(made.body) if rng.random() < 0.05 else mutated(rng, made.body)
@@ -336,7 +338,7 @@ class Received:
 
 def received(port: int, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> tuple[Received, str]:
     """Ask over a connection of its own; gives what came, byte for byte, and what the gateway says is missing."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_SECONDS)
     try:
         connection.request("POST", path, json.dumps(body), {**_JSON, **headers})
         answer = connection.getresponse()
@@ -370,7 +372,7 @@ def fuzz_answers(folder: Path, kinds: int, seed: int) -> dict[str, object]:
                     count += 1
                     degraded += _compare(port, upstream.port, protocol, answer, model, stream=stream, faults=faults)
         after = resident_bytes(pid)
-        counted = httpx.get(f"{url}/metrics", trust_env=False).text
+        counted = httpx.get(f"{url}/metrics", trust_env=False, timeout=_PATIENCE_SECONDS).text
     _judge_logs(folder, log, faults)
     [missed] = [
         float(line.split()[1]) for line in counted.splitlines() if 'degraded_answers_total{part="answer"}' in line
