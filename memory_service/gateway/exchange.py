@@ -23,6 +23,7 @@ import anyio
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive
 
 from memory_service.errors import CallCancelled, InvalidReference, InvalidRequest, MemoryServiceError
 from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject, Unreadable

@@ -23,7 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -251,6 +251,10 @@ class Sender:
         self._faults = faults
         self._statuses = statuses
 
+    def close(self) -> None:
+        """Give back the connection."""
+        self._http.close()
+
     def send(self, seed: Seed, content: bytes, rng: random.Random) -> None:
         """Send one."""
         headers = dict(seed.headers)
@@ -291,12 +295,13 @@ def fuzz_bodies(folder: Path, bodies: int, seed: int, *, hang_seconds: float = _
         def work(worker: int) -> None:
             nonlocal before
             rng, sender = random.Random(f"{seed} {worker}"), Sender(url, faults, statuses, hang_seconds)
-            for number in range(bodies // _WORKERS):
-                made = rng.choice(rng.choices(doors, (4, 2, 2, 2))[0])(rng)
-                content = written(made.body) if rng.random() < 0.05 else mutated(rng, made.body)
-                sender.send(made, content, rng)
-                if worker == 0 and number == bodies // _WORKERS // 10:
-                    before = resident_bytes(pid)
+            with closing(sender):
+                for number in range(bodies // _WORKERS):
+                    made = rng.choice(rng.choices(doors, (4, 2, 2, 2))[0])(rng)
+                    content = written(made.body) if rng.random() < 0.05 else mutated(rng, made.body)
+                    sender.send(made, content, rng)
+                    if worker == 0 and number == bodies // _WORKERS // 10:
+                        before = resident_bytes(pid)
 
         with ThreadPoolExecutor(_WORKERS) as workers:
             for done in [workers.submit(work, worker) for worker in range(_WORKERS)]:
