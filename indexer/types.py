@@ -7,6 +7,7 @@ a higher score is better; `date` is the day that a text speaks of, never a file 
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
@@ -267,6 +268,11 @@ class MissingVectors:
     problems: tuple[str, ...] = ()
     left: bool = False
     away: bool = False
+
+
+def file_mode(folder: str | os.PathLike[str]) -> int:
+    """Mode of a file that is made in a folder: whoever may not enter the folder may not read the file."""
+    return 0o666 & os.stat(folder or ".").st_mode
 
 
 def short_path(path: str | Path) -> str:

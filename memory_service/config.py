@@ -368,6 +368,10 @@ class Settings(_Table):
     pin_rules: bool = Field(
         default=False, description="Coding agents: pin AGENTS.md and CLAUDE.md, and pin them anew when they change."
     )
+    host_folders: tuple[Path, ...] = Field(
+        default=(),
+        description='Coding agents: folders that hooks over HTTP may read, too: "/srv/agents;~/talks".',
+    )
     context_engine: str = Field(default="default", description="Who assembles contexts; others come as plugins.")
     compaction: CompactionTable = CompactionTable()
     pruning: PruningTable = PruningTable()
@@ -398,6 +402,12 @@ class Settings(_Table):
         if any(not model or not window.isdigit() for model, _, window in pairs):
             raise ValueError('write it as "gpt-4o:128000,my-model:32768"')
         return {model: int(window) for model, _, window in pairs}
+
+    @field_validator("host_folders", mode="before")
+    @classmethod
+    def _split_folders(cls, value: object) -> object:
+        entries = value if isinstance(value, tuple) else _entries(value)
+        return tuple(_folder(str(each), str(each)) for each in entries) if isinstance(entries, Sequence) else entries
 
     @field_validator("extra_paths", mode="before")
     @classmethod

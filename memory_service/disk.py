@@ -18,6 +18,7 @@ import secrets
 import shutil
 import stat
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -30,6 +31,8 @@ from memory_service.errors import InvalidName, InvalidRequest, NotFound, Storage
 
 Signature = tuple[int, int, int, int]
 
+# Whatever a home has is for the user that runs the service alone; whatever the process allows may only be less.
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
 MAX_READ_BYTES = 64 * 1024 * 1024
 # How often a change that somebody makes at the same moment is met by doing it again.
 ATTEMPTS = 5
@@ -41,6 +44,8 @@ _LEAST_FREE_BYTES = 1 << 20
 # Another process asks for the lock this often; the default of filelock, 50 ms, is many appends long.
 _POLL_SECONDS = 0.002
 _DRAFT = lazy_regex(r"\.(?:(.+)\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
+# Longer than anybody writes a small file.
+_DRAFT_SECONDS = 60.0
 # With what stands around it, the name of a draft has less than the 255 bytes that a name may have.
 _DRAFT_BYTES = 200
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -133,7 +138,7 @@ class WriteLock:
         self._path = path
         self._timeout = timeout_seconds
         self._threads = threading.Lock()
-        self._processes = FileLock(path, thread_local=False)
+        self._processes = FileLock(path, thread_local=False, mode=FILE_MODE)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -200,13 +205,13 @@ def write_fault(folder: Path) -> str:
         return f"it cannot be used ({error.strerror})"
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, *, mode: int = FOLDER_MODE) -> None:
     """Creates a folder and those above it, so that they outlive a power cut."""
     if folder.is_dir():
         return
-    make_folder(folder.parent)
+    make_folder(folder.parent, mode=mode)
     with suppress(FileExistsError):
-        folder.mkdir()
+        folder.mkdir(mode=mode)
     sync_folder(folder.parent)
 
 
@@ -222,9 +227,9 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def open_no_follow(target: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
-    """The descriptor of a file that is opened without following a link."""
-    descriptor = os.open(target, flags | _BINARY, 0o666)
+def open_no_follow(target: Path, flags: int = os.O_RDONLY, *, mode: int = FILE_MODE) -> Iterator[int]:
+    """The descriptor of a file that is opened without following a link; `mode` is that of one that is made."""
+    descriptor = os.open(target, flags | _BINARY, mode)
     try:
         yield descriptor
     finally:
@@ -282,13 +287,16 @@ def truncate_durably(descriptor: int, size: int) -> None:
     os.fsync(descriptor)
 
 
-def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Signature | None) -> bool:
+def replace_durably(
+    target: Path, raw: bytes | Iterable[bytes], *, expected: Signature | None, mode: int = FILE_MODE
+) -> bool:
     """Puts `raw` in the place of a file, in one step.
 
     Args:
         target: The file; its folder exists.
         raw: The new content, whole or in pieces.
         expected: The signature of the content that `raw` was made from; None if there was no file.
+        mode: Mode of a new file; one that is there keeps its own.
 
     Returns:
         Whether it was done. If somebody else changed the file meanwhile, theirs stays.
@@ -298,7 +306,7 @@ def replace_durably(target: Path, raw: bytes | Iterable[bytes], *, expected: Sig
     """
     draft = _draft_of(target)
     try:
-        with open_no_follow(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+        with open_no_follow(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=mode) as descriptor:
             if expected is not None:
                 _copy_rights(target, draft)
             for piece in (raw,) if isinstance(raw, bytes) else raw:
@@ -379,6 +387,14 @@ def sweep(folders: Iterable[Path], *, of: str = "") -> None:
     for folder in folders:
         for draft in draft_files(folder, of=of):
             draft.unlink(missing_ok=True)
+
+
+def sweep_old(folders: Iterable[Path]) -> None:
+    """Removes drafts that no lock guards, once whoever wrote them must be gone."""
+    for draft in (draft for folder in folders for draft in draft_files(folder)):
+        with suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _DRAFT_SECONDS:
+                draft.unlink()
 
 
 def remove_durably(target: Path) -> None:

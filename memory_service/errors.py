@@ -12,6 +12,7 @@ MemoryServiceError                 status  code
 ├── PreconditionFailed             412     precondition_failed a person changed the file meanwhile
 ├── Incompressible                 422     incompressible      the view cannot be made to fit; names the part
 ├── TooLarge                       413     too_large
+├── UnsupportedMedia               415     unsupported_media   the body is not sent as JSON
 ├── TooManyRequests                429     too_many_requests
 ├── UpstreamFailed                 502     upstream_failed     a model provider failed
 │   ├── ContextOverflow            502     context_overflow    the prompt does not fit the model's window
@@ -106,6 +107,13 @@ class TooLarge(MemoryServiceError):
 
     status = 413
     code = "too_large"
+
+
+class UnsupportedMedia(MemoryServiceError):
+    """The request's body is not sent as JSON."""
+
+    status = 415
+    code = "unsupported_media"
 
 
 class TooManyRequests(MemoryServiceError):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +32,15 @@ CONNECT_SECONDS = 5.0
 PROJECT_FILE = ".project"
 _MOST_PATH_BYTES = 4096
 _FILE_NAME = ".server.json"
+# What the service makes in a home, and in a workspace.
+_HOME_NAMES = frozenset({
+    _FILE_NAME, "sealing.key", "hooks.log", "hooks.log.1", "memory-service.toml", ".hosts",
+})  # fmt: skip
+_WORKSPACE_NAMES = frozenset({
+    "MEMORY.md", "USER.md", "memory", "sessions", "receipts", "prompts", "engines", "index.sqlite", ".locks", ".hosts",
+    ".rebuild.lock",
+})  # fmt: skip
+_WORKSPACE_BEGINNINGS = ("index", ".index")
 
 
 class ServerAddress(NamedTuple):
@@ -71,6 +81,105 @@ def project_of_workspace(folder: Path) -> str:
     with suppress(OSError), (folder / PROJECT_FILE).open("rb") as opened:
         return opened.read(_MOST_PATH_BYTES).decode("utf-8", "replace").strip()
     return ""
+
+
+def make_home(home: Path) -> None:
+    """Make a home that only its owner can enter; one that is there becomes so."""
+    with suppress(FileExistsError):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700)
+    tighten(home, is_home=True)
+
+
+def tighten(home: Path, *, is_home: bool = False) -> None:
+    """Take from others what they may do with a home that an earlier version made.
+
+    Looks at one folder where there is nothing to do: the home is the last thing that is tightened, so this goes on
+    where it was interrupted. Links are not followed; files of other owners, and what is not the service's, stay.
+
+    Args:
+        home: The home; it need not be there.
+        is_home: Whether it is one though nothing in it shows that.
+    """
+    with suppress(OSError):
+        status = home.stat()
+        if not open_to_others(status) or is_shared(home, status):
+            return
+        places = list(own_places(home))
+        if not places and not is_home:
+            return
+        for place in places:
+            _narrow(place, status.st_uid)
+        _narrow(home.resolve(), status.st_uid)
+
+
+def tighten_workspace(folder: Path) -> None:
+    """The same for a workspace, which may have come into a home later; looks at a few names where nothing is to do."""
+    with suppress(OSError):
+        owner = folder.parent.stat().st_uid
+        for name in _HOME_NAMES:
+            _narrow(folder.parent / name, owner)
+        looked_at = (folder, *(folder / name for name in _WORKSPACE_NAMES))
+        found = (os.lstat(place) for place in looked_at if os.path.lexists(place) and not place.is_symlink())
+        if any(map(open_to_others, found)):
+            for place in (*_places_of_workspace(folder), folder):
+                _narrow(place, owner)
+
+
+def open_to_others(status: os.stat_result) -> bool:
+    """True if others than the owner may do something with a file or folder; Windows keeps homes apart by itself."""
+    return os.name != "nt" and bool(status.st_mode & 0o077)
+
+
+def is_shared(home: Path, status: os.stat_result) -> bool:
+    """True if a folder is for more than a home, so that it keeps its mode: /tmp, the root, the folder of a user."""
+    place = os.path.realpath(home)
+    of_user = os.path.realpath(os.path.expanduser("~"))
+    return bool(status.st_mode & stat.S_ISVTX) or place in (os.path.dirname(place), of_user)
+
+
+def own_places(home: Path) -> Iterator[Path]:
+    """Files and folders of a home that the service made, the inner ones first."""
+    with os.scandir(home) as entries:
+        ours = [each for each in entries if _is_ours(each)]
+    for each in ours:
+        place = Path(each.path)
+        if WORKSPACE_NAME.fullmatch(each.name) and each.is_dir(follow_symlinks=False):
+            yield from _places_of_workspace(place)
+        elif each.is_dir(follow_symlinks=False):
+            yield from _below(place)
+        yield place
+
+
+def _is_ours(entry: os.DirEntry[str]) -> bool:
+    if entry.name in _HOME_NAMES:
+        return True
+    if not WORKSPACE_NAME.fullmatch(entry.name) or not entry.is_dir(follow_symlinks=False):
+        return False
+    return any(os.path.lexists(os.path.join(entry.path, name)) for name in _WORKSPACE_NAMES)
+
+
+def _places_of_workspace(folder: Path) -> Iterator[Path]:
+    for place in folder.iterdir():
+        if place.name in _WORKSPACE_NAMES or place.name.startswith(_WORKSPACE_BEGINNINGS):
+            if place.is_dir() and not place.is_symlink():
+                yield from _below(place)
+            yield place
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for at, folders, files in os.walk(folder, topdown=False):
+        yield from (Path(at, name) for name in (*files, *folders))
+
+
+def _narrow(place: Path, owner: int) -> None:
+    """Leave a file or folder to its owner; a file that has a second name, which may stand elsewhere, stays."""
+    with suppress(OSError):
+        status = os.lstat(place)
+        is_file, is_folder = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
+        alone = is_folder or status.st_nlink == 1 or place.name.startswith(_WORKSPACE_BEGINNINGS)
+        if (is_file or is_folder) and alone and status.st_uid == owner and open_to_others(status):
+            os.chmod(place, stat.S_IMODE(status.st_mode) & 0o700)
 
 
 def check_workspace(name: str) -> None:
@@ -119,7 +228,7 @@ def announced(home: Path, url: str, instance: str) -> Iterator[None]:
     """
     before = server_of(home)
     with suppress(OSError):
-        home.mkdir(parents=True, exist_ok=True)
+        make_home(home)
         _write(home, ServerAddress(url, instance, os.getpid(), time.time(), __version__, _folder_id(home)))
     try:
         yield
@@ -133,7 +242,7 @@ def announced(home: Path, url: str, instance: str) -> Iterator[None]:
 
 
 def _write(home: Path, address: ServerAddress) -> None:
-    draft = home / f"{_FILE_NAME}.{address.instance}.tmp"
+    draft = home / f"{_FILE_NAME}.{address.instance}.tmp"  # as `memory_service.disk` names drafts
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
         json.dump(address._asdict(), opened)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import numpy as np
 
 from indexer.corpus import Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
-from indexer.types import short_path
+from indexer.types import file_mode, short_path
 
 Row = tuple[Any, ...]
 _Place = tuple[int | bool, ...]
@@ -261,6 +261,10 @@ class Database:
     def _connect(self, *, create: bool) -> apsw.Connection:
         real = real_path(self.path)
         if not self.read_only:
+            if create:
+                # SQLite would let others read it; the log and the shared memory beside it get the mode of the file.
+                with suppress(OSError):  # SQLite says why
+                    os.close(os.open(real, os.O_RDWR | os.O_CREAT, file_mode(os.path.dirname(real))))
             made = apsw.SQLITE_OPEN_CREATE if create else 0
             return apsw.Connection(real, flags=apsw.SQLITE_OPEN_READWRITE | made)
         # Without write access SQLite cannot make the shared-memory file that WAL needs; `immutable` does

@@ -20,7 +20,7 @@ from pathlib import Path
 from indexer.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from indexer.stores.base import BesideState, IndexStore, Room, Unfinished
 from indexer.stores.sqlite_database import Database, name_of, real_path
-from indexer.types import Fingerprint, short_path
+from indexer.types import Fingerprint, file_mode, short_path
 
 _LOCK_NAME = ".rebuild.lock"
 # Whoever asks whether a rebuild runs holds the lock for a moment.
@@ -131,7 +131,7 @@ class Generations:
         """
         from filelock import FileLock, Timeout
 
-        lock = FileLock(self.path.with_name(_LOCK_NAME), thread_local=False)
+        lock = FileLock(self.path.with_name(_LOCK_NAME), thread_local=False, mode=file_mode(self.path.parent))
         with self._errors():
             try:
                 lock.acquire(timeout=_LOCK_SECONDS, poll_interval=_POLL_SECONDS)
@@ -152,7 +152,7 @@ class Generations:
         place = self.path.with_name(_LOCK_NAME)
         if not place.exists():
             return False
-        lock = FileLock(place, thread_local=False)
+        lock = FileLock(place, thread_local=False, mode=file_mode(place.parent))
         try:
             lock.acquire(blocking=False)
         except Timeout:

@@ -31,7 +31,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memory_service._version import __version__
 from memory_service.api import errors
 from memory_service.api.admission import RefuseEarly
-from memory_service.api.auth import LocalOnly, OneInstance, RequireKey, grant_of, is_loopback, workspace_of
+from memory_service.api.auth import (
+    JsonOnly,
+    LocalOnly,
+    OneInstance,
+    RequireKey,
+    check_json,
+    grant_of,
+    is_loopback,
+    workspace_of,
+)
 from memory_service.api.errors import defect_answer
 from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.metrics import Metrics
@@ -237,7 +246,6 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         lifespan=_lifespan,
     )
     app.state.shared = shared
-    app.user_middleware = _layers(service.settings, shared, instance, app.router.routes)
     gateway = GatewayRuntime(
         service=service,
         relay=Relay(service.upstreams),
@@ -246,6 +254,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         finish=pools.finish,
         cancelled=shared.pools.cancelled,
         workspace_of=workspace_of,
+        check_body=check_json,
         on_prompt=shared.metrics.prompted,
         on_missed=shared.metrics.missed,
     )
@@ -255,6 +264,8 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         dependencies=[Depends(grant_of)],
         error_responses=errors.error_responses(400, 401, 403, 404, 413, 422, 429, 502, 503),
     )
+    in_own_shapes = frozenset(getattr(route, "path", "") for route in gateway_routes.routes)
+    app.user_middleware = _layers(service.settings, shared, instance, app.router.routes, in_own_shapes)
     # `include_router` would build each route anew for every app, a quarter of a second of its first request.
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
@@ -264,7 +275,9 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     return app
 
 
-def _layers(settings: Settings, shared: AppState, instance: str, routes: Sequence[BaseRoute]) -> list[Middleware]:
+def _layers(
+    settings: Settings, shared: AppState, instance: str, routes: Sequence[BaseRoute], in_own_shapes: frozenset[str]
+) -> list[Middleware]:
     """The middleware, outermost first."""
     local = [Middleware(LocalOnly)] if not settings.api_keys and is_loopback(settings.host) else []
     return [
@@ -274,6 +287,7 @@ def _layers(settings: Settings, shared: AppState, instance: str, routes: Sequenc
         Middleware(RequireKey, keys=settings.api_keys),
         Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),
         Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
+        Middleware(JsonOnly, elsewhere=in_own_shapes),
     ]
 
 

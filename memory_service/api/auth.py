@@ -2,7 +2,8 @@
 
 Invariants: with keys configured every request but those for health, version and documentation needs one, before its
 body is read; comparing keys takes the same time for every wrong one; without keys only pages that this server itself
-has served may call it, so no web site reaches it through its visitor's browser.
+has served may call it, so no web site reaches it through its visitor's browser; a body is sent as JSON, which pages of
+other sites cannot do without asking.
 """
 
 from __future__ import annotations
@@ -16,15 +17,22 @@ from urllib.parse import SplitResult, urlsplit
 from fastapi import Depends, Path, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.datastructures import Headers
+from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_service.api.errors import error_answer
-from memory_service.errors import Forbidden, PreconditionFailed, Unauthorized
-from memory_service.home import INSTANCE_HEADER
+from memory_service.errors import Forbidden, PreconditionFailed, Unauthorized, UnsupportedMedia
+from memory_service.home import INSTANCE_HEADER, check_workspace, shown_name
+from memory_service.hosts.places import FileAccess
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
 EVERY_WORKSPACE = "*"
+# Headers by which proxies tell whom they ask for; their own address is what the server sees.
+_OF_PROXIES = frozenset({
+    "forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip",
+})  # fmt: skip
 _OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/docs", "/openapi.json"})
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
 _key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, in a header of its own.")
 
@@ -94,10 +102,13 @@ class OneInstance:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        if scope["type"] == "http" and Headers(scope=scope).get(INSTANCE_HEADER, self._instance) != self._instance:
+        named = Headers(scope=scope).get(INSTANCE_HEADER) if scope["type"] == "http" else None
+        if named is not None and not hmac.compare_digest(named.encode("utf-8", "replace"), self._instance.encode()):
             message = f"The server that {INSTANCE_HEADER} names has ended. Read its address from the home again."
             await error_answer(PreconditionFailed(message))(scope, receive, send)
         else:
+            # The name stands in a file of the home that only its owner can read.
+            scope.setdefault("state", {})["is_owners"] = bool(named)
             await self._app(scope, receive, send)
 
 
@@ -114,6 +125,49 @@ class LocalOnly:
             await error_answer(Forbidden(fault))(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+
+class JsonOnly:
+    """Middleware that refuses bodies of routes which are not sent as JSON.
+
+    Args:
+        app: What is behind it.
+        elsewhere: Paths whose routes refuse them in a shape of their own.
+    """
+
+    def __init__(self, app: ASGIApp, elsewhere: frozenset[str]) -> None:
+        self._app = app
+        self._elsewhere = elsewhere
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] == "http" and scope["method"] in _WITH_BODY and scope["path"] not in self._elsewhere:
+            try:
+                check_json(Headers(scope=scope))
+            except UnsupportedMedia as error:
+                # What there is no route for is answered so, whatever it brings.
+                if any(route.matches(scope)[0] is Match.FULL for route in scope["app"].routes):
+                    await error_answer(error)(scope, receive, send)
+                    return
+        await self._app(scope, receive, send)
+
+
+def check_json(headers: Headers) -> None:
+    """Make sure that the body of a request is sent as JSON, if there is one.
+
+    Raises:
+        UnsupportedMedia: It is sent as something else, or as nothing.
+    """
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+        return
+    if kind or has_body:
+        sent = f"sent as {shown_name(kind)}" if kind else "sent without a Content-Type"
+        raise UnsupportedMedia(
+            f"The body is {sent}, and has to be JSON. Send the header Content-Type: application/json "
+            "(curl: -H 'Content-Type: application/json', or --json in the place of -d)."
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -152,13 +206,27 @@ def workspace_of(headers: Headers, grant: str) -> str:
     """The workspace of a request whose path names none: the one of its header, else of its key, else `default`.
 
     Raises:
+        InvalidName: The name is none of a workspace.
         Forbidden: The key is for another one.
     """
     own = DEFAULT_WORKSPACE if grant == EVERY_WORKSPACE else grant
     named = headers.get("x-memory-workspace") or own
+    check_workspace(named)
     if grant not in (EVERY_WORKSPACE, named):
         raise Forbidden("The key is not for the workspace of X-Memory-Workspace. Use a key of it, or one for '*'.")
     return named
+
+
+def file_access(request: Request, grant: str) -> FileAccess:
+    """Whose files a request may name: all for the owner's own commands, those of hosts for others on this machine.
+
+    Whoever has a key of one workspace may read that, and no file.
+    """
+    if grant != EVERY_WORKSPACE or request.client is None or not is_loopback(request.client.host):
+        return "none"
+    if any(name in _OF_PROXIES or name.startswith("x-forwarded") for name in request.headers):
+        return "proxied"
+    return "all" if request.state.is_owners else "hosts"
 
 
 def _given_key(headers: Headers) -> str:

@@ -41,6 +41,7 @@ _MEANINGS = {
     409: "The request contradicts one that was already answered, or what somebody else did meanwhile.",
     412: "The file is not what the caller last saw.",
     413: "The body is over the limit.",
+    415: "The body is not sent as JSON.",
     422: "A value in the request cannot be used; the message names it.",
     429: "Others work on the session, or too many work at once. Try again after a while.",
     502: "A model failed, and nothing stands in for it. Nothing was changed.",
@@ -57,7 +58,8 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "description": _MEANINGS[status],
             "content": {"application/json": {"example": ERRORS[status].model_dump(exclude_none=True)}},
         }
-        for status in sorted(statuses)
+        # Where a body may be too large, it may be of another kind.
+        for status in sorted({*statuses, *([415] if 413 in statuses else [])})
     }
 
 

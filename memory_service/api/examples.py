@@ -264,6 +264,9 @@ ERRORS = {
         errors.Conflict("The idempotency key was used for another request. Use a new key for a new request."),
         errors.PreconditionFailed(f"There is no file {_PATH}. Create it with If-None-Match: *."),
         errors.TooLarge("The body is over the limit of 33,554,432 bytes. Send less at once, or raise max_body_bytes."),
+        errors.UnsupportedMedia(
+            "The body is sent as 'text/plain', and has to be JSON. Send Content-Type: application/json."
+        ),
         errors.InvalidRequest("A pin has 1 to 8,000 characters; this one has 0."),
         errors.TooManyRequests("32 calls wait for others to end. Try again later."),
         errors.UpstreamFailed("The model failed: the provider is not available. Try again later."),

@@ -183,7 +183,9 @@ class RequestRunner:
             content = await run()
         else:
             asked = hashlib.blake2b(await self._request.body(), digest_size=16).digest()
-            place = (f"{self._request.method} {self._request.url.path}", self._key)
+            # The path names the workspace, which the key of the request may use; without one, the key's own counts.
+            own = "" if "workspace" in self._request.path_params else self._request.state.grant
+            place = (f"{self._request.method} {own}{self._request.url.path}", self._key)
             content, replayed = await self._shared.replays.once(place, asked, run)
         return _response(content, self._request.scope["route"].status_code or 200, replayed=replayed)
 

@@ -24,7 +24,7 @@ JsonObject = dict[str, Any]
 MOST_KEPT_CHARS = 4_000_000
 ERROR_TYPES = {
     400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
-    413: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error",
+    413: "invalid_request_error", 415: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error",
 }  # fmt: skip
 
 

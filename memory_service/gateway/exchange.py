@@ -64,6 +64,7 @@ class GatewayRuntime:
         finish: Does the last part of a call in a thread; it refuses none.
         cancelled: Whether the server ends.
         workspace_of: The workspace of a request, by its headers and what its key allows.
+        check_body: Refuses a request whose headers say that its body is no JSON.
         on_prompt: Hears the tokens of each prompt of a session, and how many of them begin it as the last one.
         on_missed: Hears what memory could not do for a call, each "part: reason".
     """
@@ -75,6 +76,7 @@ class GatewayRuntime:
     finish: Callable[[_Work], Awaitable[object]]
     cancelled: Callable[[], bool]
     workspace_of: Callable[[Headers, str], str]
+    check_body: Callable[[Headers], None]
     on_prompt: Callable[[int, int], None]
     on_missed: Callable[[Iterable[str]], None]
 

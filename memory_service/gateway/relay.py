@@ -1,7 +1,8 @@
 """The way to an upstream and back: requests that go on as they came, answers whose pieces go on as they come.
 
-Invariants: nothing is collected before it is sent on, and nothing inflated; a caller that goes away ends the request
-to the upstream; what an upstream does wrong is an `UpstreamFailed` that says what and names no key.
+Invariants: nothing is collected before it is sent on, and nothing inflated but an error that has to be masked; a caller
+that goes away ends the request to the upstream; what an upstream does wrong is an `UpstreamFailed` that says what and
+names no key; a key of this server goes to no caller.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from dataclasses import replace
 import httpx
 
 from memory_service.errors import InvalidRequest, UpstreamFailed
-from memory_service.gateway.observer import readable_encoding
+from memory_service.gateway.masking import KeyMask
+from memory_service.gateway.observer import plain_text, readable_encoding
 from memory_service.service.upstreams import LITELLM, Target, UpstreamAnswer, Upstreams, end_translating
 
 _CONNECT_SECONDS = 10.0
 _WRITE_SECONDS = 60.0
+_MOST_ERROR_BYTES = 200_000
 _IDLE_CONNECTIONS = 32
 # Of a request: what is between the caller and this server alone.
 _NOT_SENT = frozenset({
@@ -75,7 +78,8 @@ class Relay:
         """
         if target.protocol == LITELLM:
             return await self._translated(target, body)
-        encoding = "identity" if plain else readable_encoding(headers.get("accept-encoding", ""))
+        # What may name a key has to be read whole.
+        encoding = "identity" if plain or self._mask else readable_encoding(headers.get("accept-encoding", ""))
         request = self._request(
             "POST",
             f"{target.url}{f'?{query}' if query else ''}",
@@ -96,8 +100,7 @@ class Relay:
         await end_translating()
 
     async def _translated(self, target: Target, body: Mapping[str, object]) -> UpstreamAnswer:
-        answer = await self._upstreams.translated(target, body)
-        return replace(answer, headers=_given_back(answer.headers))
+        return self._masked(await self._upstreams.translated(target, body))
 
     def _request(self, method: str, url: str, headers: Mapping[str, str], content: bytes = b"") -> httpx.Request:
         # A header may be any bytes, which this server has read as Latin-1.
@@ -114,15 +117,37 @@ class Relay:
             raise _failed(f"The upstream {target.upstream} at {request.url.host}", error) from error
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers.raw}
         kind = headers.get("content-type", "").lower()
-        return UpstreamAnswer(
-            status=response.status_code,
-            headers=_given_back(headers),
-            entity={name: value for name, value in headers.items() if name in _ENTITY},
-            # What was asked for as a stream, and does not say that it is something else, may have no end.
-            is_stream=kind.startswith(_EVENTS) or (stream and _JSON not in kind and response.status_code < 400),
-            pieces=_pieces(response),
-            close=response.aclose,
+        return self._masked(
+            UpstreamAnswer(
+                status=response.status_code,
+                headers=headers,
+                entity={name: value for name, value in headers.items() if name in _ENTITY},
+                # What was asked for as a stream, and does not say that it is something else, may have no end.
+                is_stream=kind.startswith(_EVENTS) or (stream and _JSON not in kind and response.status_code < 400),
+                pieces=_pieces(response),
+                close=response.aclose,
+            )
         )
+
+    def _masked(self, answer: UpstreamAnswer) -> UpstreamAnswer:
+        """An answer as a caller may have it: without the keys of this server."""
+        headers, mask, failed = _given_back(answer.headers), self._mask, answer.status >= 400
+        if not mask:
+            return replace(answer, headers=headers)
+        # What is masked may be shorter. Errors in an encoding that was not asked for are read before.
+        gone = {"content-length", "content-encoding"} if failed else {"content-length"}
+        encoding = answer.entity.get("content-encoding", "") if failed else ""
+        pieces = _inflated_error(answer.pieces, encoding) if encoding else answer.pieces
+        return replace(
+            answer,
+            headers={name: mask.text(value) for name, value in headers.items()},
+            entity={name: value for name, value in answer.entity.items() if name not in gone},
+            pieces=mask.lines(pieces) if answer.is_stream and not failed else mask.body(pieces, failed=failed),
+        )
+
+    @property
+    def _mask(self) -> KeyMask:
+        return KeyMask(self._upstreams.secrets())
 
     def _http(self) -> httpx.AsyncClient:
         if self._client is None:
@@ -154,6 +179,15 @@ def _content_of(body: Mapping[str, object]) -> bytes:
     except UnicodeEncodeError:
         # Half a surrogate pair can be named in JSON, but not encoded.
         return json.dumps(body).encode()
+
+
+async def _inflated_error(pieces: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:
+    """An error that came compressed, as it reads; nothing of one that cannot be read."""
+    content = bytearray()
+    async for piece in pieces:
+        if len(content) <= _MOST_ERROR_BYTES:
+            content += piece
+    yield plain_text(bytes(content), encoding).encode()
 
 
 async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:

@@ -114,6 +114,7 @@ async def _answered(
     path: str = "",
 ) -> Response:
     try:
+        runtime.check_body(request.headers)
         body = _body(await request.body())
         exchange = Exchange(
             runtime=runtime,

@@ -24,6 +24,7 @@ from memory_service.errors import InvalidRequest
 from memory_service.home import DEFAULT_HOME, home_of
 from memory_service.hosts import HostName
 from memory_service.hosts.connections import ConnectionNotes, carry_out
+from memory_service.hosts.places import user_folder
 from memory_service.hosts.settings_files import NAME, Change, FileNote, HostFile, OwnEntry, connected, restored
 
 Scope: TypeAlias = Literal["user", "project"]
@@ -206,12 +207,6 @@ def _skill(folder: Path) -> HostFile:
     return HostFile(path=folder / NAME / "SKILL.md", dialect="text", text=_packaged("SKILL.md"))
 
 
-def _in_home(variable: str, *names: str) -> Path:
-    """A folder of a host in the user's own, or where a variable of the host says."""
-    given = os.environ.get(variable, "")
-    return Path(given).expanduser() if given else Path.home().joinpath(*names)
-
-
 def _grouped(events: tuple[str, ...], command: str) -> tuple[OwnEntry, ...]:
     """Hooks in groups, as Claude Code and Codex have them."""
     hook = {"type": "command", "command": command, "timeout": _HOOK_SECONDS}
@@ -226,7 +221,7 @@ def _claude_code(target: HostTarget) -> Iterator[HostFile]:
     if target.scope == "project":
         folder, servers = target.root / ".claude", target.root / ".mcp.json"
     else:
-        folder = _in_home("CLAUDE_CONFIG_DIR", ".claude")
+        folder = user_folder("CLAUDE_CONFIG_DIR", ".claude")
         servers = (folder if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()) / ".claude.json"
     hooks = _grouped(_CLAUDE_EVENTS, target.hook_command("claude-code"))
     server = OwnEntry(keys=("mcpServers", NAME), value=_server(target.mcp_command(), type="stdio"))
@@ -237,7 +232,7 @@ def _claude_code(target: HostTarget) -> Iterator[HostFile]:
 
 def _codex(target: HostTarget) -> Iterator[HostFile]:
     project = target.scope == "project"
-    folder = target.root / ".codex" if project else _in_home("CODEX_HOME", ".codex")
+    folder = target.root / ".codex" if project else user_folder("CODEX_HOME", ".codex")
     command = target.mcp_command()
     # Every JSON string and list of strings is one of TOML.
     program, options = (json.dumps(each, ensure_ascii=False) for each in (command[0], command[1:]))
@@ -262,7 +257,7 @@ def _opencode(target: HostTarget) -> Iterator[HostFile]:
     if target.scope == "project":
         top, folder = target.root, target.root / ".opencode"
     else:
-        top = folder = _in_home("XDG_CONFIG_HOME", ".config") / "opencode"
+        top = folder = user_folder("XDG_CONFIG_HOME", ".config") / "opencode"
     server = {"type": "local", "command": target.mcp_command(), "enabled": True}
     known = (each for each in (top / "opencode.json", top / "opencode.jsonc") if os.path.lexists(each))
     yield HostFile(
@@ -284,12 +279,12 @@ def _opencode_plugin(target: HostTarget) -> str:
 def _openclaw(target: HostTarget) -> Iterator[HostFile]:
     if target.scope == "project":
         raise InvalidRequest("OpenClaw has one settings file for all projects. Leave out --project.")
-    folder = _in_home("OPENCLAW_STATE_DIR", ".openclaw")
+    folder = user_folder("OPENCLAW_STATE_DIR", ".openclaw")
     plugin = folder / "extensions" / NAME
     options = {"url": target.url, "workspace": target.workspace}
     config = {name: value for name, value in options.items() if value}
     yield HostFile(
-        path=_in_home("OPENCLAW_CONFIG_PATH", str(folder), "openclaw.json"),
+        path=user_folder("OPENCLAW_CONFIG_PATH", str(folder), "openclaw.json"),
         dialect="json5",
         entries=(
             OwnEntry(keys=("plugins", "slots", "contextEngine"), value=NAME),

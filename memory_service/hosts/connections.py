@@ -31,6 +31,8 @@ from memory_service.disk import (
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.hosts.settings_files import Change, FileNote
 
+# Settings of a host are as open as the user makes files; those that are there keep their modes.
+_OPEN_FOLDER, _OPEN_FILE = 0o777, 0o666
 _VERSION = 1
 
 
@@ -141,8 +143,8 @@ def _do(change: Change) -> None:
         if change.after is None:
             remove_durably(change.path)
             return
-        make_folder(change.path.parent)
-        if not replace_durably(change.path, change.after, expected=change.signature):
+        make_folder(change.path.parent, mode=_OPEN_FOLDER)
+        if not replace_durably(change.path, change.after, expected=change.signature, mode=_OPEN_FILE):
             raise restless(str(change.path))
 
 
@@ -155,8 +157,8 @@ def _undo(change: Change) -> None:
 
 def _write(path: Path, raw: bytes) -> None:
     with storage_errors(str(path)):
-        make_folder(path.parent)
-        if not replace_durably(path, raw, expected=current_signature(path)):
+        make_folder(path.parent, mode=_OPEN_FOLDER)
+        if not replace_durably(path, raw, expected=current_signature(path), mode=_OPEN_FILE):
             raise restless(str(path))
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from indexer.text import lazy_regex
+from memory_service.disk import FILE_MODE, FOLDER_MODE
 from memory_service.errors import NotFound, StorageFailed
 from memory_service.schemas.memories import Receipt
 
@@ -60,8 +61,8 @@ class Receipts:
         path = self._path(receipt.created_at.date())
         try:
             if fresh := not path.exists():
-                self._folder.mkdir(exist_ok=True)
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+                self._folder.mkdir(exist_ok=True, mode=FOLDER_MODE)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
             try:
                 raw = line.encode("utf-8", "replace")
                 if os.write(descriptor, raw) < len(raw):

@@ -483,7 +483,7 @@ class Erasures:
         with self._lock.held():
             before = self.is_marked
             with suppress(OSError):
-                self._mark.touch()
+                self._mark.touch(mode=disk.FILE_MODE)
                 disk.sync_folder(self._mark.parent)
             left = list[str]()
             try:

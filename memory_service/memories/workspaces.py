@@ -22,7 +22,7 @@ from indexer.types import EXTRA_MARK
 from memory_service.config import read_extra_paths
 from memory_service.disk import make_folder, storage_errors
 from memory_service.errors import InvalidName, NotFound
-from memory_service.home import WORKSPACE_NAME, check_workspace, project_of_workspace, shown_name
+from memory_service.home import WORKSPACE_NAME, check_workspace, make_home, project_of_workspace, shown_name
 from memory_service.schemas.memories import WorkspaceSummary
 
 _DRIVE = lazy_regex(r"[A-Za-z]:")
@@ -89,6 +89,7 @@ class WorkspaceFolders:
         with storage_errors(name):
             if folder.is_symlink():
                 raise InvalidName(f"The workspace {name} is a symbolic link. Put the folder itself there.")
+            make_home(self._home)
             make_folder(folder)
             if not folder.is_dir():
                 raise InvalidName(f"A file stands where the folder of the workspace {name} would be. Move it away.")

@@ -6,6 +6,7 @@ index are read, never changed; one failing part does not keep the others from be
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ from indexer.sources.scan import is_memory_path
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import MemoryServiceError
+from memory_service.home import is_shared, open_to_others, own_places
+from memory_service.hosts.progress import progress_drafts
 from memory_service.memories.format import entry_draft
 from memory_service.memories.standing import StandingBlocks
 from memory_service.memories.store import Erasures, MemoryStore
@@ -125,7 +128,31 @@ def _home(home: Path) -> str:
     free = shutil.disk_usage(place).free
     if free < 100 * 1024 * 1024:
         raise _Failed(f"{home} has only {free >> 20} MB left", "Free some disk space.")
+    if home.exists():
+        _private(home)
     return f"{home} is writable, {free >> 30} GB free"
+
+
+def _private(home: Path) -> None:
+    """Report what others of the machine may read; what a person wrote with an editor is safe in a home of its owner."""
+    status = home.stat()
+    if open_to_others(status):
+        shared = ", and is for more than a home" if is_shared(home, status) else ""
+        raise _Failed(
+            f"others of this machine can enter {home} (mode {status.st_mode & 0o777:o}{shared})",
+            "Choose another --home." if shared else f"Run `chmod -R go-rwx {home}`.",
+        )
+    by_hand = (f"{os.sep}memory{os.sep}", "MEMORY.md", "USER.md")
+    wide = [
+        place
+        for place in own_places(home)
+        if not place.is_symlink() and open_to_others(place.stat()) and not any(each in str(place) for each in by_hand)
+    ]
+    if wide:
+        names = ", ".join(str(place.relative_to(home)) for place in wide[:_NAMED])
+        raise _Failed(
+            f"{len(wide)} files and folders are not their owner's alone: {names}", f"Run `chmod -R go-rwx {home}`."
+        )
 
 
 def _workspace(folder: Path) -> str:
@@ -149,6 +176,7 @@ def _left_over(settings: Settings, folder: Path) -> str:
         *MemoryStore(folder, now=settings.now).drafts,
         *SessionLogs(folder / "sessions").drafts,
         *StandingBlocks(folder, lambda _: True).drafts,
+        *progress_drafts(folder),
     )
     if drafts:
         names = ", ".join(str(draft.relative_to(folder)) for draft in drafts[:_NAMED])

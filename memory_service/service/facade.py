@@ -26,6 +26,7 @@ from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound, 
 from memory_service.hooks import Hooks
 from memory_service.hosts import HostName
 from memory_service.hosts.dialects import read_event
+from memory_service.hosts.places import FileAccess
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.format import entry_draft
@@ -426,17 +427,17 @@ class MemoryService(SessionUseCases):
         return ConversationPrompt(messages=sent, receipt_id=told.receipt_id, degraded=tuple(told.degraded))
 
     def host_event(
-        self, host: HostName, call: Mapping[str, object], *, workspace: str | None = None, reads_files: bool = True
+        self, host: HostName, call: Mapping[str, object], *, workspace: str | None = None, access: FileAccess = "all"
     ) -> HostAnswer:
         """The answer to a hook call of a coding agent; see `memory_service.service.host_events`.
 
         Args:
             host: Its name.
             call: The host's own JSON.
-            workspace: Whose memory; None for that of the project that the agent works in.
-            reads_files: Whether the host is on this machine, so that its transcript and its rules can be read.
+            workspace: Whose memory; None for the one that the conversation began in, or that of the agent's project.
+            access: Whose files the call may name; see `memory_service.hosts.places`.
         """
-        return HookCall(self, read_event(host, call), workspace, reads_files=reads_files).answered()
+        return HookCall(self, read_event(host, call), workspace, access=access).answered()
 
     @cached_property
     def upstreams(self) -> Upstreams:

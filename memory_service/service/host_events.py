@@ -30,8 +30,16 @@ from memory_service.compaction.checkpoint import (
 )
 from memory_service.compaction.view import pin_texts
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, NotFound, TooLarge
+from memory_service.home import check_workspace
 from memory_service.hosts.dialects import HostEvent, host_chars, rendered_answer
-from memory_service.hosts.progress import Progress, ProgressFile, note_faults
+from memory_service.hosts.places import FileAccess, ReadablePlaces
+from memory_service.hosts.progress import (
+    Progress,
+    ProgressFile,
+    followed_workspace,
+    move_former_progress,
+    note_faults,
+)
 from memory_service.hosts.projects import project_of
 from memory_service.hosts.transcripts import Stretch, TranscriptPlace, is_of_subagent, read_on
 from memory_service.memories.standing import StandingBlock, StandingPassage
@@ -59,6 +67,7 @@ _KEPT_IDS = 20_000
 _GIVEN_BY_HOOKS = -1
 _MOST_GIVEN = 500
 _KEPT_CALLS = 100
+_KEPT_REFUSALS = 20
 # Of a request that the host has compacted.
 _REQUEST_CHARS = 2_000
 # Of what was noted last, so much says what the work is about.
@@ -89,17 +98,19 @@ class HookCall:
     Args:
         service: The service.
         event: The event.
-        workspace: Whose memory; None for that of the project.
-        reads_files: Whether the host is on this machine, so that its transcript and its rules can be read.
+        workspace: Whose memory; None for the one that the conversation began in, or that of the project.
+        access: Whose files it may name: its transcript, and the rules of its project.
     """
 
-    def __init__(self, service: MemoryService, event: HostEvent, workspace: str | None, *, reads_files: bool) -> None:
+    def __init__(self, service: MemoryService, event: HostEvent, workspace: str | None, *, access: FileAccess) -> None:
         self._service = service
         self._event = event
         self._workspace = workspace
-        self._reads_files = reads_files
+        settings = service.settings
+        self._places = ReadablePlaces(access=access, folders=(settings.home, *settings.host_folders))
+        self._transcript = self._places.place(event.transcript) if event.transcript else None
+        self._is_named = workspace is not None
         self._faults = list[str]()
-        self._file = ProgressFile(service.settings.home, event.session_id)
         self._unread_bytes = 0
         self._is_stored = False
         self._rules = dict[str, str]()
@@ -122,8 +133,10 @@ class HookCall:
 
     def _worked(self) -> str:
         """Do what the event asks for; gives the text for the agent."""
-        with self._file.held() as progress:
-            self._workspace = progress.workspace = self._named_workspace(progress)
+        move_former_progress(self._service.settings.home)
+        self._workspace = self._chosen_workspace()
+        with self._file.held(make=self._brings_messages()) as progress:
+            progress.is_followed |= not self._is_named
             if self._event.kind in _STORING:
                 self._store(progress)
             rules = self._pinned_rules(progress)
@@ -150,7 +163,7 @@ class HookCall:
         while self._unread_bytes not in (0, before) and not cancelled():
             before = self._unread_bytes
             THROTTLE.give_way()  # to another hook of the conversation, which waits for the file
-            with self._noting(), self._file.held() as progress:
+            with self._noting(), self._file.held(make=True) as progress:
                 self._store(progress)
         service, workspace, session_id = self._service, self._workspace or "", self._event.session_id
         with self._noting(), suppress(NotFound, CallCancelled):
@@ -165,17 +178,40 @@ class HookCall:
         """True if the conversation that goes on has been given its memory already."""
         return progress.told and self._event.kind == "session_start" and self._event.source in ("resume", "fork")
 
-    def _named_workspace(self, progress: Progress) -> str:
-        if self._workspace:
+    @property
+    def _file(self) -> ProgressFile:
+        return ProgressFile(self._service.settings.home / (self._workspace or ""), self._event.session_id)
+
+    def _chosen_workspace(self) -> str:
+        """The workspace of the call: the named one; else where calls without a name began; else the project's."""
+        if self._workspace is not None:
+            check_workspace(self._workspace)
             return self._workspace
-        if progress.workspace:
-            return progress.workspace
-        if not self._reads_files:
+        home, session_id, fault = self._service.settings.home, self._event.session_id, None
+        try:
+            own = self._project_workspace()
+        except InvalidRequest as error:
+            own, fault = "", error
+        if found := followed_workspace(home, session_id, own):
+            return found
+        if fault is not None:
+            raise fault
+        return own
+
+    def _project_workspace(self) -> str:
+        if not self._places.is_local:
             raise InvalidRequest("The host is on another machine. Name the workspace, as with X-Memory-Workspace.")
         project, home = project_of(self._event.folder), self._service.settings.home
         name = project.workspace_in(home)
         project.mark(home / name)
         return name
+
+    def _brings_messages(self) -> bool:
+        """True if the session gets messages, as far as can be told before."""
+        event = self._event
+        if self._transcript is not None:
+            return event.kind in _READING and os.path.exists(self._transcript)
+        return event.kind in _STORING and bool(event.messages or event.spoken)
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -275,7 +311,10 @@ class HookCall:
 
         A session begins with the first message, not with its rules: until then they are known and not pinned.
         """
-        if not self._service.settings.pin_rules or not self._reads_files or not self._event.folder:
+        if not self._service.settings.pin_rules or not self._event.folder:
+            return ""
+        if self._places.place(self._event.folder) is None:
+            self._refuse(progress, self._event.folder)
             return ""
         changed = list[str]()
         with self._noting():
@@ -315,12 +354,21 @@ class HookCall:
         """Append what is new in the conversation to its session."""
         with self._noting():
             event = self._event
-            if event.transcript and self._reads_files:
+            if event.transcript and self._transcript is None:
+                self._refuse(progress, event.transcript)
+            if self._transcript is not None:
                 if event.kind in _READING:
-                    self._append_transcript(progress)
+                    self._append_transcript(progress, self._transcript)
             elif sent := event.messages or event.spoken:
                 self._append_sent(progress, sent)
             self._is_stored = True
+
+    def _refuse(self, progress: Progress, path: str) -> None:
+        """Note once that a path may not be read."""
+        refusal = self._places.refusal(path)
+        if refusal and path not in progress.refused:
+            progress.refused = [*progress.refused, path][-_KEPT_REFUSALS:]
+            self._faults.append(refusal)
 
     def _append_sent(self, progress: Progress, sent: Sequence[Mapping[str, object]]) -> None:
         """Append messages of the event itself, those with an id once."""
@@ -334,8 +382,7 @@ class HookCall:
         ids = [*progress.message_ids, *(str(each["id"]) for each in fresh if each.get("id"))]
         progress.message_ids = ids[-_KEPT_IDS:]
 
-    def _append_transcript(self, progress: Progress) -> None:
-        file = Path(self._event.transcript)
+    def _append_transcript(self, progress: Progress, file: Path) -> None:
         # What no file system can hold, such as a name of 100,000 characters, is not there either.
         if not os.path.exists(file):
             # A conversation in which nothing was said has no transcript when it ends.
@@ -345,7 +392,7 @@ class HookCall:
         if is_of_subagent(file):
             return
         if progress.transcript != self._event.transcript:
-            progress.again = bool(progress.transcript)
+            progress.again = bool(progress.transcript or progress.refused)
             progress.transcript, progress.place, progress.until = self._event.transcript, TranscriptPlace(), 0
         for _ in range(_MOST_STRETCHES):
             stretch = read_on(file, progress.place, until=progress.until or None)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from memory_service.disk import FILE_MODE, make_folder
 from memory_service.errors import Conflict, NotFound, StorageFailed
 from memory_service.messages import message_tokens, read_messages
 from memory_service.sessions.log import JsonlLog
@@ -107,8 +108,9 @@ def copy_sample(home: Path, *, with_session: bool = True) -> Path:
             raise Conflict(f"There is a workspace at {target} already. Choose an empty folder; nothing was changed.")
         for path in _files(source, with_session=with_session):
             copied = target / path.relative_to(source)
-            copied.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(copied.parent)
             shutil.copyfile(path, copied)
+            copied.chmod(FILE_MODE)
     except OSError as error:
         raise StorageFailed(
             f"The sample cannot be written to {target} ({error.strerror or error}). Choose another folder."

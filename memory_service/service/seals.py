@@ -21,8 +21,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from memory_service.disk import make_folder, open_no_follow, read_all, storage_errors, sync_folder
+from memory_service.disk import open_no_follow, read_all, storage_errors, sync_folder
 from memory_service.errors import InvalidReference, StorageFailed
+from memory_service.home import make_home
 
 KEY_FILE = "sealing.key"
 _MARK = "memory-service.1."
@@ -90,7 +91,7 @@ class Seals:
         file = self._home / KEY_FILE
         with storage_errors(KEY_FILE):
             if not file.exists():
-                make_folder(self._home)
+                make_home(self._home)
                 _make_key(file)
             with open_no_follow(file) as descriptor:
                 key = read_all(descriptor)

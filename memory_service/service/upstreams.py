@@ -15,6 +15,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from memory_service.config import Settings, Upstream
 from memory_service.errors import NotFound
@@ -36,6 +37,8 @@ _OWN: dict[str, Upstream] = {
     "openai": Upstream(base_url="https://api.openai.com/v1", api_key_env="OPENAI_API_KEY"),
     "anthropic": Upstream(protocol="anthropic", base_url="https://api.anthropic.com", api_key_env="ANTHROPIC_API_KEY"),
 }
+# litellm takes the key of each provider from a variable of its own.
+_SECRET_VARIABLES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 # Providers that speak OpenAI's chat completions at `llm_api_base`, by litellm's names for them.
 _LIKE_OPENAI = frozenset({
     "custom_openai", "deepseek", "fireworks_ai", "groq", "hosted_vllm", "litellm_proxy", "lm_studio", "mistral",
@@ -133,6 +136,14 @@ class Upstreams:
         protocol: CallProtocol = "messages" if self.named[name].protocol == "anthropic" else "chat"
         target = self._target(name, protocol, "", "")
         return replace(target, url=target.url.removesuffix(_PATHS[protocol]) + _MODELS[protocol])
+
+    def secrets(self) -> frozenset[str]:
+        """The keys that this server has: those of its callers, and those it may send to a provider."""
+        variables = {upstream.api_key_env for upstream in self.named.values()}
+        found = {value for name, value in os.environ.items() if name in variables or name.endswith(_SECRET_VARIABLES)}
+        addresses = (self._settings.llm_api_base, *(upstream.base_url for upstream in self.named.values()))
+        found |= {password for each in addresses if (password := urlsplit(each).password)}
+        return frozenset({*found, *self._settings.api_keys} - {""})
 
     @property
     def timeout_seconds(self) -> float:

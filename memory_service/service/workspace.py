@@ -13,10 +13,13 @@ from pathlib import Path
 
 from indexer import Embedder, Index, RankingSettings, Reranker
 from indexer.stores import open_store
+from memory_service import disk
 from memory_service.compaction.compactor import Compactor
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import MemoryServiceError, NotFound
+from memory_service.home import tighten, tighten_workspace
+from memory_service.hosts.progress import sweep_progress
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
@@ -88,6 +91,9 @@ class OpenWorkspaces:
             NotFound: There is no such workspace.
         """
         folder = self.folders.ensure(workspace) if make else self.folders.existing(workspace)
+        if workspace not in self._open:
+            tighten(self._settings.home)
+            tighten_workspace(folder)
         with self._opening:
             memory = self._open.get(workspace)
             is_new = memory is None
@@ -174,6 +180,8 @@ class OpenWorkspaces:
         with suppress(MemoryServiceError):
             memory.recover()
             SessionLogs(folder / "sessions").sweep()
+            sweep_progress(folder)
+            disk.sweep_old([self._settings.home])
 
     def _engine(self, workspace: str) -> GuardedEngine | None:
         name = self._settings.context_engine

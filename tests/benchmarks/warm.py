@@ -115,7 +115,7 @@ def main() -> None:
 
 
 def _wait_until_read(home: Path, project: Path) -> None:
-    [file] = (home / ".hosts").glob("*.json")
+    [file] = home.glob("*/.hosts/*.json")
     size = (project / "transcript.jsonl").stat().st_size
     while json.loads(file.read_bytes())["place"]["offset"] < size:
         time.sleep(0.05)

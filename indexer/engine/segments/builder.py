@@ -27,7 +27,7 @@ from indexer.engine.segments.segment import Reach, Segment
 from indexer.errors import StoreError, StoreLocked, StoreReadOnly
 from indexer.stores.base import IndexStore, TermEntries
 from indexer.throttle import THROTTLE
-from indexer.types import Source, short_path
+from indexer.types import Source, file_mode, short_path
 
 SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
 _FORMAT = "3"
@@ -133,7 +133,7 @@ def _alone(path: Path, *, seconds: float = 0.0) -> Iterator[None]:
         Timeout: Somebody does.
         StoreReadOnly: The folder cannot be written.
     """
-    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=seconds)
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=seconds, mode=file_mode(path.parent))
     try:
         lock.acquire()
     except OSError as error:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from indexer.errors import StoreError, StoreFull
 from indexer.throttle import THROTTLE
+from indexer.types import file_mode
 
 Array = NDArray[Any]
 
@@ -70,7 +71,7 @@ def write_pack(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, str]
     header = _header(places, notes, offset)
     temporary = path.with_name(f".{path.name}.{os.getpid()}{_DRAFT}")
     try:
-        with open(temporary, "wb") as stream:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, file_mode(path.parent))) as stream:
             stream.write(header)
             for array in flat.values():
                 _write(stream, _bytes(array))

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.background import BackgroundTask
 
-from memory_service.api.auth import EVERY_WORKSPACE, grant_of, is_loopback, workspace_of
+from memory_service.api.auth import EVERY_WORKSPACE, file_access, grant_of, workspace_of
 from memory_service.api.errors import error_responses
 from memory_service.api.pools import Pools
 from memory_service.api.requests import Shared
@@ -44,21 +44,21 @@ async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotate
     """Memories for the agent, in the shape that its host reads; an empty object where there is nothing to say.
 
     The body is the host's own JSON. The memory is that of the project which the agent works in, unless
-    `X-Memory-Workspace` names one, or the key is for one. A transcript is read only for a host on this machine.
+    `X-Memory-Workspace` names one, or the key is for one. A transcript is read only for a host on this machine, below
+    the folders of hosts, the home, and those of the setting `host_folders`; never for a call through a proxy.
     A failure of the memory is a line of `hooks.log` in the home, and never one of the agent.
     """
     if host not in HOSTS:
         raise NotFound(f"There is no host {host[:80]!a}. Use {', '.join(HOSTS)}.")
     call = _call_of(await request.body())
     named = grant != EVERY_WORKSPACE or "x-memory-workspace" in request.headers
-    # Whoever has a key of one workspace may read that, and no file of this machine.
-    local = grant == EVERY_WORKSPACE and request.client is not None and is_loopback(request.client.host)
+    access = file_access(request, grant)
     answered = await shared.pools.queues.of("hook").run(
         lambda: shared.service.host_event(
             host,
             call,
             workspace=workspace_of(request.headers, grant) if named else None,
-            reads_files=local,
+            access=access,
         ),
         receive=request.receive,
     )

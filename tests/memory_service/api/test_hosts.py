@@ -19,8 +19,15 @@ FRIDAY = "We decided: deploys go out on Tuesdays at 10:00, never on Fridays. 周
 
 
 @pytest.fixture
+def running_server(tmp_path: Path) -> Iterator[RunningServer]:
+    """A server without keys, whose hosts have their transcripts in the folder of the test."""
+    with serving(MemoryService(settings(tmp_path / "home", host_folders=[str(tmp_path)]))) as server:
+        yield server
+
+
+@pytest.fixture
 def keyed(tmp_path: Path) -> Iterator[RunningServer]:
-    given = settings(tmp_path / "home", api_keys="all:*,one:shop")
+    given = settings(tmp_path / "home", api_keys="all:*,one:shop", host_folders=[str(tmp_path)])
     with serving(MemoryService(given, embedder=HashEmbedder())) as server:
         yield server
 
@@ -91,7 +98,7 @@ def test_a_key_of_one_workspace_reads_no_file_and_no_other_memory(keyed: Running
 
 @pytest.mark.parametrize("body", [b"", b"garbage", b"{", b"[]", b"7", b"\xff", b"[" * 100_000])
 def test_garbage_is_refused(running_server: RunningServer, body: bytes) -> None:
-    answer = running_server.http.post("/v1/hooks/codex", content=body)
+    answer = running_server.http.post("/v1/hooks/codex", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422 and answer.json()["error"]["code"] == "invalid_request"
 
 

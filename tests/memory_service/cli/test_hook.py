@@ -114,7 +114,7 @@ def test_a_hook_without_a_server_loads_only_what_it_needs(cli: CommandLine, proj
 
 def test_through_a_server(cli: CommandLine, project: Path) -> None:
     broken = CommandLine(home=cli.home, environment={"MEMORY_SERVICE_EMBEDDING_MODEL": "cannot be used"})
-    with own_process(cli.home, WORDS_ALONE) as (url, _):
+    with own_process(cli.home, {**WORDS_ALONE, "MEMORY_SERVICE_HOST_FOLDERS": str(project)}) as (url, _):
         assert "周五不部署" in told(broken, project)
         named = CommandLine(home=cli.home.parent / "away", environment={"MEMORY_SERVICE_URL": url})
         assert "周五不部署" in told(named, project)

@@ -18,6 +18,7 @@ from indexer import MiniLM
 from indexer.testing import HashEmbedder
 from memory_service.hosts import HOSTS, HostName, transcripts
 from memory_service.hosts.dialects import host_chars
+from memory_service.hosts.places import FileAccess
 from memory_service.hosts.projects import project_of
 from memory_service.service import MemoryService
 from tests.serving import settings
@@ -48,7 +49,7 @@ class Agent:
         with self.transcript.open("a", encoding="utf-8") as opened:
             opened.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-    def hook(self, event: str, *, workspace: str | None = None, reads_files: bool = True, **fields: object) -> Any:
+    def hook(self, event: str, *, workspace: str | None = None, access: FileAccess = "all", **fields: object) -> Any:
         call = {
             "session_id": self.session,
             "transcript_path": str(self.transcript),
@@ -56,7 +57,7 @@ class Agent:
             "hook_event_name": event,
             **fields,
         }
-        answered = self.service.host_event(self.host, call, workspace=workspace, reads_files=reads_files)
+        answered = self.service.host_event(self.host, call, workspace=workspace, access=access)
         answered.afterwards(lambda: False)
         return answered.answer
 
@@ -166,7 +167,7 @@ def test_a_transcript_that_was_cut_or_replaced_is_not_stored_twice(agent: Agent,
 def test_a_crash_between_the_log_and_the_progress_stores_nothing_twice(agent: Agent) -> None:
     agent.says("user", "fact 0")
     agent.hook("Stop")
-    [file] = (agent.service.settings.home / ".hosts").glob("*.json")
+    [file] = (agent.service.settings.home / agent.workspace / ".hosts").glob("*.json")
     before = json.loads(file.read_text())
     agent.says("user", "fact 1")
     agent.hook("Stop")
@@ -181,7 +182,7 @@ def test_a_crash_between_the_log_and_the_progress_stores_nothing_twice(agent: Ag
 def test_a_crash_before_the_transcript_was_cut_short_loses_no_line(agent: Agent) -> None:
     agent.says("user", "fact 0")
     agent.hook("Stop")
-    [file] = (agent.service.settings.home / ".hosts").glob("*.json")
+    [file] = (agent.service.settings.home / agent.workspace / ".hosts").glob("*.json")
     before = json.loads(file.read_text())
     file.write_text(json.dumps({**before, "until": before["place"]["offset"] + 10_000}))
     agent.says("user", "事实 1")
@@ -301,7 +302,8 @@ def test_rules_are_pinned_and_pinned_anew_when_they_change(agent: Agent) -> None
     rules.write_text("Run the linter before each commit.")
     assert "Run the linter before each commit." in agent.given("SessionStart", source="startup")
     assert agent.hook("UserPromptSubmit", prompt="thanks!") == {}
-    assert not (agent.service.settings.home / agent.workspace).exists(), "nothing was said yet"
+    workspace = agent.service.settings.home / agent.workspace
+    assert [each.name for each in workspace.iterdir()] == [".hosts"], "nothing was said yet"
     rules.write_text("Run the linter and the tests. 提交前先跑测试。")
     assert "提交前先跑测试" in agent.given("UserPromptSubmit", prompt="thanks!")
     agent.says("user", "thanks!")
@@ -516,8 +518,8 @@ def test_plugins_send_messages_and_each_is_stored_once(agent: Agent, host: HostN
 
 def test_a_host_on_another_machine_is_kept_by_its_events(agent: Agent) -> None:
     agent.says("user", "in a file that the server must not read")
-    agent.hook("UserPromptSubmit", prompt=FRIDAY, workspace="shop", reads_files=False)
-    agent.hook("Stop", last_assistant_message="Noted.", workspace="shop", reads_files=False)
+    agent.hook("UserPromptSubmit", prompt=FRIDAY, workspace="shop", access="none")
+    agent.hook("Stop", last_assistant_message="Noted.", workspace="shop", access="none")
     found = agent.service.messages("shop", f"claude-code-{SESSION}", "log").messages
     assert [message["content"] for message in found] == [FRIDAY, "Noted."]
 
