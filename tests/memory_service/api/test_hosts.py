@@ -111,3 +111,120 @@ def test_a_fault_is_a_line_of_the_log_and_no_error(running_server: RunningServer
     assert posted(running_server, {"hook_event_name": "Stop", "session_id": "s", "cwd": "/no/such"}) == {}
     [line] = (running_server.home / "hooks.log").read_text().splitlines()
     assert "claude-code Stop: There is no folder" in line
+
+
+# Paths that a call names
+
+
+@pytest.fixture
+def strict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
+    """A server that reads what hosts keep themselves, and nothing that a test adds."""
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    for name in ("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "OPENCLAW_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    (tmp_path / "project").mkdir()
+    with serving(MemoryService(settings(tmp_path / "home", pin_rules=True), embedder=HashEmbedder())) as server:
+        yield server
+
+
+def kept_of(server: RunningServer, session: str) -> str:
+    path = f"/v1/workspaces/mine/sessions/claude-code-{session}/messages?view=log"
+    return server.http.get(path, headers={"X-API-Key": "all"}).text
+
+
+def stopped(server: RunningServer, transcript: Path | str, session: str, key: str = "", **headers: str) -> None:
+    body = {"hook_event_name": "Stop", "session_id": session, "cwd": "/", "transcript_path": str(transcript)}
+    body["last_assistant_message"] = "Done."
+    assert posted(server, body, key, **{"X-Memory-Workspace": "mine"}, **headers) == {}
+
+
+def log_of(server: RunningServer) -> list[str]:
+    log = server.home / "hooks.log"
+    return log.read_text("utf-8").splitlines() if log.exists() else []
+
+
+@pytest.mark.parametrize(
+    "place", ["claude/projects/x", "user/.claude", "user/.codex/sessions", "user/.config/claude", "home"]
+)
+def test_a_transcript_below_a_hosts_folder_or_the_home_is_read(
+    strict: RunningServer, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    said(tmp_path / place, FRIDAY)
+    stopped(strict, tmp_path / place / "t.jsonl", "s1")
+    assert "周五不部署" in kept_of(strict, "s1") and log_of(strict) == []
+
+
+@pytest.mark.parametrize(
+    "place", ["project", "user", "claude-of-another", "claude/../project", "claude/link", "user/x"]
+)
+def test_another_file_is_not_read_and_the_log_says_so_once(strict: RunningServer, tmp_path: Path, place: str) -> None:
+    (tmp_path / "claude").mkdir()
+    (tmp_path / "claude" / "link").symlink_to(tmp_path / "project")
+    (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    said(tmp_path / place, FRIDAY)
+    for _ in range(3):
+        stopped(strict, tmp_path / place / "t.jsonl", "s1")
+    kept = kept_of(strict, "s1")
+    assert "周五不部署" not in kept and "Done." in kept, "what the event itself tells is kept"
+    [line] = log_of(strict)
+    assert "is not read for a call over HTTP" in line and "host_folders" in line and "memory-service hook" in line
+
+
+@pytest.mark.parametrize(
+    "path", ["/" + "x" * 100_000, "\ud800", "a\0b", "t.jsonl", "~/t.jsonl", "", "/proc/self/environ"]
+)
+def test_a_path_that_is_none_is_refused(strict: RunningServer, path: str) -> None:
+    stopped(strict, path, "s1")
+    assert all("defect" not in line for line in log_of(strict)) and "Done." in kept_of(strict, "s1")
+
+
+PROXIED = ["Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Via", "X-Real-IP", "x-forwarded"]
+
+
+@pytest.mark.parametrize("header", PROXIED)
+def test_no_file_is_read_for_a_call_through_a_proxy(keyed: RunningServer, tmp_path: Path, header: str) -> None:
+    said(tmp_path, FRIDAY)
+    stopped(keyed, tmp_path / "t.jsonl", "s1", "all", **{header: "203.0.113.9"})
+    assert "周五不部署" not in kept_of(keyed, "s1") and "Done." in kept_of(keyed, "s1")
+    [line] = log_of(keyed)
+    assert "came through a proxy" in line
+    assert posted(keyed, call(tmp_path, "Stop", session_id="s2"), "all", **{header: "x"}) == {}
+    assert not list(keyed.home.glob("test-*")), "nor is the folder of a project looked for"
+    stopped(keyed, tmp_path / "t.jsonl", "s1", "all")
+    assert kept_of(keyed, "s1").count("周五不部署") == 1
+
+
+def test_rules_of_a_folder_are_read_where_transcripts_are(strict: RunningServer, tmp_path: Path) -> None:
+    (tmp_path / "project" / "AGENTS.md").write_text("Never deploy on Fridays.")
+    start = call(tmp_path / "project", "SessionStart", source="startup")
+    assert posted(strict, start) == {}
+    [line] = log_of(strict)
+    assert "project' is not read" in line
+    with serving(
+        MemoryService(
+            settings(tmp_path / "home2", pin_rules=True, host_folders=[str(tmp_path / "project")]),
+            embedder=HashEmbedder(),
+        )
+    ) as other:
+        assert "Never deploy on Fridays" in str(posted(other, start))
+
+
+def test_progress_of_an_earlier_version_goes_on(running_server: RunningServer, tmp_path: Path) -> None:
+    said(tmp_path, FRIDAY)
+    posted(running_server, call(tmp_path, "Stop"))
+    workspace = project_of(str(tmp_path)).workspace
+    home, file = running_server.home, "claude-code-s1.json"
+    progress = json.loads((home / workspace / ".hosts" / file).read_text())
+    del progress["is_followed"], progress["refused"]
+    (home / workspace / ".hosts" / file).unlink()
+    (home / ".hosts").mkdir()
+    (home / ".hosts" / file).write_text(json.dumps({**progress, "workspace": workspace}))
+    (home / ".hosts" / "claude-code-s1.lock").touch()
+    (home / ".hosts" / "broken.json").write_text("{")
+    said(tmp_path, "And the second line.")
+    posted(running_server, call(tmp_path, "Stop", cwd="/"))
+    path = f"/v1/workspaces/{workspace}/sessions/claude-code-s1"
+    assert running_server.http.get(path).json()["messages"] == 2
+    assert not (home / ".hosts").exists()
