@@ -222,10 +222,12 @@ def file_access(request: Request, grant: str) -> FileAccess:
 
     Whoever has a key of one workspace may read that, and no file.
     """
-    if grant != EVERY_WORKSPACE or request.client is None or not is_loopback(request.client.host):
+    if grant != EVERY_WORKSPACE:
         return "none"
     if any(name in _OF_PROXIES or name.startswith("x-forwarded") for name in request.headers):
         return "proxied"
+    if request.client is None or not is_loopback(request.client.host):
+        return "none"
     return "all" if request.state.is_owners else "hosts"
 
 

@@ -99,4 +99,4 @@ def _host_folders() -> Iterator[Path]:
 
 
 def _is_below(place: str, folder: str) -> bool:
-    return os.path.dirname(folder) != folder and Path(folder) in Path(place).parents
+    return os.path.dirname(folder) != folder and Path(folder) in (Path(place), *Path(place).parents)
