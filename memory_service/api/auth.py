@@ -211,9 +211,9 @@ def workspace_of(headers: Headers, grant: str) -> str:
     """
     own = DEFAULT_WORKSPACE if grant == EVERY_WORKSPACE else grant
     named = headers.get("x-memory-workspace") or own
-    check_workspace(named)
     if grant not in (EVERY_WORKSPACE, named):
         raise Forbidden("The key is not for the workspace of X-Memory-Workspace. Use a key of it, or one for '*'.")
+    check_workspace(named)
     return named
 
 

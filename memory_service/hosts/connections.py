@@ -26,6 +26,7 @@ from memory_service.disk import (
     replace_durably,
     restless,
     storage_errors,
+    sweep,
     sync_folder,
 )
 from memory_service.errors import InvalidRequest, MemoryServiceError
@@ -64,6 +65,7 @@ class ConnectionNotes:
         try:
             with WriteLock(lock).held():
                 try:
+                    sweep([folder])
                     notes = cls.load()
                     notes.folders |= made
                     yield notes
@@ -136,6 +138,8 @@ def carry_out(changes: Iterable[Change]) -> set[Path]:
 
 def _do(change: Change) -> None:
     with storage_errors(str(change.path)):
+        # Of a command that was killed: who is here holds the lock of all of them.
+        sweep([change.path.parent], of=change.path.name)
         if change.after == change.before:
             return
         if current_signature(change.path) != change.signature:

@@ -128,13 +128,14 @@ def _home(home: Path) -> str:
     free = shutil.disk_usage(place).free
     if free < 100 * 1024 * 1024:
         raise _Failed(f"{home} has only {free >> 20} MB left", "Free some disk space.")
-    if home.exists():
-        _private(home)
-    return f"{home} is writable, {free >> 30} GB free"
+    return f"{home} is writable, {free >> 30} GB free{_open_files(home) if home.exists() else ''}"
 
 
-def _private(home: Path) -> None:
-    """Report what others of the machine may read; what a person wrote with an editor is safe in a home of its owner."""
+def _open_files(home: Path) -> str:
+    """The service's own files that others could read if they could enter the home, as they may not.
+
+    Those that a person wrote with an editor have that one's modes.
+    """
     status = home.stat()
     if open_to_others(status):
         shared = ", and is for more than a home" if is_shared(home, status) else ""
@@ -143,16 +144,14 @@ def _private(home: Path) -> None:
             "Choose another --home." if shared else f"Run `chmod -R go-rwx {home}`.",
         )
     by_hand = (f"{os.sep}memory{os.sep}", "MEMORY.md", "USER.md")
-    wide = [
-        place
-        for place in own_places(home)
-        if not place.is_symlink() and open_to_others(place.stat()) and not any(each in str(place) for each in by_hand)
-    ]
-    if wide:
-        names = ", ".join(str(place.relative_to(home)) for place in wide[:_NAMED])
-        raise _Failed(
-            f"{len(wide)} files and folders are not their owner's alone: {names}", f"Run `chmod -R go-rwx {home}`."
-        )
+    places = (
+        each for each in own_places(home) if not each.is_symlink() and not any(part in str(each) for part in by_hand)
+    )
+    wide = [place for place in places if open_to_others(place.stat())]
+    if not wide:
+        return ""
+    names = ", ".join(str(place.relative_to(home)) for place in wide[:_NAMED])
+    return f"; {len(wide)} files in it have wider modes, behind its door: {names}"
 
 
 def _workspace(folder: Path) -> str:

@@ -311,5 +311,6 @@ def test_threads_of_one_talk_do_not_mix(tmp_path: Path) -> None:
 @pytest.mark.parametrize("body", [b'{"messages":' + b"[" * 100_000, b"{", b"[]", b"\xff"])
 def test_a_body_that_cannot_be_read_is_the_callers_fault(tmp_path: Path, route: str, body: bytes) -> None:
     with gateway(tmp_path) as gate:
-        answer = gate.server.http.post(f"/v1/{route}", content=body)
+        headers = {"Content-Type": "application/json"}
+        answer = gate.server.http.post(f"/v1/{route}", content=body, headers=headers)
         assert answer.status_code == 422 and "The body is no JSON" in answer.text

@@ -266,6 +266,9 @@ for finding in service.examine("default"):
 @pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
 def test_a_home_that_cannot_be_written(own_folder: Path, home: Path) -> None:
     home = home.rename(own_folder / "home")
+    for place in home.rglob("*"):  # by another user, whom they do not shut out
+        if not place.is_symlink():
+            place.chmod(0o755 if place.is_dir() else 0o644)
     for folder in (home, home / W, home / W / "memory"):
         folder.chmod(0o555)
     before = below(home)
@@ -277,7 +280,7 @@ def test_a_home_that_cannot_be_written(own_folder: Path, home: Path) -> None:
     findings = {name: Check(name=name, ok=ok == "True", detail=d, remedy=r) for name, ok, d, r in lines}
     assert list(findings) == PARTS
     found = wrong(findings)
-    assert set(found) == {"home", "round trip"}
+    assert set(found) - {"files"} == {"home", "round trip"}, "a file whose mode changed may have changed"
     assert found["home"].detail == f"{home} cannot be written (Permission denied)"
     assert found["home"].remedy == "Make it writable, or choose another --home."
     assert found["round trip"].detail.endswith("cannot be used (Permission denied)")
