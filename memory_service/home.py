@@ -38,6 +38,7 @@ _HOME_NAMES = frozenset({
 })  # fmt: skip
 _WORKSPACE_NAMES = frozenset({
     "MEMORY.md", "USER.md", "memory", "sessions", "receipts", "prompts", "engines", "index.sqlite", ".locks", ".hosts",
+    PROJECT_FILE,
     ".rebuild.lock",
 })  # fmt: skip
 _WORKSPACE_BEGINNINGS = ("index", ".index")

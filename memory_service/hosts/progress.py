@@ -37,7 +37,7 @@ class Progress:
 
     Attributes:
         is_followed: True if calls that name no workspace have this one, wherever the agent goes.
-        refused: Paths that may not be read, as the log says once of each.
+        refused: Reasons why a file that a call names is not read, each of which the log says once.
         transcript: Path that was read from.
         place: How far.
         until: End of the stretch that is being stored; 0 for none. After a crash that same stretch is stored again,

@@ -366,8 +366,8 @@ class HookCall:
     def _refuse(self, progress: Progress, path: str) -> None:
         """Note once that a path may not be read."""
         refusal = self._places.refusal(path)
-        if refusal and path not in progress.refused:
-            progress.refused = [*progress.refused, path][-_KEPT_REFUSALS:]
+        if refusal and refusal not in progress.refused:
+            progress.refused = [*progress.refused, refusal][-_KEPT_REFUSALS:]
             self._faults.append(refusal)
 
     def _append_sent(self, progress: Progress, sent: Sequence[Mapping[str, object]]) -> None:

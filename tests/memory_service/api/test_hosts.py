@@ -211,7 +211,7 @@ def test_rules_of_a_folder_are_read_where_transcripts_are(tmp_path: Path, opened
 def test_progress_of_an_earlier_version_goes_on(running_server: RunningServer, tmp_path: Path) -> None:
     said(tmp_path, FRIDAY)
     posted(running_server, call(tmp_path, "Stop"))
-    workspace = project_of(str(tmp_path)).workspace
+    workspace = project_of(str(tmp_path)).workspace_in(running_server.home)
     home, file = running_server.home, "claude-code-s1.json"
     progress = json.loads((home / workspace / ".hosts" / file).read_text())
     del progress["is_followed"], progress["refused"]

@@ -233,7 +233,7 @@ def test_two_keys_in_one_conversation_of_a_host_have_a_session_each(
 ) -> None:
     server, conversation = upstreamed.server, f"hijack-{first}"
     victim, attacker = "key-of-all", "key-of-beta"
-    workspace = project_of(str(tmp_path)).workspace
+    workspace = project_of(str(tmp_path)).workspace_in(server.home)
 
     def hook(name: str, number: str, content: str) -> None:
         message = {"id": number, "role": "user", "content": content}
@@ -258,7 +258,7 @@ def test_a_conversation_stays_where_calls_without_a_name_began_it(upstreamed: Ga
     server = upstreamed.server
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    workspace = project_of(str(tmp_path / "one")).workspace
+    workspace = project_of(str(tmp_path / "one")).workspace_in(server.home)
     for number, folder in enumerate(("one", "two", "missing")):
         message = {"id": f"m{number}", "role": "user", "content": folder}
         call = {"session_id": "moving", "hook_event_name": "prompt", "cwd": str(tmp_path / folder), "prompt": "p"}
