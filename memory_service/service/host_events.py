@@ -273,8 +273,9 @@ class HookCall:
             self._faults += _lasting(found.degraded)
             if self._event.kind != "pre_compact":  # what is given then is for the summary alone
                 blocks = (*given, *_given(*found.passages))[-_MOST_GIVEN:]
-                with self._noting():
-                    sessions.longterm.prompts.put(session_id, replace(before, view=_GIVEN_BY_HOOKS, blocks=blocks))
+                if blocks or before.blocks:  # else a workspace would be made for nothing
+                    with self._noting():
+                        sessions.longterm.prompts.put(session_id, replace(before, view=_GIVEN_BY_HOOKS, blocks=blocks))
             return found.context.block if found.context else ""
         return ""
 
