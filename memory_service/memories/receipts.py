@@ -69,6 +69,8 @@ class Receipts:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             finally:
                 os.close(descriptor)
+        except FileNotFoundError:
+            return  # of a workspace that nobody wrote to, nothing is made
         except OSError as error:
             raise StorageFailed(
                 f"The receipt could not be stored in {self._shown} ({error.strerror}). Make the folder writable."
