@@ -179,6 +179,9 @@ from memory_service.memories.receipts import Receipts
 home = Path(sys.argv[1])
 service = MemoryService.open(home, embedding_model="none")
 service.search("default", "loads")
+for each in (home, *home.rglob("*")):  # which its owner alone could enter
+    each.is_symlink() or each.chmod(0o755 if each.is_dir() else 0o644)
+(home / "default/receipts").chmod(0o555)
 drop()
 try:
     Receipts(home / "default/receipts", keep_days=30).put(receipt())
