@@ -129,7 +129,17 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        try:
+            module = import_module(f"{__name__}.{_MODULES[name]}")
+        except ModuleNotFoundError as error:
+            if not str(error.name).startswith(f"{__name__}."):
+                raise
+            raise ImportError(
+                f"indexer.{name} is part of the server, and only memory-service-client is installed here. "
+                "Install the server with: pip install memory-service (in a checkout: pip install .)",
+                name=error.name,
+            ) from None
+        value = globals()[name] = getattr(module, name)
         return value
 
     def __dir__() -> list[str]:

@@ -75,11 +75,16 @@ __all__ = [
     "__version__",
 ]
 
+# Unseen by type checkers, which would take any name for one that is here.
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    # httpx and pydantic take a fifth of a second to import: paid by those who make a client.
-    if name in ("MemoryClient", "AsyncMemoryClient", "Session", "AsyncSession", "SessionEvent", "Reply"):
-        from memory_service import client
+    def __getattr__(name: str) -> Any:
+        # httpx and pydantic take a fifth of a second to import: paid by those who make a client.
+        if name in ("MemoryClient", "AsyncMemoryClient", "Session", "AsyncSession", "SessionEvent", "Reply"):
+            from memory_service import client
 
-        return getattr(client, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return getattr(client, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

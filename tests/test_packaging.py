@@ -149,7 +149,7 @@ def test_it_holds_nothing_else(wheel: Path) -> None:
 
 def test_the_command_is_installed(unpacked: Path) -> None:
     (entry_points,) = unpacked.glob("*.dist-info/entry_points.txt")
-    assert "memory-service = memory_service.cli:run" in entry_points.read_text("utf-8")
+    assert "memory-service = memory_service.__main__:start" in entry_points.read_text("utf-8")
 
 
 def test_its_content_tells_the_demo_from_an_empty_folder(unpacked: Path, tmp_path: Path) -> None:

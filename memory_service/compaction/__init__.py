@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memory_service._version import require_server
+
 if TYPE_CHECKING:
     from memory_service.compaction.stateless import compact
     from memory_service.schemas.compaction import CompactedMessages, CompactionReceipt
@@ -24,6 +26,7 @@ __all__ = ["CompactedMessages", "CompactionReceipt", "compact"]
 def __getattr__(name: str) -> Any:
     # Tables of words and shapes of answers take time to load: paid by those who compact.
     if name == "compact":
+        require_server("memory_service.compaction.compact")
         from memory_service.compaction import stateless
 
         return stateless.compact

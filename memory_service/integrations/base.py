@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from memory_service import schemas
+from memory_service._version import distribution
 from memory_service.client import AsyncMemoryClient, MemoryClient
 from memory_service.client._messages import WireMessage, usage_report, wire_messages
 from memory_service.client._session_wire import Wanted
@@ -39,7 +40,7 @@ def missing(extra: str, error: ImportError) -> ImportError:
     """The error for an adapter whose framework is not installed."""
     return ImportError(
         f"memory_service.integrations.{extra.replace('-', '_')} could not import {error.name or error}. "
-        f"Install it with: pip install 'memory-service[{extra}]'.",
+        f"Install it with: pip install '{distribution()}[{extra}]'.",
         name=error.name,
     )
 

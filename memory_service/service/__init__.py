@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from memory_service._version import require_server
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -20,6 +22,7 @@ __all__ = ["MemoryService", "SyncProgress", "open_at_once", "without_collector"]
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
+        require_server(f"memory_service.service.{name}")
         from memory_service.service import facade
 
         return getattr(facade, name)
@@ -59,6 +62,7 @@ def without_collector() -> Iterator[None]:
 
 
 def _opened(home: Path | str | None, embeds: bool) -> MemoryService:
+    require_server("MemoryService")
     from memory_service.config import load_settings
     from memory_service.service.models import make_embedder
 

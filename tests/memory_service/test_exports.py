@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,9 +38,41 @@ def test_the_clients_are_those_of_the_client_package() -> None:
     assert memory_service.AsyncMemoryClient is client.AsyncMemoryClient
 
 
+def test_a_prompt_that_completes_names_finds_the_clients() -> None:
+    assert set(memory_service.__all__) <= set(dir(memory_service))
+
+
+@pytest.mark.parametrize("is_package", [False, True])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from memory_service.service import MemoryService",
+        "from memory_service.service import open_at_once; open_at_once('home', embeds=False)",
+        "from memory_service.compaction import compact",
+        "import memory_service.integrations.langgraph",
+        "from memory_service.__main__ import start; start()",
+    ],
+)
+def test_a_programs_own_indexer_is_named(program: str, is_package: bool, tmp_path: Path) -> None:
+    own = tmp_path / ("indexer/__init__.py" if is_package else "indexer.py")
+    own.parent.mkdir(exist_ok=True)
+    own.write_text("raise SystemExit('the module ran')\n")
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"belongs to {own.resolve()}" in done.stderr.splitlines()[-1]
+    assert "Rename the module" in done.stderr.splitlines()[-1]
+
+
+def test_a_client_does_without_the_library_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "indexer.py").write_text("raise SystemExit('the module ran')\n")
+    program = "from memory_service import MemoryClient; MemoryClient('http://127.0.0.1:1').close()"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
-        _ = memory_service.Nothing
+        _ = memory_service.Nothing  # type: ignore[attr-defined]
 
 
 def loaded_by(code: str) -> set[str]:
