@@ -34,8 +34,8 @@ LANGUAGES = {"bash", "python", "sh", "toml", "markdown", ""}
 HOSTS = ("docs/mcp.md", "docs/hosts.md")
 ADAPTERS = "docs/integrations.md"  # each recipe runs where its framework is, see tests/integrations
 MOST_LINES = 250
-# These two a browser asks for, and MCP has a document of its own: they are no part of the one that describes the API.
-UNDOCUMENTED = {("GET", "/docs"), ("GET", "/openapi.json"), ("POST", "/mcp")}
+# Pages for a browser, and MCP, which has a document of its own, are no part of the one that describes the API.
+UNDOCUMENTED = {("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json"), ("POST", "/mcp")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,28 +1,22 @@
-"""The app: routes, middleware, documentation page, startup and shutdown.
+"""The app: routes, middleware, startup and shutdown.
 
 Invariants: the app closes the service that it is given; every handler that does work runs in a thread, so that slow
 work never delays other requests; a log line names the route, never the path or the query; every answer carries an
-X-Request-ID. The page at /docs contains a plain reference that needs neither network nor scripts; Swagger UI, from a
-public CDN, replaces it once loaded.
+X-Request-ID.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
-from html import escape
 from typing import Any
 
 import anyio.to_thread
 from fastapi import Depends, FastAPI
-from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
@@ -44,6 +38,7 @@ from memory_service.api.auth import (
 from memory_service.api.errors import defect_answer
 from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.metrics import Metrics
+from memory_service.api.pages import PAGES, with_requests
 from memory_service.api.pools import Pools
 from memory_service.api.requests import AppState
 from memory_service.api.routes import ROUTERS
@@ -55,82 +50,6 @@ from memory_service.gateway.routes import gateway_router
 from memory_service.mcp.endpoint import McpEndpoint
 from memory_service.service import MemoryService
 from memory_service.service.answers import reader_failures
-
-_MOUNT = '<div id="swagger-ui">'
-_STYLE = "<style>main{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{overflow:auto}</style>"
-
-
-def _docs_page(document: dict[str, Any], openapi_url: str) -> str:
-    title = document["info"]["title"]
-    page = bytes(get_swagger_ui_html(openapi_url=openapi_url, title=title, swagger_favicon_url="data:,").body).decode()
-    return page.replace(_MOUNT, f"{_MOUNT}{_STYLE}<main>{_reference(document, openapi_url)}</main>", 1)
-
-
-def _reference(document: dict[str, Any], openapi_url: str) -> str:
-    info = document["info"]
-    sections = [
-        f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['description'])}</p>",
-        f'<p>All shapes: <a href="{escape(openapi_url)}">{escape(openapi_url)}</a></p>',
-    ]
-    for path, methods in document["paths"].items():
-        sections += [_operation(method, path, operation) for method, operation in methods.items()]
-    sections += ["<h2>Shapes</h2>", *(_shape(*each) for each in sorted(document["components"]["schemas"].items()))]
-    return "\n".join(sections)
-
-
-def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
-    parameters = "".join(
-        f"<li><code>{escape(p['name'])}</code> ({escape(p['in'])}): {escape(p.get('description', ''))}</li>"
-        for p in operation.get("parameters", [])
-    )
-    body = _body(operation.get("requestBody", {}))
-    answers = ", ".join(
-        f"{escape(status)} {escape(answer.get('description', ''))} {_body(answer)}"
-        for status, answer in operation["responses"].items()
-    )
-    return (
-        f"<h3><code>{method.upper()} {escape(path)}</code></h3>"
-        f"<p><b>{escape(operation['summary'])}.</b> {escape(operation['description'])}</p><ul>{parameters}"
-        f"{f'<li>body: {body}</li>' if body else ''}<li>answers: {answers}</li></ul>"
-    )
-
-
-def _body(content: dict[str, Any]) -> str:
-    """The name of the shape of a body; empty for one that has none."""
-    schema = content.get("content", {}).get("application/json", {}).get("schema", {})
-    return _kind(schema) if "$ref" in schema else ""
-
-
-def _shape(name: str, shape: dict[str, Any]) -> str:
-    required = shape.get("required", [])
-    fields = "".join(
-        f"<li><code>{escape(field)}</code> ({_kind(schema)}{', required' if field in required else _default(schema)}): "
-        f"{escape(schema['description'])}</li>"
-        for field, schema in shape.get("properties", {}).items()
-    )
-    title = f'<h3 id="{escape(name)}"><code>{escape(name)}</code></h3>'
-    return f"{title}<p>{escape(shape.get('description', ''))}</p><ul>{fields}</ul>"
-
-
-def _default(schema: dict[str, Any]) -> str:
-    value = schema.get("default")
-    return "" if value in (None, "", []) else f", default {escape(json.dumps(value))}"
-
-
-def _kind(schema: dict[str, Any]) -> str:
-    """The type of a value in words, with a link where it is a shape."""
-    if "$ref" in schema:
-        name = escape(schema["$ref"].rpartition("/")[2])
-        return f'<a href="#{name}"><code>{name}</code></a>'
-    if "anyOf" in schema:
-        return " or ".join(map(_kind, schema["anyOf"]))
-    if "items" in schema:
-        return f"list of {_kind(schema['items'])}"
-    values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
-    return " or ".join(escape(str(value)) for value in values) or escape(
-        schema.get("format", schema.get("type", "any"))
-    )
-
 
 _access = logging.getLogger("memory_service.access")
 _log = logging.getLogger("memory_service.api")
@@ -220,6 +139,14 @@ _TAGS = [
 ]
 
 
+class _App(FastAPI):
+    """An app whose document has an example of each request."""
+
+    def openapi(self) -> dict[str, Any]:
+        """See FastAPI; made once."""
+        return self.openapi_schema or with_requests(super().openapi())
+
+
 def create_app(service: MemoryService, *, watch: bool = False, instance: str = "") -> FastAPI:
     """The app for a service, which it closes at the end.
 
@@ -234,7 +161,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     shared = AppState(service=service, metrics=metrics, pools=pools, watches=watch)
     service.hooks.after_compaction(shared.metrics.compacted)
     service.hooks.after_flush(shared.metrics.flushed)
-    app = FastAPI(
+    app = _App(
         title="memory-service",
         version=__version__,
         description=_DESCRIPTION,
@@ -270,7 +197,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp), methods=["POST"], include_in_schema=False))
-    _add_docs(app)
+    app.router.routes.extend(PAGES)
     errors.install(app)
     return app
 
@@ -289,17 +216,6 @@ def _layers(
         Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
         Middleware(JsonOnly, elsewhere=in_own_shapes),
     ]
-
-
-def _add_docs(app: FastAPI) -> None:
-    @cache
-    def page() -> str:
-        return _docs_page(app.openapi(), "/openapi.json")
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        shared: AppState = app.state.shared
-        return HTMLResponse(await shared.pools.queues.of("health").run(page))
 
 
 @asynccontextmanager

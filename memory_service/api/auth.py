@@ -31,7 +31,8 @@ EVERY_WORKSPACE = "*"
 _OF_PROXIES = frozenset({
     "forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip",
 })  # fmt: skip
-_OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/docs", "/openapi.json"})
+RAPIDOC_PATH = "/docs/rapidoc.js"
+_OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/docs", RAPIDOC_PATH, "/openapi.json"})
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
 _key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, in a header of its own.")

@@ -251,6 +251,42 @@ RECOVERY = schemas.Recovery(
 )
 COMPACTED = schemas.CompactedMessages(messages=_PROMPT[1:3], receipt=COMPACTION_RECEIPT)
 
+_W = "/v1/workspaces/{workspace}"
+_S = f"{_W}/sessions/{{session_id}}"
+_HISTORY = [MESSAGE, {"role": "assistant", "content": "On Tuesdays."}]
+_QUESTION: dict[str, Any] = {"query": "when do we deploy?"}
+_CHAT: dict[str, Any] = {"model": "gpt-4o", "messages": [MESSAGE]}
+_CLAUDE: dict[str, Any] = {"model": "claude-sonnet-4-5", "messages": [MESSAGE]}
+# The body of each route that takes one.
+REQUESTS: dict[str, Any] = {
+    f"POST {_W}/memories": {"text": _TEXT, "tags": ["ops"]},
+    f"PUT {_W}/memories/{{path}}": {"text": f"# Deploys\n\n- {_TEXT}\n"},
+    f"POST {_W}/search": _QUESTION | {"limit": 6},
+    f"POST {_W}/context": _QUESTION | {"system_prompt": "You are a helpful assistant.", "budget_tokens": 2_000},
+    f"POST {_W}/reindex": {"full": False},
+    f"POST {_W}/sessions": {"session_id": _ID, "model": "gpt-4o"},
+    f"PATCH {_S}": {"context_window": 32_000},
+    f"POST {_S}/messages": {"messages": _HISTORY},
+    f"POST {_S}/context": {"system_prompt": "You are a helpful assistant.", "memory_budget_tokens": 2_000},
+    f"POST {_S}/conversation": {"messages": [*_HISTORY, {"role": "user", "content": "At what time?"}]},
+    f"POST {_S}/compact": {"mode": "plan"},
+    f"POST {_S}/flush": {},
+    f"POST {_S}/overflow": {"error": "This model's maximum context length is 8192 tokens. You sent 9100."},
+    f"POST {_S}/pending": {"call_ids": ["call_8fA3"]},
+    f"POST {_S}/pins": {"text": "Never deploy on Fridays."},
+    f"POST {_S}/trim": {"keep_last": 100},
+    "POST /v1/compact": {"messages": _HISTORY, "context_window": 16_000},
+    "POST /v1/hooks/{host}": {
+        "hook_event_name": "UserPromptSubmit", "session_id": "5f1c2a", "cwd": "/home/lena/shop",
+        "prompt": "When do we deploy?",
+    },
+    "POST /v1/chat/completions": _CHAT,
+    "POST /v1/responses": {"model": "gpt-4o", "input": "When do we deploy?"},
+    "POST /v1/responses/compact": {"model": "gpt-4o", "input": _HISTORY},
+    "POST /v1/messages": _CLAUDE | {"max_tokens": 1_024},
+    "POST /v1/messages/count_tokens": _CLAUDE,
+}  # fmt: skip
+
 # One for each status.
 ERRORS = {
     error.status: schemas.ErrorAnswer(error=schemas.ErrorBody(code=error.code, message=str(error)))

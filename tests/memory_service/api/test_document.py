@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 from starlette.routing import Route
 
+from memory_service import schemas
+from memory_service._version import __version__
+from memory_service.api import pages
+from memory_service.api.examples import REQUESTS
 from memory_service.schemas.memories import Request
 from tests.serving import RunningServer
 
@@ -106,7 +114,7 @@ def test_pages_and_mcp_are_the_only_routes_outside_the_document(running_server: 
     hidden = {
         route.path for route in running_server.app.routes if isinstance(route, Route) and not route.include_in_schema
     }
-    assert hidden == {"/docs", "/openapi.json", "/mcp"}
+    assert hidden == {"/", "/docs", "/docs/rapidoc.js", "/openapi.json", "/mcp"}
 
 
 def test_every_operation_says_what_it_does_and_gives(document: dict[str, Any]) -> None:
@@ -158,10 +166,78 @@ def test_the_page_can_be_read_without_scripts_or_network(running_server: Running
     for name, shape in running_server.http.get("/openapi.json").json()["components"]["schemas"].items():
         assert f'<h3 id="{name}">' in page.text
         for field, schema in shape["properties"].items():
-            assert re.search(rf"<code>{field}</code> \(.*\): {re.escape(escape(schema['description']))}", page.text)
+            meaning = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(schema["description"]))
+            assert re.search(rf"<code>{field}</code> \(.*\): {re.escape(meaning)}", page.text)
     assert "<code>limit</code> (integer, default 6): " in page.text
-    assert set(re.findall(r'href="#(\w+)"', page.text)) <= set(re.findall(r'<h3 id="(\w+)"', page.text))
+    anchors, links = re.findall(r' id="([^"]+)"', page.text), re.findall(r'href="#([^"]+)"', page.text)
+    assert set(links) <= set(anchors) and len(anchors) == len(set(anchors))
     assert page.text.index("<main>") < page.text.index("<script")
+
+
+def test_the_page_has_contents_by_subject_and_examples(running_server: RunningServer, document: dict[str, Any]) -> None:
+    page = running_server.http.get("/docs").text
+    contents = page.partition("<h2>Contents</h2>")[2].partition("</ul>")[0]
+    for tag in document["tags"]:
+        assert f'<a href="#{tag["name"]}">{tag["name"]}</a>' in contents and f'<h2 id="{tag["name"]}">' in page
+    for _, _, operation in operations(document):
+        assert f'<a href="#{operation["operationId"]}">{escape(operation["summary"])}</a>' in contents
+        for body in [operation.get("requestBody", {}), *operation["responses"].values()]:
+            example = body.get("content", {}).get("application/json", {}).get("example")
+            assert example is None or escape(json.dumps(example, indent=2, ensure_ascii=False)) in page
+    assert "`" not in re.sub(r"(?s)<pre>.*?</pre>", "", page)
+
+
+def test_every_request_has_an_example_that_its_shape_takes(document: dict[str, Any]) -> None:
+    used = set()
+    for method, path, operation in operations(document):
+        if "requestBody" in operation:
+            content = operation["requestBody"]["content"]["application/json"]
+            used.add(f"{method} {path}")
+            schema = content["schema"]
+            references = [each["$ref"] for each in [schema, *schema.get("anyOf", [])] if "$ref" in each]
+            for reference in references:
+                shape = getattr(schemas, reference.rpartition("/")[2])
+                assert shape.model_validate_json(json.dumps(content["example"]))
+            assert references or content["example"]
+    assert used == set(REQUESTS)
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_pages_ask_no_other_host(running_server: RunningServer, path: str) -> None:
+    page = running_server.http.get(path, headers={"Accept": "text/html,*/*;q=0.8"})
+    policy = dict(each.strip().split(" ", 1) for each in page.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    sources = {word for value in policy.values() for word in value.split()}
+    assert sources <= {"'none'", "'self'", "'unsafe-inline'", "data:"} and policy["script-src"] == "'self'"
+    assert not re.findall(r'(?:src|href|action)="(?:https?:)?//', page.text)
+    assert "<script>" not in page.text and "@import" not in page.text
+
+
+def test_the_script_of_the_page_is_the_one_that_was_published(running_server: RunningServer) -> None:
+    page = running_server.http.get("/docs").text
+    [(address, algorithm, digest)] = re.findall(r'<script src="([^"]+)" integrity="(\w+)-([^"]+)"', page)
+    script = running_server.http.get(address)
+    assert script.headers["content-type"].startswith("text/javascript")
+    assert b64encode(hashlib.new(algorithm, script.content).digest()).decode() == digest
+    licence = Path(pages.__file__).with_name("rapidoc") / "LICENSE"
+    assert "MIT License" in licence.read_text("utf-8")
+
+
+def test_the_root_answers_people_and_programs(running_server: RunningServer) -> None:
+    page = running_server.http.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert page.headers["content-type"].startswith("text/html") and page.headers["vary"] == "Accept"
+    assert __version__ in page.text
+    for link in re.findall(r'href="(/[^"]*)"', page.text):
+        assert running_server.http.get(link).status_code == 200
+    for accept in ("*/*", "application/json"):
+        answer = running_server.http.get("/", headers={"Accept": accept})
+        assert answer.json() == {
+            "name": "memory-service",
+            "version": __version__,
+            "docs": "/docs",
+            "openapi": "/openapi.json",
+            "health": "/health/ready",
+        }
 
 
 # What the schema of a field says, and a value of another type that pydantic would turn into one.
