@@ -1,13 +1,20 @@
 """The version, and which of the two wheels is installed here: the server's, which has all, or the client's.
 
-Importing this looks at nothing; the functions look at the folders of the libraries.
+Importing this looks at nothing but the version of Python; the functions look at the folders of the libraries.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 __version__ = "0.1.0"
+
+if sys.version_info < (3, 11):  # noqa: UP036 (where it is run without being installed)
+    raise ImportError(
+        f"memory-service {__version__} needs Python 3.11 or later, and this is {sys.version.split()[0]}. "
+        "Make the environment with a newer Python."
+    )
 
 _HERE = Path(__file__).resolve().parent
 

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from indexer.stores import DEFAULT_STORE, STORES
 from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
-from memory_service.home import DEFAULT_HOME, PREFIX, home_of, nearest
+from memory_service.home import DEFAULT_HOME, PREFIX, home_of, nearest, shown_name
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
 _NAME = lazy_regex(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
@@ -386,7 +386,22 @@ class Settings(_Table):
         pairs = [pair.strip().rpartition(":") for pair in value.split(",") if pair.strip()]
         if any(not key or not workspace for key, _, workspace in pairs):
             raise ValueError('write it as "key:workspace,key2:*"')
+        places: dict[str, int] = {}
+        for place, (key, _, _) in enumerate(pairs, 1):
+            if (first := places.setdefault(key, place)) != place:
+                raise ValueError(f"its entries {first} and {place} have the same key: give each workspace its own")
         return {key: workspace for key, _, workspace in pairs}
+
+    @field_validator("api_keys")
+    @classmethod
+    def _possible_workspaces(cls, value: dict[str, str]) -> dict[str, str]:
+        for place, workspace in enumerate(value.values(), 1):
+            if workspace != "*" and not _WORKSPACE.fullmatch(workspace):
+                raise ValueError(
+                    f"its entry {place} is for {shown_name(workspace)}, which is no name of a workspace: "
+                    "use a-z, 0-9, '.', '_' and '-', or * for all of them"
+                )
+        return value
 
     @field_validator("llm_fallback_model", mode="before")
     @classmethod
@@ -474,11 +489,26 @@ def load_settings(**arguments: Any) -> Settings:
         raise InvalidRequest(_explained(error)) from None
 
 
+# What Kubernetes gives every container for a Service whose name begins with `memory-service`.
+# Source: Kubernetes, "Service", "Environment variables"; Docker, "Legacy container links".
+_OF_SERVICES = (
+    (lazy_regex(r"(\w+_)?(SERVICE_HOST|PORT_\d+_(TCP|UDP|SCTP)_ADDR)"), lazy_regex(r"[0-9a-fA-F]*[.:][0-9a-fA-F.:]*")),
+    (lazy_regex(r"(\w+_)?SERVICE_PORT(_\w+)?|(\w+_)?PORT_\d+_(TCP|UDP|SCTP)_PORT"), lazy_regex(r"\d+")),
+    (lazy_regex(r"(\w+_)?PORT(_\d+_(TCP|UDP|SCTP))?"), lazy_regex(r"(tcp|udp|sctp)://\S+:\d+")),
+    (lazy_regex(r"(\w+_)?PORT_\d+_(TCP|UDP|SCTP)_PROTO"), lazy_regex(r"tcp|udp|sctp")),
+)  # fmt: skip
+
+
+def _is_of_a_service(name: str, value: str) -> bool:
+    """True for a variable, without our prefix, that has the name and the value of one that Kubernetes makes."""
+    return any(names.fullmatch(name) and values.fullmatch(value) for names, values in _OF_SERVICES)
+
+
 def _environment() -> dict[str, Any]:
     """Values from the environment: MEMORY_SERVICE_RANKING__FUSION is ranking.fusion."""
     values: dict[str, Any] = {}
     for name, value in os.environ.items():
-        if name.startswith(PREFIX):
+        if name.startswith(PREFIX) and not _is_of_a_service(name.removeprefix(PREFIX), value):
             *tables, key = name.removeprefix(PREFIX).lower().split("__")
             place = values
             for table in tables:

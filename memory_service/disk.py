@@ -27,6 +27,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from indexer.text import lazy_regex
+from indexer.types import sync_file
 from memory_service.errors import InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
 
 Signature = tuple[int, int, int, int]
@@ -221,7 +222,7 @@ def sync_folder(folder: Path) -> None:
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync_file(descriptor)
     finally:
         os.close(descriptor)
 
@@ -274,7 +275,7 @@ def append_durably(descriptor: int, raw: bytes) -> None:
     before = os.fstat(descriptor).st_size
     try:
         _write_all(descriptor, raw)
-        os.fsync(descriptor)
+        sync_file(descriptor)
     except BaseException:
         with suppress(OSError):
             truncate_durably(descriptor, before)
@@ -284,7 +285,7 @@ def append_durably(descriptor: int, raw: bytes) -> None:
 def truncate_durably(descriptor: int, size: int) -> None:
     """Cuts an open file to `size` bytes and waits for the disk."""
     os.ftruncate(descriptor, size)
-    os.fsync(descriptor)
+    sync_file(descriptor)
 
 
 def replace_durably(
@@ -311,7 +312,7 @@ def replace_durably(
                 _copy_rights(target, draft)
             for piece in (raw,) if isinstance(raw, bytes) else raw:
                 _write_all(descriptor, piece)
-            os.fsync(descriptor)
+            sync_file(descriptor)
         if current_signature(target) != expected:
             draft.unlink()
             return False
@@ -358,7 +359,7 @@ def overwrite_durably(target: Path, versions: Sequence[bytes], *, expected: Sign
                 start, end = differing[0], differing[-1] + 1
                 os.lseek(descriptor, start, os.SEEK_SET)
                 _write_all(descriptor, after[start:end])
-                os.fsync(descriptor)
+                sync_file(descriptor)
         return is_at(target, descriptor)
 
 

@@ -1,7 +1,8 @@
 """Generations of an index file, by name: the one in use, the one being made, and leftovers.
 
 Invariants: the first generation is `index.sqlite` itself, a later one `index-<n>.sqlite` beside it, and then
-`index.sqlite` is a link to it that is replaced in one step; numbers only grow, so no log of one generation is ever
+`index.sqlite` is a link to it, or a file with its name where no links can be made (Windows, some drives), that is
+replaced in one step; numbers only grow, so no log of one generation is ever
 taken for that of another; nothing is removed but files of these names and of their packings, under the lock of a
 rebuild.
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 from indexer.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from indexer.stores.base import BesideState, IndexStore, Room, Unfinished
 from indexer.stores.sqlite_database import Database, name_of, real_path
-from indexer.types import Fingerprint, file_mode, short_path
+from indexer.types import Fingerprint, file_mode, short_path, sync_file
 
 _LOCK_NAME = ".rebuild.lock"
 # Whoever asks whether a rebuild runs holds the lock for a moment.
@@ -46,7 +47,7 @@ class Generations:
 
     def current(self) -> int:
         """Number of the generation in use; 0 without one."""
-        if not os.path.exists(self.path):
+        if not os.path.exists(self.path) or not os.path.exists(real_path(self.path)):
             return 0
         return self._number(os.path.basename(real_path(self.path))) or 1
 
@@ -70,7 +71,7 @@ class Generations:
         with self._errors():
             with suppress(FileNotFoundError):
                 link.unlink()
-            link.symlink_to(made.name)
+            _point(link, made.name)
             reached("link made")
             self._hold()
             os.replace(link, self.path)
@@ -96,7 +97,7 @@ class Generations:
         """True if there is any generation but the one in use, or something of one."""
         current = self.current()
         numbers = chain(self._numbers(), (number for number, _ in self._packings()))
-        first = self.path.is_symlink() and os.path.lexists(f"{self.path}.pack")
+        first = self._is_elsewhere() and os.path.lexists(f"{self.path}.pack")
         return first or os.path.lexists(self._former()) or any(number != current for number in numbers)
 
     def remove(self, made: Path) -> None:
@@ -117,7 +118,7 @@ class Generations:
         self._unlink(self._link())
         if let_go:
             self.let_go()
-        if not current or self.path.is_symlink():
+        if not current or self._is_elsewhere():
             for beside in _BESIDE[1:]:
                 self._unlink(Path(f"{self.path}{beside}"))
 
@@ -161,6 +162,10 @@ class Generations:
             return False
         lock.release()
         return False
+
+    def _is_elsewhere(self) -> bool:
+        """True if the path stands for another file."""
+        return self.path.is_symlink() or real_path(self.path) != str(self.path)
 
     def _unlink(self, place: Path) -> None:
         with self._errors(), suppress(FileNotFoundError):
@@ -292,9 +297,22 @@ class SqliteBeside:
         self._generations.let_go()
 
 
+def _point(place: Path, name: str) -> None:
+    """Make a link to a file beside it; where there are no links, a file with the other's name."""
+    try:
+        place.symlink_to(name)
+    except (OSError, NotImplementedError):
+        with open(place, "w", encoding="ascii") as opened:
+            opened.write(f"{name}\n")
+            opened.flush()
+            sync_file(opened.fileno())
+
+
 def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":
+        return
     place = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(place)
+        sync_file(place)
     finally:
         os.close(place)

@@ -27,6 +27,7 @@ from memory_service.api import errors
 from memory_service.api.admission import RefuseEarly
 from memory_service.api.auth import (
     JsonOnly,
+    Keys,
     LocalOnly,
     OneInstance,
     RequireKey,
@@ -161,6 +162,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     shared = AppState(service=service, metrics=metrics, pools=pools, watches=watch)
     service.hooks.after_compaction(shared.metrics.compacted)
     service.hooks.after_flush(shared.metrics.flushed)
+    keys = Keys(service.settings.api_keys) if service.settings.api_keys else None
     app = _App(
         title="memory-service",
         version=__version__,
@@ -173,6 +175,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         lifespan=_lifespan,
     )
     app.state.shared = shared
+    app.state.keys = keys
     gateway = GatewayRuntime(
         service=service,
         relay=Relay(service.upstreams),
@@ -192,7 +195,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         error_responses=errors.error_responses(400, 401, 403, 404, 413, 422, 429, 502, 503),
     )
     in_own_shapes = frozenset(getattr(route, "path", "") for route in gateway_routes.routes)
-    app.user_middleware = _layers(service.settings, shared, instance, app.router.routes, in_own_shapes)
+    app.user_middleware = _layers(service.settings, keys, shared, instance, app.router.routes, in_own_shapes)
     # `include_router` would build each route anew for every app, a quarter of a second of its first request.
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
@@ -203,15 +206,20 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
 
 
 def _layers(
-    settings: Settings, shared: AppState, instance: str, routes: Sequence[BaseRoute], in_own_shapes: frozenset[str]
+    settings: Settings,
+    keys: Keys | None,
+    shared: AppState,
+    instance: str,
+    routes: Sequence[BaseRoute],
+    in_own_shapes: frozenset[str],
 ) -> list[Middleware]:
     """The middleware, outermost first."""
-    local = [Middleware(LocalOnly)] if not settings.api_keys and is_loopback(settings.host) else []
+    local = [Middleware(LocalOnly)] if keys is None and is_loopback(settings.host) else []
     return [
         Middleware(ObservationMiddleware, metrics=shared.metrics),
         *local,
         Middleware(OneInstance, instance=instance),
-        Middleware(RequireKey, keys=settings.api_keys),
+        Middleware(RequireKey, keys=keys),
         Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),
         Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
         Middleware(JsonOnly, elsewhere=in_own_shapes),

@@ -56,6 +56,10 @@ class Keys:
     """
 
     def __init__(self, keys: Mapping[str, str]) -> None:
+        self.replace(keys)
+
+    def replace(self, keys: Mapping[str, str]) -> None:
+        """Take these keys from the next request on."""
         self._workspaces = [(key.encode(), workspace) for key, workspace in keys.items()]
 
     def grant(self, given: str) -> str | None:
@@ -69,11 +73,16 @@ class Keys:
 
 
 class RequireKey:
-    """Middleware that lets requests with a known key through, and notes its workspace."""
+    """Middleware that lets requests with a known key through, and notes its workspace.
 
-    def __init__(self, app: ASGIApp, keys: Mapping[str, str]) -> None:
+    Args:
+        app: What is behind it.
+        keys: The keys; None where a request needs none.
+    """
+
+    def __init__(self, app: ASGIApp, keys: Keys | None) -> None:
         self._app = app
-        self._keys = Keys(keys) if keys else None
+        self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""

@@ -21,19 +21,22 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from memory_service.api.app import create_app
-from memory_service.api.auth import is_loopback
+from memory_service.api.auth import Keys, is_loopback
 from memory_service.api.limits import TimedProtocol
 from memory_service.api.requests import AppState
-from memory_service.config import Settings
-from memory_service.errors import InvalidRequest
+from memory_service.config import Settings, load_settings
+from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.home import announced, new_instance
 from memory_service.service import MemoryService
+
+_log = logging.getLogger("memory_service.api")
 
 
 class StreamingServer(uvicorn.Server):
@@ -116,18 +119,56 @@ def serve(settings: Settings, *, watch: bool = True) -> None:
         shared: AppState = app.state.shared
         server = StreamingServer(_config(app), end_streams=shared.end)
         host, port = listener.getsockname()[:2]
+        if threading.current_thread() is threading.main_thread():
+            # When all is done uvicorn raises the signal that ended it once more, to be killed by it: as an interrupt
+            # it comes here instead, and the process ends with 0.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            if hasattr(signal, "SIGHUP"):
+                signal.signal(signal.SIGHUP, _on_hangup(settings, app.state.keys))
         sys.stderr.write(
             f"memory-service listens on http://{_in_url(host)}:{port} "
             f"(home {settings.home.absolute()}, model {service.embedding_model}, docs at /docs)\n"
         )
         sys.stderr.flush()
-        if threading.current_thread() is threading.main_thread():
-            # When all is done uvicorn raises the signal that ended it once more, to be killed by it: as an interrupt
-            # it comes here instead, and the process ends with 0.
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
         with announced(settings.home, f"http://{_in_url(_own_address(host))}:{port}", instance):
             with suppress(KeyboardInterrupt):
                 server.run(sockets=[listener])
+
+
+def _on_hangup(settings: Settings, keys: Keys | None) -> Callable[[int, FrameType | None], None]:
+    """The handler of SIGHUP: it reads the keys anew, or ends the server with the terminal it was started in."""
+    has_terminal = _has_terminal()
+
+    def on_hangup(number: int, frame: FrameType | None) -> None:
+        if has_terminal and not _has_terminal():
+            signal.raise_signal(signal.SIGTERM)
+        else:
+            # A log line may not be written in the middle of another one.
+            threading.Thread(target=_read_keys_anew, args=(settings, keys), daemon=True).start()
+
+    return on_hangup
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
+def _read_keys_anew(settings: Settings, keys: Keys | None) -> None:
+    """Take the keys as the settings have them now; if they cannot be read, those of before stay."""
+    try:
+        found = load_settings(home=settings.home, host=settings.host, port=settings.port).api_keys
+        if (keys is None) != (not found):
+            raise InvalidRequest("A server with keys has to keep one, and one without has none. Restart it instead.")
+    except MemoryServiceError as error:
+        _log.error("The keys were not read anew, and those of before are in use: %s", error)
+        return
+    if keys is not None:
+        keys.replace(found)
+    _log.warning("The keys were read anew: %d.", len(found))
 
 
 def _check_exposure(settings: Settings) -> None:

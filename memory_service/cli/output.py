@@ -59,8 +59,8 @@ def announce_work(what: str) -> None:
 
 
 def wanted_colour() -> bool | None:
-    """False if the person wants none (no-color.org); None leaves it to the terminal."""
-    return False if os.environ.get("NO_COLOR") else None
+    """False if the person wants none (no-color.org) or the terminal shows none; None leaves it to the terminal."""
+    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
 def print_error(error: MemoryServiceError) -> int:

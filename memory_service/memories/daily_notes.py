@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.lru import LRU
+from indexer.types import sync_file
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import MemoryServiceError, NotFound, StorageFailed
@@ -174,7 +175,7 @@ class DailyNotes:
                         written |= {at for at, entry in enumerate(known) if entry is None}
                     else:
                         # Who wrote them may have died before the disk had them.
-                        os.fsync(descriptor)
+                        sync_file(descriptor)
                     entries = [page.find(each) for each in drafts]
                     if disk.current_signature(target) == disk.signature(os.fstat(descriptor)):
                         return [

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from indexer.text import lazy_regex
+from indexer.types import sync_file
 from memory_service.disk import FILE_MODE, FOLDER_MODE
 from memory_service.errors import NotFound, StorageFailed
 from memory_service.schemas.memories import Receipt
@@ -145,7 +146,7 @@ def _blank(stream: BinaryIO, ending: bytes) -> None:
             lines[start:end] = b" " * (end - start)
             at = lines.find(ending, end)
         lines.flush()
-    os.fsync(stream.fileno())
+    sync_file(stream.fileno())
 
 
 def _iso(value: object) -> str:

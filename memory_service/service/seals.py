@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
+from indexer.types import sync_file
 from memory_service.disk import open_no_follow, read_all, storage_errors, sync_folder
 from memory_service.errors import InvalidReference, StorageFailed
 from memory_service.home import make_home
@@ -106,7 +107,7 @@ def _make_key(file: Path) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.write(descriptor, secrets.token_bytes(_KEY_BYTES))
-        os.fsync(descriptor)
+        sync_file(descriptor)
         with suppress(FileExistsError):
             os.link(draft, file)
     finally:

@@ -65,6 +65,18 @@ def test_it_is_searched_and_written_at_every_step(filled: Workspace, step: str) 
     is_whole(filled, index)
 
 
+@every_store
+@pytest.mark.usefixtures("without_links")
+@pytest.mark.parametrize("step", ["filled", "locked", "link made", "link put", "switched"])
+def test_so_it_is_where_there_are_no_links(filled: Workspace, step: str) -> None:
+    test_it_is_searched_and_written_at_every_step(filled, step)
+    assert not (filled.root / "index.sqlite").is_symlink()
+    following = filled.index(HashEmbedder(seed=2))
+    rebuild(following)
+    assert has_files(filled, "index-3.sqlite", "index.sqlite")
+    is_whole(filled, following)
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

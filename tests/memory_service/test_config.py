@@ -158,6 +158,79 @@ def test_keys_and_their_workspaces(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert load_settings(home=tmp_path, api_keys="").api_keys == {}
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("secret1:team,secret1:anna", "entries 1 and 2 have the same key"),
+        ("secret1:team,secret2:*, secret1:team", "entries 1 and 3 have the same key"),
+        ("secret1:a,secret2:Team", "entry 2 is for 'Team', which is no name of a workspace"),
+        ("secret1:../a", "entry 1 is for '../a', which is no name of a workspace"),
+        ("secret1:**", "entry 1 is for '**', which is no name of a workspace"),
+    ],
+)
+def test_keys_that_are_good_for_nothing_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, told: str
+) -> None:
+    monkeypatch.setenv("MEMORY_SERVICE_API_KEYS", value)
+    message = refused(home=tmp_path)
+    assert told in message and "secret" not in message
+    monkeypatch.delenv("MEMORY_SERVICE_API_KEYS")
+    if "same key" not in told:
+        pairs = (pair.strip().split(":") for pair in value.split(","))
+        table = ", ".join(f'{key} = "{workspace}"' for key, workspace in pairs)
+        (tmp_path / FILE_NAME).write_text(f"api_keys = {{{table}}}\n")
+        assert told in refused(home=tmp_path)
+
+
+# As a pod has them beside a Service `memory-service` with a named port, one of IPv6 and UDP, and `memory-service-db`.
+OF_KUBERNETES = {
+    "PORT": "tcp://10.0.0.1:8765",
+    "SERVICE_HOST": "10.0.0.1",
+    "SERVICE_PORT": "8765",
+    "SERVICE_PORT_HTTP": "8765",
+    "PORT_8765_TCP": "tcp://10.0.0.1:8765",
+    "PORT_8765_TCP_ADDR": "10.0.0.1",
+    "PORT_8765_TCP_PORT": "8765",
+    "PORT_8765_TCP_PROTO": "tcp",
+    "PORT_53_UDP": "udp://[fd00::1]:53",
+    "PORT_53_UDP_ADDR": "fd00::1",
+    "PORT_53_UDP_PROTO": "udp",
+    "DB_SERVICE_HOST": "10.0.0.2",
+    "DB_SERVICE_PORT_PG_MAIN": "5432",
+    "DB_PORT": "tcp://10.0.0.2:5432",
+    "DB_PORT_5432_TCP_ADDR": "10.0.0.2",
+}
+
+
+def test_variables_that_kubernetes_makes_are_no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in OF_KUBERNETES.items():
+        monkeypatch.setenv(PREFIX + name, value)
+    monkeypatch.setenv("MEMORY_SERVICE_HOST", "0.0.0.0")
+    loaded = load_settings(home=tmp_path)
+    assert (loaded.host, loaded.port) == ("0.0.0.0", 8765)
+    (tmp_path / FILE_NAME).write_text("port = 9000\n")
+    assert load_settings(home=tmp_path).port == 9000
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("PORT", "10.0.0.1:8765", "'port'"),
+        ("PORT", "http://10.0.0.1:8765", "'port'"),
+        ("SERVICE_HOST", "localhost", "no setting 'service_host'"),
+        ("SERVICE_PORT", "http", "no setting 'service_port'"),
+        ("PORTS", "8765", "no setting 'ports'"),
+        ("PORT_HTTP", "8765", "no setting 'port_http'"),
+        ("SERVICE_HOSTS", "10.0.0.1", "no setting 'service_hosts'"),
+    ],
+)
+def test_what_only_looks_like_one_of_them_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(PREFIX + name, value)
+    assert told in refused(home=tmp_path)
+
+
 def test_a_key_stands_in_no_message(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("api_keys = {sk-secret = 5}\n")
     message = refused(home=tmp_path)

@@ -70,6 +70,12 @@ def test_a_client_does_without_the_library_beside_it(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_an_older_python_is_told_which_one_it_takes() -> None:
+    program = "import sys; sys.version_info = (3, 10, 14, 'final', 0); import memory_service"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "needs Python 3.11 or later" in done.stderr.splitlines()[-1]
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         _ = memory_service.Nothing  # type: ignore[attr-defined]

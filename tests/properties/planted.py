@@ -325,8 +325,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "the body is judged before the key": _mutant(
             app,
-            "        Middleware(RequireKey, keys=settings.api_keys),\n        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n",
-            "        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n        Middleware(RequireKey, keys=settings.api_keys),\n",
+            "        Middleware(RequireKey, keys=keys),\n        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n",
+            "        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n        Middleware(RequireKey, keys=keys),\n",
             _keyed(keys.check_the_key_comes_before_the_body),
         ),
         "a call that timed out is sent again": _mutant(

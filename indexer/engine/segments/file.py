@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from indexer.errors import StoreError, StoreFull
 from indexer.throttle import THROTTLE
-from indexer.types import file_mode
+from indexer.types import file_mode, sync_file
 
 Array = NDArray[Any]
 
@@ -77,7 +77,7 @@ def write_pack(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, str]
                 _write(stream, _bytes(array))
                 stream.write(b"\0" * (_padded(array.nbytes) - array.nbytes))
             stream.flush()
-            os.fsync(stream.fileno())
+            sync_file(stream.fileno())
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -169,7 +169,7 @@ def _write(stream: BinaryIO, content: memoryview) -> None:
     for start in THROTTLE.paced(range(0, len(content), _PIECE)):
         stream.write(content[start : start + _PIECE])
         if start:
-            os.fsync(stream.fileno())
+            sync_file(stream.fileno())
 
 
 def _checksum(content: memoryview) -> int:

@@ -50,6 +50,31 @@ def test_a_later_one_is_a_link_and_numbers_only_grow(path: Path) -> None:
     assert generations.following().name == "index-10.sqlite", "what is left of another one is never taken for its log"
 
 
+@pytest.mark.usefixtures("without_links")
+def test_where_there_are_no_links_a_file_names_the_one_in_use(path: Path) -> None:
+    touch(path, "index.sqlite", "index-2.sqlite", "index-2.sqlite-wal", "index-3.sqlite")
+    generations = Generations(path)
+    generations.put_in_use(path.with_name("index-2.sqlite"))
+    assert path.read_text() == "index-2.sqlite\n" and not path.is_symlink()
+    assert (generations.current(), generations.partial()) == (2, path.with_name("index-3.sqlite"))
+    assert real_path(path) == str(path.with_name("index-2.sqlite"))
+    touch(path, "index.sqlite-wal")
+    generations.put_in_use(path.with_name("index-3.sqlite"))
+    generations.tidy()
+    assert names(path) == ["index-3.sqlite", "index.sqlite"] and generations.current() == 3
+    path.with_name("index-3.sqlite").unlink()
+    assert generations.current() == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"/etc/passwd\n", b"../index-2.sqlite\n", b"index-2.sqlite-wal", b"index-0.sqlite", b"\xff", b"x" * 999],
+)
+def test_a_file_that_names_anything_else_is_the_index_itself(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    assert real_path(path) == str(path)
+
+
 def test_tidying_leaves_the_one_in_use_and_the_partial_one(path: Path) -> None:
     touch(path, "index-2.sqlite", "index-3.sqlite", "index-3.sqlite-shm", "index-3.sqlite.pack", "index-7.sqlite")
     touch(path, "index-1.sqlite", "index-4.sqlite-wal", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite.pack")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -39,6 +40,59 @@ def test_it_prints_one_line_with_its_address_and_ends_when_told_to(tmp_path: Pat
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
         assert process.stderr.read() == ""
+
+
+def statuses(url: str, *keys: str) -> list[int]:
+    """What a route answers to each key."""
+    with httpx.Client(trust_env=False, timeout=20) as http:
+        return [http.get(f"{url}/v1/workspaces", headers={"X-API-Key": key}).status_code for key in keys]
+
+
+def test_keys_are_read_anew_on_sighup(tmp_path: Path) -> None:
+    file = tmp_path / "memory-service.toml"
+    file.write_text('api_keys = {first = "*", second = "team"}\n')
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_SERVICE_")}
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(tmp_path)], stderr=subprocess.PIPE, text=True, env=environment
+        ) as process,
+        httpx.Client(trust_env=False, timeout=20) as connected,
+    ):
+        assert process.stderr is not None
+        url = process.stderr.readline().split(" ")[3]
+        assert statuses(url, "first", "second", "third") == [200, 200, 401]
+        assert connected.get(f"{url}/v1/workspaces", headers={"X-API-Key": "second"}).status_code == 200
+
+        file.write_text('api_keys = {first = "*", third = "team"}\n')
+        process.send_signal(signal.SIGHUP)
+        assert "The keys were read anew: 2." in process.stderr.readline()
+        assert statuses(url, "first", "second", "third") == [200, 401, 200]
+        assert connected.get(f"{url}/v1/workspaces", headers={"X-API-Key": "third"}).status_code == 200
+
+        for broken in ("api_keys = {", 'api_keys = {fourth = "Team"}', "", 'api_keys = {fourth = "*"}\nprot = 1'):
+            file.write_text(broken)
+            process.send_signal(signal.SIGHUP)
+            line = process.stderr.readline()
+            assert "those of before are in use" in line and "fourth" not in line
+            assert statuses(url, "first", "third", "fourth") == [200, 200, 401]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert process.stderr.read() == ""
+
+
+def test_a_server_ends_with_the_terminal_that_it_was_started_in(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_SERVICE_")}
+    window, terminal = pty.openpty()
+    program = f"import os\nos.login_tty({terminal})\n{PROGRAM}"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], pass_fds=[terminal], env=environment
+    ) as server:
+        os.close(terminal)
+        read = b""
+        while b"listens on" not in read:
+            read += os.read(window, 4096)
+        os.close(window)
+        assert server.wait(20) == 0
 
 
 def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:

@@ -41,14 +41,18 @@ def large(cli: CommandLine) -> CommandLine:
 
 
 def at_terminal(
-    cli: CommandLine, *arguments: str, watch: Callable[[str, int], None] = lambda seen, pid: None, columns: int = 140
+    cli: CommandLine,
+    *arguments: str,
+    watch: Callable[[str, int], None] = lambda seen, pid: None,
+    columns: int = 140,
+    term: str = "xterm-256color",
 ) -> Run:
     """Run a command whose stderr is a terminal; `watch` sees what it showed so far, and the process."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     seen = b""
     # A test runner may say how wide its own terminal is.
-    environment = {**cli.variables, "TERM": "xterm-256color", "COLUMNS": str(columns)}
+    environment = {**cli.variables, "TERM": term, "COLUMNS": str(columns)}
     with subprocess.Popen(
         [*PROGRAM, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs
     ) as process:
@@ -64,6 +68,7 @@ def at_terminal(
         code = process.wait(60)
     shown = seen.decode("utf-8", "replace")
     assert "NO_COLOR" not in environment or not re.search(r"\x1b\[[0-9;]*3\d", shown)
+    assert term != "dumb" or "\x1b" not in shown
     return Run(code=code, out=out, err=re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown))
 
 
@@ -82,6 +87,11 @@ def test_a_terminal_gets_a_bar_with_rate_and_time_left(large: CommandLine) -> No
     assert re.search(r"time left +\d:\d\d:\d\d", run.err)
     assert "memory/file-" in run.err
     assert run.out.startswith(f"{FILES} added") and "\x1b" not in run.out
+
+
+@pytest.mark.parametrize("arguments", [("reindex",), ("sessions", "show", "none"), ("search", "q", "--limit", "no")])
+def test_a_terminal_that_shows_no_colours_gets_none(large: CommandLine, arguments: tuple[str, ...]) -> None:
+    at_terminal(large, *arguments, term="dumb", columns=40)
 
 
 def test_a_narrow_terminal_shows_the_numbers_whole(large: CommandLine) -> None:
