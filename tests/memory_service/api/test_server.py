@@ -89,8 +89,9 @@ def test_a_server_ends_with_the_terminal_that_it_was_started_in(tmp_path: Path) 
     ) as server:
         os.close(terminal)
         read = b""
-        while b"listens on" not in read:
+        while not read.endswith(b"\n"):
             read += os.read(window, 4096)
+        assert httpx.get(f"{read.decode().split(' ')[3]}/health/live", trust_env=False, timeout=20).status_code == 200
         os.close(window)
         assert server.wait(20) == 0
 
