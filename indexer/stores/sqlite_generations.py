@@ -302,7 +302,8 @@ def _point(place: Path, name: str) -> None:
     try:
         place.symlink_to(name)
     except (OSError, NotImplementedError):
-        with open(place, "w", encoding="ascii") as opened:
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, file_mode(place.parent))
+        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
             opened.write(f"{name}\n")
             opened.flush()
             sync_file(opened.fileno())
