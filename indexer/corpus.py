@@ -116,7 +116,7 @@ class CorpusFile:
     revision: int = 0
 
 
-COLUMNS = ("key", "chars", "length", "day", "cues", "label", "greeted", "opens_section", "start_line", "end_line")
+COLUMNS = ("key", "chars", "length", "day", "marks", "label", "greeted", "opens_section", "start_line", "end_line")
 
 
 def _column(name: str) -> cached_property[Ints]:
@@ -144,7 +144,7 @@ class Corpus:
     chars = _column("chars")  # characters of each passage's text
     lengths = _column("length")  # terms of each passage
     days = _column("day")  # date of each passage as a proleptic ordinal; 0 for undated
-    cues = _column("cues")  # `Cue` flags of each passage
+    marks = _column("marks")  # see `Passage.marks`
     labels = _column("label")  # number of each passage's label; 0 for none
     greeted = _column("greeted")  # number of the name that each passage begins by greeting; 0 for none
     start_lines = _column("start_line")  # first line of each passage

@@ -129,6 +129,7 @@ class Index:
         max_log_bytes: Larger session logs are refused, by name.
         pack_passages: Larger indexes are packed: searched by compact codes first.
         today: The day that recency and "yesterday" count from.
+        zone: The time zone that the days of session logs are told in; None is the machine's.
         reranker: Has a second look at the best hits; None leaves them as the ranking has them.
         calibration: Tells how relevant hits are; None is the bundled one.
 
@@ -148,6 +149,7 @@ class Index:
         max_log_bytes: int = DEFAULT_MAX_LOG_BYTES,
         pack_passages: int = PACK_PASSAGES,
         today: Callable[[], dt.date] = dt.date.today,
+        zone: dt.tzinfo | None = None,
         reranker: Reranker | None = None,
         calibration: Calibration | None = None,
     ) -> None:
@@ -161,6 +163,7 @@ class Index:
         self._max_file_bytes = max_file_bytes
         self._max_log_bytes = max_log_bytes
         self._today = today
+        self._zone = zone
         self._calibration = calibration or bundled_calibration()
         self._reranking = Reranking(reranker) if reranker else None
         self._splitter = Splitter()
@@ -295,6 +298,7 @@ class Index:
             mode=mode,
             filter=filter,
             today=self._today(),
+            zone=self._zone,
             explain=explain,
             snippets=snippets,
             history=history,
@@ -325,8 +329,7 @@ class Index:
             StoreReplaced: Another generation took the index's place meanwhile.
         """
         text, mode = asked.text, asked.mode
-        degraded: list[str] = []
-        watch = searching.Timer()
+        degraded, watch = list[str](), searching.Timer()
         with self._store.reading():
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._loading:
@@ -358,13 +361,10 @@ class Index:
             reads_all = searching.reads_all(embedder if vector is not None else None)
             ranked = searching.rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_all)
             watch.lap("rank")
-            relevance = searching.Relevance(
-                calibration=self._calibration,
-                regime=searching.regime_of(asked, vector, trust),
-                asked=searching.question_terms(view, asked, words),
-            )
-            unjudged = self._calibration.problem(relevance.regime, self._calibrated_as(made_with), self._ranking)
-            hits = searching.to_hits(view, asked, ranked, self._ranking, None if unjudged else relevance)
+            regime = searching.regime_of(asked, vector, trust)
+            unjudged = self._calibration.problem(regime, self._calibrated_as(made_with), self._ranking)
+            relevance = searching.relevance_of(view, asked, words, regime, None if unjudged else self._calibration)
+            hits = searching.to_hits(view, asked, ranked, self._ranking, relevance)
         watch.lap("fetch")
         if self._reranking:
             hits, problem = self._reranking.reranked(hits, text)

@@ -16,6 +16,7 @@ import numpy as np
 
 from indexer.corpus import Corpus, Floats, Ints, Mask
 from indexer.embeddings.base import Embedder
+from indexer.engine.authority import Contender, authorities, best_above, by_authority, cosines_among, unknown_cosine
 from indexer.engine.bm25 import NO_STATISTICS, RangeStatistics, text_evidence
 from indexer.engine.chains import FactResolver
 from indexer.engine.ranking import (
@@ -48,7 +49,7 @@ from indexer.text.names import NOBODY, Named
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks_when
 from indexer.text.sentences import SNIPPET_CHARS, snippet
-from indexer.types import Cue, Hit, LineRange, Mode, SearchFilter, Vectors
+from indexer.types import AUTHORITY, Cue, Hit, LineRange, Mode, SearchFilter, Vectors
 
 MAX_QUERY_CHARS = 10_000
 # An English model reads the Latin words of a question in Chinese or Russian, such as names of products, and knows
@@ -59,6 +60,8 @@ _FOREIGN_TRUST = 0.2
 _OTHER_SCRIPTS = "Где лежит ключ? Πού είναι το κλειδί; أين المفتاح؟ चाबी कहाँ है? 열쇠는 어디에 있나요? 钥匙在哪里？"
 # Of the packed candidates, how many of the nearest are measured by their stored vectors.
 _MEASURED = 16
+# Of those of higher authority than a hit, how many of the best are compared with it.
+_CONTENDERS = 8
 
 
 class Timer:
@@ -82,6 +85,7 @@ class Query:
     Attributes:
         limit: Most hits to return.
         today: The day that "yesterday" and recency count from.
+        zone: The time zone of that day; None is the machine's.
         explain: Give each hit the contribution of every signal to its score.
         history: Give hits all values that their facts ever had.
         snippets: Look for the part of a long passage that is nearest to the question.
@@ -93,6 +97,7 @@ class Query:
     mode: Mode
     filter: SearchFilter
     today: dt.date
+    zone: dt.tzinfo | None = None
     explain: bool = False
     snippets: bool = True
     history: bool = False
@@ -169,7 +174,7 @@ def _readable(found: Candidates) -> Mask:
     The vectors of others say nothing, and they shift the mean that the rest is standardised by: with as many passages
     in five other scripts beside the sample's notes, the English hit@5 fell from .93 to .83.
     """
-    readable: Mask = (found.cues & Cue.UNLATIN) == 0
+    readable: Mask = (found.marks & Cue.UNLATIN) == 0
     if found.text is not None:
         readable = readable | (found.text.window > 0)
     return readable if readable.any() else ~readable
@@ -277,7 +282,7 @@ def _parts(found: Candidates, trust: float, settings: RankingSettings, *, charac
 def _question_parts(found: Candidates, view: IndexReader, query: Query) -> dict[str, Floats]:
     parts = {
         "speaker": speaker_bonus(found.labels, view.speakers, query.named.labels),
-        "cues": cue_bonus(found.cues, ornament("questions", False, asks_when, query.text)),
+        "cues": cue_bonus(found.marks, ornament("questions", False, asks_when, query.text)),
     }
     asked = ornament("days", None, asked_days, query.text, query.today)
     if asked and len(found):
@@ -318,9 +323,9 @@ def _leave_out(corpus: Corpus, ranges: Sequence[LineRange], allowed: Mask) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relevance:
-    """How relevant the hits of one question are."""
+    """How relevant the hits of one question are; without a calibration nobody knows."""
 
-    calibration: Calibration
+    calibration: Calibration | None
     regime: Regime
     asked: QuestionTerms
 
@@ -328,12 +333,17 @@ class Relevance:
         self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
     ) -> Sequence[tuple[float | None, float | None]]:
         """The relevance of some candidates, and the probability that they answer; None where it cannot be read."""
-        return ornament("relevance", [(None, None)] * len(chosen), self._read, ranked, chosen)
+        nothing: Sequence[tuple[float | None, float | None]] = [(None, None)] * len(chosen)
+        if self.calibration is None or not chosen:
+            return nothing
+        return ornament("relevance", nothing, self._read, self.calibration, ranked, chosen)
 
-    def _read(self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]) -> list[tuple[float, float]]:
+    def _read(
+        self, calibration: Calibration, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
+    ) -> list[tuple[float, float]]:
         places = np.array([place for place, _ in chosen], np.int64)
         found = signals(ranked, self.regime, self.asked, places, [stored.passage for _, stored in chosen])
-        relevance, answers = self.calibration.judge(found)
+        relevance, answers = calibration.judge(found)
         return list(zip(relevance.round(4).tolist(), answers.tolist(), strict=True))
 
 
@@ -346,7 +356,14 @@ def regime_of(query: Query, vector: Vectors | None, trust: float) -> Regime:
     return "characters" if analysis.has_unspaced(query.text) else "words"
 
 
-def question_terms(view: IndexReader, query: Query, words: QueryTerms) -> QuestionTerms:
+def relevance_of(
+    view: IndexReader, query: Query, words: QueryTerms, regime: Regime, calibration: Calibration | None
+) -> Relevance:
+    """How relevant the hits of a question are; without a calibration nobody knows."""
+    return Relevance(calibration=calibration, regime=regime, asked=_question_terms(view, query, words))
+
+
+def _question_terms(view: IndexReader, query: Query, words: QueryTerms) -> QuestionTerms:
     """The terms of a question, and how rare each is."""
     terms = analysis.asked_terms(query.text)[:MAX_TERMS]
     names = {term for word in query.named.words for term in analysis.stored_terms(word)}
@@ -356,47 +373,126 @@ def question_terms(view: IndexReader, query: Query, words: QueryTerms) -> Questi
 
 
 def to_hits(
-    view: IndexReader, query: Query, ranked: Ranked, settings: RankingSettings, relevance: Relevance | None = None
+    view: IndexReader, query: Query, ranked: Ranked, settings: RankingSettings, relevance: Relevance
 ) -> tuple[Hit, ...]:
-    """The best candidates as hits, each text once."""
+    """The best candidates as hits, each text once, none before one of higher authority that tells of the same thing."""
     varied = settings.mmr_lambda < 1
     pool = 4 * query.limit if varied else query.limit
     chosen = _distinct(view.store, ranked, pool)
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda, query.limit)
-    terms, chosen = analysis.asked_terms(query.text), chosen[: query.limit]
-    nothing: Sequence[tuple[float | None, float | None]] = [(None, None)] * len(chosen)
-    chances = relevance.of(ranked, chosen) if relevance is not None and chosen else nothing
-    hits = [
-        (found, _hit(found, position, ranked, terms, query, *chance))
-        for (position, found), chance in zip(chosen, chances, strict=True)
-    ]
+    made = _Hits(view.store, query, ranked, relevance)
+    contenders = made.contenders(chosen[: query.limit])
+    hits = ornament("authority", [(each.stored, each.hit) for each in contenders], made.by_authority, contenders)
+    chains = view.facts.on(query.today, query.zone)
+    resolver = FactResolver(view.store, chains, query.filter, history=query.history)
+    return tuple(ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, made.brought))
 
-    def brought(found: StoredPassage, before: Hit) -> Hit:
-        position = np.flatnonzero(ranked.candidates.keys == found.key)
+
+class _Hits:
+    """The hits of one question.
+
+    Args:
+        store: The index, within a read.
+        query: The question.
+        ranked: Its candidates.
+        relevance: How relevant they are.
+    """
+
+    def __init__(self, store: IndexStore, query: Query, ranked: Ranked, relevance: Relevance) -> None:
+        self._store = store
+        self._query = query
+        self._ranked = ranked
+        self._relevance = relevance
+        self._terms = analysis.asked_terms(query.text)
+
+    def contenders(self, chosen: Sequence[tuple[int, StoredPassage]]) -> list[Contender]:
+        """Some candidates by their positions, as hits to be compared."""
+        chances = self._relevance.of(self._ranked, chosen)
+        return [
+            Contender(stored=found, hit=self._hit(found, position, *chance), asked=self._relevance.asked)
+            for (position, found), chance in zip(chosen, chances, strict=True)
+        ]
+
+    def by_authority(self, hits: list[Contender]) -> list[tuple[StoredPassage, Hit]]:
+        """The hits, and before each the passage of higher authority that it rivals, be it among them or not."""
+        found = self._ranked.candidates
+        least = min((each.authority for each in hits), default=max(AUTHORITY.values()))
+        above = best_above(found, self._ranked.scores, self._relevance.asked.rarity, least, _CONTENDERS)
+        if not len(above):
+            return [(each.stored, each.hit) for each in hits]
+        known = {each.stored.key: each for each in hits}
+        places = dict(zip(found.keys[above].tolist(), above.tolist(), strict=True))
+        fetched = self._store.passages([key for key in places if key not in known])
+        unknown = [(places[key], stored) for key, stored in fetched.items()]
+        known |= {each.stored.key: each for each in self.contenders(unknown)}
+        higher = self._alone([known[key] for key in places if key in known])
+        vectors = self._store.vectors([*known]) if found.vector else None
+        return by_authority(hits, higher, cosines_among(*vectors) if vectors else unknown_cosine)
+
+    def _alone(self, higher: list[Contender]) -> list[Contender]:
+        """Passages with the relevance that each would have without any of lower authority beside it."""
+        ranked, judged = self._ranked, dict[int, float | None]()
+        ranks = authorities(ranked.candidates.marks)
+        for authority in {each.authority for each in higher}:
+            places = np.flatnonzero(ranks >= authority)
+            others = Ranked(
+                candidates=ranked.candidates.take(places),
+                scores=ranked.scores[places],
+                parts={name: part[places] for name, part in ranked.parts.items()},
+            )
+            at = {key: place for place, key in enumerate(others.candidates.keys.tolist())}
+            some = [(at[each.stored.key], each.stored) for each in higher if each.authority == authority]
+            chances = self._relevance.of(others, some)
+            judged |= {stored.key: chance for (_, stored), (chance, _) in zip(some, chances, strict=True)}
+        best = sorted((chance or 0.0 for chance in judged.values()), reverse=True)
+        next_best = best[1] if len(best) > 1 else 0.0
+        return [replace(each, alone=judged[each.stored.key], next_best=next_best) for each in higher]
+
+    def brought(self, found: StoredPassage, before: Hit) -> Hit:
+        """A passage that is brought in to stand before a hit."""
+        position = np.flatnonzero(self._ranked.candidates.keys == found.key)
         if len(position):
-            return _hit(found, int(position[0]), ranked, terms, query)
+            return self._hit(found, int(position[0]))
         return replace(
             before,
             path=found.path,
             source=found.source,
             passage=found.passage,
             ordinal=found.ordinal,
-            snippet=_snippet(found.passage.text, terms) if query.snippets else found.passage.text,
+            snippet=self._snippet(found),
             text_score=0.0,
             vector_score=None,
             replaces=(),
             replaced_by=None,
+            yields_to=(),
             history=(),
             signals={},
         )
 
-    resolver = FactResolver(view.store, view.facts, query.filter, history=query.history)
-    return tuple(ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, brought))
+    def _snippet(self, found: StoredPassage) -> str:
+        text = found.passage.text
+        return ornament("snippets", text[:SNIPPET_CHARS], snippet, text, self._terms) if self._query.snippets else text
 
-
-def _snippet(text: str, terms: list[str]) -> str:
-    return ornament("snippets", text[:SNIPPET_CHARS], snippet, text, terms)
+    def _hit(
+        self, found: StoredPassage, position: int, relevance: float | None = None, answers: float | None = None
+    ) -> Hit:
+        ranked = self._ranked
+        text, vector = ranked.candidates.text, ranked.candidates.vector
+        explained = {name: float(part[position]) for name, part in ranked.parts.items()} if self._query.explain else {}
+        return Hit(
+            path=found.path,
+            source=found.source,
+            passage=found.passage,
+            ordinal=found.ordinal,
+            snippet=self._snippet(found),
+            score=float(ranked.scores[position]),
+            text_score=float(text.unit[position]) if text else 0.0,
+            vector_score=float(vector.own[position]) if vector else None,
+            relevance=relevance,
+            answers=answers,
+            signals=explained,
+        )
 
 
 def why_unjudged(hits: Sequence[Hit], problem: str) -> str:
@@ -422,7 +518,9 @@ def _distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, 
         stored = store.passages(keys)
         for position, key in zip(batch, keys, strict=True):
             if found := stored.get(key):
-                chosen.setdefault(_plain(found.passage.text), (position, found))
+                text = _plain(found.passage.text)
+                if text not in chosen or chosen[text][1].passage.authority < found.passage.authority:
+                    chosen[text] = position, found
     return [*chosen.values()][:count]
 
 
@@ -438,31 +536,6 @@ def _varied(
     scores = ranked.scores[[position for position, _ in chosen]]
     terms = [frozenset(analysis.stored_terms(found.passage.text)) for _, found in chosen]
     return [chosen[i] for i in mmr_order(scores, terms, weight, count)]
-
-
-def _hit(
-    found: StoredPassage,
-    position: int,
-    ranked: Ranked,
-    terms: list[str],
-    query: Query,
-    relevance: float | None = None,
-    answers: float | None = None,
-) -> Hit:
-    text, vector = ranked.candidates.text, ranked.candidates.vector
-    return Hit(
-        path=found.path,
-        source=found.source,
-        passage=found.passage,
-        ordinal=found.ordinal,
-        snippet=_snippet(found.passage.text, terms) if query.snippets else found.passage.text,
-        score=float(ranked.scores[position]),
-        text_score=float(text.unit[position]) if text else 0.0,
-        vector_score=float(vector.own[position]) if vector else None,
-        relevance=relevance,
-        answers=answers,
-        signals={name: float(part[position]) for name, part in ranked.parts.items()} if query.explain else {},
-    )
 
 
 def embed_question(embedder: Embedder, question: str, degraded: list[str]) -> Vectors | None:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 EXTRA_MARK = "@"
 
 Source = Literal["memory", "sessions", "files"]
+# Whose word a passage is.
+Role = Literal["user", "agent", "assistant", "tool", "pasted", "file"]
+# The order of roles: what one of a lower authority says neither replaces nor displaces the word of a higher one.
+AUTHORITY: Mapping[Role, int] = {"user": 4, "agent": 3, "assistant": 2, "tool": 1, "pasted": 1, "file": 1}
+# Roles by their numbers in an index, the highest authority first.
+ROLES: tuple[Role, ...] = ("user", "agent", "assistant", "tool", "pasted", "file")
 Mode = Literal["hybrid", "text", "vector"]
 # In words, so that whoever needs no vectors loads no numpy.
 Vectors: TypeAlias = "NDArray[np.float32]"
@@ -40,6 +46,11 @@ class Cue(IntFlag):
     UNLATIN = 8  # it has letters, and no Latin ones
 
 
+# Bits that the flags of a passage take in its marks, and the number of its role above them.
+CUE_BITS = 4
+ROLE_BITS = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """The unit that is indexed: a list item, a paragraph, a table row, a code block, or a message of a session.
@@ -54,6 +65,11 @@ class Passage:
             message: the date that it, or an earlier one, begins with, else the day of writing.
         label: The speaker, where several list items or messages of the file begin "Name: ".
         cues: See `Cue`.
+        role: Whose word it is.
+        noted: True for an entry that was noted through the service; its comment says whose word it is.
+        written: The moment at which it was stated, to the millisecond. Of a message it is the moment of the log, in
+            UTC, never a date in its words. Of a file it is the day, and the hour of the heading if it has one, of the
+            workspace's own time zone, and has none itself; None for an undated file.
     """
 
     start_line: int
@@ -64,6 +80,19 @@ class Passage:
     date: dt.date | None = None
     label: str | None = None
     cues: Cue = Cue.NONE
+    role: Role = "user"
+    noted: bool = False
+    written: dt.datetime | None = None
+
+    @property
+    def authority(self) -> int:
+        """Rank of its role; the user's own word has the highest."""
+        return AUTHORITY[self.role]
+
+    @property
+    def marks(self) -> int:
+        """Its cues, above them the number of its role, then one bit if it was noted: what a ranking knows of it."""
+        return int(self.cues) | (ROLES.index(self.role) | self.noted << ROLE_BITS) << CUE_BITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +171,8 @@ class Hit:
         snippet: The passage's text; of a long one the part that is nearest to the question.
         replaced_by: The statement that holds now, if this passage states a value that was replaced since.
         replaces: Earlier statements that this passage has replaced, the newest first.
+        yields_to: Path and ordinal of the passages of higher authority that tell of the same thing, behind which this
+            hit stands.
         history: All statements of the fact, oldest first; filled when it was asked for, at the first hit of each fact.
         signals: Share of each ranking signal in the score; filled when `explain` was asked for.
     """
@@ -158,6 +189,7 @@ class Hit:
     answers: float | None = None
     replaced_by: Statement | None = None
     replaces: tuple[Statement, ...] = ()
+    yields_to: tuple[tuple[str, int], ...] = ()
     history: tuple[Statement, ...] = ()
     signals: dict[str, float] = field(default_factory=dict)
 

@@ -458,7 +458,12 @@ class Settings(_Table):
 
     def now(self) -> dt.datetime:
         """The present moment in the configured timezone."""
-        return dt.datetime.now().astimezone() if self.timezone == "local" else dt.datetime.now(ZoneInfo(self.timezone))
+        return dt.datetime.now(self.zone).astimezone(self.zone)
+
+    @property
+    def zone(self) -> dt.tzinfo | None:
+        """The configured timezone; None for the machine's own."""
+        return None if self.timezone == "local" else ZoneInfo(self.timezone)
 
 
 def load_settings(**arguments: Any) -> Settings:

@@ -141,7 +141,7 @@ class Splitter:
     def split(self, text: str, path: str) -> list[Passage]:
         """The passages of a file; see `split_markdown`, and `split_file` for a file of an extra folder."""
         if path.startswith(EXTRA_MARK):
-            return split_file(text, path)
+            return [replace(passage, role="file") for passage in split_file(text, path)]
         known = self._known.get(path)
         spoken = _grown(known, text, path) if known else None
         if known is None or spoken is None:

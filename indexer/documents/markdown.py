@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -22,14 +22,15 @@ from indexer.text.ornaments import ornament
 from indexer.text.questions import asks, has_time_words
 from indexer.text.sentences import end_of_part
 from indexer.text.terms import is_unlatin
-from indexer.types import Cue, Passage
+from indexer.types import Cue, Passage, Role
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.
-PASSAGE_RULES = "passages-3"
+PASSAGE_RULES = "passages-4"
 MAX_CHARS = 1200
 
 _CONTROLS = lazy_regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _KEY = lazy_regex(r"[\"']?[\w][\w .-]{0,60}[\"']?[ \t]*[:=](?:[ \t]|$)")
+_HOUR = lazy_regex(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _FIELD = lazy_regex(r"(date|title)[ \t]*[:=][ \t]*(.*)", re.IGNORECASE)
 
 # Flags are looked up: to combine them costs more than to find them.
@@ -42,6 +43,59 @@ CUES = {
     for answers in (False, True)
     for unlatin in (False, True)
 }
+
+
+# An entry is a list item or a paragraph right below its comment, `<!-- memory id=… origin=agent -->`. A comment inside
+# an item, where the text of a memory may write one, says nothing; an origin that is not known is the agent's.
+# Role by line, counted from 1, of the lines of entries; others were written by hand.
+_Origins = Mapping[int, Role]
+_NOBODYS: _Origins = {}
+
+_ENTRY_COMMENT = lazy_regex(r" ?<!--[ \t]*memory(?:[ \t]+[a-z_]+=[^\s<>]+)+[ \t]*-->[ \t]*")
+_ORIGIN = lazy_regex(r"[ \t]origin=([a-z]+)")
+_ENTRY_ITEM = lazy_regex(r" ?(?:[-*+]|[0-9]{1,3}[.)])[ \t]+\S")
+_ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "agent": "agent",
+    "assistant": "assistant",
+    "tool": "tool",
+    "pasted": "pasted",
+    "file": "file",
+}
+
+
+def _read_origins(lines: Sequence[str]) -> _Origins:
+    """Role of each line of an entry.
+
+    Args:
+        lines: The lines of a file, with their comments.
+    """
+    found = dict[int, Role]()
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(("<!--", " <!--")) and _ENTRY_COMMENT.fullmatch(line):
+            said = _ORIGIN.search(line)
+            role = _ROLES.get(said[1], "agent") if said else "agent"
+            found.update((at, role) for at in _entry_lines(lines, number))
+    return found
+
+
+def _entry_lines(lines: Sequence[str], at: int) -> range:
+    """Numbers of the lines of the entry below a comment; `at` is the place behind the comment."""
+    first = at
+    while first < len(lines) and not lines[first].strip():
+        first += 1
+    end = first + 1
+    if first < len(lines) and _ENTRY_ITEM.match(lines[first]):
+        # Further lines of an item are indented, and there may be blank ones between.
+        while end < len(lines) and (not lines[end].strip() or lines[end][0] in " \t"):
+            end += 1
+    elif first == at:
+        while end < len(lines) and lines[end].strip() and lines[end][0] not in "#<-*+":
+            end += 1
+    else:
+        # Somebody has deleted the entry; what follows further below is not its text.
+        return range(0)
+    return range(first + 1, end + 1)
 
 
 class _FrontMatter(NamedTuple):
@@ -105,9 +159,10 @@ def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> Spoken
         raise ValueError(f"max_chars is {max_chars}: a passage needs at least one character. Give a positive number.")
     lines = split_lines(text)
     front = _read_front_matter(lines)
+    origins = _read_origins(lines)
     outline = read_blocks(lines, front.lines)
     days = _Days(() if outline.titled or not front.title else (front.title,), path, front.date)
-    return _spoken(outline, days, front.date, max_chars)
+    return _spoken(outline, days, front.date, max_chars, origins)
 
 
 def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.date | None) -> SpokenPassages:
@@ -119,7 +174,9 @@ def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.
         above: Titles above the heading, outermost first.
         file_date: Date of the file's front matter.
     """
-    return _spoken(read_blocks(split_lines(text)), _Days(above, path, file_date), file_date, MAX_CHARS)
+    lines = split_lines(text)
+    origins = _read_origins(lines)
+    return _spoken(read_blocks(lines), _Days(above, path, file_date), file_date, MAX_CHARS, origins)
 
 
 def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
@@ -127,19 +184,23 @@ def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
     return keep_shared_labels(_spoken(outline, _Days((), path, None), None, MAX_CHARS))
 
 
-def _spoken(outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int) -> SpokenPassages:
+def _spoken(
+    outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int, origins: _Origins = _NOBODYS
+) -> SpokenPassages:
     names = [
         ornament("names", None, speaker_of, block.lines[0][1]) if block.kind is Kind.ITEM else None
         for block in outline.blocks
     ]
-    passages = list(_passages(outline, names, days, max_chars))
+    passages = list(_passages(outline, names, days, max_chars, origins))
     return SpokenPassages(passages=passages, file_date=file_date)
 
 
-def _passages(outline: Outline, names: list[str | None], days: _Days, max_chars: int) -> Iterator[Passage]:
+def _passages(
+    outline: Outline, names: list[str | None], days: _Days, max_chars: int, origins: _Origins
+) -> Iterator[Passage]:
     section, asked = None, False
     for block, label in zip(outline.blocks, names, strict=True):
-        heading, day = days.of(block.section)
+        heading, day, written = days.of(block.section)
         opens = block.opens and bool(heading)
         for start, end, words in _cut(block, max_chars):
             answers = asked and block.section is section
@@ -154,27 +215,43 @@ def _passages(outline: Outline, names: list[str | None], days: _Days, max_chars:
                 date=day,
                 label=label,
                 cues=CUES[timely, asked, answers, ornament("scripts", False, is_unlatin, words)],
+                role=origins.get(start, "user"),
+                noted=start in origins,
+                written=written,
             )
             opens = False
 
 
+class _Day(NamedTuple):
+    heading: tuple[str, ...]
+    day: dt.date | None
+    written: dt.datetime | None
+
+
 class _Days:
-    """Full heading and day of each section: the nearest heading's day, else that of the file."""
+    """Full heading, day and hour of each section: the nearest heading's day, else that of the file."""
 
     def __init__(self, title: tuple[str, ...], path: str, fallback: dt.date | None) -> None:
         self._title = title
         self._file = ornament("days", None, day_of_name, path) or fallback
         self._section: Section | None = None
-        self._found: tuple[tuple[str, ...], dt.date | None] = ((), None)
+        self._found = _Day((), None, None)
 
-    def of(self, section: Section) -> tuple[tuple[str, ...], dt.date | None]:
-        """Heading and day of a section; the last one is remembered, as blocks come section by section."""
+    def of(self, section: Section) -> _Day:
+        """Heading, day and moment of a section; the last one is remembered, as blocks come section by section."""
         if section is not self._section:
             heading = self._title + section.path
             dates = (ornament("days", None, heading_day, title) for title in reversed(heading))
+            day = next((date for date in dates if date is not None), self._file)
             self._section = section
-            self._found = heading, next((date for date in dates if date is not None), self._file)
+            self._found = _Day(heading, day, _moment(day, heading) if day else None)
         return self._found
+
+
+def _moment(day: dt.date, heading: tuple[str, ...]) -> dt.datetime:
+    """The moment of a section: its day, and the hour if that is all its heading says."""
+    hour = _HOUR.fullmatch(heading[-1]) if heading else None
+    return dt.datetime.combine(day, dt.time(int(hour[1]), int(hour[2])) if hour else dt.time.min)
 
 
 def split_lines(text: str) -> list[str]:

@@ -28,18 +28,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from indexer.documents.markdown import CUES, MAX_CHARS
 from indexer.text import lazy_regex
+from indexer.text.authorship import message_parts
 from indexer.text.dates import STATED_HOLDS, leading_stamp
 from indexer.text.names import speaker_of
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import is_acknowledgement
 from indexer.text.questions import asks, has_time_words
 from indexer.text.sentences import end_of_part, parts_of
-from indexer.text.terms import is_unlatin
-from indexer.types import Passage
+from indexer.text.terms import has_unspaced, is_unlatin
+from indexer.types import Passage, Role
 
 # Of a longer answer little is kept, and to read its records takes a second for each megabyte.
 _MAX_CHARS = 200_000
@@ -158,7 +160,7 @@ def _moment(milliseconds: object) -> str:
 
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-TRANSCRIPT_RULES = "transcripts-5"
+TRANSCRIPT_RULES = "transcripts-6"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000
@@ -174,6 +176,9 @@ _UNFIT = lazy_regex("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _HALVES = lazy_regex("[\ud800-\udfff]")
 # Parts with words; the field that holds them has the name of the type.
 _SPEECH = ("text", "refusal")
+_SPEAKERS = ("user", "assistant")
+_WORD = lazy_regex(r"\w+")
+_FEW_WORDS, _CODE_CHARS = 2, 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,10 +246,11 @@ def grown_transcript(raw: bytes, carried: Carried, check: Callable[[], None] = g
 
 
 class _Said(NamedTuple):
-    """A message as its line holds it.
+    """A part of a message that has one author, as its line holds it.
 
     Attributes:
         speaks: Whether it is more than calls of tools and what they answer.
+        role: Whose word it is.
         name: Who speaks, as the message's `name` says; empty if it has none.
     """
 
@@ -252,6 +258,7 @@ class _Said(NamedTuple):
     ts: str
     text: str
     speaks: bool
+    role: Role = "tool"
     name: str = ""
 
 
@@ -280,7 +287,7 @@ def _read(raw: bytes, carried: Carried, check: Callable[[], None]) -> _Reading:
         if fields is None:
             continue
         if is_message:
-            waiting.append(_said(seq, ts.decode("utf-8", "replace"), fields))
+            waiting.extend(_said(seq, ts.decode("utf-8", "replace"), fields))
         if seq == last:
             reading.take(waiting, seq, end)
             waiting.clear()
@@ -290,7 +297,7 @@ def _read(raw: bytes, carried: Carried, check: Callable[[], None]) -> _Reading:
 def _read_openclaw(raw: bytes, check: Callable[[], None]) -> _Reading:
     reading = _Reading(Carried(), check)
     for told in openclaw_messages(raw):
-        reading.take([_said(told.line, told.ts, {"message": _usual_shape(told.message)})], told.line, len(raw))
+        reading.take(_said(told.line, told.ts, {"message": _usual_shape(told.message)}), told.line, len(raw))
     return reading
 
 
@@ -315,10 +322,9 @@ class _Reading:
         self._day, self._stated, self._asked = earlier.day, earlier.stated, earlier.asked
 
     def take(self, messages: list[_Said], seq: int, size_bytes: int) -> None:
-        """Add the messages of a batch that ends with record `seq` at `size_bytes`."""
+        """Add the messages of a batch that ends with record `seq` at `size_bytes`, in their parts."""
         for said in messages:
-            if said.text:
-                self._take(said)
+            self._take(said)
         self._last_seq, self._size_bytes = seq, size_bytes
 
     def transcript(self) -> Transcript:
@@ -343,7 +349,8 @@ class _Reading:
         label = (said.name or ornament("names", None, speaker_of, named)) if said.speaks else None
         if label is not None:
             self.speakers[label] += 1
-        day = self._dated(_moment_of(said.ts), stamp.day if stamp else None)
+        moment = _moment_of(said.ts)
+        day = self._dated(moment, stamp.day if stamp else None)
         opens = day is not None and day != self._day
         self._day = day
         heading = _titles(day) if day else ()
@@ -364,6 +371,8 @@ class _Reading:
                     date=day,
                     label=label,
                     cues=CUES[timely, asked, said.speaks and self._asked and not opens, unlatin],
+                    role=said.role,
+                    written=moment,
                 )
             )
             opens = False
@@ -388,6 +397,7 @@ def _titles(day: dt.date) -> tuple[str, ...]:
 def _moment_of(ts: str) -> dt.datetime | None:
     try:
         moment = dt.datetime.fromisoformat(ts)
+        moment = moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
         return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
     except (ValueError, OverflowError):
         return None
@@ -408,20 +418,51 @@ def _refuse(constant: str) -> object:
 _LINE_PARSER = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse)
 
 
-def _said(seq: int, ts: str, fields: dict[str, object]) -> _Said:
+def _said(seq: int, ts: str, fields: dict[str, object]) -> list[_Said]:
+    """The parts of a message, each with its author."""
     text = fields.get("text")
     message = _parsed(text) if isinstance(text, str) else fields.get("message")
     if not isinstance(message, dict):
-        return _Said(seq, ts, "", False)
+        return []
+    content, name = message.get("content"), _name(message.get("name"))
     match message.get("role"):
-        case "user" | "assistant":
-            spoken, quiet = _spoken(message.get("content")), _results(message.get("content"))
-            words = "\n".join((*quiet, *spoken, *_calls(message)))
-            return _Said(seq, ts, _cleaned(words), bool(spoken), _name(message.get("name")))
+        case "user":
+            typed = "\n".join((*_spoken(content), *_calls(message)))
+            parts: list[tuple[Role, str]] = [("tool", "\n".join(_results(content))), *_authors(typed)]
+        case "assistant":
+            parts = [("assistant", "\n".join((*_results(content), *_spoken(content), *_calls(message))))]
         case "tool":
-            return _Said(seq, ts, _cleaned(_answer(message.get("content"))), False)
+            parts = [("tool", _answer(content))]
         case _:
-            return _Said(seq, ts, "", False)
+            parts = []
+    speaks = bool(_spoken(content))
+    cleaned = ((role, _cleaned(words)) for role, words in parts)
+    return [
+        _Said(seq, ts, words, speaks and role in _SPEAKERS, role, name if role in _SPEAKERS else "")
+        for role, words in cleaned
+        if words
+    ]
+
+
+def _authors(text: str) -> Iterator[tuple[Role, str]]:
+    """The parts of a user's message: what was typed, and what was pasted or quoted."""
+    found = ornament("authors", None, message_parts, text)
+    if found is None:
+        # Nobody can tell: then it is at least not the user's word.
+        yield "pasted", text
+        return
+    if len(found) == 1:
+        yield "user" if found[0].kind == "typed" else "pasted", text
+        return
+    for typed, parts in groupby(found, key=lambda part: _is_own(part.kind, part.text)):
+        yield "user" if typed else "pasted", "".join(part.text for part in parts)
+
+
+def _is_own(kind: str, text: str) -> bool:
+    """True for what somebody typed; names in backticks and links stay in their sentence, "she wrote" by its quote."""
+    if kind == "typed":
+        return not text.strip() or len(_WORD.findall(text)) > _FEW_WORDS or has_unspaced(text)
+    return len(text) <= _CODE_CHARS and text.startswith(("`", "[", "!")) and not text.startswith("```")
 
 
 def _name(given: object) -> str:

@@ -1,11 +1,14 @@
 """Facts that change: which statement of a thing holds now, which ones it replaces, and their order in an answer.
 
-Statements of one thing are ordered by their days, in one file by their lines; between files of one day, or without one,
-only by a word of change in one of them. Where that leaves two values standing, none replaces the other: so do two notes
-that replace each other.
+Only those of the highest authority that speaks of a thing say what holds: the word of a lower one replaces nothing and
+stands behind theirs, unmarked. They are ordered by the days on which they were written, in one file by their lines, in
+several of one day by the hour; where that is not known, by a word of change in one of them. A day in words orders only
+what was written on no day that is known. Where that leaves two values standing, none replaces the other: so do two
+notes that replace each other. What speaks of a day to come is a plan: it replaces nothing and stands behind what holds.
 
 Invariants: nothing is told by likeness; a statement is replaced by a later one of another value, never by its own
-passage; the work is linear in the statements read, of each thing at most `_READ` dated ones and as many others.
+passage nor by one of lower authority; the work is linear in the statements read, of each thing at most `_READ` dated
+ones and as many others.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from indexer.engine.authority import not_below
 from indexer.lru import LRU
 from indexer.stores.base import IndexStore, OfThings, StoredPassage
 from indexer.text.fact_words import is_beside, is_same
@@ -36,14 +40,30 @@ class Stated:
     """A claim where it stands.
 
     Attributes:
-        day: Proleptic ordinal of its day; 0 for none.
+        day: Proleptic ordinal of the day that orders it: when it was written, else the one in its words; 0 for none.
+        minute: Minute of that day at which it was written; -1 where that is not known.
+        second: Milliseconds behind that minute; -1 where that is not known.
         place: Its place within the passage.
+        is_plan: True if it speaks of a day that is still to come.
     """
 
     claim: Claim
     stored: StoredPassage
     day: int
+    minute: int = -1
+    second: int = -1
     place: int
+    is_plan: bool = False
+
+    @property
+    def authority(self) -> int:
+        """Authority of its passage."""
+        return self.stored.passage.authority
+
+    @property
+    def age(self) -> tuple[int, int, int, int, int]:
+        """Order of statements, the oldest first, as far as their own days, hours and lines tell it."""
+        return self.day, self.minute, self.second, self.stored.ordinal, self.place
 
     def is_after(self, other: Stated) -> bool:
         """True if it was said later, as far as that can be known."""
@@ -51,7 +71,17 @@ class Stated:
             return self.day > other.day
         if self.stored.path == other.stored.path and bool(self.day) == bool(other.day):
             return (self.stored.ordinal, self.place) > (other.stored.ordinal, other.place)
+        if self.is_later_that_day(other) or other.is_later_that_day(self):
+            return self.is_later_that_day(other)
         return self.claim.changes and not other.claim.changes
+
+    def is_later_that_day(self, other: Stated) -> bool:
+        """True if both were written on one day, this one at a later hour."""
+        if not self.day or self.day != other.day or min(self.minute, other.minute) < 0:
+            return False
+        if self.minute != other.minute or min(self.second, other.second) < 0:
+            return self.minute > other.minute
+        return self.second > other.second
 
     def differs(self, other: Stated) -> bool:
         """True if it says another value; a senior developer is something else than a developer."""
@@ -69,7 +99,7 @@ class Stated:
             path=self.stored.path,
             start_line=passage.start_line,
             end_line=passage.end_line,
-            date=dt.date.fromordinal(self.day) if self.day else None,
+            date=self.claim.day or (dt.date.fromordinal(self.day) if self.day else None),
             text=passage.text[:_SHOWN_CHARS],
             about=FRAMES.get(attribute)
             or f"{attribute.partition('=')[0]} ({subject.replace('@me', 'user').replace('@', '')})".removesuffix(" ()"),
@@ -84,17 +114,25 @@ class Chain:
     statements: tuple[Stated, ...]
 
     @cached_property
+    def leading(self) -> tuple[Stated, ...]:
+        """The statements of the highest authority that says what holds; plans say what will."""
+        present = [each for each in self.statements if not each.is_plan]
+        most = max((each.authority for each in present), default=0)
+        return tuple(each for each in present if each.authority == most)
+
+    @cached_property
     def _last(self) -> tuple[Stated, ...]:
         """The last statement of each file, of those with a day only those of the last day."""
         # Of what may be several at once, only a word of change ends another.
-        some = [each for each in self.statements if each.claim.single or each.claim.changes]
+        some = [each for each in self.leading if each.claim.single or each.claim.changes]
         newest = max((each.day for each in some), default=0)
         last = dict[str, Stated]()
         for each in some:
             key = f"{each.stored.path}#{bool(each.day)}"
             if each.day in (0, newest) and (key not in last or each.is_after(last[key])):
                 last[key] = each
-        return tuple(last.values())
+        latest = max(last.values(), key=lambda each: each.age, default=None)
+        return tuple(each for each in last.values() if latest is None or not latest.is_later_that_day(each))
 
     @cached_property
     def current(self) -> Stated | None:
@@ -103,7 +141,7 @@ class Chain:
         if not last:
             return None
         new = [each for each in last if each.claim.changes] or [*last]
-        best = max(new, key=lambda each: (each.day, each.stored.ordinal, each.place))
+        best = max(new, key=lambda each: each.age)
         among = new if any(best.differs(each) for each in last) else last
         settled = not any(best.differs(each) for each in among) and (
             among is last or all(best.is_after(each) or not best.differs(each) for each in last)
@@ -119,7 +157,7 @@ class Chain:
         """
         current = self.current
         standing = self._last if current is None else (current,)
-        if any(not each.differs(old) for each in standing):
+        if old.is_plan or any(not each.differs(old) for each in standing):
             return None
         if current is None and any(each.stored.key == old.stored.key for each in self._last):
             return None
@@ -131,12 +169,19 @@ class Chain:
         now = self.current
         if now is None or now.stored.key == old.stored.key or not now.is_after(old):
             return None
-        between = (each for each in self.statements if each.differs(now) and each.is_after(old) and now.is_after(each))
+        between = (each for each in self.leading if each.differs(now) and each.is_after(old) and now.is_after(each))
         return now if next(between, None) is not None else None
+
+    def above(self, other: Stated) -> Stated | None:
+        """The statement that stands before one which may not say what holds: before a plan and a lower authority."""
+        if not self.leading or not (other.is_plan or other.authority < self.leading[0].authority):
+            return None
+        now = self.current or max(self.leading, key=lambda each: each.age)
+        return now if now.stored.key != other.stored.key else None
 
     def in_order(self) -> list[Stated]:
         """All statements, oldest first; those without a day first, by file."""
-        return sorted(self.statements, key=lambda each: (each.day, each.stored.path, each.stored.ordinal, each.place))
+        return sorted(self.statements, key=lambda each: (each.day, each.minute, each.stored.path, *each.age))
 
 
 _UNREAD = Chain(())
@@ -144,25 +189,62 @@ _NO_FACTS = Facts()
 
 
 class FactChains:
-    """Chains of one state of an index, read when they are asked for. Safe to use from several threads."""
+    """Chains of one state of an index. Safe to use from several threads."""
 
     def __init__(self) -> None:
+        self._last: DayChains | None = None
+
+    def on(self, today: dt.date, zone: dt.tzinfo | None) -> DayChains:
+        """The chains as they stand on a day of a time zone; None is the machine's own."""
+        last = self._last
+        if last is None or (last.today, last.zone) != (today, zone):
+            last = self._last = DayChains(today, zone)
+        return last
+
+
+class DayChains:
+    """Chains of one state of an index on one day, read when they are asked for. Safe to use from several threads."""
+
+    def __init__(self, today: dt.date, zone: dt.tzinfo | None) -> None:
+        self.today = today
+        self.zone = zone
         self._known = dict[tuple[int, int], Chain]()
-        self._pairs: tuple[NotSame, ...] | None = None
+        self._pairs: tuple[tuple[NotSame, int], ...] | None = None
         self._stated = LRU[int, list[Stated]](_REMEMBERED)
 
     def stated_in(self, stored: StoredPassage) -> list[Stated]:
         """The claims of a passage."""
         if (known := self._stated.get(stored.key)) is not None:
             return known
-        claims, passage = self._facts_of(stored).claims, stored.passage
-        days = [day.toordinal() if (day := claim.day or passage.date) else 0 for claim in claims]
-        stated = [
-            Stated(claim=claim, stored=stored, day=day, place=place)
-            for place, (claim, day) in enumerate(zip(claims, days, strict=True))
-        ]
+        claims, written = self._facts_of(stored).claims, stored.passage.written
+        stated = list[Stated]()
+        if claims:
+            day, minute, second = self._moment(written) if written else (0, -1, -1)
+            today = self.today.toordinal()
+            for place, claim in enumerate(claims):
+                holds_from = claim.day.toordinal() if claim.day else 0
+                stated.append(
+                    Stated(
+                        claim=claim,
+                        stored=stored,
+                        day=day or holds_from,
+                        minute=minute,
+                        second=second,
+                        place=place,
+                        is_plan=max(day, holds_from) > today,
+                    )
+                )
         self._stated[stored.key] = stated
         return stated
+
+    def _moment(self, written: dt.datetime) -> tuple[int, int, int]:
+        """Day, minute and milliseconds at which a passage was written, as far as each is known."""
+        is_exact = written.tzinfo is not None
+        there = written.astimezone(self.zone) if is_exact else written
+        minute = 60 * there.hour + there.minute
+        if is_exact:
+            return there.toordinal(), minute, 1_000 * there.second + there.microsecond // 1_000
+        return there.toordinal(), minute or -1, -1
 
     def read(self, store: IndexStore, claims: Iterable[Claim], limit: int = _READ) -> None:
         """Have the chains of what is claimed at hand; to be called within a read of that state."""
@@ -191,11 +273,13 @@ class FactChains:
         """A chain that was read."""
         return self._known[thing, limit]
 
-    def pairs(self, store: IndexStore) -> tuple[NotSame, ...]:
-        """The pairs of which people say that they are not the same."""
+    def pairs(self, store: IndexStore) -> tuple[tuple[NotSame, int], ...]:
+        """The pairs of which somebody says that they are not the same, and with which authority."""
         if self._pairs is None:
             written = store.passages(OfThings((thing_number(NOT_SAME),), _MOST_PAIRS)).values()
-            self._pairs = tuple(pair for stored in written for pair in self._facts_of(stored).not_same)
+            self._pairs = tuple(
+                (pair, stored.passage.authority) for stored in written for pair in self._facts_of(stored).not_same
+            )
         return self._pairs
 
     @staticmethod
@@ -214,7 +298,7 @@ class FactResolver:
         history: Tell each chain whole.
     """
 
-    def __init__(self, store: IndexStore, chains: FactChains, filter: SearchFilter, *, history: bool = False) -> None:
+    def __init__(self, store: IndexStore, chains: DayChains, filter: SearchFilter, *, history: bool = False) -> None:
         self._store = store
         self._chains = chains
         self._filter = filter
@@ -239,7 +323,7 @@ class FactResolver:
             chains = [(each, self._chains.chain(thing_number(each.claim.thing), limit)) for each in claims]
             if chains := [(each, chain) for each, chain in chains if len(chain.statements) > 1]:
                 stored, hit = marked[key]
-                marked[key] = stored, self._marked(hit, chains)
+                marked[key] = stored, self._yielding(self._marked(hit, chains), chains)
                 if first := next((new for each, chain in chains if (new := self._allowed(chain, each))), None):
                     ahead[key] = first.stored
         ordered = self._ordered(marked, ahead, found)
@@ -259,11 +343,11 @@ class FactResolver:
             new = ahead.get(key)
             if new is not None and new.key not in placed and key not in placed:
                 if new.key in marked:
-                    placed[new.key] = _not_below(marked[new.key][1], hit)
+                    placed[new.key] = not_below(marked[new.key][1], hit)
                 else:
                     brought = found(new, hit)
                     chains = [(each, self._known(each)) for each in self._chains.stated_in(new)]
-                    placed[new.key] = self._marked(_not_below(brought, hit), chains)
+                    placed[new.key] = self._marked(not_below(brought, hit), chains)
             placed.setdefault(key, hit)
         return [*placed.values()]
 
@@ -283,17 +367,37 @@ class FactResolver:
     def _replacer(self, chain: Chain, old: Stated) -> Stated | None:
         return chain.replacer(old, parted=self._parted)
 
+    def _yielding(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
+        above = (self._above(self._passing(chain), each) for each, chain in chains)
+        places = dict.fromkeys(
+            (each.stored.path, each.stored.ordinal)
+            for each in above
+            if each is not None and each.authority > hit.passage.authority
+        )
+        return replace(hit, yields_to=tuple(dict.fromkeys((*hit.yields_to, *places)))) if places else hit
+
+    def _passing(self, chain: Chain) -> Chain:
+        """The statements that the filter lets pass."""
+        if self._is_open:
+            return chain
+        return Chain(
+            tuple(
+                each
+                for each in chain.statements
+                if self._filter.passes(each.stored.source, each.stored.path, each.stored.passage)
+            )
+        )
+
     def _allowed(self, chain: Chain, old: Stated) -> Stated | None:
         """The statement that stands before an earlier one, of those that the filter lets pass."""
-        if not self._is_open:
-            chain = Chain(
-                tuple(
-                    each
-                    for each in chain.statements
-                    if self._filter.passes(each.stored.source, each.stored.path, each.stored.passage)
-                )
-            )
-        return self._replacer(chain, old) or chain.renewed(old)
+        chain = self._passing(chain)
+        return self._replacer(chain, old) or chain.renewed(old) or self._above(chain, old)
+
+    def _above(self, chain: Chain, other: Stated) -> Stated | None:
+        """The statement of higher authority that stands before one, or the present one before a plan."""
+        if is_frame(other.claim.thing) or (above := chain.above(other)) is None:
+            return None
+        return None if self._parted(above, other) else above
 
     def _replaced(self, chain: Chain, new: Stated) -> Iterator[Statement]:
         """Statements that gave way to one, the newest first."""
@@ -323,10 +427,14 @@ class FactResolver:
         return made
 
     def _parted(self, new: Stated, old: Stated) -> bool:
+        least = max(new.authority, old.authority)
         return any(
-            (_means(pair.first, new) and _means(pair.second, old))
-            or (_means(pair.first, old) and _means(pair.second, new))
-            for pair in self._chains.pairs(self._store)
+            authority >= least
+            and (
+                (_means(pair.first, new) and _means(pair.second, old))
+                or (_means(pair.first, old) and _means(pair.second, new))
+            )
+            for pair, authority in self._chains.pairs(self._store)
         )
 
 
@@ -335,24 +443,26 @@ def _means(reference: str, each: Stated) -> bool:
     return is_named(reference, each.stored.path, passage.start_line, passage.end_line, passage.text)
 
 
-def _not_below(hit: Hit, other: Hit) -> Hit:
-    """A hit with a score and a relevance that are not less than those of another."""
-    score = max(hit.score, other.score)
-    raised = score - hit.score
-    relevance = other.relevance if hit.relevance is None else max(hit.relevance, other.relevance or 0.0)
-    answers = other.answers if hit.answers is None else max(hit.answers, other.answers or 0.0)
-    signals = {**hit.signals, "current": raised} if other.signals and raised else hit.signals
-    return replace(hit, score=score, relevance=relevance, answers=answers, signals=signals)
-
-
 def current_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Hits in their order, but none before the one that replaced it."""
-    place = {(hit.path, hit.passage.start_line): hit for hit in hits}
+    """Hits in their order, but none before the one that replaced it, nor before one that it yields to."""
+    place = {(hit.path, hit.ordinal): hit for hit in hits}
+    if len(place) != len(hits):
+        return tuple(hits)
+    starts = {(hit.path, hit.passage.start_line): key for key, hit in place.items()}
     placed = dict[tuple[str, int], Hit]()
-    for key, hit in place.items():
-        by = hit.replaced_by
-        new = place.get((by.path, by.start_line)) if by else None
-        if new is not None and key not in placed:
-            placed.setdefault((new.path, new.passage.start_line), _not_below(new, hit))
+
+    def put(key: tuple[str, int], before: Hit | None) -> None:
+        hit = place[key]
+        hit = hit if before is None else not_below(hit, before)
+        by = starts.get((hit.replaced_by.path, hit.replaced_by.start_line)) if hit.replaced_by else None
+        for first in (*((by,) if by else ()), *hit.yields_to):
+            if first in place and first not in placed and first != key and first not in above:
+                above.add(first)
+                put(first, hit)
         placed.setdefault(key, hit)
-    return tuple(placed.values()) if len(place) == len(hits) else tuple(hits)
+
+    for key in place:
+        above = {key}
+        if key not in placed:
+            put(key, None)
+    return tuple(placed.values())

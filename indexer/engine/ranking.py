@@ -233,6 +233,7 @@ class Candidates:
     Attributes:
         keys: The store's keys.
         days: Proleptic ordinals of their dates; 0 for undated.
+        marks: Flags of their wording and numbers of their roles; see `Passage.marks`.
         labels: Numbers of their labels; 0 for none.
         evergreen: True for passages of a file that does not age.
         text: Lexical signals; None where words were not searched.
@@ -241,7 +242,7 @@ class Candidates:
 
     keys: Ints
     days: Ints
-    cues: Ints
+    marks: Ints
     labels: Ints
     evergreen: Mask
     text: TextEvidence | None
@@ -262,7 +263,7 @@ class Candidates:
         return Candidates(
             keys=self.keys[rows],
             days=self.days[rows],
-            cues=self.cues[rows],
+            marks=self.marks[rows],
             labels=self.labels[rows],
             evergreen=self.evergreen[rows],
             text=self.text.take(rows) if self.text else None,
@@ -290,7 +291,7 @@ def corpus_candidates(
     return Candidates(
         keys=corpus.keys[rows],
         days=corpus.days[rows],
-        cues=corpus.cues[rows],
+        marks=corpus.marks[rows],
         labels=corpus.labels[rows],
         evergreen=corpus.evergreen[rows],
         text=text.take(rows) if text else None,
@@ -308,7 +309,7 @@ def merge_candidates(parts: Sequence[Candidates]) -> Candidates:
     whole = Candidates(
         keys=np.concatenate([part.keys for part in parts]),
         days=np.concatenate([part.days for part in parts]),
-        cues=np.concatenate([part.cues for part in parts]),
+        marks=np.concatenate([part.marks for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
         evergreen=np.concatenate([part.evergreen for part in parts]),
         text=text,

@@ -121,7 +121,8 @@ class OfThings(NamedTuple):
 
     Attributes:
         things: Numbers of the things; those that fewer passages than `least` speak of are left out.
-        limit: Most passages of each thing, the newest dated ones and as many of the last undated ones; -1 for all.
+        limit: Most passages of each thing, of the highest authority the newest dated ones and as many of the last
+            undated ones; -1 for all.
     """
 
     things: tuple[int, ...]

@@ -35,7 +35,7 @@ class PassageRow:
         """The passage in the order of `COLUMNS`."""
         p = self.stored.passage
         return (
-            self.stored.key, len(p.text), sum(self.terms.values()), p.date.toordinal() if p.date else 0, int(p.cues),
+            self.stored.key, len(p.text), sum(self.terms.values()), p.date.toordinal() if p.date else 0, p.marks,
             self.label, self.greeted, p.opens_section, p.start_line, p.end_line,
         )  # fmt: skip
 
@@ -177,10 +177,8 @@ class Contents:
 
     def _newest(self, keys: Sequence[int], limit: int) -> list[int]:
         stored = [row.stored for key in keys if (row := self.row(key))]
-        dated = sorted(
-            (each for each in stored if each.passage.date), key=lambda each: (each.passage.date, each.ordinal)
-        )
-        undated = sorted((each for each in stored if not each.passage.date), key=lambda each: each.ordinal)
+        dated = sorted((each for each in stored if each.passage.written), key=_newness)
+        undated = sorted((each for each in stored if not each.passage.written), key=_newness)
         most = len(keys) if limit < 0 else limit
         return [each.key for part in (dated, undated) for each in part[::-1][:most]]
 
@@ -188,6 +186,12 @@ class Contents:
         """The passage of a key."""
         path = self.paths.get(key)
         return self.files[path].rows[key] if path is not None else None
+
+
+def _newness(stored: StoredPassage) -> tuple[int, dt.datetime, int]:
+    """Order of statements: of the highest authority last, and there the newest."""
+    written = stored.passage.written or dt.datetime.min
+    return stored.passage.authority, written.replace(tzinfo=None), stored.ordinal
 
 
 class Draft:

@@ -57,7 +57,18 @@ from indexer.stores.sqlite_rows import (
     vector_filter,
 )
 from indexer.text.facts import FACT_RULES
-from indexer.types import Fingerprint, LineRange, SearchFilter, Source, Vectors, short_path
+from indexer.types import (
+    AUTHORITY,
+    CUE_BITS,
+    ROLE_BITS,
+    ROLES,
+    Fingerprint,
+    LineRange,
+    SearchFilter,
+    Source,
+    Vectors,
+    short_path,
+)
 
 if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database, Row
@@ -67,6 +78,9 @@ if TYPE_CHECKING:
 _AHEAD = 1 << 32
 _BATCH = 500
 _GROWN_FILES = 256
+# The first of the roles that have the lowest authority.
+_LOWEST = next(number for number, role in enumerate(ROLES) if AUTHORITY[role] == min(AUTHORITY.values()))
+_ROLE_MASK = (1 << ROLE_BITS) - 1
 _STORED = f"p.key, f.path, f.source, p.ordinal, p.text_hash, {PASSAGE_COLUMNS}"
 _NO_KEY = (1 << 63) - 1
 _AMONG_PATHS = """ AND EXISTS (SELECT 1 FROM files f, json_each(?) j WHERE f.file = passages.file
@@ -254,11 +268,12 @@ class SqliteStore:
             (json.dumps(which.things), which.least, which.least),
         )
         for (thing,) in spoken:
-            for dated in ("p.day > 0", "p.day = 0"):
+            for dated in ("p.written > 0", "p.written = 0"):
                 yield from self._database.rows(
                     f"""SELECT {_STORED} FROM facts x JOIN passages p USING (key) JOIN files f USING (file)
                         LEFT JOIN labels l USING (label) WHERE x.thing = ? AND {dated}
-                        ORDER BY p.day DESC, p.ordinal DESC LIMIT ?""",
+                        ORDER BY min(p.marks >> {CUE_BITS} & {_ROLE_MASK}, {_LOWEST}), p.written >> 1 DESC,
+                        p.ordinal DESC LIMIT ?""",
                     (thing, which.limit),
                 )
 

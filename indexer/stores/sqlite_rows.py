@@ -21,13 +21,13 @@ import numpy as np
 from indexer.corpus import COLUMNS, CorpusFile, Ints
 from indexer.stores.base import FileState, FileWrite, NewPassage, TermEntries
 from indexer.text.terms import term_hashes
-from indexer.types import Cue, Passage, SearchFilter, Source, Vectors
+from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Passage, SearchFilter, Source, Vectors
 
 if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database, Row
 
 
-SCHEMA = 4
+SCHEMA = 5
 
 # Small chunks make reading one vector cheaper (8 µs, with 64 rows a chunk 15, with 1,024 130) and a scan no slower;
 # secure-delete takes a removed term out of the full-text index at once instead of at the next merge.
@@ -45,9 +45,9 @@ TABLES = """
     CREATE TABLE passages (
         key INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, ordinal INTEGER NOT NULL,
         start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, text TEXT NOT NULL, heading TEXT NOT NULL,
-        opens_section INTEGER NOT NULL, day INTEGER NOT NULL, label INTEGER NOT NULL, cues INTEGER NOT NULL,
-        greeted INTEGER NOT NULL, chars INTEGER NOT NULL, length INTEGER NOT NULL, text_hash BLOB NOT NULL,
-        embedded INTEGER NOT NULL);
+        opens_section INTEGER NOT NULL, day INTEGER NOT NULL, written INTEGER NOT NULL, label INTEGER NOT NULL,
+        marks INTEGER NOT NULL, greeted INTEGER NOT NULL, chars INTEGER NOT NULL, length INTEGER NOT NULL,
+        text_hash BLOB NOT NULL, embedded INTEGER NOT NULL);
     CREATE INDEX passages_file ON passages (file, ordinal);
     CREATE INDEX passages_text ON passages (text_hash) WHERE embedded;
     CREATE INDEX passages_unembedded ON passages (file) WHERE NOT embedded;
@@ -68,7 +68,9 @@ FACTS = """
         thing INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (thing, key)) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS facts_key ON facts (key);
 """
-PASSAGE_COLUMNS = "p.start_line, p.end_line, p.text, p.heading, p.opens_section, p.day, coalesce(l.name, ''), p.cues"
+PASSAGE_COLUMNS = (
+    "p.start_line, p.end_line, p.text, p.heading, p.opens_section, p.day, p.written, coalesce(l.name, ''), p.marks"
+)
 STATE_COLUMNS = "path, source, size_bytes, mtime_ns, ctime_ns, inode, checked_ns, content_hash, failure, revision"
 
 
@@ -82,8 +84,31 @@ def _titles(heading: tuple[str, ...]) -> str:
     return json.dumps(heading, ensure_ascii=False)
 
 
-# Flags are looked up: to make one costs a tenth of what a row does.
-_CUES = {flags: Cue(flags) for flags in range((Cue.TIME | Cue.QUESTION | Cue.ANSWER | Cue.UNLATIN) + 1)}
+# Flags and roles are looked up: to make a flag costs a tenth of what a row does.
+_MARKS = {
+    flags | (number | noted << ROLE_BITS) << CUE_BITS: (Cue(flags), role, noted)
+    for number, role in enumerate(ROLES)
+    for noted in (False, True)
+    for flags in range(1 << CUE_BITS)
+}
+_FIRST_MOMENT = dt.datetime.min
+_MILLISECOND = dt.timedelta(milliseconds=1)
+
+
+def _written_number(passage: Passage) -> int:
+    """The moment of a passage as it is stored: milliseconds of the calendar, twice, and one more in UTC; 0 for none."""
+    if passage.written is None:
+        return 0
+    elapsed = (passage.written.replace(tzinfo=None) - _FIRST_MOMENT) // _MILLISECOND
+    return 2 * elapsed + (passage.written.tzinfo is not None)
+
+
+@lru_cache(maxsize=4096)
+def _written(number: int) -> dt.datetime | None:
+    if not number:
+        return None
+    moment = _FIRST_MOMENT + (number >> 1) * _MILLISECOND
+    return moment.replace(tzinfo=dt.UTC) if number & 1 else moment
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +119,8 @@ def _heading(titles: str) -> tuple[str, ...]:
 
 def passage_of(row: Sequence[Any]) -> Passage:
     """The passage in a row of `PASSAGE_COLUMNS`."""
-    start_line, end_line, text, heading, opens_section, day, label, cues = row
+    start_line, end_line, text, heading, opens_section, day, written, label, marks = row
+    cues, role, noted = _MARKS[marks]
     return Passage(
         start_line=start_line,
         end_line=end_line,
@@ -103,7 +129,10 @@ def passage_of(row: Sequence[Any]) -> Passage:
         opens_section=bool(opens_section),
         date=dt.date.fromordinal(day) if day else None,
         label=label or None,
-        cues=_CUES[cues],
+        cues=cues,
+        role=role,
+        noted=noted,
+        written=_written(written),
     )
 
 
@@ -162,9 +191,9 @@ _OLD_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,?,?)
 # What is known of a file changed, and none of its passages: nobody has to look at them again.
 _SAME_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,revision,?) WHERE file = ?"
 _NEW_PASSAGE = """INSERT INTO passages (key, file, ordinal, start_line, end_line, text, heading, opens_section, day,
-    label, cues, greeted, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
+    written, label, marks, greeted, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
 _MOVED_PASSAGE = """UPDATE passages SET ordinal = ?, start_line = ?, end_line = ?, heading = ?, opens_section = ?,
-    cues = ?, label = ? WHERE key = ?"""
+    marks = ?, label = ?, written = ? WHERE key = ?"""
 
 
 def apply(database: Database, writes: Sequence[FileWrite], revision: int) -> list[str]:
@@ -253,11 +282,14 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
     database.run_many(
         _MOVED_PASSAGE,
         [
-            (ordinal, p.start_line, p.end_line, _titles_of(p), p.opens_section, int(p.cues), labels[p.label], key)
+            (
+                ordinal, p.start_line, p.end_line, _titles_of(p), p.opens_section, p.marks, labels[p.label],
+                _written_number(p), key,
+            )
             for write, _ in there
             for key, ordinal, p in write.moved
         ],
-    )
+    )  # fmt: skip
     inserted = [(files[state.path], state.source, new) for write, state in there for new in write.inserted]
     _insert_passages(database, inserted, labels)
     stated = [each for write, _ in there for each in write.stated]
@@ -300,8 +332,8 @@ def _insert_passages(
         passages.append(
             (
                 key, file, new.ordinal, p.start_line, p.end_line, p.text, _titles_of(p), p.opens_section, day,
-                labels[p.label], int(p.cues), labels[new.greeted or None], len(p.text), len(new.terms), new.text_hash,
-                new.vector is not None,
+                _written_number(p), labels[p.label], p.marks, labels[new.greeted or None], len(p.text),
+                len(new.terms), new.text_hash, new.vector is not None,
             )
         )  # fmt: skip
         terms.append((key, " ".join(new.terms)))

@@ -469,6 +469,39 @@ def _on_calendar(year: str, month: int, day: str) -> dt.date | None:
         return None
 
 
+_MONTH_NAMED = "(?:" + "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)) + ")"
+_LEAD = lazy_regex(
+    rf"""(?ix)[\[(（【]?\s*(?:as\ of|since|effective(?:\ (?:from|as\ of))?|starting|beginning|from|on|by|for|in
+    |截至|截止|自从?|从|于|在|到)?\s*
+    (?:(?P<y1>(?:19|20)\d\d)\s*(?P<s>[-/.])\s*(?P<m1>\d{{1,2}})(?:(?P=s)(?P<d1>\d{{1,2}}))?(?!\d)
+    | (?P<y2>{_CHINESE_YEAR})\s*年\s*(?:(?P<m2>{_NUMERAL})\s*月(?:\s*(?P<d2>{_NUMERAL})\s*[日号號])?)?
+    | (?P<a>\d{{1,2}})(?P<t>[-/.])(?P<b>\d{{1,2}})(?P=t)(?P<y3>(?:19|20)\d\d)(?!\d)
+    | (?:(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?\ (?:of\ )?)?(?P<m4>{_MONTH_NAMED})\.?
+      (?:\ (?P<d5>\d{{1,2}})(?:st|nd|rd|th)?(?!\d))?,?\ (?P<y4>(?:19|20)\d\d)(?!\d))
+    (?:[T ]\d{{1,2}}:\d{{2}}(?::\d{{2}})?Z?)?
+    \s*(?:onwards?|on|起|开始|以后|之后)?\s*[\])）】]?\s*[:：,，|—–-]*\s*"""
+)
+
+
+def leading_day(text: str) -> tuple[dt.date, int] | None:
+    """The day that a clause begins by naming with its year, and the end of those words; of a month its first day."""
+    match = _LEAD.match(text[:_LOOK_CHARS])
+    if match is None:
+        return None
+    if match["y1"]:
+        parts = match["y1"], int(match["m1"]), match["d1"]
+    elif match["y2"]:
+        parts = str(_chinese_year(match["y2"])), _number(match["m2"] or "1"), str(_number(match["d2"] or "1"))
+    elif match["y3"]:
+        first, second = int(match["a"]), int(match["b"])
+        month, day = (first, second) if second > 12 or (match["t"] == "/" and first <= 12) else (second, first)
+        parts = match["y3"], month, str(day)
+    else:
+        parts = match["y4"], MONTH_NUMBERS[match["m4"].lower()], match["d4"] or match["d5"]
+    found = _on_calendar(parts[0], parts[1], parts[2] or "1")
+    return (found, match.end()) if found else None
+
+
 # --- days and hours in comparable form ---------------------------------------------------------------------------
 
 Day: TypeAlias = tuple[int, int, int]  # year, 0 if it is not said, month, day

@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from indexer.text import lazy_regex
-from indexer.text.dates import day_of_name, full_day, heading_day
+from indexer.text.dates import day_of_name, full_day, heading_day, leading_day
 from indexer.text.fact_words import ME, WE, words_of
 from indexer.text.facts_chinese import chinese_claims
 from indexer.text.facts_clause import Claim, Clause
@@ -29,7 +29,7 @@ from indexer.text.facts_frame import framed_claims, is_frame
 from indexer.types import EVERGREEN
 
 # Version of these rules: an index whose passages were read with others is read again.
-FACT_RULES = "facts-4"
+FACT_RULES = "facts-5"
 # As `degraded` says that the passages of an index were read with other rules, or with none.
 UNREAD_FACTS = (
     "facts: the index was read with other rules for facts that change, so that replaced values may stand unmarked. "
@@ -103,7 +103,6 @@ _OPENING = lazy_regex(
     r"|决定)[:：,，]?\s+|(?:记住|注意|提醒|备注|决定|今天|昨天|上周|上个月|最近|本周)[:：,，]?\s*)(?=\S)",
     re.IGNORECASE,
 )
-_DATED = lazy_regex(r"^[\[(（]?(\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?)[\])）]?\s*[:：,，—–-]?\s+(?=\S)")
 _AS_OF = lazy_regex(
     r"\b(?:as of|since|effective|from|on)\s+(\d{4}-\d{2}-\d{2})\b,?|(?:截至|自"
     r"|从)\s*(\d{4}[年-]\d{1,2}[月-]\d{1,2}日?)起?[，,]?"
@@ -200,7 +199,7 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     """
     if not _is_prose(path):
         return _NOTHING
-    text = text[:_MOST_CHARS]
+    text = _unmarked(text[:_MOST_CHARS])
     if match := _NOT_SAME.match(text):
         return Facts(not_same=_pairs(match["both"]))
     topic = _topic(heading, path)
@@ -285,8 +284,14 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
     before: frozenset[str] = frozenset()
     sentence_changes = False
     lead, ours = "", False
+    since: dt.date | None = None
     for goes_on, plain in _clauses(text):
         day, said = _day_of(plain)
+        # A date of its own before a comma is that of the clause behind it.
+        day = day or (since if goes_on else None)
+        since = day if not said else None
+        if not said:
+            continue
         is_chinese = not said.isascii() and _HAN.search(said) is not None
         unnamed = _OF_ME.search(said) is None if is_chinese else _THIRD.match(said) is not None
         nobody = goes_on and not ours and unnamed
@@ -325,6 +330,22 @@ def _is_key(label: str) -> bool:
     return plain.attribute_of(label) is not None or _TICKET.match(label) is not None
 
 
+_TAG = lazy_regex(r"</?[A-Za-z][^<>\n]{0,200}>")
+_TURN = lazy_regex(
+    r"^[ \t]*(?:user|human|assistant|ai|system|tool|q|a|用户|助手|系统|问|答)[:：][ \t]*", re.IGNORECASE | re.MULTILINE
+)
+_FIELD = lazy_regex(r"[{}\[\]]|\"\s*[:,]\s*\"?|(?<=[{,\s])\"|\"(?=[},\s]|$)")
+
+
+def _unmarked(text: str) -> str:
+    """A text whose sentences stand on lines of their own, without tags, fields of JSON and names of turns."""
+    if "<" in text:
+        text = _TAG.sub("\n", text)
+    if text.startswith(("{", "[")) and '"' in text:
+        text = _FIELD.sub("\n", text)
+    return _TURN.sub("", text) if ":" in text or "：" in text else text
+
+
 def _clauses(text: str) -> Iterator[tuple[bool, str]]:
     """The clauses of a text, each with whether it goes on with the sentence of the one before."""
     plain = text if _MARKS.isdisjoint(text) else _MARKUP.sub("", _LINK.sub(r"\1", text))
@@ -360,8 +381,9 @@ def _without_aside(said: str) -> str:
 
 def _day_of(said: str) -> tuple[dt.date | None, str]:
     """The day that a clause says it holds from, and the clause without it."""
-    if dated := _DATED.match(said):
-        return full_day(re.sub(r"[年月/.]", "-", dated[1]).rstrip("日")), said[dated.end() :]
+    if led := leading_day(said):
+        day, end = led
+        return day, said[end:]
     if since := _AS_OF.search(said):
         written = re.sub(r"[年月]", "-", since[1] or since[2]).rstrip("日")
         return full_day(written), (said[: since.start()] + said[since.end() :]).strip()

@@ -81,6 +81,18 @@ _ASKING_WHEN = lazy_regex(
     re.IGNORECASE,
 )
 
+_REQUEST = lazy_regex(
+    r"\W*(?:(?:ok(?:ay)?|so|now|then|and|also|great|thanks|hi|hey|hello|well|good|next)\b[,.!:]?\s+){0,3}"
+    r"(?:please|pls|(?:can|could|would|will) you|let['’]?s|let me|help me|i(?: want| need|['’]d like| would like)"
+    r" (?:you )?to"
+    r"|tell|show|find|check|look|explain|write|fix|add|run|make|create|search|read|open|list|give|help|summari[sz]e"
+    r"|implement|refactor|rename|remove|delete|change|install|review|describe|remind|draft|translate|go|try|continue"
+    r"|build|generate|compare|investigate|analy[sz]e|debug|print|fetch|move|convert|replace|update|set up|clean"
+    r"|what|where|when|who|why|how|which|is|are|do|does|did)\b(?!['’]s\b)(?!:)"
+    "|\\W*(?:请|帮我?|麻烦|给我|告诉我|看看|看一下|查一?下|查查|你能|能不能|能否|写一?[个段下]|总结|翻译|解释|运行|打开|修复|添加)",
+    re.IGNORECASE,
+)
+
 
 def has_time_words(text: str) -> bool:
     """True if a text speaks of a time: "yesterday", "last week", "5 May", "2019", "三天前"."""
@@ -114,6 +126,11 @@ def asks(text: str) -> bool:
         if text[index].isalnum():
             return text[index] in "吗嗎呢"
     return mark >= 0
+
+
+def requests(text: str) -> bool:
+    """True if a text begins by asking somebody to do something: "please find …", "帮我查一下…"."""
+    return _REQUEST.match(text) is not None
 
 
 def asks_when(query: str) -> bool:

@@ -40,6 +40,8 @@ RESULTS = schemas.SearchResults(
             heading=["2026-11-20", "14:32"],
             date=dt.date(2026, 11, 20),
             source="memory",
+            role="agent",
+            origin="agent",
             citation=f"{_PATH}#L5",
             **_SCORES,
         )
@@ -53,7 +55,9 @@ RECEIPT = schemas.Receipt(
     query="when do we deploy?",
     budget_tokens=2000,
     tokens=48,
-    included=[schemas.ReceiptItem(path=_PATH, start_line=5, end_line=5, tokens=13, **_SCORES)],
+    included=[
+        schemas.ReceiptItem(path=_PATH, start_line=5, end_line=5, tokens=13, role="agent", origin="agent", **_SCORES)
+    ],
     omitted=[],
     omitted_count=0,
     reason="",

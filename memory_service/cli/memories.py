@@ -128,10 +128,12 @@ def _print_results(answer: SearchResults) -> None:
     for number, result in enumerate(answer.results, 1):
         where = click.style(result.citation, fg="cyan")
         title = click.style(" › ".join(result.heading), dim=True)
-        click.echo(f"{number}. {where}  {result.score:.2f}  {title}".rstrip())
+        said = "" if result.role == "user" else f"  ({result.role})"
+        click.echo(f"{number}. {where}  {result.score:.2f}{said}  {title}".rstrip())
         click.echo(indented(result.text))
+        # Text of a memory is never at the beginning of a line: no text can look like this.
         for line in _changes(result):
-            click.secho(f"   {line}", fg="yellow")
+            click.secho(f"~ {line}", fg="yellow")
         if result.signals and result.relevance is not None:
             click.secho(f"     {'relevance':<10}  {result.relevance:.3f}", dim=True)
         for name, part in (result.signals or {}).items():

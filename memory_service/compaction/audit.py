@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from indexer.text import lazy_regex
+from indexer.text.authorship import typed_text
 from memory_service.compaction.summary import PromptReading, SummaryRequest
 from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
 from memory_service.messages.shapes import Json
@@ -42,6 +43,7 @@ def _consents(request: SummaryRequest) -> Iterator[str]:
     before = ""
     for message in (*request.messages, *request.prefix):
         text, role = text_of(message.message), message.message["role"]
+        text = typed_text(text) if role == "user" else text
         if role == "user" and is_yes(text):
             yield f"{before[-3_000:]}\n{text[:2_000]}"
         elif role == "user":

@@ -20,6 +20,7 @@ from indexer.text.terms import fold, query_terms
 from memory_service.compaction.summary_format import (
     ASSISTANT,
     LATEST,
+    QUOTED,
     TOOL,
     USER,
     Section,
@@ -32,7 +33,7 @@ from memory_service.text.phrases import is_bare_ask
 from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth
 from memory_service.text.secrets import has_secret, without_secrets
 from memory_service.text.sentences import Sentence, Speakers, Voice, media_labels, sentences_of, speakers_of
-from memory_service.text.statements import Kind, is_promise, is_standing, kind_of
+from memory_service.text.statements import Kind, is_promise, is_standing, kind_of, reports_will
 
 if TYPE_CHECKING:
     from memory_service.compaction.summary import SummaryRequest
@@ -91,6 +92,7 @@ def _open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, wit
     replied = False
     for item, judged in said:
         if item.message["role"] == "user":
+            judged = [one for one in judged if not one[0].quoted]
             offered = []
             spoken.append(judged)
             waiting += _asked(judged)
@@ -328,7 +330,12 @@ Kinds = list[tuple[Sentence, tuple[Kind, float]]]
 def _kinds(item: Numbered, speakers: Speakers) -> Kinds:
     sentences = (sentence for sentence in sentences_of(item, speakers) if not is_bare_list(sentence.text))
     kinds = ((sentence, kind_of(sentence)) for sentence in sentences)
-    return [(sentence, kind) for sentence, kind in kinds if kind[0] is not Kind.EMPTY]
+    return [
+        (sentence, kind)
+        for sentence, kind in kinds
+        # What a user has decided or allowed, nobody but the user can say.
+        if kind[0] is not Kind.EMPTY and not (sentence.voice == "assistant" and reports_will(sentence.text))
+    ]
 
 
 def _coverage(earlier: Iterable[SummaryLine], messages: Sequence[Numbered]) -> Coverage | None:
@@ -372,7 +379,7 @@ def _line(sentence: Sentence, section: Section, score: float, *, label: str = ""
     return SummaryLine(
         section=section,
         text=sentence.text,
-        label=label or sentence.name or _LABELS[sentence.voice],
+        label=label or (QUOTED if sentence.quoted else sentence.name or _LABELS[sentence.voice]),
         media=sentence.media,
         seq=sentence.seq,
         day=sentence.day,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from indexer.text import lazy_regex
+from indexer.text.authorship import typed_text
 from indexer.text.ornaments import ornament
 from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
@@ -29,6 +30,7 @@ from memory_service.text.statements import (
     names_of,
     promises_of,
     question_of,
+    reports_will,
     rules_of,
     speaks_of_deciding,
 )
@@ -73,7 +75,7 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
         return ()
     text = redacted(_scanned(text_of(inner)))
     result = is_tool_result(inner)
-    found = [] if result else [*ornament("statements", (), _statements, inner["role"], text)]
+    found = [] if result else [*ornament("statements", (), _typed_statements, inner["role"], text)]
     if result:
         failure = failure_of(inner)
         found += [("failure", redacted(failure))] if failure else []
@@ -90,12 +92,19 @@ def _entry(kind: str, text: str, *seqs: int) -> LedgerEntry:
     return LedgerEntry(kind=kind, text=single_line(text, STATEMENT_CHARS), seqs=list(seqs))
 
 
+def _typed_statements(role: str, text: str) -> list[tuple[str, str]]:
+    return [*_statements(role, typed_text(text) if role == "user" else text)]
+
+
 def _statements(role: str, text: str) -> list[tuple[str, str]]:
-    decisions, rules = decisions_of(text), rules_of(text) if role == "user" else []
+    # An assistant cannot say what the user has decided or allowed.
+    decisions = [each for each in decisions_of(text) if role == "user" or not reports_will(each)]
+    rules = rules_of(text) if role == "user" else []
     # What both decides and binds stands once.
     decided = [decision for decision in decisions if decision not in rules or speaks_of_deciding(decision)]
     rules = [rule for rule in rules if rule not in decided]
     promises = [promise for promise in promises_of(text) if promise not in decided and promise not in rules]
+    promises = [promise for promise in promises if role == "user" or not reports_will(promise)]
     found = [("decision", f"{role}: {decision}") for decision in decided]
     found += [("rule", rule) for rule in rules]
     found += [("promise", f"{role}: {promise}") for promise in promises]
@@ -144,6 +153,7 @@ def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
         if role == "assistant" and text:
             asked = message
         elif role == "user":
+            text = typed_text(_scanned(text))
             if asked and text and (is_yes(text) or is_no(text)):
                 if question := question_of(redacted(_scanned(text_of(asked.message)))):
                     told = single_line(redacted(text[:400]), 100)
@@ -158,7 +168,7 @@ def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
         role = message.message["role"]
         if role == "assistant" and text_of(message.message).strip() and not tool_calls_of(message.message):
             break
-        ask = ask_of(redacted(text_of(message.message)[-4_000:])) if role == "user" else ""
+        ask = ask_of(redacted(typed_text(_scanned(text_of(message.message))))[-4_000:]) if role == "user" else ""
         if ask:
             found.append(_entry("ask", ask, message.seq))
         if len(found) == CAPS["ask"]:

@@ -35,8 +35,10 @@ class Section(Enum):
 
 
 USER, ASSISTANT, TOOL = "User", "Assistant", "Tool"
+# What a user's message quotes, or shows of a page.
+QUOTED = "Quoted"
 LATEST = "User, latest"
-_VOICES: dict[str, Voice] = {USER: "user", LATEST: "user", ASSISTANT: "assistant", TOOL: "tool"}
+_VOICES: dict[str, Voice] = {USER: "user", LATEST: "user", ASSISTANT: "assistant", TOOL: "tool", QUOTED: "tool"}
 
 # Longer than any line that is written here: a sentence, its speaker, its handle.
 OWN_CHARS = 400
@@ -45,7 +47,8 @@ _MAX_CHARS = 48_000
 
 _HEADING = lazy_regex(r"#{1,6}[ \t]+(\S.*)|\*\*([^*]{1,60})\*\*:?[ \t]*$")
 _OWN = lazy_regex(
-    r"(?:(User, latest|User|Assistant|Tool)((?: \[\w+\])*): )?(.*?)(?: \(log:(\d{1,18})(?:, (\d{4}-\d\d-\d\d))?\))?"
+    r"(?:(User, latest|User|Assistant|Tool|Quoted)((?: \[\w+\])*): )?(.*?)"
+    r"(?: \(log:(\d{1,18})(?:, (\d{4}-\d\d-\d\d))?\))?"
 )
 
 

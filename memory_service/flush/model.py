@@ -14,6 +14,7 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from indexer.text.authorship import typed_text
 from indexer.text.dates import days_of
 from indexer.text.ornaments import ornament
 from memory_service.compaction.audit import is_granted
@@ -29,11 +30,12 @@ from memory_service.llm.validation import validate_answer
 from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text
 from memory_service.messages.placeholders import trim_middle
 from memory_service.messages.sizes import quarters
-from memory_service.text.authorship import without_inserted
-from memory_service.text.grounding import SourceText, claims_of, names_user
+from memory_service.text.grounding import SourceText, claims_of, names_user, topics_of
 from memory_service.text.identifiers import Identifier, find_identifiers, is_year
 from memory_service.text.phrases import is_relative
 from memory_service.text.secrets import redacted, without_secrets
+from memory_service.text.speech import without_inserted
+from memory_service.text.statements import is_yes, reports_will, rules_of
 
 # What a model is taken to read if nothing is known of it.
 _DEFAULT_WINDOW_TOKENS = 32_000
@@ -49,6 +51,8 @@ _LEAST_ROOM_TOKENS = 256
 # What "a year ago" may mean, and "ten years ago".
 _NEAR_DAYS = dt.timedelta(days=400)
 _NEAR_YEARS = 20
+# So much of a rule or a permission has to be in words that the user typed.
+_USERS_SHARE = 0.5
 _SAYINGS = {
     "empty": "it wrote nothing that can be used",
     "truncated": "its answer was cut off",
@@ -208,12 +212,20 @@ class _Source:
         self._text = SourceText(*texts, days=self._days)
         self._is_relative = any(map(is_relative, texts))
         self._request = SummaryRequest(messages=tuple(messages))
+        self._users = topics_of("\n".join(_users_words(messages)))
 
     def says(self, fact: str) -> bool:
         """True if the chunk supports a fact: its identifiers, numbers, days, quotes and consents."""
         held = all(self._text.holds(found) or self._resolves(found) for found in find_identifiers(fact))
         claims = claims_of(fact) if names_user(fact) else ()
-        return held and all(is_granted(claim, self._request) for claim in claims)
+        return held and all(is_granted(claim, self._request) for claim in claims) and self._is_users(fact)
+
+    def _is_users(self, fact: str) -> bool:
+        """True if a fact tells of no permission, decision or rule, or the user's own words have what it is about."""
+        if not (names_user(fact) and reports_will(fact)) and not rules_of(fact):
+            return True
+        topics = topics_of(fact)
+        return not topics or len(topics & self._users) >= _USERS_SHARE * len(topics)
 
     def _resolves(self, found: Identifier) -> bool:
         """True if a day or a year may be what "two weeks ago" or "last year" means, or when it was said."""
@@ -226,6 +238,20 @@ class _Source:
         return bool(days) and all(
             day is not None and any(abs(day - written) <= _NEAR_DAYS for written in self._days) for day in days
         )
+
+
+def _users_words(messages: Sequence[Numbered]) -> Iterator[str]:
+    """Texts that users typed, and those of the assistant before a yes."""
+    before = ""
+    for each in messages:
+        text, role = text_of(each.message), each.message["role"]
+        if role == "user":
+            typed = typed_text(text)
+            yield typed
+            if is_yes(typed):
+                yield before
+        elif role == "assistant" and text:
+            before = text
 
 
 def _refused(kind: str) -> SummaryFailed:

@@ -13,21 +13,24 @@ and always within `MAX_ENTRIES` and `_MAX_NOTES_TOKENS`.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeAlias
 
 from indexer.text import lazy_regex
+from indexer.text.authorship import MessagePart, PartKind, introduction, is_reported, message_parts
 from indexer.text.ornaments import ornament
-from indexer.text.outcomes import names_error
 from indexer.text.questions import asks
 from indexer.text.scripts import HAN
 from indexer.throttle import THROTTLE
+from memory_service.flush.tool_outcomes import outcome_line, tool_names
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.messages.sizes import count_tokens, quarters
-from memory_service.text.authorship import Utterance, read_speech
+from memory_service.schemas.roles import NotedOrigin
+from memory_service.text.grounding import names_user
 from memory_service.text.lasting import asks_to_remember, is_about_self, names_nothing, tells_value, wishes_address
 from memory_service.text.phrases import (
     clean,
@@ -46,72 +49,9 @@ from memory_service.text.phrases import (
 )
 from memory_service.text.salience import FACTS, Mark, chance, content_of, limit_marks, marks_of, words_of, worth_of
 from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks, without_secrets
-from memory_service.text.sentences import introduction, is_others, others_words
 from memory_service.text.similarity import groups_of
-from memory_service.text.statements import decisions_of, is_order, is_promise, rules_of
-
-_MAKING = lazy_regex(
-    r"(?:^|[_\W])(?:create|post|publish|deploy|upload|open|book|reserve|order|submit|register|schedule|send|commit"
-    r"|push|merge|release|provision|issue|new|add)(?![a-z])",
-    re.IGNORECASE,
-)
-_SENDING = lazy_regex(r"(?:^|[_\W])(?:send|sent|mail|chat|notify|reply)(?![a-z])", re.IGNORECASE)
-_MADE_KEYS = ("id", "key", "number", "url", "html_url", "web_url", "link", "path", "file", "version", "sha", "status")
-_MADE_URL = lazy_regex(r"https?://[^\s\"'<>)\]]{4,160}")
-_LOOKED_AT_CHARS = 4_000
-_ERROR_CHARS = 200
-_VALUE_CHARS = 160
-
-
-def _tool_names(messages: Sequence[Numbered]) -> dict[str, str]:
-    """The names of the tools that were called, by the id of the call."""
-    return {call["id"]: call["function"]["name"] for item in messages for call in tool_calls_of(item.message)}
-
-
-def _outcome_of(tool: str, text: str, *, failed: bool) -> str:
-    """Outcome of a tool result as one line; empty for most.
-
-    Args:
-        tool: The name of the tool; empty if its call is not known.
-        text: What it gave back.
-        failed: Whether it said that it failed.
-    """
-    named = f"`{tool[:64]}`" if tool else "A tool"
-    begin, end = text[:_LOOKED_AT_CHARS], text[-_LOOKED_AT_CHARS:]
-    if failed:
-        line = _error_line(end) or _error_line(begin) or next(_lines(begin), "")
-        return f"{named} failed: {line[:_ERROR_CHARS]}" if line else ""
-    if tool and _MAKING.search(tool):
-        # The id of a message that went out is of no use to anybody.
-        made = ", ".join(_made(text)) if not _SENDING.search(tool) else ""
-        return f"{named} made {made}" if made else ""
-    return ""
-
-
-def _error_line(text: str) -> str:
-    # Of a trace, the last line names the error.
-    return next((line for line in reversed(list(_lines(text))) if names_error(line)), "")
-
-
-def _lines(text: str) -> Iterator[str]:
-    return (" ".join(line.split()) for line in text.splitlines() if line.strip())
-
-
-def _made(text: str) -> list[str]:
-    if len(text) <= _LOOKED_AT_CHARS:
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError):
-            fields = None
-        if isinstance(fields, dict):
-            return [
-                f"{key} {fields[key]}"
-                for key in _MADE_KEYS
-                if isinstance(fields.get(key), str | int) and 0 < len(str(fields[key])) <= _VALUE_CHARS
-            ][:4]
-    found = _MADE_URL.search(text[:_LOOKED_AT_CHARS])
-    return [found[0]] if found else []
-
+from memory_service.text.speech import Utterance, read_speech
+from memory_service.text.statements import decisions_of, is_order, is_promise, lays_down, reports_will, rules_of
 
 MAX_NOTE_CHARS = 396
 _BODY_CHARS = 300
@@ -154,6 +94,7 @@ class Note:
         day: The day it was said.
         score: Its worth, from 0 to 1.
         binding: Whether it holds what must not be forgotten: a rule, a decision, a promise for a day.
+        origin: Whose words they are.
     """
 
     order: int
@@ -164,6 +105,7 @@ class Note:
     day: dt.date | None
     score: float
     binding: bool = False
+    origin: NotedOrigin = "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +143,7 @@ class _Reader:
         self._said = said
         count = Counter(item.name for item in said if item.name)
         self._names = tuple(name for name, _ in count.most_common(_MAX_NAMES))
-        self._tools = _tool_names(messages)
+        self._tools = tool_names(messages)
         self._calls = {item.seq: item.message.get("tool_call_id") or "" for item in messages}
         self._working = frozenset(item.seq for item in messages if tool_calls_of(item.message))
         self._told = frozenset(_VALUE.findall("\n".join(item.text for item in said if item.role == "assistant")))
@@ -215,7 +157,7 @@ class _Reader:
             yield from ornament("statements", (), list, found)
 
     def _outcome(self, item: Utterance) -> Iterator[Note]:
-        line = _outcome_of(self._tools.get(self._calls.get(item.seq, ""), ""), item.text, failed=item.failed)
+        line = outcome_line(self._tools.get(self._calls.get(item.seq, ""), ""), item.text, failed=item.failed)
         if not self._told.isdisjoint(_VALUE.findall(line.partition(" made ")[2])):
             # Whoever made it has told of it in words.
             return
@@ -226,10 +168,11 @@ class _Reader:
 
     def _message(self, item: Utterance) -> Iterator[Note]:
         asked, question = self._answered(item), ""
-        lines = _without_secrets(statement_lines(without_public_blocks(item.text)))
-        others = "" if item.name else others_words(item.text)
-        for line in _without_bulk(lines):
-            facts, picture, last = self._statements(line, item, asked, others)
+        for line, kind in _without_bulk(_lines_of(item)):
+            if kind != "typed":
+                yield from self._passed_on(line, item)
+                continue
+            facts, picture, last = self._statements(line, item, asked)
             question = last or question
             for group in _groups(facts):
                 note = self._fact(item, group, picture, asked)
@@ -246,7 +189,7 @@ class _Reader:
         return asked if asked and (asked.name, asked.role) != (item.name, item.role) else None
 
     def _statements(
-        self, line: list[str], item: Utterance, asked: _Question | None, others: str
+        self, line: list[str], item: Utterance, asked: _Question | None
     ) -> tuple[list[_Statement], str, str]:
         """The facts of a line, the picture that comes with it, and what it asks last."""
         facts: list[_Statement] = []
@@ -257,9 +200,7 @@ class _Reader:
                 picture = picture_of(raw) or picture
                 continue
             text = clean(raw, self._names)
-            if not item.name and is_others(raw, others):
-                if item.role == "user" and (statement := self._passed_on(text, raw, item)):
-                    facts.append(statement)
+            if (not item.name and is_reported(raw)) or (item.role == "assistant" and self._speaks_for(raw, item)):
                 continue
             if asks(raw) and not (item.role == "user" and not item.name and (_binds(text, "user") or _tells(text))):
                 question = text
@@ -313,11 +254,21 @@ class _Reader:
             return is_order(text) and not marks["identifier"] and not marks["time"] and marks["number"] < 2
         return is_narration(text) or text.count('"') % 2 == 1 or text.count("“") > text.count("”") or text[-1] in ":："
 
-    def _passed_on(self, text: str, raw: str, item: Utterance) -> _Statement | None:
-        """Statement that the user passes on from somebody else; letters that only await an answer are skipped."""
-        intro = introduction(item.text, item.text.find(raw))
-        statement = self._statement(text, item, "", answers=False) if intro and not asks(raw) else None
-        return replace(statement, text=_joined((intro, text)), binding=False) if statement else None
+    def _speaks_for(self, text: str, item: Utterance) -> bool:
+        """True if an assistant says what somebody else allowed, decided or demands: nobody but they can."""
+        return names_user(text) and reports_will(text) if item.name else lays_down(text)
+
+    def _passed_on(self, line: list[str], item: Utterance) -> Iterator[Note]:
+        """Statements of others that a user passes on with their name: "Lee answered:"; no rule and no decision."""
+        for raw in line:
+            text = clean(raw[:_STATEMENT_CHARS], self._names)
+            intro = introduction(item.text, item.text.find(raw)) if item.role == "user" and not item.name else ""
+            if not intro or asks(raw) or _binds(text, "user") or lays_down(text):
+                continue
+            if statement := self._statement(text, item, "", answers=False):
+                passed = replace(statement, text=_joined((intro, statement.text)), binding=False, lasting=False)
+                if note := self._fact(replace(item, role="quoted"), [passed], "", None):
+                    yield note
 
     def _fact(self, item: Utterance, group: list[_Statement], picture: str, asked: _Question | None) -> Note | None:
         kept = group if group and group[0].binding else _shortened(group)
@@ -362,10 +313,30 @@ class _Reader:
             day=item.day,
             score=score,
             binding=binding,
+            origin=_ORIGINS.get(item.role, "tool"),
         )
 
 
-def _without_bulk(lines: list[list[str]]) -> list[list[str]]:
+# Lines of statements, and whether the writer of the message typed them.
+_Line: TypeAlias = tuple[list[str], PartKind]
+_ORIGINS: Mapping[str, NotedOrigin] = MappingProxyType({"user": "user", "assistant": "assistant"})
+
+
+def _lines_of(item: Utterance) -> list[_Line]:
+    """The statements of each line of a message, without secrets; of an assistant's all are its own."""
+    text = without_public_blocks(item.text)
+    parts = message_parts(text) if item.role == "user" else [MessagePart(kind="typed", start=0, text=text)]
+    lines = [(line, part.kind) for part in parts if _is_read(part, item) for line in statement_lines(part.text)]
+    clear = _without_secrets([line for line, _ in lines])
+    return [(line, kind) for line, (_, kind) in zip(clear, lines, strict=True)]
+
+
+def _is_read(part: MessagePart, item: Utterance) -> bool:
+    """True for all but pasted text; in a talk of named people a quotation is part of the talk."""
+    return part.kind != "pasted" or bool(introduction(item.text, part.start))
+
+
+def _without_bulk(lines: list[_Line]) -> list[_Line]:
     return lines if len(lines) <= _MAX_LINES else [*lines[:_FIRST_LINES], *lines[-_LAST_LINES:]]
 
 
@@ -395,6 +366,8 @@ def _head(item: Utterance, question: str, body: str) -> str:
         name = ""
     elif item.name:
         name = item.name
+    elif item.role == "quoted":
+        name = "转述" if chinese else "Quoted"
     elif item.role == "user":
         name = "用户" if chinese else "User"
     else:
@@ -502,12 +475,14 @@ class Candidate:
         seqs: The messages it comes from.
         date: The day it was said; None if that is not known.
         score: How much it is worth, from 0 to 1.
+        origin: Whose words they are; the agent's if a model wrote them.
     """
 
     text: str
     seqs: tuple[int, ...]
     date: dt.date | None
     score: float
+    origin: NotedOrigin = "agent"
 
 
 def find_candidates(
@@ -531,7 +506,7 @@ def find_candidates(
     sizes = [quarters(item.text) for item in said if item.role != "tool"]
     chosen = _choose(_find_notes(said, messages), _budget(len(sizes), sum(sizes), share))
     return [
-        Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4))
+        Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4), origin=note.origin)
         for note in sorted(chosen, key=lambda note: note.order)
     ]
 

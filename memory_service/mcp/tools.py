@@ -146,6 +146,8 @@ def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
             url=_url(place, result.citation),
             text=result.text,
             date=result.date,
+            role=result.role,
+            origin=result.origin,
             score=result.score,
             relevance=result.relevance,
             replaced_by=result.replaced_by.citation if result.replaced_by else None,

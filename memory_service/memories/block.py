@@ -5,126 +5,46 @@ passage that went in, with its lines, and the best of those that did not, with t
 
 Invariants of the choice: the rendered block, wrapper included, is never over the budget; the same passages and budget
 give the same choice; every passage that was offered is either chosen or has a reason; the scale of the scores
-changes nothing, and passages come in the order that they are offered in, whatever their scores.
+changes nothing, and passages come in the order that they are offered in, whatever their scores; one that says otherwise
+than a higher authority goes in only behind that.
 
 Source: worth - .5 ln(cost) over cost-blind rank order gained .014 of LoCoMo's evidence at 1,024 tokens. With worths
 in standard deviations .4 finds most: .894 at 1,024 tokens, .933 at 2,048, and .885 with five conversations in one
 workspace, where .5 finds .893, .931 and .882.
 
-Invariants of the text: nothing that stands in a memory can close the frame, open a tag or look like another file;
-the same spans give the same text, files in the order of their paths with evergreen ones first.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial
+from functools import partial
 from heapq import heapify, heappop, heappush
-from html import escape
 from math import log
 from typing import Any
 
 import numpy as np
 
 from indexer.corpus import Floats
-from indexer.text import lazy_regex
 from indexer.text.ornaments import ornament
-from indexer.types import Hit, Statement
+from indexer.types import Hit
 from memory_service.errors import InvalidRequest
+from memory_service.memories.block_text import (
+    GAP,
+    Span,
+    day_line,
+    file_quarters,
+    line_range,
+    render_block,
+    replaced_mark,
+    shown_text,
+    wrapper_quarters,
+)
 from memory_service.memories.overlap import repeats_among
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.memories import Context, Order, Receipt
-from memory_service.text.frames import BLOCK_NOTE, REPEATED, UNSEEN, escaped, visible
-from memory_service.text.secrets import REDACTED, redacted
-
-GAP = "…\n"
-_OPEN = f"<relevant_context>\n{BLOCK_NOTE}\n"
-_CLOSE = "</relevant_context>"
-_CONTROL = lazy_regex("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_UNSEEN_IN_PATH = lazy_regex(f"[{UNSEEN}\t\n\u2028\u2029]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """A passage as it stands in the block.
-
-    Attributes:
-        day: The day it was said, where the path does not tell; empty where it does.
-    """
-
-    ordinal: int
-    start_line: int
-    end_line: int
-    text: str
-    day: str = ""
-
-
-def _block_text(text: str) -> str:
-    """A memory's text as it may stand in the block: markup escaped, unseen characters gone."""
-    return escaped(escape(visible(_CONTROL.sub("", text.replace("\r", "\n"))), quote=False))
-
-
-@cache
-def wrapper_quarters() -> int:
-    """Size of the frame around the files, in quarters of a token."""
-    return quarters(_OPEN + _CLOSE)
-
-
-@lru_cache(maxsize=4096)
-def file_quarters(path: str) -> int:
-    """Size of the wrapper around one file's passages, but for its line numbers."""
-    return quarters(_file(path, ()))
-
-
-def _render_block(spans: Mapping[str, Sequence[Span]]) -> str:
-    """The block of passages by path; within a path they are in the order of the file."""
-    paths = sorted(spans, key=lambda path: ("/" in path, path))
-    return _OPEN + "".join(_file(path, spans[path]) for path in paths) + _CLOSE
-
-
-def is_block(text: str) -> bool:
-    """True if a text is a block, and nothing that anybody said."""
-    return text.startswith(_OPEN) and text.endswith(_CLOSE)
-
-
-@lru_cache(maxsize=4_096)
-def _path_text(path: str) -> str:
-    """A path as it may stand in the block."""
-    # Marked, not dropped: a name must not turn into that of another file, nor go on in a second line.
-    return escaped(escape(REPEATED.sub("\ufffd", _UNSEEN_IN_PATH.sub("\ufffd", path))))
-
-
-def _file(path: str, spans: Sequence[Span]) -> str:
-    parts = []
-    for before, span in zip((None, *spans), spans, strict=False):
-        apart = before is not None and span.ordinal != before.ordinal + 1
-        day = _day_line(span.day) if span.day and (before is None or before.day != span.day) else ""
-        parts.append(f"{GAP if apart else ''}{day}{span.text}\n")
-    return f'<file path="{_path_text(path)}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
-
-
-def _day_line(day: str) -> str:
-    """The line that tells the day of the passages below it."""
-    return f"[{day}]\n"
-
-
-def _line_range(first: int, last: int) -> str:
-    """Line numbers as the block names them."""
-    return f"{first}-{last}" if last > first else str(first)
-
-
-def _lines(spans: Sequence[Span]) -> str:
-    ranges: list[tuple[int, int]] = []
-    for span in spans:
-        if ranges and span.start_line <= ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], span.end_line))
-        else:
-            ranges.append((span.start_line, span.end_line))
-    return ",".join(_line_range(first, last) for first, last in ranges)
-
 
 # Passages to choose from, per token of the budget: a passage takes 30 or more, so this is twice what fits.
 _CANDIDATES_PER_TOKEN = 1 / 16
@@ -147,6 +67,7 @@ class Offer(Span):
         relevance: Probability that it bears on the question; None where it is not known.
         answers: Probability that it is one of those that answer; None where it is not known.
         goes_first: Whether it has the budget before those that do not, whatever their scores.
+        yields_to: Path and ordinal of passages of a higher authority; it goes in only behind one of them.
     """
 
     path: str
@@ -154,6 +75,7 @@ class Offer(Span):
     relevance: float | None = None
     answers: float | None = None
     goes_first: bool = False
+    yields_to: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,12 +162,12 @@ def _rendered(offers: Sequence[Offer], picked: Sequence[int]) -> str:
     spans = defaultdict[str, list[Offer]](list)
     for offer in sorted((offers[i] for i in picked), key=lambda offer: offer.ordinal):
         spans[offer.path].append(offer)
-    return _render_block(spans)
+    return render_block(spans)
 
 
 def _own_quarters(offer: Offer) -> int:
     # The line of the day may turn out to stand there already: then the room is regained.
-    return quarters(offer.text) + 1 + (quarters(_day_line(offer.day)) if offer.day else 0)
+    return quarters(offer.text) + 1 + (quarters(day_line(offer.day)) if offer.day else 0)
 
 
 def _worths(offers: Sequence[Offer]) -> Floats:
@@ -278,7 +200,7 @@ class _Picker:
         self._of_file = defaultdict[str, list[int]](list)
         for i in relevant:
             self._of_file[offers[i].path].append(i)
-        lines = [len(_line_range(offer.start_line, offer.end_line)) for offer in offers]
+        lines = [len(line_range(offer.start_line, offer.end_line)) for offer in offers]
         own = [_own_quarters(offer) for offer in offers]
         self._inner_costs = [own[i] + 1 + lines[i] for i in range(len(offers))]
         self._costs = [own[i] + file_quarters(offers[i].path) + lines[i] for i in range(len(offers))]
@@ -287,6 +209,7 @@ class _Picker:
         self._open: set[str] = set()
         self._picked: list[int] = []
         self._taken: set[int] = set()
+        self._waiting = defaultdict[int, list[int]](list)
         self.block = ""
 
     def run(self) -> list[int]:
@@ -303,11 +226,27 @@ class _Picker:
                 continue
             if not self._brings(i):
                 continue
+            if self._waits(i, entry):
+                continue
             if cost > self._room:
                 over.append(entry)
             else:
                 self._take(i)
         return self._picked
+
+    def _waits(self, i: int, entry: _Entry) -> bool:
+        """True if an offer has to wait for one of a higher authority, which then comes next in its place."""
+        offer = self._offers[i]
+        if not offer.yields_to:
+            return False
+        higher = [self._place[key] for key in offer.yields_to if key in self._place]
+        if not self._taken.isdisjoint(higher):
+            return False
+        for other in higher:
+            self._waiting[other].append(i)
+            first, value, _, _ = min(entry, self._entry(other))
+            heappush(self._left, (first, value, other, self._costs[other]))
+        return True
 
     def unpaid(self) -> dict[int, float]:
         """The gains of those that are relevant and fit, and bring too little for their cost."""
@@ -346,6 +285,8 @@ class _Picker:
             touched = [j for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]
         for j in touched:
             self._costs[j] = self._cost(j)
+            heappush(self._left, self._entry(j))
+        for j in self._waiting.pop(i, ()):
             heappush(self._left, self._entry(j))
 
     def _entry(self, i: int) -> _Entry:
@@ -397,6 +338,7 @@ def build_context(
     known = frozenset(i for i in packed.chosen if shown is not None and shown(hits[i].passage.text))
     included = [i for i in packed.chosen if i not in known]
     limits = limits.among(offers)
+    taken = {_key(hits[i]) for i in packed.chosen}
     left = sorted({*range(len(offers))}.difference(packed.chosen))
     block = (_rendered(offers, included) if known else packed.block) if included else ""
     tokens = count_tokens(block)
@@ -404,7 +346,10 @@ def build_context(
     omitted = [
         *((hits[i], offers[i], _SHOWN) for i in sorted(known)),
         *((hit, offer(hit), f"repeats {by.path}#L{by.passage.start_line}") for hit, by in choice.repeats),
-        *((hits[i], offers[i], _why_left(offers[i], limits, packed.unpaid.get(i), spare)) for i in left[:_OMITTED]),
+        *(
+            (hits[i], offers[i], _why_left(offers[i], limits, packed.unpaid.get(i), spare, taken))
+            for i in left[:_OMITTED]
+        ),
     ]
     receipt = Receipt.model_validate(
         {
@@ -478,42 +423,37 @@ def _without_repeats(hits: Sequence[Hit], places: Mapping[int, int]) -> list[Hit
         for at, place in best.items()
     }
     gone = {*places, *best}.difference(moved)
-    return [moved.get(i, hit) for i, hit in enumerate(hits) if i not in gone]
+    stands = {_key(hits[at]): _key(hits[other]) for at, other in places.items()}
+    return [_behind(moved.get(i, hit), stands) for i, hit in enumerate(hits) if i not in gone]
+
+
+def _key(hit: Hit) -> tuple[str, int]:
+    return hit.path, hit.ordinal
+
+
+def _behind(hit: Hit, stands: Mapping[tuple[str, int], tuple[str, int]]) -> Hit:
+    """A hit that stands behind those, too, that say what the ones it stands behind do."""
+    others = [stands[key] for key in hit.yields_to if key in stands]
+    return replace(hit, yields_to=(*hit.yields_to, *others)) if others else hit
 
 
 def _offer(hit: Hit, order: Order, heard: str) -> Offer:
-    is_others = hit.source == "sessions" and hit.path != heard
-    text = _without_secrets(hit.passage.text) if is_others else _as_it_is(hit.passage.text)
+    elsewhere = hit.source == "sessions" and hit.path != heard
+    text = shown_text(hit.passage.text, hit.passage.role, secrets=not elsewhere)
     return Offer(
         path=hit.path,
         ordinal=hit.ordinal,
         start_line=hit.passage.start_line,
         end_line=hit.passage.end_line,
-        text=text + _since(hit, hit.replaced_by) if hit.replaced_by else text,
+        text=text + replaced_mark(hit, hit.replaced_by) if hit.replaced_by else text,
         score=hit.score,
         relevance=hit.relevance,
         answers=hit.answers,
         # A memory file has its day in its name, the log of a session has not.
         day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
         goes_first=order == "memory_first" and hit.source != "sessions",
+        yields_to=hit.yields_to,
     )
-
-
-def _since(hit: Hit, by: Statement) -> str:
-    """Words behind a passage that was replaced since: its day, and where what holds now stands."""
-    place = _path_text(f"{by.path}#L{by.start_line}")
-    return f" [{hit.passage.date}; since replaced ({place})]" if hit.passage.date else f" [since replaced ({place})]"
-
-
-# The same passages are offered again and again, most of them in vain.
-@lru_cache(maxsize=4_096)
-def _without_secrets(text: str) -> str:
-    return _block_text(ornament("secrets", REDACTED, redacted, text))
-
-
-@lru_cache(maxsize=4_096)
-def _as_it_is(text: str) -> str:
-    return _block_text(text)
 
 
 def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
@@ -522,6 +462,8 @@ def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
         "start_line": offer.start_line,
         "end_line": offer.end_line,
         "tokens": count_tokens(offer.text),
+        "role": hit.passage.role,
+        "origin": hit.passage.role if hit.passage.noted else None,
         "score": hit.score,
         "relevance": hit.relevance,
         "text_score": hit.text_score,
@@ -530,9 +472,13 @@ def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
     }
 
 
-def _why_left(offer: Offer, limits: RelevanceLimits, gain: float | None, spare: int) -> str:
+def _why_left(
+    offer: Offer, limits: RelevanceLimits, gain: float | None, spare: int, taken: Collection[tuple[str, int]]
+) -> str:
     if reason := _why_irrelevant(offer, limits, gain):
         return reason
+    if offer.yields_to and not any(key in taken for key in offer.yields_to):
+        return f"authority: it stands behind {offer.yields_to[0][0]}, of which nothing on this is in the block"
     needed = count_tokens(offer.text)
     if needed > spare:
         return f"budget: needs {needed} tokens and its wrapper, {spare} are left"
@@ -561,6 +507,7 @@ def _why_empty(offers: Sequence[Offer], budget_tokens: int, limits: RelevanceLim
     if not offers:
         return "nothing found: no memory matches the query and its filters"
     count = len(offers)
+    offers = [replace(offer, yields_to=()) for offer in offers]
     fitting = [offer for offer in offers if pack([offer], budget_tokens).block]
     best = max((offer.relevance for offer in fitting if offer.relevance is not None), default=1.0)
     if fitting and best < limits.min_relevance:

@@ -27,7 +27,8 @@ from typing import get_args
 
 from indexer.text import lazy_regex
 from memory_service.errors import Conflict, InvalidRequest
-from memory_service.schemas.memories import MAX_TEXT_CHARS, SESSION_ID, Origin
+from memory_service.schemas.memories import MAX_TEXT_CHARS, SESSION_ID
+from memory_service.schemas.roles import NotedOrigin
 
 _COMMENT = lazy_regex(r" ?<!--[ \t]*memory((?:[ \t]+[a-z_]+=[^\s<>]+)+)[ \t]*-->[ \t]*")
 _ITEM = lazy_regex(r" ?(?:[-*+]|[0-9]{1,3}[.)])[ \t]+(?=[^ \t\r\n])")
@@ -370,7 +371,7 @@ def entry_draft(
     *,
     tags: Collection[str] = (),
     date: dt.date | None = None,
-    origin: Origin | None = None,
+    origin: NotedOrigin | None = None,
     session_id: str | None = None,
     messages: tuple[int, int] | None = None,
     key: str | None = None,
@@ -529,7 +530,7 @@ def _checked_tag(tag: str) -> str:
 
 
 def _fields(origin: str, session_id: str | None, messages: tuple[int, int] | None, key: str | None) -> str:
-    if origin not in (origins := get_args(Origin)):
+    if origin not in (origins := get_args(NotedOrigin)):
         raise InvalidRequest(f"The origin {ascii(origin)[:80]} is not known. Use one of {', '.join(origins)}.")
     if session_id is not None and _SESSION_ID.fullmatch(session_id) is None:
         raise InvalidRequest(

@@ -326,7 +326,7 @@ def interleave_hits(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tup
     """The hits of the index with what was just said between them, rank by rank.
 
     Scores of two rankings cannot be compared: what was just said gets the score of the hit of its own rank, and stands
-    before it as the newer of two equals.
+    before it as the newer of two equals. Where that hit has the higher authority it stands behind it, and yields to it.
     """
     there = {(hit.path, hit.passage.start_line) for hit in hits}
     new = [hit for hit in said if (hit.path, hit.passage.start_line) not in there]
@@ -335,9 +335,11 @@ def interleave_hits(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tup
         score = old.score if old else score
         if fresh:
             worth = fresh.score if score is None else score
-            merged.append(replace(fresh, score=worth, signals={"just_said": worth}))
-        if old:
-            merged.append(old)
+            above = [hit for hit in (*merged, old) if hit and hit.passage.authority > fresh.passage.authority][:1]
+            yields_to = tuple((hit.path, hit.ordinal) for hit in above)
+            fresh = replace(fresh, score=worth, signals={"just_said": worth}, yields_to=yields_to)
+        yields = old and fresh and old.passage.authority > fresh.passage.authority
+        merged += filter(None, (old, fresh) if yields else (fresh, old))
     return tuple(merged[:limit])
 
 

@@ -124,7 +124,8 @@ def repeats_among(hits: Sequence[Hit], *, longest: float = math.inf) -> dict[int
     """The hits that say nothing but what another one says, each with that other one, by their places.
 
     Of two that say the same, the one that says more stays; of two that say as much, the one from a memory file. What
-    was replaced since stands for nothing that was not, and yesterday is not the same day on two days. A hit
+    was replaced since stands for nothing that was not, nobody for the word of somebody of a higher authority, and
+    yesterday is not the same day on two days. A hit
     behind another stands for it up to `longest` times its size.
     """
     said = [
@@ -144,7 +145,9 @@ def repeats_among(hits: Sequence[Hit], *, longest: float = math.inf) -> dict[int
 
 
 def _stands_for(hit: Hit, other: Hit) -> bool:
-    """True if a hit that makes the statements of another means the same by them."""
+    """True if a hit that makes the statements of another means the same by them, and has no less authority."""
+    if hit.passage.authority < other.passage.authority:
+        return False
     if hit.replaced_by is not None and other.replaced_by is None:
         return False
     return not is_relative(other.passage.text) or len({_day_of(hit), _day_of(other)} - {""}) < 2

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.json_schema import SkipJsonSchema
 
 from memory_service.errors import InvalidRequest
+from memory_service.schemas.roles import EntryOrigin, SourceRole
 
 Source = Literal["memory", "sessions", "files"]
 SearchMode = Literal["hybrid", "text", "vector"]
@@ -302,6 +303,8 @@ class SearchResult(Answer):
     heading: list[str] = Field(description="Titles above it, outermost first.")
     date: PassageDate
     source: SourceKind
+    role: SourceRole
+    origin: EntryOrigin = None
     score: Score
     relevance: Relevance = None
     text_score: TextScore
@@ -354,6 +357,8 @@ class ReceiptItem(Answer):
     start_line: FirstLine
     end_line: LastLine
     tokens: int = Field(description="Size of its text in tokens, without the wrapper of the block.")
+    role: SourceRole = "user"
+    origin: EntryOrigin = None
     score: Score
     relevance: Relevance = None
     text_score: TextScore

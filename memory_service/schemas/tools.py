@@ -19,6 +19,7 @@ from memory_service.schemas.memories import (
     Degraded,
     Source,
 )
+from memory_service.schemas.roles import WhoseWord
 
 _MAX_HITS = 50
 _MAX_HANDLE_CHARS = 1_000
@@ -91,6 +92,8 @@ class FoundPassage(Answer):
     """A passage that was found; its `id` leads to the original.
 
     Attributes:
+        role: Whose word it is.
+        origin: Origin of the entry that it is; None if it is none.
         relevance: The probability that it bears on the question; None where it is not known.
         replaced_by: The id of what holds now, if the passage states a value that was replaced since.
         history: All values of its fact, oldest first, where they were asked for; at the fact's first passage.
@@ -101,6 +104,8 @@ class FoundPassage(Answer):
     url: str
     text: str
     date: dt.date | None = None
+    role: WhoseWord = "user"
+    origin: WhoseWord | None = None
     score: float
     relevance: float | None = None
     replaced_by: str | None = None

@@ -98,6 +98,8 @@ def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
         heading=list(passage.heading),
         date=passage.date,
         source=hit.source,
+        role=passage.role,
+        origin=passage.role if passage.noted else None,
         score=score,
         relevance=hit.relevance,
         text_score=round(hit.text_score, 6),

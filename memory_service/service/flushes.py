@@ -199,7 +199,7 @@ class Flushes:
         drafts = [
             entry_draft(
                 candidate.text,
-                origin="agent",
+                origin=candidate.origin,
                 session_id=session_id,
                 messages=(candidate.seqs[0], candidate.seqs[-1]) if candidate.seqs else None,
             )

@@ -21,7 +21,7 @@ from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import numbers_of
 from memory_service.compaction.record import PinRecord
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
-from memory_service.memories.block import is_block
+from memory_service.memories.block_text import is_block
 from memory_service.memories.receipts import Receipts
 from memory_service.messages import Message, read_sent, text_of
 from memory_service.messages.repair import to_wire

@@ -138,6 +138,7 @@ class OpenWorkspaces:
             extra=extra_folders(folder, settings.extra_paths),
             max_file_bytes=settings.max_file_bytes,
             today=lambda: settings.now().date(),
+            zone=settings.zone,
             reranker=self._reranker,
         )
 

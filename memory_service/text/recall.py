@@ -7,15 +7,17 @@ may cost a wrong answer. What needs nothing shows it: greetings, thanks, a yes, 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from indexer.text import lazy_regex
+from indexer.text.authorship import MessagePart, message_parts
 from indexer.text.ornaments import ornament
 from indexer.text.questions import has_time_words
 from indexer.text.scripts import COMMON_HAN
 from indexer.text.terms import fold
-from memory_service.text.authorship import END_CHARS, authorship_of, without_inserted
+from memory_service.text.speech import without_inserted
 
 _MAX_QUERY_CHARS: Final = 500
 # A message beyond this is cut to what it asks, how it begins and how it ends.
@@ -118,6 +120,9 @@ _ASKING = lazy_regex(
     r"|fix|write|explain|remind|summari[sz]e|compare|look|help)\b|请|請|帮|幫|麻烦|麻煩|能不能|是否|怎么|怎麼|为什么|為什麼|什么|告诉我|给我|給我|看看|找"
 )
 _BLANKS = lazy_regex(r"\s+")
+_QUOTE_MARKS = lazy_regex(r"^[> ]+", re.MULTILINE)
+_QUOTATION: Final = "\"'“„「『«‹‘"
+END_CHARS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,15 +160,24 @@ def _decision(text: str) -> RecallDecision:
     message = (f"{text[:END_CHARS]}\n{text[-END_CHARS:]}" if len(text) > 2 * END_CHARS else text).strip()
     if (command := _COMMAND.match(message)) and (decision := _of_command(command)):
         return decision
-    typed = authorship_of(without_inserted(message) or message)
-    said = typed.text or typed.quoted
+    parts = message_parts(without_inserted(message) or message)
+    said = _said(parts)
     if not said:
-        return _no("it is only code or output, without a question" if typed.pasted else "it says nothing")
+        pasted = any(part.kind == "pasted" for part in parts)
+        return _no("it is only code or output, without a question" if pasted else "it says nothing")
     if reason := _named_reason(said):
         return _yes(said, reason)
     if reason := _needless(said):
         return _no(reason)
     return _general(said)
+
+
+def _said(parts: Sequence[MessagePart]) -> str:
+    """The words that a message asks with: typed ones and the quotations in them, or quoted lines if nothing else."""
+    quoted = [part for part in parts if part.kind == "quoted"]
+    within = {part.start for part in quoted if part.text[0] in _QUOTATION}
+    asked = "".join(part.text for part in parts if part.kind == "typed" or part.start in within)
+    return asked.strip() or "\n".join(_QUOTE_MARKS.sub("", part.text) for part in quoted).strip()
 
 
 def _of_command(command: re.Match[str]) -> RecallDecision | None:

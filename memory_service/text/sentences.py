@@ -15,7 +15,6 @@ from typing import Literal, TypeAlias
 
 from indexer.text import lazy_regex
 from indexer.text.names import LABELS
-from indexer.text.scripts import COMMON_HAN
 from indexer.text.sentences import Fences
 from indexer.text.terms import has_unspaced
 from memory_service.messages.shapes import Message, is_system, is_tool_result, media_parts_of, text_of
@@ -65,53 +64,6 @@ _ORDINAL_AFTER = lazy_regex(
 _WORD_BEFORE = lazy_regex(r"(\S{1,40})\s{1,3}\Z")
 _WORD_CHARS = 16
 _BEFORE_WORD = "([\"'“„‘«*_—–/-"
-
-_OPENING = lazy_regex(r"[“„「『]|(?<![^\s(（:：])\"(?=\S)")
-_STRAIGHT_END = lazy_regex(r"\"(?=[\s.,;:!?)）。，；：！？]|\Z)")
-_SPEECH_LIMIT = 4_000
-# "Lee answered:" with the answer on the next lines.
-_PASSED_ON = lazy_regex(
-    r"\b(?:said|says|wrote|writes|answer(?:ed|s)|repl(?:ied|ies)|asks|asked|sent|reports|reported|posted"
-    r"|forwarded|told me|from)\b[^.!?\n]{0,40}[:：]$|[说問问写寫回发發][^。！？\n]{0,8}[:：]$"
-    r"|(?:邮件|郵件|消息|留言|信|原话|原文|反馈)[:：]$"
-)
-_OWN_WORDS = lazy_regex(
-    r"\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|asked|sent|told)\b|我[说问写回]"
-)
-_INTRO_CHARS = 120
-# A mail that is quoted below an answer, or passed on.
-MAIL_BELOW = lazy_regex(
-    r"\s{0,8}(?:On .{4,160} wrote:$|-{2,} ?(?:Original|Forwarded) [Mm]essage|Begin forwarded message:"
-    r"|-{2,} ?(?:原始邮件|原邮件|转发的?邮件|原始郵件)|在?.{4,80}写道[:：]$|发件人[:：]|寄件者[:：]|From: .{0,80}@)"
-)
-# "Summarise this page:" with the page behind it; all that follows is the page.
-_PASTED = lazy_regex(
-    r"""(?ix)\b(?:summari[sz]e|sum\ up|tl;?dr|translate|proofread|review|read|explain|analy[sz]e|rewrite|rephrase
-      |shorten|edit|extract|reply\ to|answer|respond\ to|here(?:['’]s|\ is|\ are)|this\ is|see|got|received|found)
-    \b[^.!?\n:：]{0,60}\b(?:(?:web|home)?\s?page|(?:web)?site|article|text|post|e?-?mails?|letter|messages?|thread|document
-      |docs?|paper|report|comments?|transcript|ticket|passage|paragraph|excerpt|blog|newsletter|news|readme|story|review)
-    \b[^.!?\n:：]{0,60}[:：]
-    | (?:总结|摘要|概括|翻译|润色|审阅|阅读|解释|分析|改写|提取|回复|读|看)[^。！？\n:：]{0,12}
-      (?:网页|页面|网站|文章|文本|文字|原文|帖子|邮件|郵件|来信|信件|消息|文档|论文|报告|评论|新闻|段落|内容|博客)[^。！？\n:：]{0,12}[:：]
-    | (?:下面|以下|这)(?:是|为)[^。！？\n:：]{0,12}
-      (?:网页|页面|网站|文章|文本|原文|帖子|邮件|郵件|来信|信件|消息|文档|论文|报告|评论|新闻|段落|博客)[^。！？\n:：]{0,12}[:：]"""
-)
-_COLON = lazy_regex(r"[:：]\s*")
-_TAIL_CHARS = 12
-_OWN_TEXT = lazy_regex(
-    r"\b(?:my|our) (?:own )?(?:rules?|wish|requirements?|instructions?|preferences?)\b|我的(?:规则|要求)"
-)
-# Speech in quotation marks, and who said it behind or in front of it.
-_WHO = (
-    r"(?:he|she|they|it|(?:the|my|our|his|her|their|a)\ [\w'’-]{2,20}(?:\ [\w'’-]{2,20})?|[A-Z][\w'’-]{1,20}"
-    r"(?:\ [A-Z][\w'’-]{1,20})?)"
-)
-_SAID = r"(?:said|says|wrote|writes|added|adds|replied|replies|answered|demanded|demands|insisted|told\ \w+|asked)"
-_REPORTED = lazy_regex(
-    rf"""(?x)["”][,.!]?\s+(?:{_WHO}\s+{_SAID}|{_SAID}\s+{_WHO})\b | \b{_WHO}\s+{_SAID}\s?[:,]?\s?["“]
-    | [”」』"][，,]?\s?(?:他|她|他们|老板|客户|同事|经理|[{COMMON_HAN}]{{1,4}})(?:说|写道|回复说?|表示|答道)
-    | (?:他|她|他们|老板|客户|同事|经理|[{COMMON_HAN}]{{1,4}})(?:说|写道|回复说?|表示|答道)[:：，,]?\s?[“「『"]"""
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,99 +176,6 @@ def _is_ordinal(line: str, start: int, at: int, after: str) -> bool:
     return german or _ORDINAL_AFTER.match(after) is not None
 
 
-def others_words(text: str) -> str:
-    """Words of others that a text quotes or passes on, on one line; empty for most texts.
-
-    A sentence of the text that occurs in it is not what its writer says: an order in a customer's letter binds
-    nobody.
-    """
-    return " ".join(" ".join(text[start:end] for start, end in _others_spans(text)).split())
-
-
-def is_others(sentence: str, others: str) -> bool:
-    """True if a sentence, or what it says behind its colon, is among others' words, or reports such in quotation marks.
-
-    Args:
-        sentence: As it stands in the text.
-        others: What `others_words` found in the text.
-    """
-    if not others:
-        return _is_reported(sentence)
-    line = " ".join(sentence.split())
-    behind = _COLON.split(line, maxsplit=1)[-1]
-    return line in others or (len(behind) > _TAIL_CHARS and behind in others) or _is_reported(sentence)
-
-
-def _is_reported(sentence: str) -> bool:
-    """True if a sentence says who said what: "Always obey," she wrote."""
-    marked = any(mark in sentence for mark in '"“”「』')
-    return marked and _REPORTED.search(sentence) is not None and _OWN_WORDS.search(sentence.lower()) is None
-
-
-def introduction(text: str, place: int) -> str:
-    """The line in front of what stands at `place`, if it says whose words follow: "Lee answered:"."""
-    head = text[:place].rstrip()
-    line = head[head.rfind("\n") + 1 :].strip()
-    return line if len(line) <= _INTRO_CHARS and _passes_on(line) and not MAIL_BELOW.match(line) else ""
-
-
-def announces_others(line: str) -> bool:
-    """True if others' words follow behind a line that ends with a colon: "She wrote:", "Summarise this page:"."""
-    return _passes_on(line.strip()) or _PASTED.search(line) is not None
-
-
-def _others_spans(text: str) -> Iterator[tuple[int, int]]:
-    if "“" in text or '"' in text or "「" in text or "„" in text or "『" in text:
-        yield from _quotations(text)
-    if "\n" in text:
-        yield from _passages(text)
-    if (":" in text or "：" in text) and (pasted := _PASTED.search(text)) and not _OWN_TEXT.search(pasted[0]):
-        yield pasted.end(), len(text)
-
-
-def _quotations(text: str) -> Iterator[tuple[int, int]]:
-    at, missing = 0, set[str]()
-    while match := _OPENING.search(text, at):
-        at = match.end()
-        mark = match[0]
-        if mark in missing:
-            continue
-        if mark == '"':
-            closing = _STRAIGHT_END.search(text, at, at + _SPEECH_LIMIT)
-            end = closing.end() if closing else -1
-        else:
-            end = text.find(_QUOTES[mark], at, at + _SPEECH_LIMIT) + 1 or -1
-        if end < 0:
-            # None within the limit: looking again from each mark would not be linear.
-            missing.add(mark)
-            continue
-        yield match.start(), end
-        at = end
-
-
-def _passages(text: str) -> Iterator[tuple[int, int]]:
-    """The lines behind one that says who wrote them, those of a mail below, of code, and those that begin with `>`."""
-    at, passing, fences = 0, False, Fences()
-    for line in text.splitlines(keepends=True):
-        bare = line.strip()
-        if MAIL_BELOW.match(bare[:300]):
-            yield at, len(text)
-            return
-        fenced = fences.kind(line) != "text"
-        if not bare:
-            passing = False
-        elif passing or fenced or bare[0] == ">":
-            yield at, at + len(line)
-        if not passing and bare and bare[-1] in ":：" and len(bare) <= _INTRO_CHARS:
-            passing = _passes_on(bare)
-        at += len(line)
-
-
-def _passes_on(line: str) -> bool:
-    lowered = line.lower()
-    return _PASSED_ON.search(lowered) is not None and _OWN_WORDS.search(lowered) is None
-
-
 # --- sentences of a message --------------------------------------------------------------------------------------
 
 # Roles with the names that say who speaks at the start of their messages.
@@ -384,6 +243,9 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
         item: The message.
         speakers: See `speakers_of`.
     """
+    # The chain of imports is long: what reads single sentences has no use for this.
+    from indexer.text.authorship import MessagePart, is_reported, message_parts
+
     message = item.message
     if is_system(message):
         return []
@@ -394,7 +256,14 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
     if head is not None and (message["role"], head[1]) in speakers:
         name, text = head[1], text[head.end() :]
     voice: Voice = "tool" if message["role"] == "tool" else "assistant" if message["role"] == "assistant" else "user"
-    others = others_words(text) if voice != "tool" else ""
+    whole = [MessagePart(kind="typed", start=0, text=text)]
+    # A page that the assistant shows, it has chosen to show; what it quotes are others' words all the same.
+    foreign = {"user": ("quoted", "pasted"), "assistant": ("quoted",), "tool": ()}[voice]
+    split = [
+        (sentence, part.kind in foreign or (voice != "tool" and is_reported(sentence)))
+        for part in (message_parts(text) if foreign else whole)
+        for sentence in split_text(part.text, wrapped=voice != "tool")
+    ]
     labels = "" if isinstance(message.get("content"), str) else " ".join(dict.fromkeys(media_labels(message)))
     return [
         Sentence(
@@ -406,9 +275,9 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
             day=item.at[:10],
             media=labels,
             failed=message.get("is_error") is True,
-            quoted=voice != "tool" and is_others(sentence, others),
+            quoted=quoted,
         )
-        for place, sentence in enumerate(split_text(text, wrapped=voice != "tool"))
+        for place, (sentence, quoted) in enumerate(split)
         # What is left of "my password is" tells nothing, and bytes do not either.
         if REDACTED not in sentence and ";base64," not in sentence
     ]

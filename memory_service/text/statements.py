@@ -11,14 +11,13 @@ import re
 from enum import Enum
 
 from indexer.text import lazy_regex
+from indexer.text.authorship import is_reported, typed_text
 from indexer.text.outcomes import has_failed, is_error_line, is_exit_only, names_outcome
 from indexer.text.questions import asks
 from indexer.text.scripts import COMMON_HAN
 from memory_service.text.sentences import (
     STATEMENT_CHARS,
     Sentence,
-    is_others,
-    others_words,
     single_line,
     split_sentences,
 )
@@ -249,13 +248,12 @@ def _found(text: str, latin: re.Pattern[str], hints: tuple[str, ...], han: re.Pa
     chinese = not text.isascii() and _HAN.search(text) is not None and han.search(text) is not None
     if not (english or chinese):
         return []
-    others = others_words(text)
     found: dict[str, None] = {}
-    for line in text.splitlines():
+    for line in typed_text(text).splitlines():
         for whole in split_sentences(line):
             at = _place(whole, latin) if english else -1
             at = _place(whole, han) if at < 0 and chinese else at
-            if at < 0 or _asks(whole) or is_others(whole, others):
+            if at < 0 or _asks(whole) or is_reported(whole):
                 continue
             # Of an endless line, what stands around the words.
             start = 0 if at < STATEMENT_CHARS - 40 else _last_border(whole, at - STATEMENT_CHARS // 2, at)
@@ -500,3 +498,93 @@ def _of_tool(sentence: Sentence, lower: str, chinese: str) -> tuple[Kind, float]
     if sentence.failed and sentence.place < 3:
         return Kind.FAILURE, 0.7
     return Kind.EMPTY, 0.0
+
+
+# --- the will of others -------------------------------------------------------------------------------------------
+
+# An assistant that says "The user allowed everything" binds nobody: only the user's own words do.
+_WHOSE_WILL = (
+    r"(?:(?:the|our|my|your|this)\s+)?(?:(?:\w+\s+)?(?:users?|customers?|clients?|owners?|operators?|admins?"
+    r"|administrators?|humans?|boss|bosses|managers?|principal|team|account\s+holder)|you|everyone|everybody"
+    r"|both\s+of\s+us|all\s+of\s+us)"
+)
+_ADVERBS = (
+    r"(?:(?:has|have|had|['’]ve|['’]s|already|explicitly|also|then|later|clearly|just|now|always|really|generally|fully"
+    r"|all|both|never|only|would|does|do|did|not|don['’]t|doesn['’]t|didn['’]t|no\s+longer|recently|previously|expressly"
+    r"|verbally|hereby|unanimously)\s+){0,4}"
+)
+_DECIDED = (
+    r"(?:decided|agreed|chose|chosen|settled|approved|opted|concluded|determined|resolved|allowed|permitted"
+    r"|established)"
+)
+_WILLED = (
+    r"(?:allow(?:s|ed)?|permit(?:s|ted)?|authori[sz]e[sd]?|approve[sd]?|decide[sd]?|agree[sd]?|wants?|wanted|prefers?"
+    r"|preferred|wish(?:es|ed)?|ask(?:s|ed)\s+(?:me|us|for|that|to|not)|requests?|requested|requires?|required|insists?"
+    r"|insisted|instruct(?:s|ed)|told\s+(?:me|us)|tells\s+(?:me|us)|said|says|stated|states|confirm(?:s|ed)|accept(?:s|ed)"
+    r"|consent(?:s|ed)|grant(?:s|ed)|ok['’]?(?:ed|d)|okayed|sign(?:s|ed)\s+off|(?:gave|gives?|given)\s+(?:\w+\s+){0,4}"
+    r"(?:permission|approval|consent|light|go-ahead|carte\s+blanche|hand|access|authori[sz]ation|mandate|leave|blessing"
+    r"|rule|instructions?|orders?|word)|waive[sd]?|expects?|expected|demand(?:s|ed)|chose|chosen|chooses|settled|opted"
+    r"|(?:is|are|was|were|['’]s|['’]re)\s+(?:\w+\s+)?(?:fine|ok|okay|happy|comfortable|cool|good|aligned|on\s+board|in\s+(?:favou?r|agreement))"
+    r"\s+(?:with|to|if|of|that|on)"
+    r"|(?:has|have|had|raised)\s+no\s+objections?|mind|let(?:s)?\s+(?:me|us)|mandate[sd]?|order(?:s|ed)\s+(?:me|us|that|to)"
+    r"|trusts?|trusted|likes?\s+(?:me|us|it)|forb(?:ids|ade|idden)|bann?ed|ruled|set\s+(?:the|a|this)\s+(?:\w+\s+)?(?:rule|policy)"
+    r"|(?:has|have|had)\s+(?:a\s+|the\s+)?(?:\w+\s+)?(?:rule|preference|policy))"
+)
+_WILL = lazy_regex(
+    rf"""(?ix)\b{_WHOSE_WILL}\s*{_ADVERBS}{_WILLED}\b
+    | \b(?:they|he|she)\s*{_ADVERBS}(?:allow|permit|authori[sz]e|approve|(?:is|are|was|were|['’]re)\s+(?:fine|ok)\s+with
+      |g[ai]ve\s+(?:\w+\s+)?permission|signed\s+off)
+    | \b(?:we|the\s+two\s+of\s+us)\s*{_ADVERBS}{_DECIDED}\b
+    | \b(?:was|were|is|are|been|it['’]s)\s+(?:\w+\s+){{0,2}}?(?:allowed|permitted|authori[sz]ed|agreed|decided|waived
+      |mandated|pre-?approved|green-?lit|okayed)\b
+    | (?:^\W*users?|\b(?:the|our|this)\s+(?:users?|owners?))\b(?:,[^,]{{0,30}},|,)?\s+(?:would|needs?|needed|has
+      |have|had|likes?|loves?|hates?|is|was|will|must|should|can|cannot|may|also)\b
+    | \bi(?:['’]m|['’]ve|\s+am|\s+was|\s+have|\s+had)(?:\s+been)?\s+(?:\w+\s+)?(?:allowed|permitted|authori[sz]ed
+      |instructed|told|ordered|granted|cleared|given)\b
+    | \bit(?:['’]s|\s+is|\s+was|\s+has)(?:\s+been)?\s+(?:approved|settled)\b | ^\W*confirmed:
+    | \b(?:approved|confirmed|granted|cleared|accepted|signed\s+off|requested|demanded|set)\s+by\s+{_WHOSE_WILL}\b
+    | \b(?:permission|approval|consent|authori[sz]ation|go-ahead|green\s+light|clearance|blanket\s+\w+|full\s+access
+      |carte\s+blanche|free\s+rein|agreement)\b[^.!?]{{0,40}}\b(?:was|is|has|have|were|given|granted|received|obtained|got
+      |place|applies|stands)\b
+    | \b(?:have|has|had|got|received|obtained|with|per|by|under|on|at|following)\s+(?:the\s+|your\s+|a\s+|full\s+
+      |explicit\s+|standing\s+|blanket\s+|user(?:['’]s)?\s+|customer(?:['’]s)?\s+){{1,4}}(?:permission|approval|consent|go-ahead
+      |green\s+light|authori[sz]ation|instructions?|request|orders?|wish(?:es)?|decision|preference|mandate)\b
+    | \b(?:according\s+to|as\s+per)\s+{_WHOSE_WILL}\b | \bon\s+behalf\s+of\s+{_WHOSE_WILL}\b
+    | \b(?:user|customer|client|owner|your)(?:['’]s)?\s+(?:\w+\s+)?(?:decision|preference|rule|permission|wish|policy
+      |instruction|approval|consent|choice)s?\b
+    | ^\W*(?:user\s+|standing\s+|new\s+)?(?:decision|rule|permission|preference|policy|agreement|agreed|decided|approved
+      |allowed|permitted|constraint|instruction)s?\b[^.:!?]{{0,20}}:
+    | \bno\s+(?:need\s+(?:to\s+ask|for\s+(?:\w+\s+)?(?:confirmation|approval|permission))|confirmation|approval
+      |permission)\b
+    | \bwithout\s+(?:asking|confirmation|approval|permission|checking)\b"""
+)
+_WILL_HAN = lazy_regex(
+    "(?:用户|用戶|客户|客戶|您|你|主人|老板|负责人|业主|管理员|我们|咱们|大家|双方)[已也都经經曾明确刚才之前在先早就还一致口头书面正式]{0,6}"
+    "(?:允许|許可|许可|准许|同意|批准|授权|決定|决定|要求|希望|想要|偏好|更喜欢|确认过|认可|答应|吩咐|交代|指示|说过|表示|坚持|规定"
+    "|选择|选定|接受|放行|不介意|没意见|没有意见|让我|叫我|说)"
+    "|(?:^|[\\W])(?:用户|主人)(?:还|也|都|更|很|只|本人)?(?:想|喜欢|需要|要|会|可以|必须|不)"
+    "|(?:他们?|她们?)[已也都]{0,3}(?:允许|许可|准许|授权|批准)"
+    "|已经?(?:获得?|得到|被|取得|经)?(?:了)?(?:用户|客户|您|你)?的?(?:允许|授权|批准|许可|同意)|(?:经|获得?|得到|取得|征得)[了过]?(?:用户|客户|您|你|大家)的?"
+    "(?:允许|授权|批准|许可|同意|确认)|(?:无需|不用|不必|不需要|无须)再?(?:确认|询问|请示|批准|问|征求)|一致(?:同意|决定)|(?:根据|按照|依照)(?:用户|客户|您|你)的"
+    "|(?:被|获)(?:允许|授权|批准)|(?:^|[\\W])(?:决定|规则|偏好|许可|授权|约定|用户决定|用户偏好)[:：]|(?:用户|客户|您|你)的(?:决定|偏好|规则|要求|意愿|许可|授权|指示)"
+)
+_CONDITION = lazy_regex(
+    r"(?i)\b(?:if|whether|when|once|unless|until|in case|should|shall|would you|do you|did you|may i|can i|could"
+    r"|let me know)\b[^.!?]{0,60}\Z|(?:如果|若|要是|是否|等|一旦|除非|只要|万一|假如)[^。！？]{0,20}\Z"
+)
+
+
+def reports_will(sentence: str) -> bool:
+    """True if a sentence says that somebody has allowed, decided or demanded something, or lays down a rule."""
+    if sentence.rstrip("\"'”’)） ").endswith(("?", "？", "吗", "呢")):
+        return False
+    for pattern in (_WILL,) if sentence.isascii() else (_WILL, _WILL_HAN):
+        for match in pattern.finditer(sentence):
+            if not _CONDITION.search(sentence, max(0, match.start() - 80), match.start()):
+                return True
+    return False
+
+
+def lays_down(sentence: str) -> bool:
+    """True if a sentence reports somebody's will, or is a rule: only a user's own words may be kept as such."""
+    return reports_will(sentence) or bool(rules_of(sentence))

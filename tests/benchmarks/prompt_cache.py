@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory_service.config import Settings
-from memory_service.memories.block import is_block
+from memory_service.memories.block_text import is_block
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
 from memory_service.schemas.compaction import SessionContextRequest
 from memory_service.schemas.sessions import NewSession

@@ -35,7 +35,7 @@ def corpus_of(rows: list[Row], *, paths: list[str] | None = None, names: dict[in
         "chars": [row.chars for row in rows],
         "length": [len(row.terms) for row in rows],
         "day": [row.date.toordinal() if row.date else 0 for row in rows],
-        "cues": [row.cues for row in rows],
+        "marks": [row.cues for row in rows],
         "label": [row.label for row in rows],
         "greeted": [0] * len(rows),
         "opens_section": [int(row.opens) for row in rows],

@@ -11,6 +11,7 @@ import pytest
 from indexer import (
     EmbedderUnavailable,
     EmbeddingError,
+    Hit,
     Index,
     LineRange,
     Mode,
@@ -20,8 +21,9 @@ from indexer import (
     Source,
 )
 from indexer.engine.matrix import load_matrix
-from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
-from indexer.search import MAX_QUERY_CHARS, Query, rank, to_hits
+from indexer.engine.ranking import Ranked
+from indexer.engine.reader import NO_TERMS, IndexReader, QueryTerms, find_named, find_terms, vector_text
+from indexer.search import MAX_QUERY_CHARS, Query, rank, relevance_of, to_hits
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.testing import HashEmbedder
 from indexer.text.names import NOBODY
@@ -40,6 +42,13 @@ FACTS = [
     "Invoices are due within thirty days.",
     "The cat of the office is called Miez.",
 ]
+
+
+def hits_of(
+    view: IndexReader, query: Query, words: QueryTerms, ranked: Ranked, settings: RankingSettings = PLAIN
+) -> tuple[Hit, ...]:
+    """Hits without a relevance."""
+    return to_hits(view, query, ranked, settings, relevance_of(view, query, words, "hybrid", None))
 
 
 def write_sections(workspace: Workspace, passages: list[str]) -> None:
@@ -337,7 +346,7 @@ def test_ranges_are_left_out_of_vectors_in_memory_and_in_the_store(
             query = Query(text=question, limit=400, mode=mode, filter=kept, today=TODAY)
             words = find_terms(view, question) if mode == "hybrid" else NO_TERMS
             ranked = rank(view, query, words, HashEmbedder().embed_query(question), 1.0, PLAIN)
-            found = {hit.passage.start_line for hit in to_hits(view, query, ranked, PLAIN)}
+            found = {hit.passage.start_line for hit in hits_of(view, query, words, ranked)}
             assert found == set(range(2, 303)) - set(range(shown[0], shown[1] + 1))
 
 
@@ -426,7 +435,7 @@ def test_each_text_is_a_hit_once_and_few_are_read_for_it(
         return passages(store, keys)
 
     monkeypatch.setattr(type(view.store), "passages", counted)
-    hits = to_hits(view, query, ranked, replace(PLAIN, mmr_lambda=1))
+    hits = hits_of(view, query, words, ranked, replace(PLAIN, mmr_lambda=1))
     assert len({hit.passage.text for hit in hits}) == len(hits) == 60
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     # At most the wanted, the repeats, and what is read to spare; not a second batch as large as the first.
@@ -445,7 +454,7 @@ def test_a_store_too_large_for_memory_finds_the_same(workspace: Workspace, mode:
         found = []
         for view in views:
             words = find_terms(view, question) if mode == "hybrid" else NO_TERMS
-            found.append(to_hits(view, query, rank(view, query, words, vector, 1.0, PLAIN), PLAIN))
+            found.append(hits_of(view, query, words, rank(view, query, words, vector, 1.0, PLAIN)))
         inside, beside = found
         assert [hit.passage for hit in inside[:5]] == [hit.passage for hit in beside[:5]]
         near = {hit.passage.text: hit for hit in inside}
@@ -582,7 +591,7 @@ def test_the_ranking_without_names_is_what_it_was(workspace: Workspace, question
     vector = embedder.embed_query(heard)
     off, on = (rank(view, replace(query, named=who), words, vector, 1.0, PLAIN) for who in (NOBODY, named))
     assert off.scores.tolist() == on.scores.tolist()
-    assert to_hits(view, query, off, PLAIN) == to_hits(view, query, on, PLAIN)
+    assert hits_of(view, query, words, off) == hits_of(view, query, words, on)
 
 
 def test_common_words_and_speakers_are_left_out_of_the_vector(workspace: Workspace) -> None:

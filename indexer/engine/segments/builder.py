@@ -30,10 +30,10 @@ from indexer.throttle import THROTTLE
 from indexer.types import Source, file_mode, short_path
 
 SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
-_FORMAT = "3"
+_FORMAT = "4"
 # Where the steps of each kind of range begin among the bits of a row, and how many each side of it has.
 _REACHES = {"pairs": (0, 1), "triples": (2, 1), "windows": (4, 3)}
-_ROW_COLUMNS = ("key_offsets", "days", "cues", "labels", "greeted", "start_lines", "end_lines", "sections", "steps")
+_ROW_COLUMNS = ("key_offsets", "days", "marks", "labels", "greeted", "start_lines", "end_lines", "sections", "steps")
 # What the coder is fitted to: some thousands of vectors, not all of one file.
 _FITTED_CHUNKS = 8
 # How long an erasure waits for a packing that began before it.
@@ -212,7 +212,7 @@ def _columns(corpus: Corpus) -> dict[str, Array]:
         "sources": np.array([SOURCES.index(file.source) for file in files], np.uint8),
         "key_offsets": _small(corpus.keys - _first_key(corpus), np.uint32),
         "days": corpus.days.astype(np.int32),
-        "cues": corpus.cues.astype(np.uint8),
+        "marks": corpus.marks.astype(np.uint8),
         "labels": _small(corpus.labels, np.uint16),
         "greeted": _small(corpus.greeted, np.uint16),
         "start_lines": _small(corpus.start_lines, np.int32),
@@ -321,7 +321,7 @@ def _segment(pack: Pack) -> Segment:
         first_key=int(notes["first_key"]),
         key_offsets=arrays["key_offsets"],
         days=arrays["days"],
-        cues=arrays["cues"],
+        marks=arrays["marks"],
         labels=arrays["labels"],
         greeted=arrays["greeted"],
         start_lines=arrays["start_lines"],

@@ -100,7 +100,7 @@ def search_segment(segment: Segment, wanted: SegmentQuery) -> Candidates:
     return Candidates(
         keys=segment.keys(rows),
         days=segment.days[rows].astype(np.int64),
-        cues=segment.cues[rows].astype(np.int64),
+        marks=segment.marks[rows].astype(np.int64),
         labels=segment.labels[rows].astype(np.int64),
         evergreen=segment.evergreen(rows),
         text=text,

@@ -79,7 +79,7 @@ class Segment:
     first_key: int
     key_offsets: Offsets
     days: NDArray[np.int32]
-    cues: Small
+    marks: Small
     labels: NDArray[np.uint16] | NDArray[np.int64]
     greeted: NDArray[np.uint16] | NDArray[np.int64]
     start_lines: NDArray[np.int32] | NDArray[np.int64]

@@ -485,3 +485,25 @@ def test_a_megabyte_in_one_line_is_cut() -> None:
     passages = split("a" * 1_000_000)
     assert sum(len(p.text) for p in passages) == 1_000_000
     assert {(p.start_line, p.end_line) for p in passages} == {(1, 1)}
+
+
+def test_entries_have_the_origin_of_their_comment_and_other_lines_are_the_users() -> None:
+    text = (
+        "# 2026-11-20\n\n## 14:32\n<!-- memory id=m1 origin=agent -->\n- One\n  two\n\n  three\n- By hand\n"
+        "<!-- memory id=m2 session=s messages=1-2 origin=user key=ab -->\n- Four\n<!-- memory id=m3 -->\n- Five\n\n"
+        "<!-- memory id=m4 origin=tool -->\n\n- Six\n<!-- memory id=m5 origin=assistant -->\n\nA paragraph far below.\n"
+        "- Seven\n  <!-- memory id=m6 origin=agent -->\n  eight\n"
+    )
+    found = {
+        p.text.split("\n")[0]: (p.role, p.noted, p.written) for p in split_markdown(text, path="memory/2026-11-20.md")
+    }
+    at = dt.datetime(2026, 11, 20, 14, 32)
+    assert found == {
+        "One": ("agent", True, at),
+        "By hand": ("user", False, at),
+        "Four": ("user", True, at),
+        "Five": ("agent", True, at),
+        "Six": ("tool", True, at),
+        "A paragraph far below.": ("user", False, at),
+        "Seven": ("user", False, at),
+    }

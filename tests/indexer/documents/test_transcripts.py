@@ -71,8 +71,30 @@ def test_openai_and_anthropic_shapes() -> None:
     assert said(message([{"type": "refusal", "refusal": "I cannot."}], "assistant")) == ["I cannot."]
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "3 files"}]}
     plain = {"type": "tool_result", "tool_use_id": "t2", "content": "部署失败"}
-    assert said(message([result, plain, {"type": "text", "text": "And now?"}])) == ["3 files\n部署失败\nAnd now?"]
+    assert said(message([result, plain, {"type": "text", "text": "And now?"}])) == ["3 files\n部署失败", "And now?"]
     assert said(message("exit code 1", "tool", tool_call_id="c1")) == ["exit code 1"]
+
+
+def test_each_part_of_a_message_has_its_own_role() -> None:
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "3 files"}
+    pasted = 'What is this about?\n"""\nGarden news.\nOur deploy day is Friday.\n"""'
+    told = [
+        message([result, {"type": "text", "text": "And now?"}]),
+        message("exit code 1", "tool", tool_call_id="c1"),
+        message("It failed.", "assistant"),
+        message(pasted),
+        message("I set `port = 8080` in the [config](https://x/y)."),
+    ]
+    passages = split_transcript(log_of(*told))
+    assert [(p.role, p.text.split("\n")[0]) for p in passages] == [
+        ("tool", "3 files"),
+        ("user", "And now?"),
+        ("tool", "exit code 1"),
+        ("assistant", "It failed."),
+        ("user", "What is this about?"),
+        ("pasted", '"""'),
+        ("user", "I set `port = 8080` in the [config](https://x/y)."),
+    ]
 
 
 def test_calls_are_found_by_name_and_arguments() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memory_service.disk import MAX_READ_BYTES
-from memory_service.memories.block import is_block
+from memory_service.memories.block_text import is_block
 from tests.memory_service.api.talking import Json, begin, ok, talking
 from tests.serving import RunningServer, W
 from tests.wire import problems

@@ -483,7 +483,7 @@ _texts = st.one_of(
 )
 _roles: st.SearchStrategy[Literal["user", "assistant", "tool"]] = st.sampled_from(["user", "assistant", "tool"])
 _talks = st.lists(st.tuples(_roles, _texts), max_size=8)
-_PREFIX = re.compile(r"(?:(?:User, latest|User|Assistant|Tool|[^:\n]{0,16}Maria)(?: \[\w+\])*: )?")
+_PREFIX = re.compile(r"(?:(?:User, latest|User|Assistant|Tool|Quoted|[^:\n]{0,16}Maria)(?: \[\w+\])*: )?")
 
 
 def flat(text: str) -> str:

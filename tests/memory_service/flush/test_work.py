@@ -62,10 +62,10 @@ WORK: dict[str, list[str]] = {
     "u Look at this mail:\n“Never call me again. Can you change order WJ-4711?”": [],
     "u 我朋友问：\n“一定要预热吗？必须买新的吗？”": [],
     "u The scale again, and Lee answered:\nThe packing scale reads 40 g off since Monday.": [
-        "User (2026-11-20): The scale again, and Lee answered: The packing scale reads 40 g off since Monday."
+        "Quoted (2026-11-20): The scale again, and Lee answered: The packing scale reads 40 g off since Monday."
     ],
     "u 温室的事，阿哲说：\n软水机的电导率是 1.4，以前是 0.5。": [
-        "用户：温室的事，阿哲说：软水机的电导率是 1.4，以前是 0.5。"
+        "转述：温室的事，阿哲说：软水机的电导率是 1.4，以前是 0.5。"
     ],
 }
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from indexer import Hit, Passage
 from indexer.types import Statement
-from memory_service.memories.block import Span, _block_text, _render_block, build_context
+from memory_service.memories.block import build_context
+from memory_service.memories.block_text import Span, _block_text, render_block
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas import Context, Receipt
 from tests.memory_service.memories.test_memory_service_block import lines_in, read_back
@@ -75,7 +76,7 @@ def with_one_more(receipt: Receipt, hits: Sequence[Hit], more: Hit) -> str:
                 text=_block_text(place.text),
             )
             spans.setdefault(found.path, []).append(span)
-    return _render_block(spans)
+    return render_block(spans)
 
 
 @settings(max_examples=200)

@@ -23,6 +23,6 @@ def test_results_and_blocks_tell_what_was_replaced(tmp_path: Path) -> None:
             ("Ana moved to Porto", True),
         ]
         context = service.context("default", "where does Ana live?", budget_tokens=200)
-        words = f"Ana lives in Lisbon [2026-01-02; since replaced (memory/2026-03-01.md#L{new.start_line})]"
+        words = f'Ana lives in Lisbon <replaced date="2026-01-02" by="memory/2026-03-01.md#L{new.start_line}"/>'
         assert words in context.block
         assert context.tokens == count_tokens(context.block) <= 200

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.memories.block import (
+from memory_service.memories.block_text import (
     Span,
     _block_text,
-    _line_range,
-    _render_block,
     file_quarters,
+    line_range,
+    render_block,
     wrapper_quarters,
 )
 from memory_service.messages.sizes import quarters
@@ -130,7 +130,7 @@ def spans_of(texts: list[str]) -> list[Span]:
 
 @given(st.dictionaries(PATH, st.lists(TEXT, min_size=1, max_size=3), max_size=4))
 def test_whatever_is_remembered_stays_text_in_its_file(memories: dict[str, list[str]]) -> None:
-    block = _render_block({path: spans_of(texts) for path, texts in memories.items()})
+    block = render_block({path: spans_of(texts) for path, texts in memories.items()})
     files = read_back(block)
     assert block.count("<relevant_context>") == block.count("</relevant_context>") == 1
     assert block.count("<file ") == block.count("</file>") == len(memories)
@@ -151,19 +151,19 @@ def test_text_comes_back_but_for_what_is_not_seen(text: str) -> None:
 def test_the_same_spans_give_the_same_block(memories: dict[str, list[str]]) -> None:
     spans = {path: spans_of(texts) for path, texts in memories.items()}
     turned = dict(reversed(spans.items()))
-    assert _render_block(spans) == _render_block(turned)
+    assert render_block(spans) == render_block(turned)
 
 
 @given(PATH)
 def test_the_sizes_of_the_wrappers_are_those_of_the_block(path: str) -> None:
-    assert quarters(_render_block({})) == wrapper_quarters()
-    one = _render_block({path: [Span(ordinal=0, start_line=7, end_line=12, text="x")]})
+    assert quarters(render_block({})) == wrapper_quarters()
+    one = render_block({path: [Span(ordinal=0, start_line=7, end_line=12, text="x")]})
     assert quarters(one) == wrapper_quarters() + file_quarters(path) + len("7-12") + len("x\n")
 
 
 def test_evergreen_files_come_first_then_paths() -> None:
     paths = ["memory/2026-11-20.md", "USER.md", "memory/a/b.md", "MEMORY.md", "memory/2026-11-02.md"]
-    files = read_back(_render_block({path: spans_of(["x"]) for path in paths}))
+    files = read_back(render_block({path: spans_of(["x"]) for path in paths}))
     assert [file.path for file in files] == [
         "MEMORY.md",
         "USER.md",
@@ -176,7 +176,7 @@ def test_evergreen_files_come_first_then_paths() -> None:
 @pytest.mark.parametrize("unseen", ["\u200e", "\u202e", "\n", "\u2028", "\x07", "\ufeff"])
 def test_a_name_cannot_pass_for_that_of_another_file(unseen: str) -> None:
     twins = ["memory/a.md", f"memory/a{unseen}.md"]
-    files = read_back(_render_block({path: spans_of(["x"]) for path in twins}))
+    files = read_back(render_block({path: spans_of(["x"]) for path in twins}))
     assert sorted(file.path for file in files) == ["memory/a.md", "memory/a\ufffd.md"]
 
 
@@ -199,7 +199,7 @@ def test_lines_and_gaps(steps: list[tuple[int, int, int]]) -> None:
         spans.append(Span(ordinal=ordinal, start_line=line, end_line=line + height - 1, text="x"))
         lines += range(line, line + height)
         ordinal, line = ordinal + 1, line + height
-    (file,) = read_back(_render_block({"MEMORY.md": spans}))
+    (file,) = read_back(render_block({"MEMORY.md": spans}))
     assert lines_in(file.lines) == lines
     assert file.body.splitlines().count("…") == gaps
     assert file.body.replace("…\n", "") == "x\n" * len(spans)
@@ -208,10 +208,10 @@ def test_lines_and_gaps(steps: list[tuple[int, int, int]]) -> None:
 
 def test_passages_of_one_line_name_it_once() -> None:
     cells = [Span(ordinal=n, start_line=5, end_line=5, text=f"cell {n}") for n in range(3)]
-    (file,) = read_back(_render_block({"MEMORY.md": cells}))
+    (file,) = read_back(render_block({"MEMORY.md": cells}))
     assert (file.lines, file.body) == ("5", "cell 0\ncell 1\ncell 2\n")
 
 
 @pytest.mark.parametrize(("first", "last", "shown"), [(3, 3, "3"), (3, 4, "3-4"), (9, 120, "9-120")])
 def test_line_range(first: int, last: int, shown: str) -> None:
-    assert _line_range(first, last) == shown
+    assert line_range(first, last) == shown

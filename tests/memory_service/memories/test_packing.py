@@ -11,13 +11,10 @@ from memory_service.memories.block import (
     Offer,
     Packed,
     RelevanceLimits,
-    Span,
-    _block_text,
-    _line_range,
-    _render_block,
     candidates_for,
     pack,
 )
+from memory_service.memories.block_text import Span, _block_text, line_range, render_block
 from memory_service.messages.sizes import count_tokens, quarters
 from tests.memory_service.memories.test_memory_service_block import lines_in, read_back
 
@@ -54,7 +51,7 @@ def rendered(chosen: Sequence[Offer]) -> str:
     for offer in sorted(chosen, key=lambda offer: offer.ordinal):
         span = Span(ordinal=offer.ordinal, start_line=offer.start_line, end_line=offer.end_line, text=offer.text)
         spans.setdefault(offer.path, []).append(span)
-    return _render_block(spans) if chosen else ""
+    return render_block(spans) if chosen else ""
 
 
 def of(packed: Packed, offered: Sequence[Offer]) -> list[Offer]:
@@ -76,7 +73,7 @@ def test_a_block_is_within_its_budget_and_full(offered: list[Offer], budget_toke
         if left not in chosen:
             # The estimate gives each passage a place of its own in the list of lines, with a comma before it;
             # beside a neighbour it may do without, and between two it spares one of theirs as well.
-            slack = 2 * (1 + len(_line_range(left.start_line, left.end_line))) if chosen else 0
+            slack = 2 * (1 + len(line_range(left.start_line, left.end_line))) if chosen else 0
             assert quarters(rendered([*chosen, left])) + slack > 4 * budget_tokens
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, NotFound, UpstreamFailed
-from memory_service.memories.block import is_block
+from memory_service.memories.block_text import is_block
 from memory_service.messages import message_tokens, text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import SessionContextRequest

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.text.sentences import introduction, others_words, split_sentences
+from indexer.text.authorship import introduction, message_parts
+from memory_service.text.sentences import split_sentences
 from tests.growth import at_most_readings
 
 # A bar stands where a sentence ends.
@@ -42,9 +43,15 @@ def test_no_word_is_lost(line: str) -> None:
     assert "".join("".join(split_sentences(line)).split()) == "".join(line.split())
 
 
+def others_words(text: str) -> str:
+    """Words of others in a text, on one line."""
+    return " ".join(" ".join(part.text for part in message_parts(text) if part.kind != "typed").split())
+
+
 OTHERS = {
     "Book it.": "",
-    "Put it on the page as “back soon”, please.": "“back soon”",
+    "Put it on the page as “back soon”, please.": "",
+    "Is it right that “we are open from nine to six” here?": "“we are open from nine to six”",
     "帮我看看：\n“您好，能不能换货？差价我补。”": "“您好，能不能换货？差价我补。”",
     "Lee answered:\nNever ship it.\nOK?\n\nThanks.": "Never ship it. OK?",
     "林娜刚发来的：\n他们问要不要包。": "他们问要不要包。",

@@ -6,7 +6,7 @@ import pytest
 
 from indexer.text.dates import full_day
 from memory_service.messages import numbered
-from memory_service.text.authorship import read_speech, without_inserted
+from memory_service.text.speech import read_speech, without_inserted
 from tests.memory_service.flush.stretches import AT, stretch
 
 DAYS = {

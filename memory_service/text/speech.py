@@ -1,9 +1,8 @@
-"""Authorship: typed, quoted and pasted text of a message; speakers and days of a stretch. Pure.
+"""Speech: speakers, days and texts of a stretch of messages. Pure.
 
-Invariants: linear; of a very long message both ends are read; a line is speech unless its form says otherwise; nothing
-counts of a system message, of a memory block or of a checkpoint that the service put in; a name in front of a text is a
-speaker only where the stretch shows that it is one, and never lends an assistant a user's voice; a day in brackets
-holds until the next.
+Invariants: linear; nothing counts of a system message, of a memory block or of a checkpoint that the service put in; a
+name in front of a text is a speaker only where the stretch shows that it is one, and never lends an assistant a user's
+voice; a day in brackets holds until the next.
 """
 
 from __future__ import annotations
@@ -13,115 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from indexer.text import lazy_regex
+from indexer.text.authorship import announces_others
 from indexer.text.dates import STATED_HOLDS, full_day
-from indexer.text.sentences import Fences
 from indexer.throttle import THROTTLE
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
 from memory_service.text.secrets import names_secret
-from memory_service.text.sentences import MAIL_BELOW, announces_others
-
-END_CHARS: Final = 20_000
-
-_INLINE_FENCE = lazy_regex(r"```[^`\n]*```")
-_OUTPUT = lazy_regex(
-    r"""(?x)\s{0,40}(?:
-      \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d | \[?\d\d:\d\d:\d\d\b | [A-Z][a-z]{2}\ +\d{1,2}\ \d\d:\d\d:\d\d\b
-    | \[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE|CRITICAL)\]?[:\s] | at\ [\w.$<>/:-]{2,120}\s?\(
-    | File\ ".{1,160}",\ line\ \d | Traceback\ \(most\ recent | Caused\ by: | [\w.]{1,80}(?:Error|Exception):\s
-    | (?:npm|yarn|pip|cargo|make(?:\[\d\])?):?\ (?:ERR!|error|warning|WARN|\*\*\*) | \$\ \S | >>>\  | \^[~^]{0,80}$
-    | @@\ -\d | (?:\+\+\+|---)\ [ab]/ | diff\ --git\ | ={5,} | -{5,}$ | \d{1,5}\ ?[|│] | =\ \d+\ passed )"""
-)
-_CODE = lazy_regex(
-    r"""(?x)\s{0,80}(?:
-      import\ [\w.]{1,80}(?:\ as\ \w{1,40})?;?$ | from\ [\w.]{1,80}\ import\ \S | (?:async\ )?def\ \w{1,80}\(
-    | class\ \w{1,80}[:({] | (?:export\ )?(?:const|let|var)\ [\w{\[,\ \]}:]{1,80}\s?=
-    | (?:async\ )?function\ ?\w{0,80}\( | return\ .{0,200};$ | \#include\ [<"] | (?:if|for|while|switch)\ ?\(.{0,200}\{$
-    | (?:public|private|protected|static)\ .{1,160}[({;]$ | </?[a-zA-Z][^>]{0,160}>$ | [{}()\[\]]{1,4}[;,]?$
-    | .{1,200}[{;]$ )"""
-)
-# These are code only beside other code: "deadline = Friday" is something that people type.
-_WEAK = lazy_regex(
-    r"""(?x)\s{4} | \t | \s{0,80}(?: ["']?[\w-]{1,80}["']?\s?:\s?["'{\[\d].{0,200},?$ | [\w.]{1,80}\ ?(?:=|\+=|:=)\ ?\S
-    | [\w.]{1,80}\(.{0,200}\)$ | return\b | (?:\#|//|/\*|\*)\s )"""
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authorship:
-    """A message taken apart.
-
-    Attributes:
-        text: What its writer typed.
-        quoted: What somebody else wrote in a mail below or between it.
-        pasted: Whether there is code or output.
-    """
-
-    text: str
-    quoted: str = ""
-    pasted: bool = False
-
-
-def authorship_of(message: str) -> Authorship:
-    """Takes a message apart."""
-    if len(message) > 2 * END_CHARS:
-        message = f"{message[:END_CHARS]}\n{message[-END_CHARS:]}"
-    text, count = _INLINE_FENCE.subn(" ", message)
-    typed, quoted, pasted = list[str](), list[str](), count > 0
-    lines = text.split("\n")
-    kinds = _kinds(lines)
-    for line, kind in zip(lines, kinds, strict=True):
-        if kind == "quoted":
-            quoted.append(line.lstrip("> "))
-        elif kind == "pasted":
-            pasted = True
-        else:
-            typed.append(line)
-    return Authorship(text="\n".join(typed).strip(), quoted="\n".join(quoted).strip(), pasted=pasted)
-
-
-def _kinds(lines: list[str]) -> list[str]:
-    """Kind of each line: `typed`, `quoted` or `pasted`."""
-    kinds, fences, below = list[str](), Fences(), False
-    for line in lines:
-        head = line[:300].rstrip()
-        if fences.kind(head) != "text":
-            kinds.append("pasted")
-        elif not below and MAIL_BELOW.match(head):
-            below = True
-            kinds.append("pasted")
-        elif below or (head.lstrip().startswith(">") and not head.startswith(">>> ")):
-            kinds.append("quoted")
-        else:
-            kinds.append(_kind_alone(head))
-    return _settled(kinds)
-
-
-def _kind_alone(head: str) -> str:
-    if not head.strip():
-        return "blank"
-    if _OUTPUT.match(head) or _CODE.match(head):
-        return "pasted"
-    return "weak" if _WEAK.match(head) and "?" not in head and "？" not in head else "typed"
-
-
-def _settled(kinds: list[str]) -> list[str]:
-    """The kinds when lines that may be code know their neighbours."""
-    known = [kind for kind in kinds if kind != "blank"]
-    settled, at = list[str](), 0
-    for kind in kinds:
-        if kind == "blank":
-            settled.append("typed")
-            continue
-        if kind == "weak":
-            beside = {*known[max(0, at - 1) : at], *known[at + 1 : at + 2]}
-            kind = "pasted" if beside & {"pasted", "weak"} else "typed"
-        settled.append(kind)
-        at += 1
-    return settled
-
 
 MAX_SAID_CHARS = 20_000
 

@@ -1,0 +1,245 @@
+"""Order of authority among the hits of a search: what a lower one says of a thing stands behind what a higher one says.
+
+A passage rivals one of higher authority if it tells of the same thing: it says nearly the same words, or the vectors of
+the two are near each other, or both answer the question as well by its words. Facts that change are told apart by
+`chains`, which know more of them; here are all others.
+
+Invariants: pure; nothing is left out, and passages of one authority keep their order; only what rivals a hit moves, and
+only before it; questions and requests of a conversation rival nothing, nor do two people who talk to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from indexer.corpus import Floats, Ints
+from indexer.engine.ranking import Candidates
+from indexer.engine.relevance import QuestionTerms
+from indexer.stores.base import StoredPassage
+from indexer.text.questions import requests
+from indexer.text.sentences import parted
+from indexer.text.terms import index_terms, query_terms
+from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES, Cue, Hit, Vectors
+
+_BY_ROLE = np.array([AUTHORITY[role] for role in ROLES])
+# Of what a note says, how much a rival says too, and that of a message, which is about as much else.
+_ALIKE, _ALIKE_TALK = 0.5, 0.6
+_LEAST_SHARED = 2
+# Words that two sentences share of all that either has, with those that any sentence has, and how many at least.
+_SAME_FRAME, _LEAST_FRAME = 0.4, 3
+_MOST_SENTENCES = 24
+# Cosine of passages that tell of one thing.
+_NEAR, _NEAR_TALK = 0.6, 0.75
+# Of the question's words by their rarity: how many the higher one has, and as a share of those of the lower one.
+_COVERED, _AS_WELL, _COVERED_WHOLE = 0.5, 0.75, 0.95
+# Relevance of a note, and of a message, that answers the question where nothing of lower authority is known.
+_BEARS, _BEARS_TALK = 0.3, 0.6
+# A note in other words than the question, which bears on it so many times more than any other.
+_LEAST_ALONE, _FAR_MORE = 0.02, 5.0
+_SOME_COVERED, _SOME_NEAR = 0.3, 0.4
+# Longer messages are texts that were given to work on.
+_MOST_CHARS = 600
+
+
+def authorities(marks: Ints) -> Ints:
+    """Authority of each passage by its `Passage.marks`."""
+    ranks: Ints = _BY_ROLE[marks >> CUE_BITS & ((1 << ROLE_BITS) - 1)]
+    return ranks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """A passage and its hit, as it is compared with others for one question.
+
+    Attributes:
+        alone: Its relevance where nothing of lower authority is known; None where no relevance is.
+        next_best: That of the second best of those that are compared.
+    """
+
+    stored: StoredPassage
+    hit: Hit
+    asked: QuestionTerms
+    alone: float | None = None
+    next_best: float = 1.0
+
+    @property
+    def authority(self) -> int:
+        """Authority of the passage."""
+        return self.stored.passage.authority
+
+    @property
+    def is_talk(self) -> bool:
+        """True for a message of a conversation."""
+        return self.stored.source == "sessions"
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """Telling terms of its text; single characters of unspaced scripts say too little."""
+        return _long(self.stored.passage.text)
+
+    @cached_property
+    def sentences(self) -> tuple[frozenset[str], ...]:
+        """All words of each of its sentences."""
+        some = parted(self.stored.passage.text)[:_MOST_SENTENCES]
+        return tuple(frozenset(_pairs(index_terms(sentence))) for sentence in some)
+
+    @cached_property
+    def covered(self) -> float:
+        """Share of the question that its words and its titles have, by how rare each word is."""
+        passage = self.stored.passage
+        own = {*query_terms("\n".join((*passage.heading, passage.text)))}
+        return sum(map(self.asked.statistics.idf, own.intersection(self.asked.telling))) / self.asked.rarity
+
+    @property
+    def stands_out(self) -> bool:
+        """True if it bears on the question far more than any other, though in other words."""
+        near = self.covered >= _SOME_COVERED or (not self.is_talk and (self.hit.vector_score or 0.0) >= _SOME_NEAR)
+        return near and (self.alone or 0.0) >= max(_LEAST_ALONE, _FAR_MORE * self.next_best)
+
+    @cached_property
+    def states(self) -> bool:
+        """True if it says something, rather than asking for it."""
+        passage = self.stored.passage
+        if not self.is_talk:
+            return True
+        return len(passage.text) <= _MOST_CHARS and not passage.cues & Cue.QUESTION and not requests(passage.text)
+
+
+def _long(text: str) -> frozenset[str]:
+    terms = query_terms(text)
+    return frozenset(term for term in terms if len(term) > 1 or term.isascii()) or frozenset(terms)
+
+
+def _pairs(terms: list[str]) -> list[str]:
+    """Terms without single characters of unspaced scripts, which stand in all sentences."""
+    return [term for term in terms if len(term) > 1 or term.isascii()] or terms
+
+
+def _is_framed(higher: Contender, lower: Contender) -> bool:
+    """True if a sentence of each is the same but for what it says of a thing: "I work as a nurse", "… as a pilot"."""
+    return any(
+        len(shared := own & other) >= _LEAST_FRAME
+        and len(shared) >= _SAME_FRAME * len(own | other)
+        and not shared.isdisjoint(higher.terms)
+        for own in higher.sentences
+        for other in lower.sentences
+    )
+
+
+def _rivals(higher: Contender, lower: Contender, cosine: Callable[[int, int], float]) -> bool:
+    """True if the lower one tells of what the higher one tells of.
+
+    Args:
+        higher: The one of higher authority.
+        lower: The other one.
+        cosine: Of the stored vectors of two passages, by their keys; 0.0 where they have none.
+    """
+    if higher.authority <= lower.authority or not higher.states:
+        return False
+    labels = higher.stored.passage.label, lower.stored.passage.label
+    if all(labels) and labels[0] != labels[1]:
+        return False
+    talk, noted = higher.is_talk, lower.stored.passage.role == "agent"
+    shared = len(higher.terms & lower.terms)
+    if (
+        shared >= _LEAST_SHARED
+        and shared >= (_ALIKE_TALK if talk or noted else _ALIKE) * len(higher.terms)
+        and higher.covered
+    ):
+        return True
+    if _is_framed(higher, lower):
+        return True
+    # The notes of an agent are about what the user's are about: that both bear on a question says little there.
+    if noted and not talk and higher.covered >= _COVERED_WHOLE:
+        return True
+    if not noted:
+        if (not talk or lower.is_talk) and higher.covered >= max(_COVERED, _AS_WELL * lower.covered):
+            return True
+        if (higher.alone or 0.0) >= (_BEARS_TALK if talk else _BEARS) or higher.stands_out:
+            return True
+    return cosine(higher.stored.key, lower.stored.key) >= (_NEAR_TALK if talk or noted else _NEAR)
+
+
+def by_authority(
+    hits: Sequence[Contender], higher: Sequence[Contender], cosine: Callable[[int, int], float]
+) -> list[tuple[StoredPassage, Hit]]:
+    """The hits, none before the best one of higher authority that it rivals.
+
+    Args:
+        hits: Best first.
+        higher: Passages that may be of higher authority, best first, whether they are among the hits or not.
+        cosine: Of the stored vectors of two passages, by their keys; 0.0 where they have none.
+    """
+    placed = dict[int, tuple[StoredPassage, Hit]]()
+    known = {each.stored.key: each for each in hits}
+
+    def place(each: Contender, before: Hit | None) -> None:
+        if each.stored.key in placed:
+            return
+        above = next((other for other in higher if _rivals(other, each, cosine)), None)
+        hit = each.hit if before is None else not_below(each.hit, before)
+        if above is not None:
+            place(known.get(above.stored.key, above), hit)
+            hit = replace(hit, yields_to=((above.stored.path, above.stored.ordinal),))
+            if _plain(above.stored.passage.text) == _plain(each.stored.passage.text):
+                return
+        placed[each.stored.key] = each.stored, hit
+
+    for each in hits:
+        place(each, None)
+    return [*placed.values()]
+
+
+def cosines_among(keys: Ints, vectors: Vectors) -> Callable[[int, int], float]:
+    """Cosine of two of some passages, by their keys; 0.0 where one has no vector."""
+    place = {int(key): at for at, key in enumerate(keys)}
+
+    def cosine(first: int, second: int) -> float:
+        if first not in place or second not in place:
+            return 0.0
+        return float(np.vecdot(vectors[place[first]], vectors[place[second]]))
+
+    return cosine
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def unknown_cosine(first: int, second: int) -> float:
+    """Cosine of passages without vectors."""
+    return 0.0
+
+
+def best_above(found: Candidates, scores: Floats, rarity: float, least: int, count: int) -> Ints:
+    """Places of the candidates of more than an authority that say most of the question themselves, by their scores.
+
+    Args:
+        found: The candidates.
+        scores: Their scores, in which what stands around a passage counts too.
+        rarity: Of the question's words together.
+        least: The authority.
+        count: Most of them.
+    """
+    places = np.flatnonzero(authorities(found.marks) > least)
+    own = np.zeros(len(places))
+    if found.text:
+        own += found.text.unit[places] / rarity
+    if found.vector:
+        own += found.vector.own[places]
+    places = places[np.argsort(-own, kind="stable")[:count]]
+    return places[np.argsort(-scores[places], kind="stable")]
+
+
+def not_below(hit: Hit, other: Hit) -> Hit:
+    """A hit with a score and a relevance that are not less than those of another."""
+    score = max(hit.score, other.score)
+    raised = score - hit.score
+    relevance = other.relevance if hit.relevance is None else max(hit.relevance, other.relevance or 0.0)
+    answers = other.answers if hit.answers is None else max(hit.answers, other.answers or 0.0)
+    signals = {**hit.signals, "current": raised} if other.signals and raised else hit.signals
+    return replace(hit, score=score, relevance=relevance, answers=answers, signals=signals)

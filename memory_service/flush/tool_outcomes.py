@@ -1,0 +1,76 @@
+"""Outcomes of tools as lines of a memory: an error's message, or the id or address of what a call made. Pure.
+
+Invariants: linear; one line at most for each result; what was only looked at leaves none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from indexer.text import lazy_regex
+from indexer.text.outcomes import names_error
+from memory_service.messages import Numbered, tool_calls_of
+
+_MAKING = lazy_regex(
+    r"(?:^|[_\W])(?:create|post|publish|deploy|upload|open|book|reserve|order|submit|register|schedule|send|commit"
+    r"|push|merge|release|provision|issue|new|add)(?![a-z])",
+    re.IGNORECASE,
+)
+_SENDING = lazy_regex(r"(?:^|[_\W])(?:send|sent|mail|chat|notify|reply)(?![a-z])", re.IGNORECASE)
+_MADE_KEYS = ("id", "key", "number", "url", "html_url", "web_url", "link", "path", "file", "version", "sha", "status")
+_MADE_URL = lazy_regex(r"https?://[^\s\"'<>)\]]{4,160}")
+_LOOKED_AT_CHARS = 4_000
+_ERROR_CHARS = 200
+_VALUE_CHARS = 160
+
+
+def tool_names(messages: Sequence[Numbered]) -> dict[str, str]:
+    """The names of the tools that were called, by the id of the call."""
+    return {call["id"]: call["function"]["name"] for item in messages for call in tool_calls_of(item.message)}
+
+
+def outcome_line(tool: str, text: str, *, failed: bool) -> str:
+    """Outcome of a tool result as one line; empty for most.
+
+    Args:
+        tool: The name of the tool; empty if its call is not known.
+        text: What it gave back.
+        failed: Whether it said that it failed.
+    """
+    named = f"`{tool[:64]}`" if tool else "A tool"
+    begin, end = text[:_LOOKED_AT_CHARS], text[-_LOOKED_AT_CHARS:]
+    if failed:
+        line = _error_line(end) or _error_line(begin) or next(_lines(begin), "")
+        return f"{named} failed: {line[:_ERROR_CHARS]}" if line else ""
+    if tool and _MAKING.search(tool):
+        # The id of a message that went out is of no use to anybody.
+        made = ", ".join(_made(text)) if not _SENDING.search(tool) else ""
+        return f"{named} made {made}" if made else ""
+    return ""
+
+
+def _error_line(text: str) -> str:
+    # Of a trace, the last line names the error.
+    return next((line for line in reversed(list(_lines(text))) if names_error(line)), "")
+
+
+def _lines(text: str) -> Iterator[str]:
+    return (" ".join(line.split()) for line in text.splitlines() if line.strip())
+
+
+def _made(text: str) -> list[str]:
+    if len(text) <= _LOOKED_AT_CHARS:
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError):
+            fields = None
+        if isinstance(fields, dict):
+            return [
+                f"{key} {fields[key]}"
+                for key in _MADE_KEYS
+                if isinstance(fields.get(key), str | int) and 0 < len(str(fields[key])) <= _VALUE_CHARS
+            ][:4]
+    found = _MADE_URL.search(text[:_LOOKED_AT_CHARS])
+    return [found[0]] if found else []

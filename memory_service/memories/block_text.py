@@ -1,0 +1,121 @@
+"""Text of a memory block: spans of files in their frame, whose each line is, and marks. Pure.
+
+Invariants: nothing that stands in a memory can close the frame, open a tag, look like another file, like a mark or like
+a line of somebody else; the same spans give the same text, files in the order of their paths with evergreen ones first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from html import escape
+
+from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
+from indexer.types import Hit, Role, Statement
+from memory_service.messages.sizes import quarters
+from memory_service.text.frames import BLOCK_NOTE, REPEATED, REPLACED_TAG, UNSEEN, attributed, escaped, visible
+from memory_service.text.secrets import REDACTED, redacted
+
+GAP = "…\n"
+_OPEN = f"<relevant_context>\n{BLOCK_NOTE}\n"
+_CLOSE = "</relevant_context>"
+_CONTROL = lazy_regex("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN_IN_PATH = lazy_regex(f"[{UNSEEN}\t\n\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A passage as it stands in the block.
+
+    Attributes:
+        day: The day it was said, where the path does not tell; empty where it does.
+    """
+
+    ordinal: int
+    start_line: int
+    end_line: int
+    text: str
+    day: str = ""
+
+
+def _block_text(text: str) -> str:
+    """A memory's text as it may stand in the block: markup escaped, unseen characters gone."""
+    return escaped(escape(visible(_CONTROL.sub("", text.replace("\r", "\n"))), quote=False))
+
+
+@cache
+def wrapper_quarters() -> int:
+    """Size of the frame around the files, in quarters of a token."""
+    return quarters(_OPEN + _CLOSE)
+
+
+@lru_cache(maxsize=4096)
+def file_quarters(path: str) -> int:
+    """Size of the wrapper around one file's passages, but for its line numbers."""
+    return quarters(_file(path, ()))
+
+
+def render_block(spans: Mapping[str, Sequence[Span]]) -> str:
+    """The block of passages by path; within a path they are in the order of the file."""
+    paths = sorted(spans, key=lambda path: ("/" in path, path))
+    return _OPEN + "".join(_file(path, spans[path]) for path in paths) + _CLOSE
+
+
+def is_block(text: str) -> bool:
+    """True if a text is a block, and nothing that anybody said."""
+    return text.startswith(_OPEN) and text.endswith(_CLOSE)
+
+
+@lru_cache(maxsize=4_096)
+def path_text(path: str) -> str:
+    """A path as it may stand in the block."""
+    # Marked, not dropped: a name must not turn into that of another file, nor go on in a second line.
+    return escaped(escape(REPEATED.sub("\ufffd", _UNSEEN_IN_PATH.sub("\ufffd", path))))
+
+
+def _file(path: str, spans: Sequence[Span]) -> str:
+    parts = []
+    for before, span in zip((None, *spans), spans, strict=False):
+        apart = before is not None and span.ordinal != before.ordinal + 1
+        day = day_line(span.day) if span.day and (before is None or before.day != span.day) else ""
+        parts.append(f"{GAP if apart else ''}{day}{span.text}\n")
+    return f'<file path="{path_text(path)}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
+
+
+def day_line(day: str) -> str:
+    """The line that tells the day of the passages below it."""
+    return f"[{day}]\n"
+
+
+def line_range(first: int, last: int) -> str:
+    """Line numbers as the block names them."""
+    return f"{first}-{last}" if last > first else str(first)
+
+
+def _lines(spans: Sequence[Span]) -> str:
+    ranges: list[tuple[int, int]] = []
+    for span in spans:
+        if ranges and span.start_line <= ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], span.end_line))
+        else:
+            ranges.append((span.start_line, span.end_line))
+    return ",".join(line_range(first, last) for first, last in ranges)
+
+
+def replaced_mark(hit: Hit, by: Statement) -> str:
+    """Mark behind a passage that was replaced since: its day, and where what holds now stands.
+
+    A tag, since no text of a block can have one.
+    """
+    day = f' date="{hit.passage.date}"' if hit.passage.date else ""
+    return f' <{REPLACED_TAG}{day} by="{path_text(f"{by.path}#L{by.start_line}")}"/>'
+
+
+# The same passages are offered again and again, most of them in vain.
+@lru_cache(maxsize=4_096)
+def shown_text(text: str, role: Role, *, secrets: bool) -> str:
+    """Text of a passage as it may stand in the block, with whose it is on each line if it is not the user's."""
+    shown = _block_text(text if secrets else ornament("secrets", REDACTED, redacted, text))
+    return shown if role == "user" else attributed(shown, role)
