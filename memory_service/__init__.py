@@ -37,6 +37,7 @@ from memory_service.errors import (
     TooLarge,
     TooManyRequests,
     Unauthorized,
+    UnsupportedMedia,
     UpstreamFailed,
 )
 
@@ -71,6 +72,7 @@ __all__ = [
     "TooLarge",
     "TooManyRequests",
     "Unauthorized",
+    "UnsupportedMedia",
     "UpstreamFailed",
     "__version__",
 ]

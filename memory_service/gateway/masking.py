@@ -47,6 +47,8 @@ _Span = tuple[int, int]
 class KeyMask:
     """The mask for some keys.
 
+    What came of an answer before it broke off goes on masked, and then the failure is raised.
+
     Args:
         keys: The keys; those that are too short to be told from words are left out.
     """
@@ -72,35 +74,45 @@ class KeyMask:
 
     async def body(self, pieces: AsyncIterator[bytes], *, failed: bool) -> AsyncIterator[bytes]:
         """The pieces of a whole answer; one that is none of a failure is masked if it is short and tells of one."""
-        held, size = list[bytes](), 0
+        held, size, cut = list[bytes](), 0, None
         most = _MOST_ERROR_BYTES if failed else _MOST_HELD_BYTES
-        async for piece in pieces:
-            if size <= most or not failed:
-                held.append(piece)
-            size += len(piece)
-            if size > most and not failed:
-                for each in held:
-                    yield each
-                held.clear()
+        try:
+            async for piece in pieces:
+                if size <= most or not failed:
+                    held.append(piece)
+                size += len(piece)
+                if size > most and not failed:
+                    for each in held:
+                        yield each
+                    held.clear()
+        except Exception as error:
+            cut = error
         content = b"".join(held)
         if content:
             yield self.content(content) if failed or _ERROR.search(content) else content
+        if cut is not None:
+            raise cut
 
     async def lines(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The pieces of a stream of events, with whole lines in each; those that tell of a failure are masked."""
-        held, size, left = list[bytes](), 0, _MOST_ERROR_BYTES
-        async for piece in pieces:
-            whole, newline, rest = piece.rpartition(b"\n")
-            held.append(whole + newline if newline else piece)
-            size += len(piece)
-            if newline or size > _MOST_HELD_BYTES:
-                ready = b"".join(held)
-                yield self._of_stream(ready, left)
-                # Of a line that has no end, its beginning is looked into.
-                left = _MOST_ERROR_BYTES if newline else max(0, left - len(ready))
-                held, size = ([rest] if newline and rest else []), len(rest) if newline else 0
+        held, size, left, cut = list[bytes](), 0, _MOST_ERROR_BYTES, None
+        try:
+            async for piece in pieces:
+                whole, newline, rest = piece.rpartition(b"\n")
+                held.append(whole + newline if newline else piece)
+                size += len(piece)
+                if newline or size > _MOST_HELD_BYTES:
+                    ready = b"".join(held)
+                    yield self._of_stream(ready, left)
+                    # Of a line that has no end, its beginning is looked into.
+                    left = _MOST_ERROR_BYTES if newline else max(0, left - len(ready))
+                    held, size = ([rest] if newline and rest else []), len(rest) if newline else 0
+        except Exception as error:
+            cut = error
         if held:
             yield self._of_stream(b"".join(held), left)
+        if cut is not None:
+            raise cut
 
     def _of_stream(self, raw: bytes, most: int) -> bytes:
         """A piece of a stream; none of it is cut."""

@@ -41,8 +41,8 @@ _EVENTS = "text/event-stream"
 _JSON = "application/json"
 
 
-class ConnectionCut(UpstreamFailed):
-    """The upstream broke an answer off in the middle."""
+class ConnectionCut(Exception):
+    """The upstream broke an answer off in the middle; the relay breaks its own off, and nobody else hears of it."""
 
 
 class Relay:
@@ -197,7 +197,7 @@ async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
     except httpx.TimeoutException as error:
         raise _failed("the upstream", error) from error
     except httpx.HTTPError as error:
-        raise ConnectionCut(str(_failed("the upstream", error)), kind="unavailable", transient=True) from error
+        raise ConnectionCut(str(_failed("the upstream", error))) from error
 
 
 def _failed(who: str, error: httpx.HTTPError) -> UpstreamFailed:

@@ -134,7 +134,7 @@ class PassedAnswer(Response):
         try:
             async for piece in self._answer.pieces:
                 await _send_piece(send, await self._read(piece))
-        except UpstreamFailed as error:
+        except (UpstreamFailed, ConnectionCut) as error:
             await self._keep(_UPSTREAM_GONE)
             _log.warning("an answer of the upstream %s is not whole: %s", self._exchange.target.upstream, error)
             if isinstance(error, ConnectionCut) or not self._answer.is_stream:

@@ -14,8 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from indexer import Index, IndexerError, SourceMissing, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
+from indexer import (
+    Index,
+    IndexerError,
+    SourceMissing,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    SyncReport,
+)
 from indexer.documents import formats, markdown, transcripts
+from indexer.stores.memory import InMemoryStore
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.text import terms
@@ -68,9 +79,21 @@ def test_status_before_and_after(workspace: Workspace) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     index = Index(tmp_path / "none", HashEmbedder())
-    assert isinstance(raised_by(index.sync), SourceMissing)
+    assert index.sync() == SyncReport()
     assert index.search("x").hits == ()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_gone_takes_nothing_out_of_its_index(tmp_path: Path) -> None:
+    folder, store = tmp_path / "notes", InMemoryStore()
+    (folder / "memory").mkdir(parents=True)
+    (folder / "memory" / "a.md").write_text("- quokka\n", "utf-8")
+    index = Index(folder, HashEmbedder(), store=store)
+    index.sync()
+    folder.rename(tmp_path / "away")
+    assert isinstance(raised_by(index.sync), SourceMissing)
+    (tmp_path / "away").rename(folder)
+    assert [hit.snippet for hit in index.search("quokka").hits] == ["quokka"]
 
 
 @every_store

@@ -158,9 +158,10 @@ def test_links_in_place_of_the_known_names_are_left_out(tmp_path: Path) -> None:
     assert scan.gone(["memory/a.md"]) == []
 
 
-def test_a_workspace_that_is_not_there(tmp_path: Path) -> None:
+def test_a_workspace_that_is_not_there_is_empty_unless_it_held_files(tmp_path: Path) -> None:
+    assert scan_memories(tmp_path / "none").files == {}
     with pytest.raises(SourceMissing, match=r"is not there\. Create it"):
-        scan_memories(tmp_path / "none")
+        scan_workspace(tmp_path / "none", known={"memory/a.md": b""})
 
 
 def test_a_workspace_without_a_memory_folder_is_empty(tmp_path: Path) -> None:

@@ -228,10 +228,12 @@ def test_status_counts_and_names_what_is_dirty(running_server: RunningServer) ->
 
 
 def test_workspaces_are_listed(running_server: RunningServer) -> None:
-    assert running_server.http.get("/v1/workspaces").json() == {"workspaces": []}
+    assert running_server.http.get("/v1/workspaces").json() == {"workspaces": [], "details": []}
     running_server.http.post("/v1/workspaces/team-a/memories", json={"text": "x"})
     remember(running_server, "y")
-    assert running_server.http.get("/v1/workspaces").json() == {"workspaces": ["default", "team-a"]}
+    listed = running_server.http.get("/v1/workspaces").json()
+    assert listed["workspaces"] == ["default", "team-a"]
+    assert [(each["memory_files"], each["sessions"]) for each in listed["details"]] == [(1, 0), (1, 0)]
 
 
 def test_health_and_version(running_server: RunningServer) -> None:

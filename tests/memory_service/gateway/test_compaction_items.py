@@ -245,7 +245,9 @@ def test_an_item_that_was_changed_is_refused_with_what_to_do(
     sent = len(gate.upstream.requests)
     body = {"model": "m", "input": [forged(item), user("And now?")], "stream": stream}
     answer = httpx.post(
-        f"{gate.url}/responses", content=json.dumps(body).encode(), headers={"Authorization": "Bearer k"}
+        f"{gate.url}/responses",
+        content=json.dumps(body).encode(),
+        headers={"Authorization": "Bearer k", "Content-Type": "application/json"},
     )
     assert answer.status_code == 400, answer.text
     error = answer.json()["error"]

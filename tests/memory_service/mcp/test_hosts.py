@@ -211,11 +211,14 @@ def test_numbers_that_came_as_text_are_read(running_server: RunningServer) -> No
     by_http(running_server.url, ask)
 
 
-def test_an_empty_memory_says_what_to_do(running_server: RunningServer) -> None:
-    async def ask(client: Client) -> str:
-        return failure_of(await client.call_tool("search", {"query": "x"}))
+def test_a_memory_that_nobody_wrote_to_is_empty(running_server: RunningServer) -> None:
+    async def ask(client: Client) -> list[object]:
+        found = await client.call_tool("search", {"query": "x"})
+        assert not found.is_error
+        return [json.loads(part.text) for part in found.content if part.type == "text"]
 
-    assert "Write a first memory" in by_http(running_server.url, ask)
+    assert "Notes" not in str(by_http(running_server.url, ask))
+    assert not running_server.home.exists()
 
 
 def test_a_damaged_file_is_no_traceback(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from memory_service.errors import NotFound
 from memory_service.service import MemoryService, workspace
 from tests.serving import settings
 
@@ -33,5 +32,5 @@ def test_sessions_go_with_their_workspace(tmp_path: Path, monkeypatch: pytest.Mo
         assert service.sessions("a") is first
         service.sessions("b", make=True)
         assert service.sessions("a") is not first
-        with pytest.raises(NotFound):
-            service.sessions("c")
+        assert service.sessions("c").store.listed() == []
+        assert not (tmp_path / "c").exists()
