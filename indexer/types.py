@@ -304,7 +304,7 @@ class MissingVectors:
 
 def file_mode(folder: str | os.PathLike[str]) -> int:
     """Mode of a file that is made in a folder: whoever may not enter the folder may not read the file."""
-    return 0o666 & os.stat(folder or ".").st_mode
+    return 0o600 | 0o666 & os.stat(folder or ".").st_mode
 
 
 def sync_file(descriptor: int) -> None:

@@ -86,9 +86,10 @@ def project_of_workspace(folder: Path) -> str:
 
 def make_home(home: Path) -> None:
     """Make a home that only its owner can enter; one that is there becomes so."""
-    with suppress(FileExistsError):
-        home.parent.mkdir(parents=True, exist_ok=True)
-        home.mkdir(mode=0o700)
+    if not home.is_dir():
+        from memory_service.disk import make_folder
+
+        make_folder(home)
     tighten(home, is_home=True)
 
 

@@ -88,6 +88,13 @@ class Contender:
         return tuple(frozenset(_pairs(index_terms(sentence))) for sentence in some)
 
     @cached_property
+    def asked_numbers(self) -> frozenset[str]:
+        """Numbers and identifiers of the question that it has: which of several like things it tells of."""
+        passage = self.stored.passage
+        own = index_terms("\n".join((*passage.heading, passage.text)))
+        return frozenset(term for term in self.asked.telling if any(map(str.isdigit, term))).intersection(own)
+
+    @cached_property
     def covered(self) -> float:
         """Share of the question that its words and its titles have, by how rare each word is."""
         passage = self.stored.passage
@@ -142,6 +149,8 @@ def _rivals(higher: Contender, lower: Contender, cosine: Callable[[int, int], fl
         return False
     labels = higher.stored.passage.label, lower.stored.passage.label
     if all(labels) and labels[0] != labels[1]:
+        return False
+    if not lower.asked_numbers <= higher.asked_numbers:
         return False
     talk, noted = higher.is_talk, lower.stored.passage.role == "agent"
     shared = len(higher.terms & lower.terms)

@@ -332,7 +332,7 @@ def _content(segment: Segment) -> dict[str, Any]:
     ranges = {name: getattr(segment, name) for name in ("pairs", "triples", "windows")}
     words = segment.postings
     return {
-        **{name: getattr(segment, name) for name in ("paths", "sources", "files", "starts", "totals", "days", "cues")},
+        **{name: getattr(segment, name) for name in ("paths", "sources", "files", "starts", "totals", "days", "marks")},
         **{name: getattr(segment, name) for name in ("labels", "greeted", "start_lines", "end_lines")},
         **{f"words.{name}": getattr(words, name) for name in ("terms", "starts", "rows", "repeated", "counts")},
         "words.containing": words.containing,

@@ -141,7 +141,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
     {
         "a draft is shown before it is synced": _mutant(
             disk,
-            "                _write_all(descriptor, piece)\n            os.fsync(descriptor)",
+            "                _write_all(descriptor, piece)\n            sync_file(descriptor)",
             "                _write_all(descriptor, piece)",
             _does("a new text of a file"),
         ),
@@ -151,20 +151,20 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         "a removal is not made durable": _mutant(disk, '    _confirm(target, "is gone")\n', "", _does("delete a file")),
         "an append is not synced": _mutant(
             disk,
-            "        _write_all(descriptor, raw)\n        os.fsync(descriptor)\n",
+            "        _write_all(descriptor, raw)\n        sync_file(descriptor)\n",
             "        _write_all(descriptor, raw)\n",
             _does("a message more"),
         ),
         "a cut is not synced": _mutant(
             disk,
-            "    os.ftruncate(descriptor, size)\n    os.fsync(descriptor)\n",
+            "    os.ftruncate(descriptor, size)\n    sync_file(descriptor)\n",
             "    os.ftruncate(descriptor, size)\n",
             durable.check_a_cut_is_synced,
         ),
         "a new folder is not made durable": _mutant(
             disk,
-            "        folder.mkdir()\n    sync_folder(folder.parent)\n",
-            "        folder.mkdir()\n",
+            "        folder.mkdir(mode=mode)\n    sync_folder(folder.parent)\n",
+            "        folder.mkdir(mode=mode)\n",
             _does("the first memory"),
         ),
         "the compare comes before the draft": _mutant(
@@ -325,8 +325,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "the body is judged before the key": _mutant(
             app,
-            "        Middleware(RequireKey, keys=keys),\n        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n",
-            "        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n        Middleware(RequireKey, keys=keys),\n",
+            "        Middleware(RequireKey, keys=keys),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n",
+            "        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n        Middleware(RequireKey, keys=keys),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n",
             _keyed(keys.check_the_key_comes_before_the_body),
         ),
         "a call that timed out is sent again": _mutant(
@@ -343,14 +343,14 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "an error comes out as its parent": _mutant(
             errors,
-            "return _BY_CODE.get(code, _BY_STATUS.get(status, ServerFailed))(message)",
-            "return _BY_STATUS.get(status, _BY_CODE.get(code, ServerFailed))(message)",
+            "error = _BY_CODE.get(code, _BY_STATUS.get(status, ServerFailed))(message)",
+            "error = _BY_STATUS.get(status, _BY_CODE.get(code, ServerFailed))(message)",
             _alone(waiting.check_every_error_keeps_its_class),
         ),
         "the wire has the code of the parent": _mutant(
             api_errors,
-            "return _answer(error.status, error.code, str(error), headers, parts)",
-            "return _answer(error.status, type(error).__mro__[1].code, str(error), headers, parts)",
+            "return _answer(error.status, error.code, str(error), {**retry_headers(error), **(headers or {})}, parts)",
+            "return _answer(error.status, type(error).__mro__[1].code, str(error), {**retry_headers(error), **(headers or {})}, parts)",
             _alone(waiting.check_every_error_keeps_its_class),
         ),
         "system messages of a split turn are summarised": _mutant(

@@ -140,8 +140,8 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "drafts stay": _mutant(
             disk,
-            "            draft.unlink(missing_ok=True)\n\n\ndef remove_durably",
-            "            pass\n\n\ndef remove_durably",
+            "            draft.unlink(missing_ok=True)\n\n\ndef sweep_old",
+            "            pass\n\n\ndef sweep_old",
             erased.check_drafts_are_swept,
         ),
         "a copied id takes another entry along": _mutant(
@@ -152,7 +152,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "an erasure is not marked": _mutant(
             store,
-            "                self._mark.touch()\n",
+            "                self._mark.touch(mode=disk.FILE_MODE)\n",
             "                pass\n",
             erased.check_a_broken_erasure_is_ended,
         ),
