@@ -325,10 +325,7 @@ class MemoryService(SessionUseCases):
     # Sessions
 
     def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
-        """The parts that work on the sessions of a workspace; the use cases are methods of this class.
-
-        A workspace that is not there has none, unless it is made.
-        """
+        """The parts that work on the sessions of a workspace, of which one that is not there has none unless made."""
         return self._workspaces.sessions(workspace, make=make)
 
     def conversations(self, workspace: str, *, make: bool = False) -> Conversations:

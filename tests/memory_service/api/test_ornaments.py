@@ -61,7 +61,10 @@ PLACES: dict[str, dict[str, str]] = {
         "indexer.text.terms.query_terms": "words",
         "indexer.text.terms.read_part": "scripts",
         "indexer.engine.relevance.signals": "relevance",
-        "indexer.engine.chains._not_below": "facts",
+        "indexer.engine.authority._rivals": "authority",
+        "indexer.text.authorship.message_parts": "authors",
+        "indexer.text.sentences.parted": "authority",
+        "indexer.text.questions.requests": "authority",
     },
     "block": {
         "memory_service.text.secrets._find_secrets": "secrets",
@@ -74,7 +77,7 @@ PLACES: dict[str, dict[str, str]] = {
         "memory_service.text.recall._decision": "recall",
     },
     "flush": {
-        "memory_service.text.authorship.read_speech": "speech",
+        "memory_service.text.speech.read_speech": "speech",
         "memory_service.text.lasting.asks_to_remember": "statements",
         "memory_service.text.lasting.is_about_self": "statements",
         "memory_service.text.lasting.names_nothing": "statements",
@@ -94,11 +97,11 @@ PLACES: dict[str, dict[str, str]] = {
         "memory_service.text.salience.words_of": "statements",
         "memory_service.text.salience.worth_of": "statements",
         "memory_service.text.secrets.announces_secret": "statements",
-        "memory_service.text.sentences.others_words": "statements",
         "memory_service.text.similarity._groups_of": "similarity",
         "memory_service.text.similarity.probe": "similarity",
         "memory_service.text.similarity.stands_in": "similarity",
         "memory_service.text.statements.is_order": "statements",
+        "memory_service.text.statements.lays_down": "statements",
     },
     "compact": {
         "indexer.text.outcomes.command_exit_of": "outcomes",
@@ -111,6 +114,8 @@ PLACES: dict[str, dict[str, str]] = {
         "memory_service.text.sentences.sentences_of": "statements",
         "memory_service.text.sentences.speakers_of": "statements",
         "memory_service.text.statements.decisions_of": "statements",
+        "indexer.text.authorship.typed_text": "statements",
+        "memory_service.text.statements.reports_will": "statements",
         "memory_service.text.statements.is_promise": "salience",
         "memory_service.text.statements.is_standing": "statements",
         "memory_service.text.statements.is_yes": "statements",
@@ -142,12 +147,12 @@ CAREFUL = {
 ESSENTIAL = {
     "patterns and hashes, which know no text": ("lazy_regex", "term_hashes", "weight", "chance", "limit_marks"),
     "frames, which keep text from being taken for the service's words": (
-        *("escaped", "fenced", "visible", "without_thoughts", "said_messages"),
+        *("attributed", "escaped", "fenced", "visible", "without_thoughts", "said_messages"),
     ),
     "tests of single characters": ("has_unspaced", "is_spaced", "fold"),
     "cuts at a length": ("clip", "single_line", "split_text"),
     "readers within one message of a flush, of which others fail in the table": (
-        *("introduction", "is_narration", "is_others", "is_own", "names_error", "picture_of", "points_back"),
+        *("introduction", "is_narration", "is_own", "is_reported", "names_error", "picture_of", "points_back"),
         *("requests_action", "without_public_blocks"),
     ),
     "readers of what a model wrote, which is dropped where it cannot be checked": (

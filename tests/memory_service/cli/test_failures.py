@@ -193,10 +193,10 @@ def read_only() -> Iterator[CommandLine]:
         cli.write("MEMORY.md", ["- Never deploy on Fridays."])
         time.sleep(0.1)  # what was written a moment ago would be looked at again
         cli.ok("reindex")
-        _allow(place, 0o555)
+        _allow(place, 0o555, 0o444)
         yield cli
     finally:
-        _allow(place, 0o755)
+        _allow(place, 0o755, 0o644)
         shutil.rmtree(place)
 
 
@@ -209,9 +209,11 @@ def as_nobody(cli: CommandLine, scratch: Path, *arguments: str) -> Run:
     return Run(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
-def _allow(place: Path, mode: int) -> None:
-    for folder in [place, *(path for path in place.rglob("*") if path.is_dir())]:
-        folder.chmod(mode)
+def _allow(place: Path, folders: int, files: int) -> None:
+    """Let everybody into a home that only its owner could enter."""
+    for path in [place, *place.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(folders if path.is_dir() else files)
 
 
 def test_a_read_only_home_is_searched_and_not_written(read_only: CommandLine, tmp_path: Path) -> None:
