@@ -160,7 +160,7 @@ def _rivals(higher: Contender, lower: Contender, cosine: Callable[[int, int], fl
         and higher.covered
     ):
         return True
-    if _is_framed(higher, lower):
+    if (higher.covered or not lower.covered) and _is_framed(higher, lower):
         return True
     # The notes of an agent are about what the user's are about: that both bear on a question says little there.
     if noted and not talk and higher.covered >= _COVERED_WHOLE:

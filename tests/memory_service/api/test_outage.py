@@ -197,6 +197,8 @@ def test_many_passages_are_embedded_in_the_background(tmp_path: Path) -> None:
     folder = tmp_path / "default" / "memory"
     folder.mkdir(parents=True)
     (folder / "many.md").write_text("".join(f"- wombat number {number} digs\n" for number in range(900)))
+    for place, mode in ((tmp_path, 0o700), (folder.parent, 0o700), (folder, 0o700), (folder / "many.md", 0o600)):
+        place.chmod(mode)
     # A file that was read within the grain of the clock after a change is read, and embedded, by the next search.
     time.sleep(0.2)
     with MemoryService(settings(tmp_path, embedding_model="none")) as service:

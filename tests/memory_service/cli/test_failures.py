@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -185,19 +186,32 @@ sys.exit(run(arguments))
 
 @pytest.fixture
 def read_only() -> Iterator[CommandLine]:
-    """An indexed home that nobody may change; not below `tmp_path`, which only its owner can enter."""
+    """An indexed home of one who may not change it; not below `tmp_path`, which only its owner can enter."""
     place = Path(tempfile.mkdtemp(prefix="memory-read-only-"))
     try:
         cli = CommandLine(home=place / "home")
         cli.ok("remember", "Live plants leave on Mondays.")
         cli.write("MEMORY.md", ["- Never deploy on Fridays."])
-        time.sleep(0.1)  # what was written a moment ago would be looked at again
+        place.chmod(0o755)
+        _give_away(cli.home)
+        time.sleep(0.1)  # what was changed a moment ago would be looked at again
         cli.ok("reindex")
-        _allow(place, 0o555, 0o444)
+        _give_away(cli.home)
+        for folder in (cli.home, *(path for path in cli.home.rglob("*") if path.is_dir())):
+            folder.chmod(0o500)
         yield cli
     finally:
-        _allow(place, 0o755, 0o644)
+        for folder in (cli.home, *(path for path in cli.home.rglob("*") if path.is_dir())):
+            folder.chmod(0o700)
         shutil.rmtree(place)
+
+
+def _give_away(home: Path) -> None:
+    """Make the user whom `AS_NOBODY` becomes the owner of a home."""
+    if os.geteuid() == 0:
+        for path in (home, *home.rglob("*")):
+            if path.lstat().st_uid != 65534:  # else it would be another file by its times
+                os.chown(path, 65534, 65534, follow_symlinks=False)
 
 
 def as_nobody(cli: CommandLine, scratch: Path, *arguments: str) -> Run:
@@ -207,13 +221,6 @@ def as_nobody(cli: CommandLine, scratch: Path, *arguments: str) -> Run:
         env=cli.variables, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     return Run(code=done.returncode, out=done.stdout, err=done.stderr)
-
-
-def _allow(place: Path, folders: int, files: int) -> None:
-    """Let everybody into a home that only its owner could enter."""
-    for path in [place, *place.rglob("*")]:
-        if not path.is_symlink():
-            path.chmod(folders if path.is_dir() else files)
 
 
 def test_a_read_only_home_is_searched_and_not_written(read_only: CommandLine, tmp_path: Path) -> None:
