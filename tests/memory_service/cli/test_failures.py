@@ -192,6 +192,8 @@ def read_only() -> Iterator[CommandLine]:
         cli = CommandLine(home=place / "home")
         cli.ok("remember", "Live plants leave on Mondays.")
         cli.write("MEMORY.md", ["- Never deploy on Fridays."])
+        for page in cli.home.rglob("*.md"):
+            page.chmod(0o400)
         place.chmod(0o755)
         _give_away(cli.home)
         time.sleep(0.1)  # what was changed a moment ago would be looked at again
