@@ -89,11 +89,11 @@ def _entry_lines(lines: Sequence[str], at: int) -> range:
         # Further lines of an item are indented, and there may be blank ones between.
         while end < len(lines) and (not lines[end].strip() or lines[end][0] in " \t"):
             end += 1
-    elif first == at:
+    elif first == at < len(lines) and lines[at][0] not in "#<":
         while end < len(lines) and lines[end].strip() and lines[end][0] not in "#<-*+":
             end += 1
     else:
-        # Somebody has deleted the entry; what follows further below is not its text.
+        # Somebody has deleted the entry; what follows, or the next heading, is not its text.
         return range(0)
     return range(first + 1, end + 1)
 
