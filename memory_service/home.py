@@ -86,11 +86,22 @@ def project_of_workspace(folder: Path) -> str:
 
 def make_home(home: Path) -> None:
     """Make a home that only its owner can enter; one that is there becomes so."""
-    if not home.is_dir():
-        from memory_service.disk import make_folder
-
-        make_folder(home)
+    missing = [folder for folder in (home, *home.absolute().parents) if not folder.exists()]
+    for folder in reversed(missing):
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700 if folder == home else 0o777)
+        _sync_names(folder.parent)
     tighten(home, is_home=True)
+
+
+def _sync_names(folder: Path) -> None:
+    """Make the names in a folder outlive a power cut, where the system knows such a thing."""
+    if os.name != "nt":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def tighten(home: Path, *, is_home: bool = False) -> None:
