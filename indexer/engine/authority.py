@@ -31,6 +31,8 @@ _ALIKE, _ALIKE_TALK = 0.5, 0.6
 _LEAST_SHARED = 2
 # Words that two sentences share of all that either has, with those that any sentence has, and how many at least.
 _SAME_FRAME, _LEAST_FRAME = 0.4, 3
+# Words by which two sentences begin alike.
+_BEGINNING = 2
 _MOST_SENTENCES = 24
 # Cosine of passages that tell of one thing.
 _NEAR, _NEAR_TALK = 0.6, 0.75
@@ -82,10 +84,10 @@ class Contender:
         return _long(self.stored.passage.text)
 
     @cached_property
-    def sentences(self) -> tuple[frozenset[str], ...]:
-        """All words of each of its sentences."""
+    def sentences(self) -> tuple[tuple[str, ...], ...]:
+        """All words of each of its sentences, in order."""
         some = parted(self.stored.passage.text)[:_MOST_SENTENCES]
-        return tuple(frozenset(_pairs(index_terms(sentence))) for sentence in some)
+        return tuple(tuple(_pairs(index_terms(sentence))) for sentence in some)
 
     @cached_property
     def asked_numbers(self) -> frozenset[str]:
@@ -127,10 +129,15 @@ def _pairs(terms: list[str]) -> list[str]:
 
 
 def _is_framed(higher: Contender, lower: Contender) -> bool:
-    """True if a sentence of each is the same but for what it says of a thing: "I work as a nurse", "… as a pilot"."""
+    """True if a sentence of each is the same but for what it says of a thing: "I work as a nurse", "… as a pilot".
+
+    Where the lower one alone has words of the question, the two have to begin alike as well.
+    """
+    anyhow = higher.covered > 0 or not lower.covered
     return any(
-        len(shared := own & other) >= _LEAST_FRAME
-        and len(shared) >= _SAME_FRAME * len(own | other)
+        (anyhow or own[:_BEGINNING] == other[:_BEGINNING])
+        and len(shared := {*own}.intersection(other)) >= _LEAST_FRAME
+        and len(shared) >= _SAME_FRAME * len({*own, *other})
         and not shared.isdisjoint(higher.terms)
         for own in higher.sentences
         for other in lower.sentences
@@ -160,7 +167,7 @@ def _rivals(higher: Contender, lower: Contender, cosine: Callable[[int, int], fl
         and higher.covered
     ):
         return True
-    if (higher.covered or not lower.covered) and _is_framed(higher, lower):
+    if _is_framed(higher, lower):
         return True
     # The notes of an agent are about what the user's are about: that both bear on a question says little there.
     if noted and not talk and higher.covered >= _COVERED_WHOLE:
