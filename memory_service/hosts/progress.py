@@ -111,7 +111,8 @@ class ProgressFile:
 
     def keep(self, progress: Progress) -> None:
         """Write it down now; the lock is held."""
-        raw = json.dumps(dataclasses.asdict(progress), ensure_ascii=False).encode()
+        # Escaped: an id or a path may hold half a surrogate pair, which cannot be encoded.
+        raw = json.dumps(dataclasses.asdict(progress)).encode()
         with storage_errors(self._path.name):
             replace_durably(self._path, raw, expected=current_signature(self._path))
 

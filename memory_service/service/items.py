@@ -205,8 +205,9 @@ def _part(part: object) -> Item:
 
 
 def _thought(item: Item) -> str:
-    found = item.get("summary") or item.get("content") or [] if item.get("type") == "reasoning" else []
-    return "\n".join(str(part.get("text") or "") for part in found if isinstance(part, dict))
+    found = item.get("summary") or item.get("content") if item.get("type") == "reasoning" else None
+    parts = found if isinstance(found, list) else []
+    return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
 
 
 def _own_fields(item: Item) -> Item:
