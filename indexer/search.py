@@ -40,6 +40,7 @@ from indexer.engine.ranking import (
 )
 from indexer.engine.reader import MAX_TERMS, IndexReader, Packed, QueryTerms
 from indexer.engine.relevance import Calibration, QuestionTerms, Regime, signals
+from indexer.engine.restatements import COMPARED, restated_last
 from indexer.engine.segments.scoring import SegmentQuery, search_segment
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.stores.base import IndexStore, StoredPassage
@@ -377,16 +378,18 @@ def to_hits(
 ) -> tuple[Hit, ...]:
     """The best candidates as hits, each text once, none before one of higher authority that tells of the same thing."""
     varied = settings.mmr_lambda < 1
-    pool = 4 * query.limit if varied else query.limit
+    pool = 4 * query.limit if varied else max(query.limit, COMPARED)
     chosen = _distinct(view.store, ranked, pool)
     if varied:
-        chosen = _varied(chosen, ranked, settings.mmr_lambda, query.limit)
+        chosen = _varied(chosen, ranked, settings.mmr_lambda, max(query.limit, COMPARED))
     made = _Hits(view.store, query, ranked, relevance)
     contenders = made.contenders(chosen[: query.limit])
     hits = ornament("authority", [(each.stored, each.hit) for each in contenders], made.by_authority, contenders)
     chains = view.facts.on(query.today, query.zone)
     resolver = FactResolver(view.store, chains, query.filter, history=query.history)
-    return tuple(ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, made.brought))
+    resolved = ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, made.brought)
+    others = [stored for _, stored in chosen[query.limit : COMPARED]]
+    return tuple(restated_last(resolved, others, chains, resolver.parted, made.brought, history=query.history))
 
 
 class _Hits:

@@ -216,26 +216,25 @@ class DayChains:
         """The claims of a passage."""
         if (known := self._stated.get(stored.key)) is not None:
             return known
-        claims, written = self._facts_of(stored).claims, stored.passage.written
-        stated = list[Stated]()
-        if claims:
-            day, minute, second = self._moment(written) if written else (0, -1, -1)
-            today = self.today.toordinal()
-            for place, claim in enumerate(claims):
-                holds_from = claim.day.toordinal() if claim.day else 0
-                stated.append(
-                    Stated(
-                        claim=claim,
-                        stored=stored,
-                        day=day or holds_from,
-                        minute=minute,
-                        second=second,
-                        place=place,
-                        is_plan=max(day, holds_from) > today,
-                    )
-                )
+        claims = self._facts_of(stored).claims
+        stated = [self.stated(claim, stored, place) for place, claim in enumerate(claims)]
         self._stated[stored.key] = stated
         return stated
+
+    def stated(self, claim: Claim, stored: StoredPassage, place: int = 0) -> Stated:
+        """A claim of a passage, with when it was made."""
+        written = stored.passage.written
+        day, minute, second = self._moment(written) if written else (0, -1, -1)
+        holds_from = claim.day.toordinal() if claim.day else 0
+        return Stated(
+            claim=claim,
+            stored=stored,
+            day=day or holds_from,
+            minute=minute,
+            second=second,
+            place=place,
+            is_plan=max(day, holds_from) > self.today.toordinal(),
+        )
 
     def _moment(self, written: dt.datetime) -> tuple[int, int, int]:
         """Day, minute and milliseconds at which a passage was written, as far as each is known."""
@@ -365,7 +364,7 @@ class FactResolver:
         return replace(hit, replaced_by=shown, replaces=tuple(replaces.values())[:_MOST_REPLACED])
 
     def _replacer(self, chain: Chain, old: Stated) -> Stated | None:
-        return chain.replacer(old, parted=self._parted)
+        return chain.replacer(old, parted=self.parted)
 
     def _yielding(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
         above = (self._above(self._passing(chain), each) for each, chain in chains)
@@ -397,7 +396,7 @@ class FactResolver:
         """The statement of higher authority that stands before one, or the present one before a plan."""
         if is_frame(other.claim.thing) or (above := chain.above(other)) is None:
             return None
-        return None if self._parted(above, other) else above
+        return None if self.parted(above, other) else above
 
     def _replaced(self, chain: Chain, new: Stated) -> Iterator[Statement]:
         """Statements that gave way to one, the newest first."""
@@ -426,7 +425,8 @@ class FactResolver:
             made.append(replace(hit, history=tuple(history.values())) if history else hit)
         return made
 
-    def _parted(self, new: Stated, old: Stated) -> bool:
+    def parted(self, new: Stated, old: Stated) -> bool:
+        """True if a person says of two statements that they are not the same thing."""
         least = max(new.authority, old.authority)
         return any(
             authority >= least

@@ -202,7 +202,7 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     text = _unmarked(text[:_MOST_CHARS])
     if match := _NOT_SAME.match(text):
         return Facts(not_same=_pairs(match["both"]))
-    topic = _topic(heading, path)
+    topic = topic_of(heading, path)
     found = dict[tuple[str, str], Claim]()
     year = _year_of(heading, path) if _IN_YEAR.search(text) else 0
     for claim in _claims(text, topic, label, year):
@@ -255,7 +255,7 @@ def _plain(text: str) -> str:
 
 
 @lru_cache(maxsize=1_024)
-def _topic(heading: tuple[str, ...], path: str) -> frozenset[str]:
+def topic_of(heading: tuple[str, ...], path: str) -> frozenset[str]:
     """Words of the titles and of the file's name that tell what the lines below are about."""
     words = set[str]()
     for title in heading:
@@ -322,6 +322,29 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
             ours = claim.subject >= _GROUP
             before = before if ours else claim.subject or before
             yield claim
+
+
+def sentences_with_changes(text: str) -> list[tuple[str, bool]]:
+    """The first clause of each sentence that asks nothing, without its opening, and True for a word of change in it."""
+    found = list[tuple[str, bool]]()
+    for goes_on, plain in _clauses(_unmarked(text[:_MOST_CHARS])):
+        if goes_on:
+            # Of whom or what it tells stands in the clause before.
+            continue
+        _, said = _day_of(plain)
+        corrected = _CORRECTION.match(said)
+        said = said[corrected.end() :] if corrected else said
+        while opening := _OPENING.match(said):
+            said = said[opening.end() :]
+        if said and not _QUESTION.search(said) and not _ASKS.match(said):
+            found.append((said, bool(corrected) or _NOW.search(said) is not None))
+    return found
+
+
+def hedges_of(said: str) -> tuple[str, ...]:
+    """Words of a clause that hold it back: of doubt, of a condition, of what holds beside it, or of another time."""
+    lowered = said.lower()
+    return (*(match[0] for match in _HEDGED.finditer(lowered)), *(match[0] for match in _HEDGED_ZH.finditer(lowered)))
 
 
 def _is_key(label: str) -> bool:

@@ -35,7 +35,7 @@ _LEADING = lazy_regex(
 _NO_MORE = lazy_regex(
     "^(?P<s>[^不]*?)(?:再也不|已经不|已不|不再)(?P<rest>.+?)(?:了|啦)?$|^(?P<t>[^不]*?)不(?P<was>.+?)了$"
 )
-_NOT = lazy_regex("^(?P<s>[^不没]*?)(?:并不|不|没有?在?)(?P<rest>是.+|对.+|用.+|喝.+|吃.+|抽.+|在.+)$")
+_NOT = lazy_regex("^(?P<s>[^不没]*?)(?:并不|不|没有?在?)(?P<rest>是.+|对.+|用.+|喝.+|吃.+|抽.+|在.+|(?<=[^对]不)过敏)$")
 # The person of the notes, but not a word such as 「用户数」.
 _USER = lazy_regex("用户(?=[的现喜希在住不叫以要想更是对从用说搬换改有没已偏习最养吃喝学开目])")
 # Before a verb it says no more than that something is new: 「改为基于 Alpine」.

@@ -85,8 +85,7 @@ _INDEFINITE = lazy_regex(r"^(?:an?|some|his|her|their|my|our|another|different|b
 
 def english_claims(clause: Clause) -> Iterator[Claim]:
     """Claims of an English clause."""
-    lowered = clause.text.lower()
-    words = frozenset(_table().words_of(lowered))
+    words = frozenset(_table().words_of(clause.text.lower()))
     if words & _ENDS and (match := _NO_LONGER.match(clause.text)):
         yield from _ends(clause, match)
     elif not words & _DENIALS or (denied := _DENIES.search(clause.text)) is None:
@@ -249,8 +248,7 @@ def _holder(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[
 
 
 def _ended(clause: Clause, subject: frozenset[str], attribute: str, text: str) -> Iterator[Claim]:
-    value, _ = value_of(text)
-    if value:
+    if value := value_of(text)[0]:
         yield clause.turned(subject, attribute, value, on=False)
 
 
@@ -354,8 +352,10 @@ def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterat
     subject = clause.subject_of(parts["s"])
     if not subject or len(parts["s"]) > 40 or re.match(r"been |to |not ", parts["v"]):
         return
-    value, _ = value_of(re.sub(r"^(?:an?|the)\s+", "", parts["v"], flags=_I))
+    rest, _, other = _with_aside(parts["v"]) if "," in parts["v"] else (parts["v"], "", "")
+    value, _ = value_of(re.sub(r"^(?:an?|the)\s+", "", rest, flags=_I))
     sort = sort_of(value)[0]
+    yield from _ended(clause, subject, verb, other.removeprefix("to "))
     if sort.startswith("amount") and sort != "amount":
         yield clause.claim(subject, sort, value)
     elif value and len(value.split()) <= 4:

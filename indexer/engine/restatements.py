@@ -1,0 +1,131 @@
+"""Sentences among the hits that were made again with another value: the later one first, the earlier one marked.
+
+`chains` knows the facts that its rules read; here are the others, told by `indexer.text.restated` from two sentences
+that stand side by side. Compared are the passages that answer the same question, of one authority and one speaker.
+
+Invariants: nothing is left out but what the limit cuts off; only notes and messages are compared, of one day and file
+only where their hours or a word of change tell which is the later; what a person says is not the same thing stays.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from indexer.engine.authority import not_below
+from indexer.engine.chains import DayChains, Stated
+from indexer.stores.base import StoredPassage
+from indexer.text.facts import topic_of
+from indexer.text.facts_clause import Claim
+from indexer.text.ornaments import ornament
+from indexer.text.restated import restating, sentences_of
+from indexer.types import AUTHORITY, Hit
+
+# How many of the best passages are compared with each other, whatever the limit.
+COMPARED = 12
+_MOST_CHARS = 600
+_LEAST_AUTHORITY = AUTHORITY["agent"]
+_ABOUT = "what it says"
+
+
+def restated_last(
+    hits: Sequence[Hit],
+    others: Sequence[StoredPassage],
+    chains: DayChains,
+    parted: Callable[[Stated, Stated], bool],
+    found: Callable[[StoredPassage, Hit], Hit],
+    *,
+    history: bool = False,
+) -> list[Hit]:
+    """The hits, each one that was made again marked, with the later one before it.
+
+    Args:
+        hits: Best first.
+        others: More passages that answer the question, best first.
+        chains: What is known of facts on the day.
+        parted: True for two statements of which a person says that they are not the same thing.
+        found: A passage as a hit that stands before another.
+        history: Tell of the later one what it said before, too.
+    """
+    passages = [each for each in (*map(_stored, hits[:COMPARED]), *others) if _is_compared(each)]
+    # A passage is what it states or nothing: most texts are compared with no other.
+    passages = [each for each in passages if ornament("restated", (), sentences_of, each.passage.text)]
+    by_place = {(each.path, each.ordinal): each for each in passages}
+    known = {(hit.path, hit.ordinal): hit for hit in hits}
+    placed = dict[tuple[str, int], Hit]()
+    for key, hit in known.items():
+        pair = None if key not in by_place or hit.replaced_by else _last(by_place[key], passages, chains, parted)
+        if pair is None:
+            placed.setdefault(key, hit)
+            continue
+        old, new = pair
+        first = new.stored.path, new.stored.ordinal
+        newer = placed.get(first) or not_below(known.get(first) or found(new.stored, hit), hit)
+        if newer.replaced_by:
+            placed.setdefault(key, hit)
+            continue
+        newer = replace(newer, replaces=(*newer.replaces, old.shown()))
+        placed[first] = _with_history(newer, old, new) if history else newer
+        placed.setdefault(key, replace(hit, replaced_by=new.shown()))
+    return [*placed.values()]
+
+
+def _with_history(hit: Hit, old: Stated, new: Stated) -> Hit:
+    before = [each for each in hit.history if not each.current]
+    before.insert(0, old.shown(current=False))
+    before.sort(key=lambda each: each.date or dt.date.min)
+    return replace(hit, history=(*before, new.shown(current=True)))
+
+
+def _last(
+    older: StoredPassage,
+    passages: Sequence[StoredPassage],
+    chains: DayChains,
+    parted: Callable[[Stated, Stated], bool],
+) -> tuple[Stated, Stated] | None:
+    """A passage and the last one that says the same again with another value; None if none does."""
+    pairs = (_pair(older, newer, chains) for newer in passages)
+    later = [pair for pair in pairs if pair is not None and not parted(pair[1], pair[0])]
+    return max(later, key=lambda pair: pair[1].age, default=None)
+
+
+def _pair(older: StoredPassage, newer: StoredPassage, chains: DayChains) -> tuple[Stated, Stated] | None:
+    if not _are_alike(older, newer):
+        return None
+    sentence = ornament("restated", None, restating, older.passage.text, newer.passage.text)
+    if sentence is None:
+        return None
+    old, new = chains.stated(_claim(), older), chains.stated(_claim(changes=sentence.changes), newer)
+    if old.is_plan or new.is_plan or not new.is_after(old):
+        return None
+    is_list = older.path == newer.path and old.day == new.day and not new.is_later_that_day(old)
+    return None if is_list and not sentence.changes else (old, new)
+
+
+def _are_alike(older: StoredPassage, newer: StoredPassage) -> bool:
+    """True for two passages of one authority and speaker below the same titles."""
+    one, other = older.passage, newer.passage
+    return (
+        (older.path, older.ordinal) != (newer.path, newer.ordinal)
+        and one.authority == other.authority
+        and one.label == other.label
+        and topic_of(one.heading, older.path) == topic_of(other.heading, newer.path)
+    )
+
+
+def _claim(*, changes: bool = False) -> Claim:
+    return Claim(f"|{_ABOUT}", "", changes, single=True, day=None, subject=frozenset())
+
+
+def _is_compared(stored: StoredPassage) -> bool:
+    passage = stored.passage
+    return (
+        stored.source in ("memory", "sessions")
+        and passage.authority >= _LEAST_AUTHORITY
+        and len(passage.text) <= _MOST_CHARS
+    )
+
+
+def _stored(hit: Hit) -> StoredPassage:
+    return StoredPassage(key=0, path=hit.path, source=hit.source, passage=hit.passage, ordinal=hit.ordinal)
