@@ -47,13 +47,14 @@ _GRAMMAR = frozenset(
 ) | frozenset("我你他她它们的在是了有和与也都很这那个为到由里上下")
 _PRONOUNS = frozenset(("i", "we"))
 _BE = frozenset("is are am be".split())
-_MODAL = frozenset("must can shall will has have".split())
+# Of whom or what they tell was said before, or is the one who listens; and what opens a plan.
+_ELSEWHERE = frozenset("this that these those it he she they you there here let let's i'll we'll i'd we'd will".split())
+# Of what is so for some time; nouns that look like them ("books", "orders") are none here.
 _BASES = (
     "live work run start begin end close open meet take drive go use pay cost write send keep store hang lie stand sit"
     " sleep listen connect deploy report prefer like love enjoy eat drink play study teach learn speak call need want"
-    " expire leave arrive last wear host serve commute park train attend handle manage maintain own have know support"
-    " sell wake get come happen read watch order buy follow belong answer reply release ship publish stay charge"
-    " measure weigh contain include accept offer receive save put name spell pronounce book rent share set point lead"
+    " expire leave arrive last wear serve commute attend handle manage maintain own have know support sell wake get"
+    " come happen read follow belong publish stay weigh contain include accept offer receive save spell pronounce lead"
 )
 # What may be several at a time, so that another is no new value of it.
 _SEVERAL_BASES = (
@@ -99,10 +100,13 @@ _DAYS = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays"
     " sundays january february march april may june july august september october november december".split()
 )
-_VERBS_ZH = lazy_regex(
-    "在|是|叫|用|由|住|当|做|坐|开|关|停|睡|读|学|喝|吃|写|走|骑|靠|保留|监听|办公|起床|负责|处理|审批|到期|位于|属于|要|为|设|订|定|交|穿|收|部署|存|按|每"
+_VERBS_ZH = (
+    "在|是|叫|用|由|住|当|做|坐|开|关|停|睡|读|学|喝|吃|写|走|骑|靠|保留|监听|办公|起床|负责|处理|审批|到期|位于|属于|要|为"
+    "|交|穿|收|部署|存|按|每"
 )
-_SEVERAL_ZH = lazy_regex("(?:有|会|买|去|说|认识|支持|养|喜欢|爱|看|放|卖|见|玩|找|能|可以)$")
+_VERB_ZH = lazy_regex(f"(?:{_VERBS_ZH})$")
+_VERB_SOMEWHERE_ZH = lazy_regex(_VERBS_ZH)
+_SEVERAL_ZH = lazy_regex("(?:有|会|买|去|说|认识|支持|养|喜欢|爱|看|放|卖|见|玩|找|能|可以|参加|[将想]要)$")
 _LIKED_ZH = lazy_regex("喜欢[喝吃用坐]$")
 _DONE_ZH = re.compile("[了过完]")
 _DEGREE_ZH = re.compile("[很更太最]$|非常$|比较$")
@@ -234,9 +238,9 @@ def _english_value(
     before = beginning[-1]
     kinds = {_kind_of(word) for word in values[0]}
     numbers, days = "@number" in kinds, "@day" in kinds
-    verb = next((at for at in range(len(beginning)) if _is_verb(beginning, at, loosely=new.changes)), -1)
     has_number = any(map(str.isdigit, "".join(beginning)))
-    if verb < 0 or (before in _SCOPES and (has_number or not numbers)):
+    is_stated = any(_is_verb(beginning, at) for at in range(len(beginning))) and _ELSEWHERE.isdisjoint(beginning)
+    if not is_stated or (before in _SCOPES and (has_number or not numbers)):
         return False
     if _is_one_of_several(beginning, numbers=numbers):
         return False
@@ -253,10 +257,14 @@ def _english_value(
         return False
     if before in _BE and not ending and not (numbers or days):
         return len(telling) >= _LEAST_SHARED and _is_described(old) and _is_described(new)
+    if any(value[0].endswith("ly") for value in values):
+        return False
     longest = max(map(len, values))
     if new.changes and (len(telling) >= 2 or beginning[0] in _PRONOUNS) and longest <= 2 * _MOST_VALUE:
         return True
     if longest > _MOST_VALUE or len(telling) < _LEAST_SHARED - (numbers or days):
+        return False
+    if not (ending or numbers or days or before in _PREPOSITIONS):
         return False
     if has_number and not numbers and (before in _PREPOSITIONS or days):
         # "Opens at 9 on Mondays": the day says of what the hour holds.
@@ -274,14 +282,12 @@ def _is_one_of_several(beginning: Sequence[str], *, numbers: bool) -> bool:
     return not (object_[0] in _DEFINITE and len(object_) > 1 if object_ else numbers)
 
 
-def _is_verb(words: Sequence[str], at: int, *, loosely: bool) -> bool:
+def _is_verb(words: Sequence[str], at: int) -> bool:
     word = words[at]
-    if word in _BE or word == _AT:
-        return at > 0
     if at == 0:
         # "Use tabs for indentation": the user tells what to do.
         return word == "use"
-    return word in _VERBS or word in _MODAL or (loosely and words[at - 1] in _PRONOUNS and not word.endswith("ed"))
+    return word in _BE or word == _AT or word in _VERBS
 
 
 def _has_place(sentence: Sentence) -> bool:
@@ -319,7 +325,7 @@ def _chinese_value(
     if len(beginning) < 2 or max(map(len, values)) > _MOST_VALUE_ZH or _DEGREE_ZH.search(before):
         return False
     numbers = "@number" in map(_kind_of, values[0])
-    if _VERBS_ZH.search(before) is None and not (numbers and _VERBS_ZH.search(behind)):
+    if _VERB_ZH.search(before) is None and not (numbers and _VERB_SOMEWHERE_ZH.search(before + behind)):
         return False
     several = _SEVERAL_ZH.search(before) is not None or _LIKED_ZH.search(before) is not None
     if several and not numbers and not (new.changes and _LIKED_ZH.search(before)):
