@@ -20,6 +20,7 @@ from indexer.corpus import Floats, Ints
 from indexer.engine.ranking import Candidates
 from indexer.engine.relevance import QuestionTerms
 from indexer.stores.base import StoredPassage
+from indexer.text.authorship import in_first_person
 from indexer.text.questions import requests
 from indexer.text.sentences import parted
 from indexer.text.terms import index_terms, query_terms
@@ -30,7 +31,7 @@ _BY_ROLE = np.array([AUTHORITY[role] for role in ROLES])
 _ALIKE, _ALIKE_TALK = 0.5, 0.6
 _LEAST_SHARED = 2
 # Words that two sentences share of all that either has, with those that any sentence has, and how many at least.
-_SAME_FRAME, _LEAST_FRAME = 0.4, 3
+_SAME_FRAME, _LEAST_FRAME = 0.35, 3
 # Words by which two sentences begin alike.
 _BEGINNING = 2
 _MOST_SENTENCES = 24
@@ -86,7 +87,9 @@ class Contender:
     @cached_property
     def sentences(self) -> tuple[tuple[str, ...], ...]:
         """All words of each of its sentences, in order."""
-        some = parted(self.stored.passage.text)[:_MOST_SENTENCES]
+        passage = self.stored.passage
+        text = passage.text if passage.role == "user" else in_first_person(passage.text)
+        some = parted(text)[:_MOST_SENTENCES]
         return tuple(tuple(_pairs(index_terms(sentence))) for sentence in some)
 
     @cached_property

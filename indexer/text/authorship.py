@@ -511,3 +511,21 @@ def _announced_end(text: str, at: int, way: _Way, ends: Mapping[int, int]) -> in
         if _SPEAKS_AGAIN.match(text, end) or not rest.strip(" .。"):
             return end
     return at if way == "question" and _SPEAKS_AGAIN.match(text, at) else len(text)
+
+
+_SECOND_PERSON = lazy_regex(
+    r"\b(?P<my>your)\b|\b(?:you are|you['’]re|the user is)\b|\b(?P<i>you|the user)\b|[你您]|用户", re.IGNORECASE
+)
+
+
+def in_first_person(text: str) -> str:
+    """The words of an agent about its user, as the user would say them: "you like tea" is "I like tea"."""
+    return _SECOND_PERSON.sub(_first_person, text)
+
+
+def _first_person(match: re.Match[str]) -> str:
+    if match["my"]:
+        return "my"
+    if match["i"]:
+        return "I"
+    return "I am" if match[0].isascii() or "’" in match[0] else "我"
