@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memory_service.cli.options import Place, day_option, with_filters, with_min_relevance, with_order, with_place
-from memory_service.cli.output import emit_json, erased_line, indented, warn
+from memory_service.cli.output import (
+    emit_json,
+    erased_line,
+    indented,
+    nothing_relevant,
+    relevance_counts,
+    relevance_mark,
+    warn,
+)
 
 if TYPE_CHECKING:
     from memory_service.schemas.memories import Origin, SearchResult, SearchResults, Statement
@@ -105,14 +113,17 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     show_default=True,
     help="Words, meaning, or both.",
 )
-@click.option("--explain", is_flag=True, help="Show relevance, and what every signal added to each score.")
+@click.option("--explain", is_flag=True, help="Show relevance and score as numbers, and what every signal added.")
 @click.option("--history", is_flag=True, help="Show all values that a fact has had, with their days.")
 @with_min_relevance
 @with_order
 @with_place
 @with_filters
 def search(place: Place, query: str, **options: Any) -> None:
-    """Find the passages that answer QUERY, with file and lines."""
+    """Find the passages that answer QUERY, with file and lines.
+
+    How likely a passage bears on QUERY stands beside it in a word: relevant, likely, maybe or unlikely.
+    """
     with place.memory() as service:
         answer = service.search(place.workspace, query, **options)
     if place.as_json:
@@ -120,24 +131,33 @@ def search(place: Place, query: str, **options: Any) -> None:
         return
     if not answer.results:
         click.echo(f"nothing found in {place}", err=True)
+    elif nothing_relevant(result.relevance for result in answer.results):
+        click.secho(f"nothing relevant in {place}; the nearest:", fg="yellow", err=True)
     _print_results(answer)
     warn(answer.degraded)
 
 
 def _print_results(answer: SearchResults) -> None:
     for number, result in enumerate(answer.results, 1):
+        said = "" if result.role == "user" else f"({result.role})"
+        title = " › ".join(result.heading)
         where = click.style(result.citation, fg="cyan")
-        title = click.style(" › ".join(result.heading), dim=True)
-        said = "" if result.role == "user" else f"  ({result.role})"
-        click.echo(f"{number}. {where}  {result.score:.2f}{said}  {title}".rstrip())
+        parts = (where, relevance_mark(result.relevance), said, title and click.style(title, dim=True))
+        click.echo(f"{number}. {'  '.join(filter(None, parts))}")
         click.echo(indented(result.text))
         # Text of a memory is never at the beginning of a line: no text can look like this.
         for line in _changes(result):
             click.secho(f"~ {line}", fg="yellow")
-        if result.signals and result.relevance is not None:
-            click.secho(f"     {'relevance':<10}  {result.relevance:.3f}", dim=True)
-        for name, part in (result.signals or {}).items():
-            click.secho(f"     {name:<10} {part:+.3f}", dim=True)
+        if result.signals is not None:
+            _print_signals(result, result.signals)
+
+
+def _print_signals(result: SearchResult, signals: Mapping[str, float]) -> None:
+    for name, value in (("relevance", result.relevance), ("score", result.score)):
+        if value is not None:
+            click.secho(f"     {name:<10}  {value:.3f}", dim=True)
+    for name, part in signals.items():
+        click.secho(f"     {name:<10} {part:+.3f}", dim=True)
 
 
 def _changes(result: SearchResult) -> Iterator[str]:
@@ -173,7 +193,7 @@ def _dated(stated: Statement) -> str:
 def context(place: Place, query: str, budget_tokens: int, **options: Any) -> None:
     """Print the block of memories for a prompt about QUERY.
 
-    What went in, at which cost, is told on stderr.
+    What went in, how relevant it is and at which cost, is told on stderr.
     """
     with place.memory() as service:
         answer = service.context(place.workspace, query, budget_tokens=budget_tokens, **options)
@@ -183,6 +203,12 @@ def context(place: Place, query: str, budget_tokens: int, **options: Any) -> Non
     if answer.system_prompt:
         click.echo(answer.system_prompt)
     receipt = answer.receipt
-    told = f"{len(receipt.included)} in, {receipt.omitted_count} left out; {answer.tokens} of {budget_tokens} tokens"
+    known = [item.relevance for item in receipt.included]
+    told = (
+        f"{len(known)} in{relevance_counts(known)}, {receipt.omitted_count} left out; "
+        f"{answer.tokens} of {budget_tokens} tokens"
+    )
+    if nothing_relevant(known):
+        told = f"nothing relevant in {place}: --min-relevance 0.01 leaves these out; {told}"
     click.secho(f"{receipt.reason or told}; receipt {receipt.receipt_id}", dim=True, err=True)
     warn(answer.degraded)

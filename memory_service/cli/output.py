@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -78,6 +79,39 @@ def erased_line(proof: Erased | None) -> str:
         return "the index could not be read, so nothing was looked for"
     passages = f"{proof.passages} passage{'' if proof.passages == 1 else 's'}"
     return f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"
+
+
+# Relevance in words, from what it begins: of the passages that answer a question about the sample, one in twenty has
+# less than the least of them, and of questions that nothing there answers most have no passage that has as much.
+_RELEVANCE = ((0.5, "relevant", "green"), (0.1, "likely", "green"), (0.01, "maybe", "yellow"))
+_UNLIKELY = "unlikely"
+
+
+def _relevance_word(relevance: float | None) -> str:
+    """A relevance in a word; empty where none is known."""
+    if relevance is None:
+        return ""
+    return next((word for least, word, _ in _RELEVANCE if relevance >= least), _UNLIKELY)
+
+
+def relevance_mark(relevance: float | None) -> str:
+    """The same, in a colour for each word."""
+    word = _relevance_word(relevance)
+    colour = next((colour for _, known, colour in _RELEVANCE if known == word), "red")
+    return word and click.style(word, fg=colour)
+
+
+def relevance_counts(known: Iterable[float | None]) -> str:
+    """The number of passages of each word, as ` (2 relevant, 1 maybe)`; empty where none is known."""
+    words = Counter(map(_relevance_word, known))
+    counts = [f"{words[word]} {word}" for word in (*(word for _, word, _ in _RELEVANCE), _UNLIKELY) if words[word]]
+    return f" ({', '.join(counts)})" if counts else ""
+
+
+def nothing_relevant(known: Iterable[float | None]) -> bool:
+    """True if there are passages, and all of them are unlikely to bear on the question."""
+    words = {_relevance_word(relevance) for relevance in known}
+    return words == {_UNLIKELY}
 
 
 def indented(text: str, by: str = "   ") -> str:

@@ -261,7 +261,7 @@ def found_lines(hits: Sequence[FoundMessage], first_shown: int) -> Iterator[str]
     """
     for number, hit in enumerate(hits, 1):
         where = "" if hit.seq >= first_shown else "  compacted"
-        yield f"{number}. {click.style(f'log:{hit.seq}', fg='cyan')}  {hit.role}  {hit.score:.2f}{where}"
+        yield f"{number}. {click.style(f'log:{hit.seq}', fg='cyan')}  {hit.role}{where}"
         yield indented(printable(hit.text))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from memory_service import schemas
@@ -10,6 +13,7 @@ from memory_service.service.sample import copy_sample
 from tests.memory_service.cli.commands import CommandLine, Run
 
 QUESTION = "when do we deploy?"
+NONSENSE = "xyzzyqwerty"
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +30,66 @@ def found(run: Run) -> list[schemas.SearchResult]:
     return run.answer(schemas.SearchResults).results
 
 
-def test_search_prints_place_score_and_text(shop: CommandLine) -> None:
+def test_search_prints_place_relevance_and_text(shop: CommandLine) -> None:
     lines = shop.ok("search", QUESTION, "--limit", "2").splitlines()
     results = found(shop.run("search", QUESTION, "--limit", "2", "--json"))
     assert len(results) == 2
     for number, result in enumerate(results, 1):
-        head = next(line for line in lines if line.startswith(f"{number}. {result.citation}  {result.score:.2f}"))
+        head = next(line for line in lines if line.startswith(f"{number}. {result.citation}  relevant"))
         assert result.heading[-1] in head
         assert f"   {result.text.splitlines()[0]}" in lines
         assert result.vector_score is not None and result.signals is None
+        assert result.relevance is not None and result.relevance >= 0.5 and f"{result.score:.2f}" not in head
+
+
+def test_relevance_is_told_in_words(shop: CommandLine) -> None:
+    run = shop.run("search", QUESTION, "--limit", "100")
+    results = found(shop.run("search", QUESTION, "--limit", "100", "--json"))
+    words = {"relevant": (0.5, 1), "likely": (0.1, 0.5), "maybe": (0.01, 0.1), "unlikely": (0, 0.01)}
+    shown = [line.split()[2] for line in run.out.splitlines() if re.match(r"\d+\. ", line)]
+    assert {"relevant", "likely", "maybe"} <= set(shown) <= set(words) and len(shown) == len(results) == 100
+    for word, result in zip(shown, results, strict=True):
+        least, less = words[word]
+        assert result.relevance is not None and least <= result.relevance < less
+    assert run.err == ""
+
+
+def test_a_search_that_nothing_answers_says_so(shop: CommandLine) -> None:
+    run = shop.run("search", NONSENSE)
+    assert run.err == f"nothing relevant in the workspace default of {shop.home}; the nearest:\n"
+    heads = [line for line in run.out.splitlines() if re.match(r"\d\. ", line)]
+    assert len(heads) == 6 and all("  unlikely" in head for head in heads)
+    assert json.loads(shop.ok("search", NONSENSE, "--json"))["results"][0]["relevance"] < 0.01
+
+
+def test_a_context_that_nothing_answers_says_so(shop: CommandLine) -> None:
+    run = shop.run("context", NONSENSE, "--budget-tokens", "200")
+    assert run.out and run.err.startswith(f"nothing relevant in the workspace default of {shop.home}: ")
+    advised = shop.run("context", NONSENSE, "--budget-tokens", "200", "--min-relevance", "0.01")
+    assert advised.out == "" and advised.err.startswith("nothing relevant: ")
+    assert "--min-relevance 0.01" in run.err
+
+
+def test_a_replaced_value_of_the_sample_is_marked(shop: CommandLine) -> None:
+    current, before = "memory/2026-11-09.md#L5", "memory/2026-10-26.md#L11"
+    results = {result.citation: result for result in found(shop.run("search", QUESTION, "--json"))}
+    replaced = results[before].replaced_by
+    assert "Thursdays at 16:00" in results[before].text and replaced is not None and replaced.citation == current
+    assert list(results).index(current) < list(results).index(before)
+    assert f"since replaced: {current}" in shop.ok("search", QUESTION)
+    (line,) = (
+        line for line in shop.run("context", QUESTION, "-b", "400").out.splitlines() if "Thursdays at 16:00" in line
+    )
+    assert line.endswith(f'<replaced date="2026-10-26" by="{current}"/>')
+
+
+def test_without_a_known_relevance_no_word_is_shown(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- The office plant is called Ferdinand."])
+    other = CommandLine(home=cli.home, environment={**cli.environment, "MEMORY_SERVICE_RANKING__FUSION": "rrf"})
+    (result,) = found(other.run("search", "plant", "--json"))
+    assert result.relevance is None
+    run = other.run("search", "plant")
+    assert run.out.splitlines()[0] == "1. MEMORY.md#L1" and "nothing relevant" not in run.err
 
 
 def test_search_in_chinese(shop: CommandLine) -> None:
@@ -65,6 +120,7 @@ def test_search_explains_its_scores(shop: CommandLine) -> None:
     assert result.signals
     printed = shop.ok("search", QUESTION, "-n", "1", "--explain")
     assert all(f"     {name} " in printed for name in result.signals)
+    assert f"     relevance   {result.relevance:.3f}\n     score       {result.score:.3f}\n" in printed
 
 
 def test_a_hand_edit_is_found_without_a_reindex(cli: CommandLine) -> None:
@@ -96,7 +152,11 @@ def test_context_prints_the_block_and_tells_its_cost_beside_it(shop: CommandLine
     assert prompt == "You are the shop's assistant."
     assert block.startswith("<relevant_context>") and block.endswith("</relevant_context>\n")
     tokens = count_tokens(block.rstrip("\n"))
-    assert f"; {tokens} of 120 tokens; receipt r" in run.err and run.err.count("\n") == 1
+    assert (
+        f"; {tokens} of 120 tokens; receipt r" in run.err
+        and re.match(r"\d+ in \(\d+ relevant", run.err)
+        and run.err.count("\n") == 1
+    )
     receipt_id = run.err.split()[-1]
     assert any(receipt_id in file.read_text("utf-8") for file in (shop.workspace / "receipts").iterdir())
 
