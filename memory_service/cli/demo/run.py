@@ -371,6 +371,8 @@ def _section(text: str, heading: str) -> list[str]:
 
 
 BUDGET_TOKENS = 250
+# Notes that are this unlikely to bear on a question are beside the point, in notes as short as these.
+_LEAST_RELEVANCE = 0.01
 # Each with words that answer it.
 QUESTIONS = (
     ("How far off is the packing scale, and which one is used instead?", "the packing scale reads 40 g off"),
@@ -457,7 +459,9 @@ def _reindexed(service: MemoryService) -> Reindexed:
 def _recall(service: MemoryService, question: str, answer: str) -> AnsweredQuestion:
     from memory_service.schemas import SessionContextRequest
 
-    request = SessionContextRequest(query=question, system_prompt=PROMPT, memory_budget_tokens=BUDGET_TOKENS)
+    request = SessionContextRequest(
+        query=question, system_prompt=PROMPT, memory_budget_tokens=BUDGET_TOKENS, min_relevance=_LEAST_RELEVANCE
+    )
     made = service.session_context(WORKSPACE, SAMPLE_SESSION_ID, request)
     view = [str(message.get("content")) for message in service.messages(WORKSPACE, SAMPLE_SESSION_ID).messages]
     texts = [str(message.get("content")) for message in made.messages]
