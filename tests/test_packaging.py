@@ -17,7 +17,18 @@ from tests.memory_service.cli.test_demo import check_story
 from tests.pages import PAGES
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("indexer", "memory_service", "data", "docs", "tests", "pyproject.toml", "README.md", "LICENSE", ".gitignore")
+SOURCES = (
+    "indexer",
+    "memory_service",
+    "data",
+    "docs",
+    "examples",
+    "tests",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    ".gitignore",
+)
 RECORDED = "sessions/desk-2026-47.jsonl"
 # What somebody leaves beside the sample who takes its folder for a home, notes among it.
 MADE = (

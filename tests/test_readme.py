@@ -16,8 +16,10 @@ from pathlib import Path
 import click
 import pytest
 
+from memory_service import AsyncMemoryClient, MemoryClient
 from memory_service.api import create_app
 from memory_service.cli.root import root
+from memory_service.client import AsyncSession, Session
 from memory_service.config import FILE_NAME, load_settings
 from memory_service.service import MemoryService
 from memory_service.testing import ScriptedServer
@@ -28,12 +30,32 @@ URL = "http://127.0.0.1:8765"
 FACT = "Deploys go out on Tuesdays after the 10:00 stand-up."
 CHINESE_FACT = "周二站会之后部署，周五不部署。"
 BLOCKS = [(page, number, *block) for page in PAGES for number, block in enumerate(blocks(page))]
+# What blocks print that have one of these words; all others print the fact.
+PRINTED = {
+    "connect": "/hooks and /mcp list memory-service",
+    "To Graz": "To Graz, then.",
+    "寄到成都": "tuesday  xiaolin：请寄到我的收货地址。\n        花店：好的，寄到成都。",
+    "ORD-4711": "ORD-4711",
+    CHINESE_FACT: CHINESE_FACT,
+}
 # Blocks that are run, those of the README's opening (by .ci/run), settings, and what is only looked at. What the pages
 # of hosts tell is tried in tests/memory_service/mcp/test_recipes.py and tests/memory_service/hosts/test_recipes.py.
 LANGUAGES = {"bash", "python", "sh", "toml", "markdown", ""}
+SERVER = "memory-service serve\n"  # the reader has one
 HOSTS = ("docs/mcp.md", "docs/hosts.md")
 ADAPTERS = "docs/integrations.md"  # each recipe runs where its framework is, see tests/integrations
-MOST_LINES = 250
+MOST_LINES = 200
+EXAMPLES = {
+    "chat.py": ["tuesday  lena: I'd like to order a cactus.\n        shop: To Graz, then.", "Where shall we send it?"],
+    "tools.py": ["kept in memory/", "Deploys go out on Tuesdays. (memory/", "agent: Done: nothing relevant"],
+    "many_users.py": [
+        "ana: You live in Lisbon.",
+        "bo: You live in Malmö.",
+        "chen: You live in 成都.",
+        "dora: You live in Graz.",
+    ],
+    "long_conversation.py": ["the pin is in the prompt: True", "240 of 240", "about ORD-4711.", "undone: "],
+}
 # Pages for a browser, and MCP, which has a document of its own, are no part of the one that describes the API.
 UNDOCUMENTED = {("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json"), ("POST", "/mcp")}
 
@@ -93,7 +115,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     [
         pytest.param(language, text, id=f"{page}-{number}-{language}")
         for page, number, language, text in BLOCKS
-        if language in ("bash", "python") and page != ADAPTERS
+        if language in ("bash", "python") and page != ADAPTERS and text != SERVER
     ],
 )
 def test_a_block_runs(reader: Reader, language: str, text: str) -> None:
@@ -101,7 +123,29 @@ def test_a_block_runs(reader: Reader, language: str, text: str) -> None:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     printed = reader.types(language, text)
-    assert next((fact for fact in ("ORD-4711", CHINESE_FACT) if fact in text), FACT) in printed
+    assert next((told for word, told in PRINTED.items() if word in text), FACT) in printed
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs(reader: Reader, name: str) -> None:
+    printed = reader.types("python", (ROOT / "examples" / name).read_text("utf-8"))
+    assert [line for line in EXAMPLES[name] if line not in printed] == []
+
+
+def test_the_table_of_examples_names_all_of_them() -> None:
+    listed = re.findall(r"^\| \[(\w+\.py)\]", (ROOT / "examples" / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(EXAMPLES) == sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+    assert ("python", (ROOT / "examples" / "chat.py").read_text("utf-8")) in blocks("README.md")
+
+
+@pytest.mark.parametrize("kinds", [(MemoryClient, Session), (AsyncMemoryClient, AsyncSession)])
+def test_the_page_of_the_client_shows_every_method(kinds: tuple[type, type]) -> None:
+    is_async = kinds[0] is AsyncMemoryClient
+    shown = [text for _, text in blocks("docs/sdk.md") if "MemoryClient" in text and ("async def" in text) == is_async]
+    for kind in kinds:
+        methods = {name for name, each in vars(kind).items() if callable(each) and not name.startswith("_")} - {"close"}
+        called = set(re.findall(r"(?<=[\w)]\.)(\w+)\(", "\n".join(shown)))
+        assert methods - called == set(), f"show in docs/sdk.md what {kind.__name__} can do"
 
 
 @pytest.mark.parametrize(
@@ -118,9 +162,9 @@ def test_every_block_has_a_language_that_is_tested() -> None:
     assert [text for _, _, language, text in BLOCKS if not language and re.search("^memory-service ", text, re.M)] == []
 
 
-def test_the_two_opening_commands_are_single_lines() -> None:
+def test_the_commands_of_the_demo_and_of_the_tests_are_single_lines() -> None:
     commands = [text for _, _, language, text in BLOCKS if language == "sh"]
-    assert PAGES["README.md"].index(commands[1]) < PAGES["README.md"].index("\n## ")
+    assert PAGES["README.md"].index(commands[0]) < PAGES["README.md"].index("```bash")
     assert [text.count("\n") for text in commands] == [1, 1]
     see, test = commands
     assert see.rstrip().endswith("memory-service demo") and "[" not in see
@@ -213,7 +257,7 @@ def _anchors(page: str) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_files_and_modules_that_the_text_names_exist(page: str) -> None:
-    for name in re.findall(r"`((?:tests|indexer|memory_service|data|docs|\.ci)/[\w./-]*)`", PAGES[page]):
+    for name in re.findall(r"`((?:tests|indexer|memory_service|data|docs|examples|\.ci)/[\w./-]*)`", PAGES[page]):
         assert (ROOT / name).exists(), name
     for module in re.findall(r"python\s+-m\s+(tests\.[\w.]*\w)", PAGES[page]):
         path = ROOT / module.replace(".", "/")

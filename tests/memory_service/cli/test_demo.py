@@ -14,6 +14,8 @@ from memory_service.messages.sizes import count_tokens
 from memory_service.service import MemoryService
 from memory_service.service.sample import SAMPLE_SESSION_ID
 from tests.memory_service.cli.commands import CommandLine
+from tests.pages import blocks
+from tests.picture import COMMAND, PICTURE, lines_of
 
 STEPS = ("files and index", "conversation", "flush", "reindex", "compaction", "context", "pins, and another language")
 
@@ -38,6 +40,18 @@ def check_story(told: str) -> None:
         _check_question(question, answer)
     assert f"in view: {DEMO_PIN}" in questions[1]
     assert "\x1b" not in told
+
+
+def readme_lines() -> list[str]:
+    """What the README shows of the story."""
+    (shown,) = (text for language, text in blocks("README.md") if not language and text.startswith("2. conversation"))
+    return shown.splitlines()
+
+
+def without_figures(told: str) -> str:
+    """A text on one line, without what differs from run to run: figures, bars and ids of receipts."""
+    told = re.sub(r"receipt r[\w-]+|[█░]+|│", " ", told)
+    return " ".join(re.sub(r"\d[\d,.]*", "0", told).split())
 
 
 def _check_question(told: str, answer: str) -> None:
@@ -71,6 +85,10 @@ def test_the_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
     run = CommandLine(home=tmp_path / "home", environment=configured).spawn("demo", seconds=280, cwd=folder)
     assert (run.code, run.err) == (0, "")
     check_story(run.out)
+    for shown in (readme_lines(), lines_of(PICTURE.read_text("utf-8"))[1:]):
+        printed = without_figures(run.out)
+        assert 12 <= len(shown) <= 50
+        assert [line for line in shown if without_figures(line) not in printed] == [], f"draw it anew: {COMMAND}"
     assert list(folder.iterdir()) == [] and not (tmp_path / "home").exists()
 
 
