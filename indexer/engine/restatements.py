@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from indexer.engine.authority import not_below
 from indexer.engine.chains import DayChains, Stated
@@ -19,7 +20,7 @@ from indexer.stores.base import StoredPassage
 from indexer.text.facts import topic_of
 from indexer.text.facts_clause import Claim
 from indexer.text.ornaments import ornament
-from indexer.text.restated import restating, sentences_of
+from indexer.text.restated import LEAST_SHARED, restating, words_in
 from indexer.types import AUTHORITY, Hit
 
 # How many of the best passages are compared with each other, whatever the limit.
@@ -49,13 +50,13 @@ def restated_last(
         history: Tell of the later one what it said before, too.
     """
     passages = [each for each in (*map(_stored, hits[:COMPARED]), *others) if _is_compared(each)]
-    # A passage is what it states or nothing: most texts are compared with no other.
-    passages = [each for each in passages if ornament("restated", (), sentences_of, each.passage.text)]
-    by_place = {(each.path, each.ordinal): each for each in passages}
+    alike = _alike(passages)
+    if not alike:
+        return [*hits]
     known = {(hit.path, hit.ordinal): hit for hit in hits}
     placed = dict[tuple[str, int], Hit]()
     for key, hit in known.items():
-        pair = None if key not in by_place or hit.replaced_by else _last(by_place[key], passages, chains, parted)
+        pair = None if key not in alike or hit.replaced_by else _last(*alike[key], chains, parted)
         if pair is None:
             placed.setdefault(key, hit)
             continue
@@ -91,8 +92,6 @@ def _last(
 
 
 def _pair(older: StoredPassage, newer: StoredPassage, chains: DayChains) -> tuple[Stated, Stated] | None:
-    if not _are_alike(older, newer):
-        return None
     sentence = ornament("restated", None, restating, older.passage.text, newer.passage.text)
     if sentence is None:
         return None
@@ -103,14 +102,27 @@ def _pair(older: StoredPassage, newer: StoredPassage, chains: DayChains) -> tupl
     return None if is_list and not sentence.changes else (old, new)
 
 
-def _are_alike(older: StoredPassage, newer: StoredPassage) -> bool:
+def _alike(passages: Sequence[StoredPassage]) -> dict[tuple[str, int], tuple[StoredPassage, list[StoredPassage]]]:
+    """Each passage that shares many of its words with others, and these, by its path and place.
+
+    Most share few: no sentence of theirs is read.
+    """
+    words = [ornament("restated", frozenset[str](), words_in, each.passage.text) for each in passages]
+    found = dict[tuple[str, int], tuple[StoredPassage, list[StoredPassage]]]()
+    for (at, one), (other_at, other) in combinations(enumerate(passages), 2):
+        shared = len(words[at] & words[other_at])
+        if shared >= max(2, LEAST_SHARED * min(len(words[at]), len(words[other_at]))) and _are_comparable(one, other):
+            found.setdefault((one.path, one.ordinal), (one, []))[1].append(other)
+            found.setdefault((other.path, other.ordinal), (other, []))[1].append(one)
+    return found
+
+
+def _are_comparable(one: StoredPassage, other: StoredPassage) -> bool:
     """True for two passages of one authority and speaker below the same titles."""
-    one, other = older.passage, newer.passage
     return (
-        (older.path, older.ordinal) != (newer.path, newer.ordinal)
-        and one.authority == other.authority
-        and one.label == other.label
-        and topic_of(one.heading, older.path) == topic_of(other.heading, newer.path)
+        one.passage.authority == other.passage.authority
+        and one.passage.label == other.passage.label
+        and topic_of(one.passage.heading, one.path) == topic_of(other.passage.heading, other.path)
     )
 
 

@@ -47,6 +47,7 @@ _GRAMMAR = frozenset(
 ) | frozenset("我你他她它们的在是了有和与也都很这那个为到由里上下")
 _PRONOUNS = frozenset(("i", "we"))
 _BE = frozenset("is are am be".split())
+_IMPERATIVE = "use"
 # Of whom or what they tell was said before, or is the one who listens; and what opens a plan.
 _ELSEWHERE = frozenset("this that these those it he she they you there here let let's i'll we'll i'd we'd will".split())
 # Of what is so for some time; nouns that look like them ("books", "orders") are none here.
@@ -120,6 +121,10 @@ _MOST_VALUE = 5
 _LEAST_ZH, _LEAST_SAME_ZH, _SAME_ZH, _SOME_ZH, _MOST_VALUE_ZH = 3, 5, 0.5, 0.3, 14
 
 
+# Of the words of the shorter of two texts, how many the other has at least, where one says again what the other said.
+LEAST_SHARED = 0.3
+
+
 class Sentence(NamedTuple):
     """A sentence as it is compared.
 
@@ -136,6 +141,12 @@ class Sentence(NamedTuple):
     changes: bool
     hedges: tuple[str, ...]
     is_chinese: bool
+
+
+@lru_cache(maxsize=8_192)
+def words_in(text: str) -> frozenset[str]:
+    """The words of a text in small letters, and its Chinese characters."""
+    return frozenset(_WORD.findall(text.lower()))
 
 
 @lru_cache(maxsize=8_192)
@@ -173,6 +184,7 @@ def _placed(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
+@lru_cache(maxsize=8_192)
 def restating(older: str, newer: str) -> Sentence | None:
     """The sentence of the later text that says again, with another value, what one of the earlier text said.
 
@@ -191,7 +203,8 @@ def _comparable(old: Sentence, new: Sentence) -> bool:
         old.is_chinese == new.is_chinese
         and old.hedges == new.hedges
         and old.words != new.words
-        and (old.words[0] == new.words[0])
+        # No value stands before the verb.
+        and (old.words[:2] == new.words[:2] or (old.words[0] == new.words[0] == _IMPERATIVE))
     )
 
 
@@ -286,7 +299,7 @@ def _is_verb(words: Sequence[str], at: int) -> bool:
     word = words[at]
     if at == 0:
         # "Use tabs for indentation": the user tells what to do.
-        return word == "use"
+        return word == _IMPERATIVE
     return word in _BE or word == _AT or word in _VERBS
 
 
