@@ -389,7 +389,8 @@ def to_hits(
     resolver = FactResolver(view.store, chains, query.filter, history=query.history)
     resolved = ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, made.brought)
     others = [stored for _, stored in chosen[query.limit : COMPARED]]
-    return tuple(restated_last(resolved, others, chains, resolver.parted, made.brought, history=query.history))
+    known = chains, resolver.parted, made.brought
+    return tuple(ornament("restated", resolved, restated_last, resolved, others, *known, history=query.history))
 
 
 class _Hits:

@@ -19,7 +19,6 @@ from indexer.engine.chains import DayChains, Stated
 from indexer.stores.base import StoredPassage
 from indexer.text.facts import topic_of
 from indexer.text.facts_clause import Claim
-from indexer.text.ornaments import ornament
 from indexer.text.restated import LEAST_SHARED, restating, words_in
 from indexer.types import AUTHORITY, Hit
 
@@ -92,7 +91,7 @@ def _last(
 
 
 def _pair(older: StoredPassage, newer: StoredPassage, chains: DayChains) -> tuple[Stated, Stated] | None:
-    sentence = ornament("restated", None, restating, older.passage.text, newer.passage.text)
+    sentence = restating(older.passage.text, newer.passage.text)
     if sentence is None:
         return None
     old, new = chains.stated(_claim(), older), chains.stated(_claim(changes=sentence.changes), newer)
@@ -107,7 +106,7 @@ def _alike(passages: Sequence[StoredPassage]) -> dict[tuple[str, int], tuple[Sto
 
     Most share few: no sentence of theirs is read.
     """
-    words = [ornament("restated", frozenset[str](), words_in, each.passage.text) for each in passages]
+    words = [words_in(each.passage.text) for each in passages]
     found = dict[tuple[str, int], tuple[StoredPassage, list[StoredPassage]]]()
     for (at, one), (other_at, other) in combinations(enumerate(passages), 2):
         shared = len(words[at] & words[other_at])
