@@ -187,7 +187,7 @@ def _found(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors |
     if view.packed and query.mode == "vector" and vector is not None:
         parts.append(_exact(view.store, view.packed, query, vector))
     elif view.packed:
-        packed = _packed(view.packed, query, words, vector)
+        packed = _packed(view, view.packed, query, words, vector)
         parts.append(packed if vector is None else _measured(view.store, packed, vector))
     if len(view.corpus) or not parts:
         parts.append(_unpacked(view, query, words, vector))
@@ -197,7 +197,7 @@ def _found(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors |
 def _unpacked(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
     """Candidates of the part that is not packed, of which all rows are scored."""
     corpus = view.corpus
-    allowed = _allowed(corpus, query.filter)
+    allowed = _allowed(corpus, query.filter, view.tagged(query.filter))
     text = text_evidence(words.postings, corpus, words.known) if query.mode != "vector" else None
     lexical = [text.pair, text.window] if text else []
     if vector is not None and view.matrix is None:
@@ -225,12 +225,12 @@ def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> 
     return replace(found, vector=replace(found.vector, own=own))
 
 
-def _packed(packed: Packed, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
+def _packed(view: IndexReader, packed: Packed, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
     wanted = SegmentQuery(
         found=words.packed if query.mode != "vector" else None,
         known=words.known or NO_STATISTICS,
         vector=vector,
-        allowed=packed.segment.allowed(query.filter, packed.standing),
+        allowed=packed.segment.allowed(query.filter, packed.standing, view.tagged(query.filter)),
     )
     return search_segment(packed.segment, wanted)
 
@@ -256,14 +256,14 @@ def nearest(view: IndexReader, vector: Vectors, limit: int, filter: SearchFilter
     keys, cosines = np.empty(0, np.int64), np.empty(0)
     if view.matrix is not None:
         own, _ = view.matrix.cosines(vector)
-        rows = candidates([own], _allowed(view.corpus, filter), limit)
+        rows = candidates([own], _allowed(view.corpus, filter, view.tagged(filter)), limit)
         keys, cosines = view.corpus.keys[rows], own[rows]
     if view.packed:
         wanted = SegmentQuery(
             found=None,
             known=NO_STATISTICS,
             vector=vector,
-            allowed=view.packed.segment.allowed(filter, view.packed.standing),
+            allowed=view.packed.segment.allowed(filter, view.packed.standing, view.tagged(filter)),
         )
         found = _measured(view.store, search_segment(view.packed.segment, wanted), vector)
         if found.vector:
@@ -292,7 +292,7 @@ def _question_parts(found: Candidates, view: IndexReader, query: Query) -> dict[
     return parts
 
 
-def _allowed(corpus: Corpus, filter: SearchFilter) -> Mask:
+def _allowed(corpus: Corpus, filter: SearchFilter, tagged: Ints | None) -> Mask:
     files = np.array(
         [
             (not filter.sources or file.source in filter.sources) and file.path.startswith(filter.path_prefix)
@@ -305,6 +305,8 @@ def _allowed(corpus: Corpus, filter: SearchFilter) -> Mask:
         first = filter.since.toordinal() if filter.since else 1
         last = (filter.until or dt.date.max).toordinal()
         allowed = allowed & (corpus.days >= first) & (corpus.days <= last)
+    if tagged is not None:
+        allowed = allowed & np.isin(corpus.keys, tagged)
     if filter.without:
         allowed = allowed.copy()
         _leave_out(corpus, filter.without, allowed)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
 from pathlib import Path
@@ -69,7 +70,9 @@ class Passage:
         noted: True for an entry that was noted through the service; its comment says whose word it is.
         written: The moment at which it was stated, to the millisecond. Of a message it is the moment of the log, in
             UTC, never a date in its words. Of a file it is the day, and the hour of the heading if it has one, of the
-            workspace's own time zone, and has none itself; None for an undated file.
+            workspace's own time zone, and has none itself; None for an undated file. An entry whose comment says when
+            it was written has that moment, in UTC.
+        tags: Its tags, folded, without `#`; those of the whole entry, of which it may be a part. Messages have none.
     """
 
     start_line: int
@@ -83,6 +86,7 @@ class Passage:
     role: Role = "user"
     noted: bool = False
     written: dt.datetime | None = None
+    tags: tuple[str, ...] = ()
 
     @property
     def authority(self) -> int:
@@ -114,6 +118,7 @@ class SearchFilter:
         since: First day; passages without a date are left out.
         until: Last day; passages without a date are left out.
         without: Ranges whose passages are left out, such as those that a prompt already shows.
+        tags: Tags that a passage has to have, all of them, in upper case or lower; `ops/deploy` is one of `ops`, too.
     """
 
     sources: tuple[Source, ...] = ()
@@ -121,13 +126,17 @@ class SearchFilter:
     since: dt.date | None = None
     until: dt.date | None = None
     without: tuple[LineRange, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tags", tuple(map(fold_tag, self.tags)))
 
     def passes(self, source: Source, path: str, passage: Passage) -> bool:
         """True if a passage of a file is not left out."""
         day = passage.date
         if (self.sources and source not in self.sources) or not path.startswith(self.path_prefix):
             return False
-        if (self.since or self.until) and day is None:
+        if ((self.since or self.until) and day is None) or not has_tags(passage.tags, self.tags):
             return False
         if day is not None and ((self.since and day < self.since) or (self.until and day > self.until)):
             return False
@@ -175,6 +184,7 @@ class Hit:
             hit stands.
         history: All statements of the fact, oldest first; filled when it was asked for, at the first hit of each fact.
         signals: Share of each ranking signal in the score; filled when `explain` was asked for.
+        memory_id: Id of the entry that the passage is of; None for none, and where whoever searches knows no entries.
     """
 
     path: str
@@ -192,6 +202,7 @@ class Hit:
     yields_to: tuple[tuple[str, int], ...] = ()
     history: tuple[Statement, ...] = ()
     signals: dict[str, float] = field(default_factory=dict)
+    memory_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,6 +311,17 @@ class MissingVectors:
     problems: tuple[str, ...] = ()
     left: bool = False
     away: bool = False
+
+
+def fold_tag(tag: str) -> str:
+    """A tag as it is compared, without `#`."""
+    return unicodedata.normalize("NFC", tag.removeprefix("#")).casefold()
+
+
+def has_tags(tags: Iterable[str], wanted: Iterable[str]) -> bool:
+    """True if all tags that are wanted are there; `ops/deploy` is one of `ops`, too."""
+    there = tuple(tags)
+    return all(any(tag == each or tag.startswith(f"{each}/") for tag in there) for each in wanted)
 
 
 def file_mode(folder: str | os.PathLike[str]) -> int:

@@ -248,6 +248,14 @@ def check_size(descriptor: int, path: str) -> None:
         raise TooLarge(f"The file {path} has {size:,} bytes, and {MAX_READ_BYTES:,} can be read. Split it.")
 
 
+def read_signed(target: Path, path: str) -> tuple[bytes, Signature]:
+    """All of a file, whose name for messages is `path`, and its state when it was read."""
+    with open_no_follow(target) as descriptor:
+        check_size(descriptor, path)
+        seen = signature(os.fstat(descriptor))
+        return read_all(descriptor), seen
+
+
 def read_all(descriptor: int) -> bytes:
     """The whole content of an open file."""
     os.lseek(descriptor, 0, os.SEEK_SET)

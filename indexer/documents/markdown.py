@@ -15,6 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from indexer.documents.blocks import Block, Kind, Line, Outline, Section, read_blocks
+from indexer.documents.entries import Noted, noted_lines, tags_of
 from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name, heading_day
 from indexer.text.names import speaker_of
@@ -22,10 +23,10 @@ from indexer.text.ornaments import ornament
 from indexer.text.questions import asks, has_time_words
 from indexer.text.sentences import end_of_part
 from indexer.text.terms import is_unlatin
-from indexer.types import Cue, Passage, Role
+from indexer.types import Cue, Passage
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.
-PASSAGE_RULES = "passages-4"
+PASSAGE_RULES = "passages-5"
 MAX_CHARS = 1200
 
 _CONTROLS = lazy_regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -45,57 +46,9 @@ CUES = {
 }
 
 
-# An entry is a list item or a paragraph right below its comment, `<!-- memory id=… origin=agent -->`. A comment inside
-# an item, where the text of a memory may write one, says nothing; an origin that is not known is the agent's.
-# Role by line, counted from 1, of the lines of entries; others were written by hand.
-_Origins = Mapping[int, Role]
-_NOBODYS: _Origins = {}
-
-_ENTRY_COMMENT = lazy_regex(r" ?<!--[ \t]*memory(?:[ \t]+[a-z_]+=[^\s<>]+)+[ \t]*-->[ \t]*")
-_ORIGIN = lazy_regex(r"[ \t]origin=([a-z]+)")
-_ENTRY_ITEM = lazy_regex(r" ?(?:[-*+]|[0-9]{1,3}[.)])[ \t]+\S")
-_ROLES: Mapping[str, Role] = {
-    "user": "user",
-    "agent": "agent",
-    "assistant": "assistant",
-    "tool": "tool",
-    "pasted": "pasted",
-    "file": "file",
-}
-
-
-def _read_origins(lines: Sequence[str]) -> _Origins:
-    """Role of each line of an entry.
-
-    Args:
-        lines: The lines of a file, with their comments.
-    """
-    found = dict[int, Role]()
-    for number, line in enumerate(lines, start=1):
-        if line.startswith(("<!--", " <!--")) and _ENTRY_COMMENT.fullmatch(line):
-            said = _ORIGIN.search(line)
-            role = _ROLES.get(said[1], "agent") if said else "agent"
-            found.update((at, role) for at in _entry_lines(lines, number))
-    return found
-
-
-def _entry_lines(lines: Sequence[str], at: int) -> range:
-    """Numbers of the lines of the entry below a comment; `at` is the place behind the comment."""
-    first = at
-    while first < len(lines) and not lines[first].strip():
-        first += 1
-    end = first + 1
-    if first < len(lines) and _ENTRY_ITEM.match(lines[first]):
-        # Further lines of an item are indented, and there may be blank ones between.
-        while end < len(lines) and (not lines[end].strip() or lines[end][0] in " \t"):
-            end += 1
-    elif first == at < len(lines) and lines[at][0] not in "#<":
-        while end < len(lines) and lines[end].strip() and lines[end][0] not in "#<-*+":
-            end += 1
-    else:
-        # Somebody has deleted the entry; what follows, or the next heading, is not its text.
-        return range(0)
-    return range(first + 1, end + 1)
+# What is noted of each line of an entry; others were written by hand.
+_Noted = Mapping[int, Noted]
+_NOTHING_NOTED: _Noted = {}
 
 
 class _FrontMatter(NamedTuple):
@@ -159,10 +112,10 @@ def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> Spoken
         raise ValueError(f"max_chars is {max_chars}: a passage needs at least one character. Give a positive number.")
     lines = split_lines(text)
     front = _read_front_matter(lines)
-    origins = _read_origins(lines)
+    noted = noted_lines(lines)
     outline = read_blocks(lines, front.lines)
     days = _Days(() if outline.titled or not front.title else (front.title,), path, front.date)
-    return _spoken(outline, days, front.date, max_chars, origins)
+    return _spoken(outline, days, front.date, max_chars, noted)
 
 
 def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.date | None) -> SpokenPassages:
@@ -175,8 +128,8 @@ def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.
         file_date: Date of the file's front matter.
     """
     lines = split_lines(text)
-    origins = _read_origins(lines)
-    return _spoken(read_blocks(lines), _Days(above, path, file_date), file_date, MAX_CHARS, origins)
+    noted = noted_lines(lines)
+    return _spoken(read_blocks(lines), _Days(above, path, file_date), file_date, MAX_CHARS, noted)
 
 
 def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
@@ -185,23 +138,26 @@ def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
 
 
 def _spoken(
-    outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int, origins: _Origins = _NOBODYS
+    outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int, noted: _Noted = _NOTHING_NOTED
 ) -> SpokenPassages:
     names = [
         ornament("names", None, speaker_of, block.lines[0][1]) if block.kind is Kind.ITEM else None
         for block in outline.blocks
     ]
-    passages = list(_passages(outline, names, days, max_chars, origins))
+    passages = list(_passages(outline, names, days, max_chars, noted))
     return SpokenPassages(passages=passages, file_date=file_date)
 
 
 def _passages(
-    outline: Outline, names: list[str | None], days: _Days, max_chars: int, origins: _Origins
+    outline: Outline, names: list[str | None], days: _Days, max_chars: int, noted: _Noted
 ) -> Iterator[Passage]:
     section, asked = None, False
     for block, label in zip(outline.blocks, names, strict=True):
         heading, day, written = days.of(block.section)
         opens = block.opens and bool(heading)
+        said = noted.get(block.start)
+        tags = said.tags if said else _tags_in(block)
+        moment = said and said.written_on(day)
         for start, end, words in _cut(block, max_chars):
             answers = asked and block.section is section
             section, asked = block.section, ornament("questions", False, asks, words)
@@ -215,11 +171,17 @@ def _passages(
                 date=day,
                 label=label,
                 cues=CUES[timely, asked, answers, ornament("scripts", False, is_unlatin, words)],
-                role=origins.get(start, "user"),
-                noted=start in origins,
-                written=written,
+                role=said.role if said else "user",
+                noted=said is not None,
+                written=moment or written,
+                tags=tags,
             )
             opens = False
+
+
+def _tags_in(block: Block) -> tuple[str, ...]:
+    """The tags of all that a block says, whatever is cut from it."""
+    return () if block.kind is Kind.CODE else tags_of("\n".join(text for _, text in block.lines))
 
 
 class _Day(NamedTuple):

@@ -16,18 +16,19 @@ from itertools import chain
 
 import numpy as np
 
-from indexer.corpus import Corpus, Mask
+from indexer.corpus import Corpus, Ints, Mask
 from indexer.engine.bm25 import Posting, TextStatistics, text_statistics
 from indexer.engine.chains import FactChains
 from indexer.engine.matrix import Matrix
 from indexer.engine.segments.postings import Found, find
 from indexer.engine.segments.segment import Recent, Segment
 from indexer.lru import LRU
-from indexer.stores.base import IndexStore, TermPosting
+from indexer.stores.base import IndexStore, OfTags, TermPosting
 from indexer.text import terms as analysis
 from indexer.text.names import NOBODY, Named, greeted_speakers, named_speakers
 from indexer.text.ornaments import ornament
 from indexer.text.terms import passage_terms
+from indexer.types import SearchFilter
 
 _REMEMBERED_TERMS = 128
 # To read so many new passages takes as long as to ask for the terms of a question again.
@@ -130,6 +131,12 @@ class IndexReader:
     def __len__(self) -> int:
         """Number of passages; those that were replaced since the packing count too."""
         return len(self.corpus) + (len(self.packed.segment) if self.packed else 0)
+
+    def tagged(self, filter: SearchFilter) -> Ints | None:
+        """Keys of the passages that have the tags of a filter; None where it asks for none."""
+        if not filter.tags:
+            return None
+        return np.array([*self.store.passages(OfTags(filter.tags))], np.int64)
 
     @cached_property
     def speakers(self) -> dict[int, str]:

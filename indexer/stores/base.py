@@ -130,6 +130,12 @@ class OfThings(NamedTuple):
     least: int = 1
 
 
+class OfTags(NamedTuple):
+    """Passages that have all of some tags, see `SearchFilter.tags`."""
+
+    tags: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPassage:
     """A passage to store: position in its file, terms, vector, the name that it greets, things that it states."""
@@ -362,8 +368,8 @@ class IndexStore(Protocol):
         """Packed stat of files, by path: of every file, or of at most so many; see `FileState.stat`."""
         ...
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings) -> dict[int, StoredPassage]:
-        """Passages by key: those of some keys, of a file, of things, or without a vector, in the order described there.
+    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
+        """Passages by key: of some keys, a file, things or tags, or without a vector, in the order described there.
 
         Unknown keys and files are left out.
         """

@@ -32,6 +32,7 @@ from indexer.stores.base import (
     Head,
     IndexStore,
     OfFile,
+    OfTags,
     OfThings,
     StoreCounts,
     StoredPassage,
@@ -148,7 +149,7 @@ class InMemoryStore:
         files = self.contents.files
         return {path: files[path].state.stat for path in [*files][:limit]}
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings) -> dict[int, StoredPassage]:
+    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
         """See `IndexStore`."""
         now = self.contents
         match which:
@@ -159,6 +160,8 @@ class InMemoryStore:
                 rows = [row for key in now.unembedded(which) if (row := now.row(key))]
             case OfThings():
                 rows = [row for key in now.stating(which) if (row := now.row(key))]
+            case OfTags(tags=tags):
+                rows = [row for file in now.files.values() for row in file.tagged if row.has(tags)]
             case _:
                 rows = [row for key in which if (row := now.row(key))]
         return {row.stored.key: row.stored for row in rows}

@@ -17,7 +17,7 @@ import numpy as np
 from indexer.corpus import COLUMNS, CorpusFile, Floats, Ints, Mask
 from indexer.errors import StoreError
 from indexer.stores.base import FileState, FileWrite, NewPassage, OfThings, StoredPassage, Unembedded
-from indexer.types import Fingerprint, Passage, SearchFilter, Vectors
+from indexer.types import Fingerprint, Passage, SearchFilter, Vectors, has_tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,10 @@ class PassageRow:
     greeted: int
     vector: bytes | None
     things: tuple[int, ...] = ()
+
+    def has(self, tags: Sequence[str]) -> bool:
+        """True if the passage has all of some tags."""
+        return has_tags(self.stored.passage.tags, tags)
 
     def columns(self) -> tuple[int, ...]:
         """The passage in the order of `COLUMNS`."""
@@ -53,6 +57,11 @@ class FileRows:
         """The passages as a corpus holds them."""
         table = np.array([row.columns() for row in self.rows.values()], np.int64).reshape(-1, len(COLUMNS))
         return CorpusFile(path=self.state.path, source=self.state.source, table=table, file=self.number)
+
+    @cached_property
+    def tagged(self) -> tuple[PassageRow, ...]:
+        """The passages that have a tag."""
+        return tuple(row for row in self.rows.values() if row.stored.passage.tags)
 
     @cached_property
     def postings(self) -> Mapping[str, list[tuple[int, int]]]:
@@ -123,6 +132,8 @@ class FileRows:
         if filter.since or filter.until:
             since = filter.since.toordinal() if filter.since else 1
             allowed &= (days >= since) & (days <= (filter.until or dt.date.max).toordinal())
+        if filter.tags:
+            allowed &= np.isin(columns["key"], [row.stored.key for row in self.tagged if row.has(filter.tags)])
         for lines in filter.without:
             if lines.path == self.state.path:
                 allowed &= ~((first >= lines.start_line) & (last <= lines.end_line))

@@ -31,6 +31,7 @@ from indexer.stores.base import (
     FileWrite,
     Head,
     OfFile,
+    OfTags,
     OfThings,
     StoreCounts,
     StoredPassage,
@@ -54,6 +55,7 @@ from indexer.stores.sqlite_rows import (
     passage_of,
     passage_table,
     revisions_of,
+    tag_conditions,
     vector_filter,
 )
 from indexer.text.facts import FACT_RULES
@@ -209,7 +211,7 @@ class SqliteStore:
         most = -1 if limit is None else limit
         return dict(self._database.rows(f"SELECT path, {column} FROM files LIMIT ?", (most,)))
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings) -> dict[int, StoredPassage]:
+    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
         """See `IndexStore`."""
         match which:
             case OfFile():
@@ -218,6 +220,8 @@ class SqliteStore:
                 rows = self._unembedded(which)
             case OfThings():
                 rows = self._of_things(which)
+            case OfTags(tags=tags):
+                rows = self._of_tags(tags)
             case _:
                 rows = self._by_keys(which)
         return {
@@ -276,6 +280,14 @@ class SqliteStore:
                         p.ordinal DESC LIMIT ?""",
                     (thing, which.limit),
                 )
+
+    def _of_tags(self, tags: Sequence[str]) -> list[Row]:
+        those, bindings = tag_conditions(tags)
+        return self._database.rows(
+            f"""SELECT {_STORED} FROM passages p JOIN files f USING (file) LEFT JOIN labels l USING (label)
+                WHERE {those}""",
+            bindings,
+        )
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """See `IndexStore`."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database, Row
 
 
-SCHEMA = 5
+SCHEMA = 6
 
 # Small chunks make reading one vector cheaper (8 µs, with 64 rows a chunk 15, with 1,024 130) and a scan no slower;
 # secure-delete takes a removed term out of the full-text index at once instead of at the next merge.
@@ -46,12 +46,13 @@ TABLES = """
         key INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL, ordinal INTEGER NOT NULL,
         start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, text TEXT NOT NULL, heading TEXT NOT NULL,
         opens_section INTEGER NOT NULL, day INTEGER NOT NULL, written INTEGER NOT NULL, label INTEGER NOT NULL,
-        marks INTEGER NOT NULL, greeted INTEGER NOT NULL, chars INTEGER NOT NULL, length INTEGER NOT NULL,
-        text_hash BLOB NOT NULL, embedded INTEGER NOT NULL);
+        marks INTEGER NOT NULL, tags TEXT NOT NULL, greeted INTEGER NOT NULL, chars INTEGER NOT NULL,
+        length INTEGER NOT NULL, text_hash BLOB NOT NULL, embedded INTEGER NOT NULL);
     CREATE INDEX passages_file ON passages (file, ordinal);
     CREATE INDEX passages_text ON passages (text_hash) WHERE embedded;
     CREATE INDEX passages_unembedded ON passages (file) WHERE NOT embedded;
     CREATE INDEX passages_label ON passages (label) WHERE label > 0;
+    CREATE INDEX passages_tags ON passages (tags) WHERE tags <> '';
     CREATE INDEX passages_greeted ON passages (greeted) WHERE greeted > 0;
     CREATE VIRTUAL TABLE terms USING fts5 (body, content='', tokenize='ascii');
     INSERT INTO terms (terms, rank) VALUES ('secure-delete', 1);
@@ -69,7 +70,8 @@ FACTS = """
     CREATE INDEX IF NOT EXISTS facts_key ON facts (key);
 """
 PASSAGE_COLUMNS = (
-    "p.start_line, p.end_line, p.text, p.heading, p.opens_section, p.day, p.written, coalesce(l.name, ''), p.marks"
+    "p.start_line, p.end_line, p.text, p.heading, p.opens_section, p.day, p.written, coalesce(l.name, ''), p.marks, "
+    "p.tags"
 )
 STATE_COLUMNS = "path, source, size_bytes, mtime_ns, ctime_ns, inode, checked_ns, content_hash, failure, revision"
 
@@ -111,6 +113,20 @@ def _written(number: int) -> dt.datetime | None:
     return moment.replace(tzinfo=dt.UTC) if number & 1 else moment
 
 
+def _tags_text(passage: Passage) -> str:
+    """A passage's tags as they are stored: each between spaces, so that it is found by them."""
+    return f" {' '.join(passage.tags)} " if passage.tags else ""
+
+
+def tag_conditions(tags: Iterable[str]) -> tuple[str, list[object]]:
+    """Conditions of passages `p` that have some tags, and their bindings."""
+    conditions, bindings = ["p.tags <> ''"], list[object]()
+    for tag in tags:
+        conditions.append("(instr(p.tags, ?) OR instr(p.tags, ?))")
+        bindings += [f" {tag} ", f" {tag}/"]
+    return " AND ".join(conditions), bindings
+
+
 @lru_cache(maxsize=4096)
 def _heading(titles: str) -> tuple[str, ...]:
     # Passages of one section share it, and reading JSON is a third of what a row costs.
@@ -119,7 +135,7 @@ def _heading(titles: str) -> tuple[str, ...]:
 
 def passage_of(row: Sequence[Any]) -> Passage:
     """The passage in a row of `PASSAGE_COLUMNS`."""
-    start_line, end_line, text, heading, opens_section, day, written, label, marks = row
+    start_line, end_line, text, heading, opens_section, day, written, label, marks, tags = row
     cues, role, noted = _MARKS[marks]
     return Passage(
         start_line=start_line,
@@ -133,6 +149,7 @@ def passage_of(row: Sequence[Any]) -> Passage:
         role=role,
         noted=noted,
         written=_written(written),
+        tags=tuple(tags.split()) if tags else (),
     )
 
 
@@ -169,17 +186,21 @@ def vector_filter(filter: SearchFilter) -> tuple[str, list[object]]:
         where += " AND day BETWEEN ? AND ?"
         bindings += [filter.since.toordinal() if filter.since else 1, (filter.until or dt.date.max).toordinal()]
     # One set of keys for all that vec0 has no column for: it takes a single one, and looks keys up in it.
-    those, bound = _of_paths(filter)
+    those, bound = _of_rows(filter)
     if those:
         where += f" AND key IN (SELECT key FROM passages p JOIN files f USING (file) WHERE {those})"
     return where, bindings + bound
 
 
-def _of_paths(filter: SearchFilter) -> tuple[str, list[object]]:
+def _of_rows(filter: SearchFilter) -> tuple[str, list[object]]:
     conditions, bindings = list[str](), list[object]()
     if filter.path_prefix:
         conditions.append("substr(f.path, 1, ?) = ?")
         bindings += [len(filter.path_prefix), filter.path_prefix]
+    if filter.tags:
+        tagged, bound = tag_conditions(filter.tags)
+        conditions.append(tagged)
+        bindings += bound
     for lines in filter.without:
         conditions.append("NOT (f.path = ? AND p.start_line >= ? AND p.end_line <= ?)")
         bindings += [lines.path, lines.start_line, lines.end_line]
@@ -191,9 +212,10 @@ _OLD_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,?,?)
 # What is known of a file changed, and none of its passages: nobody has to look at them again.
 _SAME_FILE = f"UPDATE files SET ({STATE_COLUMNS}, stat) = (?,?,?,?,?,?,?,?,?,revision,?) WHERE file = ?"
 _NEW_PASSAGE = """INSERT INTO passages (key, file, ordinal, start_line, end_line, text, heading, opens_section, day,
-    written, label, marks, greeted, chars, length, text_hash, embedded) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
+    written, label, marks, tags, greeted, chars, length, text_hash, embedded)
+    VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"""
 _MOVED_PASSAGE = """UPDATE passages SET ordinal = ?, start_line = ?, end_line = ?, heading = ?, opens_section = ?,
-    marks = ?, label = ?, written = ? WHERE key = ?"""
+    marks = ?, tags = ?, label = ?, written = ? WHERE key = ?"""
 
 
 def apply(database: Database, writes: Sequence[FileWrite], revision: int) -> list[str]:
@@ -283,8 +305,8 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
         _MOVED_PASSAGE,
         [
             (
-                ordinal, p.start_line, p.end_line, _titles_of(p), p.opens_section, p.marks, labels[p.label],
-                _written_number(p), key,
+                ordinal, p.start_line, p.end_line, _titles_of(p), p.opens_section, p.marks, _tags_text(p),
+                labels[p.label], _written_number(p), key,
             )
             for write, _ in there
             for key, ordinal, p in write.moved
@@ -332,7 +354,7 @@ def _insert_passages(
         passages.append(
             (
                 key, file, new.ordinal, p.start_line, p.end_line, p.text, _titles_of(p), p.opens_section, day,
-                _written_number(p), labels[p.label], p.marks, labels[new.greeted or None], len(p.text),
+                _written_number(p), labels[p.label], p.marks, _tags_text(p), labels[new.greeted or None], len(p.text),
                 len(new.terms), new.text_hash, new.vector is not None,
             )
         )  # fmt: skip

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import BaseModel, ValidationError
 
 from memory_service.errors import InvalidRequest
+from memory_service.schemas import entries
 from memory_service.schemas import memories as wire
 from memory_service.schemas import tools as values
 from memory_service.schemas.memories import fault_in
@@ -229,7 +230,7 @@ _TOOLS: tuple[Tool, ...] = (
         name="remember",
         description="Keep one lasting fact, decision or preference in a sentence that can stand alone. No secrets.",
         arguments=values.RememberArguments,
-        answer=wire.StoredMemory,
+        answer=entries.StoredMemory,
         fields=("memory_id", "path", "duplicate"),
         run=_remember,
         kind="append",
@@ -248,7 +249,7 @@ _TOOLS: tuple[Tool, ...] = (
         name="forget",
         description="Erase a memory for good. get shows the ids of the memories in a text.",
         arguments=values.ForgetArguments,
-        answer=wire.ForgottenMemory,
+        answer=entries.ForgottenMemory,
         fields=("memory_id", "paths"),
         run=_forget,
         kind="append",

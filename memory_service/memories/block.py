@@ -464,6 +464,7 @@ def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
         "tokens": count_tokens(offer.text),
         "role": hit.passage.role,
         "origin": hit.passage.role if hit.passage.noted else None,
+        "memory_id": hit.memory_id,
         "score": hit.score,
         "relevance": hit.relevance,
         "text_score": hit.text_score,

@@ -23,9 +23,10 @@ from indexer.types import sync_file
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import MemoryServiceError, NotFound, StorageFailed
-from memory_service.memories.format import Addition, Entry, EntryDraft, Page
+from memory_service.memories.drafts import Addition, EntryDraft, Page
+from memory_service.memories.format import Entry
 from memory_service.memories.workspaces import resolve
-from memory_service.schemas.memories import StoredMemory
+from memory_service.schemas.entries import StoredMemory
 
 _KEPT_PAGES = 8
 
@@ -111,14 +112,14 @@ class DailyNotes:
         try:
             new = [each for each in asked if not self._is_replayed(each, now.date())]
             for day in dict.fromkeys(each.draft.date or now.date() for each in new):
-                self._write_day([each for each in new if (each.draft.date or now.date()) == day], day, f"{now:%H:%M}")
+                self._write_day([each for each in new if (each.draft.date or now.date()) == day], day, now)
         finally:
             for each in asked:
                 each.outcome = each.outcome or StorageFailed("The memory was not written. See the log, then try again.")
 
-    def _write_day(self, asked: Sequence[_Asked], day: dt.date, clock: str) -> None:
+    def _write_day(self, asked: Sequence[_Asked], day: dt.date, now: dt.datetime) -> None:
         try:
-            entries = self._append_drafts([each.draft for each in asked], day, clock, headings=True)
+            entries = self._append_drafts([each.draft for each in asked], day, now, headings=True)
         except MemoryServiceError as error:
             for each in asked:
                 each.outcome = error
@@ -154,10 +155,10 @@ class DailyNotes:
             return []
         with self._lock.held():
             now = self._now()
-            return self._append_drafts(drafts, now.date(), f"{now:%H:%M}", headings=False)
+            return self._append_drafts(drafts, now.date(), now, headings=False)
 
     def _append_drafts(
-        self, drafts: Sequence[EntryDraft], day: dt.date, clock: str, *, headings: bool
+        self, drafts: Sequence[EntryDraft], day: dt.date, now: dt.datetime, *, headings: bool
     ) -> list[StoredMemory]:
         """Writes drafts on a page, each below a heading of its own or all below one."""
         path = _path_of(day)
@@ -171,7 +172,7 @@ class DailyNotes:
                     known = [page.find(each) for each in drafts]
                     missing = [each for each, entry in zip(drafts, known, strict=True) if entry is None]
                     if missing:
-                        self._add(descriptor, page, missing, clock, target, headings=headings)
+                        self._add(descriptor, page, missing, now, target, headings=headings)
                         written |= {at for at, entry in enumerate(known) if entry is None}
                     else:
                         # Who wrote them may have died before the disk had them.
@@ -194,15 +195,24 @@ class DailyNotes:
             return None
 
     def _add(
-        self, descriptor: int, page: Page, drafts: Sequence[EntryDraft], clock: str, target: Path, *, headings: bool
+        self,
+        descriptor: int,
+        page: Page,
+        drafts: Sequence[EntryDraft],
+        now: dt.datetime,
+        target: Path,
+        *,
+        headings: bool,
     ) -> None:
         is_new, day = page.is_new, page.day
+        # What is noted for another day was not said on it.
+        at = now if now.date() == day else None
         additions = list[Addition]()
         try:
             for each in drafts:
                 # The same text twice among them is one entry.
                 if page.find(each) is None:
-                    additions.append(page.plan(each, clock if headings or not additions else None))
+                    additions.append(page.plan(each, f"{now:%H:%M}" if headings or not additions else None, at))
                     page.add(additions[-1])
             disk.append_durably(descriptor, "".join(addition.text for addition in additions).encode())
             if is_new:

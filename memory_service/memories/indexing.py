@@ -38,6 +38,31 @@ _CROWD_SECONDS = 1.0
 _DEFECT = "index: it met a defect. See the log, then run `memory-service reindex`."
 
 
+# What people changed in an editor is indexed by the next search, as long as that takes no time.
+INLINE_BYTES = 32 * 1024
+# So many files are looked at one by one; more, by a look at all.
+NAMED_PATHS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Files to be indexed: `changed` of them surely, with so many bytes; of the others a look at them will tell."""
+
+    paths: Sequence[str]
+    changed: int
+    size_bytes: int
+
+    @property
+    def is_small(self) -> bool:
+        """True if a search indexes them itself."""
+        return self.size_bytes <= INLINE_BYTES and len(self.paths) <= NAMED_PATHS
+
+    @property
+    def said(self) -> str:
+        """How many files there are, for messages."""
+        return f"{self.changed} changed files ({self.size_bytes:,} bytes)"
+
+
 class ConcurrencyProbe:
     """Tells who is alone at something from those who do it at the same time as others, or did until a moment ago."""
 

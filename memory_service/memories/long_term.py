@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 from indexer import (
     EmbeddingError,
     FileFailure,
+    Hit,
     Index,
     IndexerError,
     Mode,
@@ -31,38 +32,35 @@ from indexer.engine.chains import current_first
 from indexer.lru import LRU
 from indexer.sources.scan import is_session_path, session_path
 from indexer.stores.base import StoredPassage
-from indexer.text.ornaments import ornament
 from indexer.throttle import THROTTLE
 from memory_service.errors import InvalidRequest, MemoryServiceError
-from memory_service.memories.format import EntryDraft
+from memory_service.memories.drafts import EntryDraft
+from memory_service.memories.entries import forgotten
 from memory_service.memories.indexing import (
+    INLINE_BYTES,
+    NAMED_PATHS,
     ConcurrencyProbe,
     DeferredRefresh,
     IndexRefresher,
     UnindexedMessages,
+    Waiting,
     interleave_hits,
     sync_files,
 )
+from memory_service.memories.overlap import is_stated
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import Erasures, MemoryStore
-from memory_service.schemas.memories import Erased, ErasedFile, ForgottenMemory, Order, StoredMemory, WrittenFile
-from memory_service.text.retelling import retells_any, retold_words
-from memory_service.text.similarity import Fact, groups_of, holds_all, probe, read_fact, stands_in
+from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, StoredMemory
+from memory_service.schemas.memories import Erased, ErasedFile, Order, WrittenFile
+from memory_service.text.retelling import retells_any
+from memory_service.text.similarity import groups_of
 
 _log = logging.getLogger("memory_service.memories.long_term")
 
-# What people changed in an editor is indexed by the next search, as long as that takes no time.
-_INLINE_BYTES = 32 * 1024
 _LOOK_EVERY_SECONDS = 1.0
-# So many files are looked at one by one; more, by a look at all.
-_NAMED_PATHS = 200
 # Looking for changes may take this share of the time at most.
 _LOOK_SHARE = 0.02
 _KEPT_SESSIONS = 1_024
-# A fact that is known is among the first to be found by its own words.
-_NEAREST = 3
-_PROBED = 8
-_QUERY_CHARS = 1_000
 # Where memories go first, they are taken out of so many of the best: one that is further down answers nothing.
 _ORDERED = 100
 # A search waits so long for what was just said; a chat's few messages take some milliseconds.
@@ -85,24 +83,6 @@ _FOUND_BY_WORDS = (
     "(rank-bm25). Ask again in a moment."
 )
 _BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
-_MEMORIES = SearchFilter(sources=("memory",))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Waiting:
-    """Files to be indexed: `changed` of them surely, with so many bytes; of the others a look at them will tell."""
-
-    paths: Sequence[str]
-    changed: int
-    size_bytes: int
-
-    @property
-    def is_small(self) -> bool:
-        return self.size_bytes <= _INLINE_BYTES and len(self.paths) <= _NAMED_PATHS
-
-    @property
-    def said(self) -> str:
-        return f"{self.changed} changed files ({self.size_bytes:,} bytes)"
 
 
 class LongTermMemory:
@@ -183,7 +163,7 @@ class LongTermMemory:
 
     def _write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
         etag = self.files.write(path, text, if_match=if_match, if_none_match=if_none_match)
-        if len(text) <= _INLINE_BYTES:
+        if len(text) <= INLINE_BYTES:
             return etag, self._refresh([path])
         # However long it takes, the answer comes in time, and a small memory beside it does not wait.
         self._large.note(path)
@@ -206,11 +186,33 @@ class LongTermMemory:
     def forget(self, memory_id: str) -> ForgottenMemory:
         """Erase an entry from all files that hold it and from the index."""
         with self._erasing() as left:
-            paths = self.files.forget(memory_id)
+            gone = [each.removal() for each in self.files.entries.forget(memory_id)]
+            paths = list(dict.fromkeys(each.path for each in gone))
             before = self._held(paths)
-            erased, missing = self._erased(paths, before, lambda: self.files.has_entry(memory_id, paths))
+            erased, missing = self._erased(paths, before, lambda: self.files.entries.has(memory_id, paths))
             left += missing
-        return ForgottenMemory(memory_id=memory_id, path=paths[0], paths=list(paths), erased=erased, degraded=left)
+        return forgotten(gone, erased=erased, degraded=left)
+
+    @THROTTLE.passing()
+    def forget_lines(self, path: str, first: int, last: int) -> ForgottenMemory:
+        """Erase some lines of a file, and whole the entries that have one of them, from the file and from the index."""
+        with self._erasing() as left:
+            before = self._held([path])
+            gone = self.files.entries.forget_lines(path, first, last)
+            ids = [each.memory_id for each in gone if each.memory_id]
+            erased, missing = self._erased(
+                [path], before, lambda: any(self.files.entries.has(memory_id, [path]) for memory_id in ids)
+            )
+            left += missing
+        return forgotten(gone, erased=erased, degraded=left)
+
+    @THROTTLE.passing()
+    def change(self, memory_id: str, change: EntryChange, *, etag: str | None) -> tuple[MemoryEntry, list[str]]:
+        """Change an entry, and take what it said out of the index; the entry, and what failed after it was on disk."""
+        with self._erasing() as left:
+            changed = self.files.entries.change(memory_id, change, etag=etag)
+            left += [*self._refresh([held.path for held in changed]), *self._scrub()]
+        return changed[0].said(), left
 
     @contextmanager
     def _erasing(self) -> Iterator[list[str]]:
@@ -318,8 +320,17 @@ class LongTermMemory:
             behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
         if self.erasures.is_marked:
             found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(passage_of(hit))))
+        ided = tuple(map(self._with_id, found.hits))
         degraded = tuple(dict.fromkeys((*found.degraded, *behind, *filter(None, [found.unjudged]))))
-        return SearchResults(hits=found.hits, mode=found.mode, degraded=degraded)
+        return SearchResults(hits=ided, mode=found.mode, degraded=degraded)
+
+    def _with_id(self, hit: Hit) -> Hit:
+        """A hit with the id of its entry, if it is of one."""
+        if hit.source != "memory":
+            return hit
+        passage = hit.passage
+        held = self.files.entries.at(hit.path, passage.start_line, passage.end_line, passage.text)
+        return replace(hit, memory_id=held.entry.memory_id) if held else hit
 
     def sync(
         self,
@@ -377,13 +388,13 @@ class LongTermMemory:
         except IndexerError as error:
             return (f"index: {error}",)
 
-    def _index_all(self, found: _Waiting, cancelled: Callable[[], bool]) -> tuple[str, ...]:
+    def _index_all(self, found: Waiting, cancelled: Callable[[], bool]) -> tuple[str, ...]:
         if found.is_small:
             # Together with what the service writes itself: of a file that both mean, its texts are embedded once.
             return tuple(self._refresh(found.paths))
         before = self._behind
         self._behind = (f"index: {found.said} are being indexed. Ask again in a moment.",)
-        named = found.paths if len(found.paths) <= _NAMED_PATHS else ()
+        named = found.paths if len(found.paths) <= NAMED_PATHS else ()
         try:
             report = self.index.sync(named, missing_ok=True, cancelled=cancelled)
         finally:
@@ -533,30 +544,10 @@ class LongTermMemory:
         known = set[int]()
         missing = list(self._look())
         try:
-            known.update(at for at, text in enumerate(texts) if ornament("similarity", False, self._is_stated, text))
+            known.update(at for at, text in enumerate(texts) if is_stated(self.index, text))
         except IndexerError as error:
             missing.append(f"index: {error}")
         return known, missing
-
-    def _is_stated(self, text: str) -> bool:
-        return self._is_known(read_fact(text)) or retells_any(text, self._passages(retold_words(text), _PROBED))
-
-    def _is_known(self, fact: Fact) -> bool:
-        words = probe(fact)
-        found = self._passages(words, _PROBED)
-        if any(stands_in(fact, passage) for passage in found):
-            return True
-        if len(found) < _PROBED or not holds_all(found[-1], words):
-            return False
-        # More passages have those words than were looked at.
-        return any(stands_in(fact, passage) for passage in self._passages(fact.plain, _NEAREST))
-
-    def _passages(self, query: str, limit: int) -> list[str]:
-        """The memories with words of a question, the best first."""
-        if not query.strip():
-            return []
-        hits = self.index.search(query[:_QUERY_CHARS], limit=limit, mode="text", filter=_MEMORIES).hits
-        return [hit.passage.text for hit in hits]
 
     def _look(self) -> tuple[str, ...]:
         """Index what changed on disk since the last look, if it is little; else say that it waits."""
@@ -583,7 +574,7 @@ class LongTermMemory:
             return looked_seconds, (f"index: {found.said} wait. Run `memory-service reindex`.", *unread)
         return looked_seconds, (*(self._refresh(found.paths) if found.paths else ()), *unread)
 
-    def _waiting(self, plan: SyncPlan) -> _Waiting:
+    def _waiting(self, plan: SyncPlan) -> Waiting:
         """Part of a plan to index now; session logs are left for later."""
         for file in (*plan.added, *plan.suspects, *plan.unsure):
             if file.source == "sessions":
@@ -592,7 +583,7 @@ class LongTermMemory:
         unsure = [file for file in plan.unsure if file.source != "sessions"]
         paths = [*(file.path for file in (*changed, *unsure)), *plan.removed]
         size_bytes = sum(file.size_bytes for file in changed)
-        return _Waiting(paths=paths, changed=len(changed) + len(plan.removed), size_bytes=size_bytes)
+        return Waiting(paths=paths, changed=len(changed) + len(plan.removed), size_bytes=size_bytes)
 
 
 def _unread_logs(failed: Sequence[FileFailure]) -> tuple[str, ...]:

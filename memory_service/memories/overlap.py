@@ -1,4 +1,4 @@
-"""Redundancy: passages that repeat the view or another passage.
+"""Redundancy: passages that repeat the view or another passage, and facts that a memory states already.
 
 Invariants: pure for its callers; a passage is an echo only if every statement of it is made, word for word, in one
 text (see `text.similarity.covers`); what is known of messages that were shown before is used again, so a longer view
@@ -13,15 +13,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
+from indexer import Index, SearchFilter
 from indexer.text.ornaments import ornament
 from indexer.types import Hit
 from memory_service.messages import Numbered, text_of, tool_calls_of
 from memory_service.text.phrases import is_relative
 from memory_service.text.similarity import (
+    Fact,
     comparable_text,
     covers,
+    holds_all,
+    probe,
     read_fact,
     size_of,
+    stands_in,
     statements_of,
     words_of_statements,
 )
@@ -191,3 +196,45 @@ def _place(messages: Sequence[Numbered], seq: int) -> int:
         middle = (low + high) // 2
         low, high = (middle + 1, high) if messages[middle].seq < seq else (low, middle)
     return low
+
+
+# A fact that is known is among the first to be found by its own words.
+_NEAREST = 3
+_PROBED = 8
+_QUERY_CHARS = 1_000
+_MEMORIES = SearchFilter(sources=("memory",))
+
+
+def is_stated(index: Index, text: str) -> bool:
+    """True if a memory states a fact.
+
+    Raises:
+        IndexerError: The index cannot be read.
+    """
+    return ornament("similarity", False, _is_stated, index, text)
+
+
+def _is_stated(index: Index, text: str) -> bool:
+    # A flush alone asks for it.
+    from memory_service.text.retelling import retells_any, retold_words
+
+    return _is_known(index, read_fact(text)) or retells_any(text, _passages(index, retold_words(text), _PROBED))
+
+
+def _is_known(index: Index, fact: Fact) -> bool:
+    words = probe(fact)
+    found = _passages(index, words, _PROBED)
+    if any(stands_in(fact, passage) for passage in found):
+        return True
+    if len(found) < _PROBED or not holds_all(found[-1], words):
+        return False
+    # More passages have those words than were looked at.
+    return any(stands_in(fact, passage) for passage in _passages(index, fact.plain, _NEAREST))
+
+
+def _passages(index: Index, query: str, limit: int) -> list[str]:
+    """The memories with words of a question, the best first."""
+    if not query.strip():
+        return []
+    hits = index.search(query[:_QUERY_CHARS], limit=limit, mode="text", filter=_MEMORIES).hits
+    return [hit.passage.text for hit in hits]

@@ -1,4 +1,4 @@
-"""Memory store of one workspace: append an entry, read, compare-and-swap, erase, resume erasures.
+"""Memory files of one workspace: list, read, compare-and-swap, erase, resume erasures.
 
 Invariants: what was answered is on the disk; one writer at a time, among threads and processes, while people
 edit the same files with any editor and lose nothing; one text is stored once a day; nothing outside the
@@ -14,38 +14,27 @@ from __future__ import annotations
 import datetime as dt
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from indexer.errors import SourceMissing
 from indexer.lru import LRU
 from indexer.sources.scan import MEMORY_FOLDER, Scan, SourceFile, scan_memories
 from indexer.text import lazy_regex
-from indexer.types import EVERGREEN, EXTRA_MARK
+from indexer.types import EVERGREEN
 from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import (
-    Conflict,
     InvalidName,
     InvalidRequest,
     MemoryServiceError,
     NotFound,
     PreconditionFailed,
-    StorageFailed,
     TooLarge,
 )
 from memory_service.memories.daily_notes import DailyNotes
-from memory_service.memories.format import (
-    Entry,
-    blank_entry,
-    day_of,
-    find_entries,
-    is_blank_page,
-    is_derived,
-    remove_entry,
-)
+from memory_service.memories.entries import EntryStore, check_complete
 from memory_service.memories.workspaces import memory_path, resolve
 from memory_service.schemas.memories import FileText, MemoryFile
 
@@ -57,7 +46,6 @@ _MEASURED_FILES = 20_000
 # A file that was written twice within a tick of its file system's clock may look as if it was not.
 _TICK_SECONDS = 2.0
 _LOCK = Path(".locks", "memory.lock")
-_MEMORY_ID = lazy_regex(r"[A-Za-z0-9._-]{1,64}")
 _UNWRITABLE = lazy_regex("[\x00\ud800-\udfff]")
 _COMMENT = lazy_regex(r"<!--(?:.|\n)*?-->")
 _KEPT_TEXTS = 64
@@ -73,13 +61,14 @@ class MemoryStore:
 
     Attributes:
         notes: The dated ones, as far as the service writes into them.
+        entries: The entries of all of them.
     """
 
     def __init__(self, folder: Path, *, now: Callable[[], dt.datetime], max_bytes: int = MAX_FILE_BYTES) -> None:
         self._folder = folder
-        self._max_bytes = max_bytes
         self._lock = disk.WriteLock(folder / _LOCK)
         self.notes = DailyNotes(folder, lock=self._lock, now=now)
+        self.entries = EntryStore(folder, scan=self._scan, locked=self._locked, max_bytes=max_bytes)
         self._measured: LRU[str, tuple[SourceFile, MemoryFile]] = LRU(_MEASURED_FILES)
         self._said: LRU[str, tuple[disk.Signature | None, str]] = LRU(_KEPT_TEXTS)
 
@@ -90,7 +79,7 @@ class MemoryStore:
             StorageFailed: A file or folder cannot be read.
         """
         scan = self._scan()
-        _check_complete(scan)
+        check_complete(scan)
         return [row for path in sorted(scan.files) if (row := self._row(scan.files[path])) is not None]
 
     def read(self, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
@@ -102,14 +91,6 @@ class MemoryStore:
             NotFound: There is no such file.
         """
         return read_range(resolve(self._folder, path), path, start_line=start_line, lines=lines)
-
-    def entries(self, path: str) -> Sequence[Entry]:
-        """The entries of a memory file; none of a file of an extra folder."""
-        if path.startswith(EXTRA_MARK):
-            return []
-        with storage_errors(path):
-            raw, _ = _read_state(resolve(self._folder, path), path)
-        return find_entries(raw.decode("utf-8", "surrogateescape"), day_of(path))
 
     def write(self, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False) -> str:
         """Replaces a file that is still the one the caller saw, or creates one.
@@ -146,35 +127,6 @@ class MemoryStore:
                     if disk.replace_durably(target, raw, expected=seen):
                         return disk.etag_of(raw)
         raise disk.restless(path)
-
-    def forget(self, memory_id: str) -> tuple[str, ...]:
-        """Erases an entry wherever it stands, with its heading if that stood above nothing else.
-
-        Returns:
-            The files that held it, at least one; a file that was left empty is gone.
-
-        Raises:
-            NotFound: No file has such an entry.
-            Conflict: Another entry carries its id, with another text; nothing was erased.
-            StorageFailed: A file cannot be read or written.
-        """
-        scan = self._scan()
-        erased: tuple[str, ...] = ()
-        if scan.files and _MEMORY_ID.fullmatch(memory_id):
-            named = [path for path in sorted(scan.files) if self._holds(path, memory_id.encode())]
-            # Of a larger one no entry was ever told of: it is not indexed.
-            dated = [path for path in sorted(scan.files, reverse=True) if day_of(path) and self._is_read(scan, path)]
-            with self._locked():
-                bearers = self._bearers(named, memory_id) or self._bearers(dated, memory_id)
-                _check_copies(memory_id, bearers)
-                paths = dict.fromkeys(bearer.path for bearer in bearers)
-                erased = tuple(path for path in paths if self._erase(path, memory_id))
-        if not erased:
-            _check_complete(scan)
-            raise NotFound(
-                f"There is no memory {ascii(memory_id)[1:-1][:80]}. It may have been erased before; search for it."
-            )
-        return erased
 
     def delete(self, path: str) -> None:
         """Removes a file.
@@ -264,10 +216,6 @@ class MemoryStore:
         """True if there is a file of this name, even one that cannot be read."""
         return os.path.lexists(resolve(self._folder, path))
 
-    def has_entry(self, memory_id: str, paths: Iterable[str]) -> bool:
-        """True if one of some files has the comment of an entry."""
-        return any(self._holds(path, f"memory id={memory_id}".encode()) for path in paths)
-
     def says(self, path: str, text: str) -> bool:
         """True if a file has each line of a text of it, whatever blanks and comments stand between its words."""
         target = self._folder / path
@@ -276,66 +224,12 @@ class MemoryStore:
             known = self._said.get(path)
             if known is None or known[0] != signature:
                 with storage_errors(path):
-                    raw, _ = _read_state(target, path)
+                    raw, _ = disk.read_signed(target, path)
                 said = _squashed(_COMMENT.sub("", raw.decode("utf-8", "replace")))
                 known = self._said[path] = signature, said
         except (OSError, MemoryServiceError):
             return False
         return all(_squashed(line) in known[1] for line in text.splitlines())
-
-    def _holds(self, path: str, word: bytes) -> bool:
-        try:
-            with storage_errors(path), open_no_follow(self._folder / path) as descriptor:
-                return disk.contains_word(descriptor, word)
-        except NotFound:
-            return False
-
-    def _is_read(self, scan: Scan, path: str) -> bool:
-        return scan.files[path].size_bytes <= self._max_bytes
-
-    def _bearers(self, paths: Iterable[str], memory_id: str) -> Sequence[_Bearer]:
-        """The entries with an id in some files."""
-        found = list[_Bearer]()
-        for path in paths:
-            try:
-                with storage_errors(path):
-                    raw, _ = _read_state(self._folder / path, path)
-            except NotFound:
-                continue
-            text = raw.decode("utf-8", "surrogateescape")
-            entries = find_entries(text, day_of(path))
-            found += [_Bearer(path, text, entry) for entry in entries if entry.memory_id == memory_id]
-        return found
-
-    def _erase(self, path: str, memory_id: str) -> bool:
-        """Remove an entry from a file; True if it was there."""
-        target, day = self._folder / path, day_of(path)
-        with storage_errors(path):
-            for _ in range(disk.ATTEMPTS):
-                try:
-                    raw, seen = _read_state(target, path)
-                except FileNotFoundError:
-                    return False
-                rest = remove_entry(raw.decode("utf-8", "surrogateescape"), memory_id, day)
-                if rest is None:
-                    return False
-                if is_blank_page(rest, day) and disk.current_signature(target) == seen:
-                    disk.remove_durably(target)
-                    return True
-                if self._takes_out(target, memory_id, raw, rest, seen):
-                    return True
-        raise disk.restless(path)
-
-    def _takes_out(self, target: Path, memory_id: str, raw: bytes, rest: str, seen: disk.Signature) -> bool:
-        """Puts the rest of a file in its place; on a full disk, spaces over what is not of the rest."""
-        try:
-            return disk.replace_durably(target, rest.encode("utf-8", "surrogateescape"), expected=seen)
-        except OSError as error:
-            if error.errno not in disk.NO_ROOM:
-                raise
-        blanked = blank_entry(raw.decode("utf-8", "surrogateescape"), memory_id, day_of(target.name)) or ()
-        versions = [raw, *(text.encode("utf-8", "surrogateescape") for text in blanked)]
-        return disk.overwrite_durably(target, versions, expected=seen)
 
 
 def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | None = None) -> FileText:
@@ -378,17 +272,10 @@ def read_range(target: Path, path: str, *, start_line: int = 1, lines: int | Non
     )
 
 
-def _read_state(target: Path, path: str) -> tuple[bytes, disk.Signature]:
-    with open_no_follow(target) as descriptor:
-        disk.check_size(descriptor, path)
-        seen = disk.signature(os.fstat(descriptor))
-        return disk.read_all(descriptor), seen
-
-
 def _check_condition(path: str, target: Path, if_match: str | None) -> disk.Signature | None:
     """The state of the file, if it is the one that is asked for; None stands for no file."""
     try:
-        raw, seen = _read_state(target, path)
+        raw, seen = disk.read_signed(target, path)
     except FileNotFoundError:
         if if_match is None:
             return None
@@ -401,38 +288,6 @@ def _check_condition(path: str, target: Path, if_match: str | None) -> disk.Sign
             f"The file {path} was changed: its etag is {etag} now. Read it again, apply your change, and write that."
         )
     return seen
-
-
-class _Bearer(NamedTuple):
-    """An entry that carries an id, with its file and all that stands there."""
-
-    path: str
-    text: str
-    entry: Entry
-
-
-def _check_copies(memory_id: str, bearers: Sequence[_Bearer]) -> None:
-    """Refuses to erase an entry that carries the id of another one: a copied comment above another text.
-
-    An entry whose text was edited is no such: it is alone, or all say the same.
-
-    Raises:
-        Conflict: There is one.
-    """
-    days = {day for bearer in bearers if (day := day_of(bearer.path))}
-    texts = {bearer.entry.text_hash for bearer in bearers}
-    true = {bearer.entry.text_hash for bearer in bearers if is_derived(bearer.text, bearer.entry, days)} or texts
-    if len(texts) > 1 and (texts - true or len(true) > 1):
-        places = ", ".join(f"{bearer.path}, line {bearer.entry.first_line}" for bearer in bearers)
-        raise Conflict(
-            f"Entries of different texts carry the id {memory_id}: {places}. Nothing was erased. "
-            "Take the comment away above the one that shall stay, then forget it again."
-        )
-
-
-def _check_complete(scan: Scan) -> None:
-    for failure in scan.failures:
-        raise StorageFailed(f"The folder {failure.path} was left out: {failure.reason}.")
 
 
 def _squashed(text: str) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.json_schema import SkipJsonSchema
 
 from memory_service.errors import InvalidRequest
 from memory_service.schemas.roles import EntryOrigin, SourceRole
@@ -94,7 +93,22 @@ FirstLine = Annotated[
 ]
 LastLine = Annotated[int, Field(description="Last of its lines in the file, included; in a log, as `start_line`.")]
 Etag = Annotated[str, Field(description="Version of the file's content, without quotes; `If-Match` takes it back.")]
-MemoryId = Annotated[str, Field(description="Id of the entry; `DELETE …/entries/{memory_id}` erases it.")]
+MemoryId = Annotated[
+    str,
+    Field(
+        description="Id of the entry; `DELETE …/entries/{memory_id}` erases it, `PATCH` changes it.",
+        examples=["m0123456789ab"],
+    ),
+]
+OfEntry = Annotated[str | None, Field(description="Id of the entry that the passage is of; null where it is of none.")]
+Tags = Annotated[
+    list[str],
+    Field(
+        max_length=16,
+        description="Only what has all of these tags, in upper case or lower; `ops/deploy` is one of `ops`, too.",
+        examples=[["ops"]],
+    ),
+]
 OperationName = Annotated[str, Field(description="Id to ask for progress with, at `GET …/operations/{operation_id}`.")]
 PassageDate = Annotated[dt.date | None, Field(description="Day of the passage; null where it has none.")]
 SourceKind = Annotated[
@@ -142,45 +156,6 @@ class Answer(BaseModel):
     """The answer of a use case, and a body of the API."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class NewMemory(Request):
-    """Something to remember."""
-
-    text: str = Field(
-        min_length=1,
-        max_length=MAX_TEXT_CHARS,
-        description="What to remember, as Markdown; it is written as a list item.",
-        examples=["Deploys go out on Tuesdays after the 10:00 stand-up."],
-    )
-    tags: list[str] = Field(default=[], max_length=16, description="Appended to the text as #tags.", examples=[["ops"]])
-    date: Day | None = Field(
-        default=None,
-        description="The day it belongs to, as YYYY-MM-DD; today in the setting `timezone` unless given.",
-        examples=["2026-11-20"],
-    )
-    origin: Origin | None = Field(
-        default=None, description="Who says so: `user`, `agent` or `tool`; null where it does not matter."
-    )
-    session_id: str | None = Field(
-        default=None,
-        description="The conversation it comes from.",
-        examples=["support-42"],
-        json_schema_extra={"pattern": SESSION_ID},
-    )
-
-
-class StoredMemory(Answer):
-    """Where a memory was written. It is on disk and searchable when this arrives."""
-
-    memory_id: MemoryId
-    path: SourcePath
-    start_line: FirstLine
-    end_line: LastLine
-    duplicate: bool = Field(description="Whether the same text stood there already; nothing was written then.")
-    # On the wire it is the header `Idempotency-Replayed`.
-    replayed: SkipJsonSchema[bool] = Field(default=False, exclude=True)
-    degraded: Degraded = []
 
 
 class MemoryFile(Answer):
@@ -247,16 +222,6 @@ class ErasedFile(Answer):
     degraded: Degraded = []
 
 
-class ForgottenMemory(Answer):
-    """An entry that was erased from its file and from the index."""
-
-    memory_id: MemoryId
-    path: str = Field(description="The first of `paths`.")
-    paths: list[str] = Field(default=[], description="All files that held it.")
-    erased: Proof = None
-    degraded: Degraded = []
-
-
 class SearchRequest(Request):
     """The query and the filters of a search."""
 
@@ -267,6 +232,7 @@ class SearchRequest(Request):
     )
     sources: Sources = []
     path_prefix: PathPrefix = ""
+    tags: Tags = []
     since: Since = None
     until: Until = None
     min_score: float | None = Field(
@@ -305,6 +271,7 @@ class SearchResult(Answer):
     source: SourceKind
     role: SourceRole
     origin: EntryOrigin = None
+    memory_id: OfEntry = None
     score: Score
     relevance: Relevance = None
     text_score: TextScore
@@ -346,6 +313,7 @@ class ContextRequest(Request):
     order: ResultOrder = "score"
     sources: Sources = []
     path_prefix: PathPrefix = ""
+    tags: Tags = []
     since: Since = None
     until: Until = None
 
@@ -359,6 +327,7 @@ class ReceiptItem(Answer):
     tokens: int = Field(description="Size of its text in tokens, without the wrapper of the block.")
     role: SourceRole = "user"
     origin: EntryOrigin = None
+    memory_id: OfEntry = None
     score: Score
     relevance: Relevance = None
     text_score: TextScore

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from indexer import FileFailure as IndexFailure
-from indexer import Fingerprint, Hit, IndexStatus, RebuildState, SyncPlan, SyncReport
+from indexer import (
+    Fingerprint,
+    Hit,
+    IndexerError,
+    IndexStatus,
+    QueryInvalid,
+    RebuildState,
+    SourceMissing,
+    SyncPlan,
+    SyncReport,
+)
 from indexer import SearchResults as Found
 from indexer.sources.watch import WatchState
 from indexer.text.ornaments import FAILURES
 from indexer.types import Statement as Stated
 from memory_service import schemas
 from memory_service.config import Settings
+from memory_service.errors import InvalidRequest, NotFound, StorageFailed
 from memory_service.home import citation
 from memory_service.memories.block import is_relevant
 from memory_service.messages.sizes import Usage
@@ -100,6 +112,7 @@ def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
         source=hit.source,
         role=passage.role,
         origin=passage.role if passage.noted else None,
+        memory_id=hit.memory_id,
         score=score,
         relevance=hit.relevance,
         text_score=round(hit.text_score, 6),
@@ -236,3 +249,16 @@ def planned_report(plan: SyncPlan) -> schemas.ReindexReport:
         reused=0,
         seconds=0.0,
     )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Errors of the index, as those of the service."""
+    try:
+        yield
+    except QueryInvalid as error:
+        raise InvalidRequest(str(error)) from error
+    except SourceMissing as error:
+        raise NotFound(str(error)) from error
+    except IndexerError as error:
+        raise StorageFailed(str(error)) from error

@@ -23,7 +23,7 @@ from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEn
 from memory_service.errors import MemoryServiceError
 from memory_service.home import is_shared, open_to_others, own_places
 from memory_service.hosts.progress import progress_drafts
-from memory_service.memories.format import entry_draft
+from memory_service.memories.drafts import entry_draft
 from memory_service.memories.standing import StandingBlocks
 from memory_service.memories.store import Erasures, MemoryStore
 from memory_service.memories.workspaces import extra_folders
@@ -222,7 +222,7 @@ def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
                 ("where do I find the second key?", "hybrid"),
             ):
                 _expect(index.search(query, mode=mode), query)  # type: ignore[arg-type]  # a literal of the table
-            files.forget(entry.memory_id)
+            files.entries.forget(entry.memory_id)
             index.sync()
             if index.search("spare key").hits:
                 raise _Failed("a memory that was erased is still found", "Run `memory-service reindex --full`.")

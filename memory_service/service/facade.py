@@ -10,29 +10,26 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer import Embedder, IndexerError, QueryInvalid, SearchFilter, SourceMissing, SyncProgress
+from indexer import Embedder, SearchFilter, SyncProgress
 from indexer.lru import LRU
 from indexer.throttle import THROTTLE
-from indexer.types import EXTRA_MARK
 from memory_service.config import Settings, load_settings
 from memory_service.disk import write_fault
 from memory_service.engines import check_engine
-from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound, StorageFailed
+from memory_service.errors import InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.hooks import Hooks
 from memory_service.hosts import HostName
 from memory_service.hosts.dialects import read_event
 from memory_service.hosts.places import FileAccess
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
-from memory_service.memories.format import entry_draft
+from memory_service.memories.drafts import checked_tags
 from memory_service.memories.receipts import new_receipt_id
-from memory_service.memories.store import read_range
-from memory_service.memories.workspaces import indexed_paths, memory_path
+from memory_service.memories.workspaces import indexed_paths
 from memory_service.schemas.compaction import (
     CompactedMessages,
     ConversationContext,
@@ -42,27 +39,22 @@ from memory_service.schemas.compaction import (
 from memory_service.schemas.memories import (
     Check,
     Context,
-    ErasedFile,
-    FileText,
-    ForgottenMemory,
-    MemoryFile,
     Operation,
     Order,
-    Origin,
     Receipt,
     ReindexReport,
     SearchMode,
     SearchResults,
     Source,
     Status,
-    StoredMemory,
     WorkspaceSummary,
-    WrittenFile,
 )
 from memory_service.service import answers
+from memory_service.service.answers import translated
 from memory_service.service.events import EventHub
 from memory_service.service.host_events import HookCall, HostAnswer
 from memory_service.service.locks import SessionLocks
+from memory_service.service.memory_use_cases import MemoryUseCases
 from memory_service.service.models import Models, make_embedder, make_models, make_reranker
 from memory_service.service.options import options_of
 from memory_service.service.seals import Seals
@@ -81,14 +73,13 @@ if TYPE_CHECKING:
     from memory_service.service.benchmark import Benchmark
     from memory_service.service.compaction_items import CompactionItems
     from memory_service.service.conversations import ConversationCall, ConversationPrompt, Conversations
-    from memory_service.service.handles import Original
     from memory_service.service.upstreams import Upstreams
 
 # Parts for providers' clients, checks and measurements are imported where they are used: a search has no need of them.
 _MOST_CONVERSATIONS = 256
 
 
-class MemoryService(SessionUseCases):
+class MemoryService(MemoryUseCases, SessionUseCases):
     """Memory and sessions of any number of workspaces below one home folder.
 
     Args:
@@ -136,84 +127,6 @@ class MemoryService(SessionUseCases):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # Memories
-
-    def remember(
-        self,
-        workspace: str,
-        text: str,
-        *,
-        tags: Collection[str] = (),
-        date: dt.date | None = None,
-        origin: Origin | None = None,
-        session_id: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> StoredMemory:
-        """Append an entry to the file of its day; durable and searchable when this returns.
-
-        Args:
-            workspace: Its name; made if it is not there.
-            text: What to remember.
-            tags: Appended to the text as #tags.
-            date: The day it belongs to; today unless given.
-            origin: Who says so; the agent unless given.
-            session_id: The conversation it comes from.
-            idempotency_key: Names the request, so that the same again stores nothing again.
-        """
-        # A memory that cannot be stored makes no workspace.
-        draft = entry_draft(text, tags=tags, date=date, origin=origin, session_id=session_id, key=idempotency_key)
-        return self._workspaces.memory(workspace, make=True).remember(draft)
-
-    def files(self, workspace: str) -> list[MemoryFile]:
-        """All memory files, by path."""
-        return self._workspaces.readable(workspace).files.list()
-
-    @THROTTLE.passing()
-    def get(self, workspace: str, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
-        """A range of lines of a memory file, or of a file of an extra folder that the index lists."""
-        memory = self._workspaces.readable(workspace)
-        if path.startswith(EXTRA_MARK):
-            with _translated():
-                place = memory.index.locate(path)
-            return read_range(place, path, start_line=start_line, lines=lines)
-        return memory.files.read(memory_path(path), start_line=start_line, lines=lines)
-
-    def original(self, workspace: str, handle: str, *, session_id: str | None = None) -> Original:
-        """The text that a handle stands for; see `memory_service.service.handles`.
-
-        Args:
-            workspace: Its name.
-            handle: A path, with or without lines, or messages such as `log:12`.
-            session_id: The session of such messages, where the handle does not name it.
-        """
-        from memory_service.service.handles import original_of_file, original_of_messages, read_handle
-
-        read = read_handle(handle)
-        if not read.path:
-            return original_of_messages(read, self.sessions(workspace).store, session_id)
-        return original_of_file(
-            read,
-            partial(self.get, workspace),
-            self._workspaces.readable(workspace).files.entries,
-        )
-
-    def put(
-        self, workspace: str, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False
-    ) -> WrittenFile:
-        """Replace a file that is still what the caller saw, or make a new one."""
-        checked = memory_path(path)
-        # A file that has to be there already makes no workspace.
-        memory = self._workspaces.memory(workspace, make=if_match is None)
-        return memory.write(checked, text, if_match=if_match, if_none_match=if_none_match)
-
-    def delete(self, workspace: str, path: str) -> ErasedFile:
-        """Erase a file from disk and index, and look for it."""
-        return self._workspaces.memory(workspace).delete(memory_path(path))
-
-    def forget(self, workspace: str, memory_id: str) -> ForgottenMemory:
-        """Erase an entry from its file and from the index."""
-        return self._workspaces.memory(workspace).forget(memory_id)
-
     # Search and context
 
     @THROTTLE.passing()
@@ -226,6 +139,7 @@ class MemoryService(SessionUseCases):
         mode: SearchMode = "hybrid",
         sources: Collection[Source] = (),
         path_prefix: str = "",
+        tags: Collection[str] = (),
         since: dt.date | None = None,
         until: dt.date | None = None,
         min_score: float | None = None,
@@ -243,6 +157,7 @@ class MemoryService(SessionUseCases):
             mode: By meaning and words, or by one of them.
             sources: Kinds of source; empty means all.
             path_prefix: Only files whose path begins so.
+            tags: Only what has all of these tags.
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
             min_score: Only results with at least this score.
@@ -252,8 +167,10 @@ class MemoryService(SessionUseCases):
             history: Tell all values that the facts found have had.
         """
         started = time.perf_counter()
-        with _translated():
-            kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
+        with translated():
+            kept = SearchFilter(
+                sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
+            )
             most = answers.looked_at(limit, min_score, min_relevance)
             found = self._workspaces.readable(workspace).search(
                 query, limit=most, mode=mode, kept=kept, explain=explain, order=order, history=history
@@ -282,6 +199,7 @@ class MemoryService(SessionUseCases):
         order: Order = "score",
         sources: Collection[Source] = (),
         path_prefix: str = "",
+        tags: Collection[str] = (),
         since: dt.date | None = None,
         until: dt.date | None = None,
     ) -> Context:
@@ -289,8 +207,10 @@ class MemoryService(SessionUseCases):
         if budget_tokens < 0:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._workspaces.readable(workspace)
-        with _translated():
-            kept = SearchFilter(sources=tuple(sources), path_prefix=path_prefix, since=since, until=until)
+        with translated():
+            kept = SearchFilter(
+                sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
+            )
             found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False, order=order)
         now, least = self.settings.now(), checked_share(min_relevance)
         made = build_context(
@@ -461,7 +381,7 @@ class MemoryService(SessionUseCases):
     def plan(self, workspace: str, paths: Collection[str] = ()) -> ReindexReport:
         """The plan of a reindex, without doing it."""
         memory = self._workspaces.readable(workspace)
-        with _translated():
+        with translated():
             return answers.planned_report(memory.index.plan(indexed_paths(paths)))
 
     def reindex(
@@ -475,7 +395,7 @@ class MemoryService(SessionUseCases):
     ) -> ReindexReport:
         """Bring the index up to date with the files, here and now."""
         memory = self._workspaces.readable(workspace)
-        with _translated():
+        with translated():
             report = memory.sync(indexed_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
         return answers.reindex_report(report)
 
@@ -505,7 +425,7 @@ class MemoryService(SessionUseCases):
     def status(self, workspace: str) -> Status:
         """How a workspace stands, and what its context engine failed to do; loads the engine."""
         memory = self._workspaces.readable(workspace)
-        with _translated():
+        with translated():
             found = memory.index.status()
         engine = self._workspaces.engine(workspace)
         return answers.status(
@@ -529,7 +449,7 @@ class MemoryService(SessionUseCases):
     ) -> None:
         """Index what changes in one workspace, here and now, until told to stop; see `watching.follow`."""
         memory = self._workspaces.memory(workspace)
-        with _translated():
+        with translated():
             follow(memory.index, on_followed, stop, only=indexed_paths(paths))
 
     def has_workspace(self, workspace: str) -> bool:
@@ -557,7 +477,7 @@ class MemoryService(SessionUseCases):
         from memory_service.service.benchmark import measure
 
         index = self._workspaces.memory(workspace).index
-        with _translated():
+        with translated():
             opened = partial(self._workspaces.index, index.root)
             return measure(index, opened, self._embedder, seconds=seconds, told=told)
 
@@ -568,7 +488,7 @@ class MemoryService(SessionUseCases):
 
     def warm_up(self) -> None:
         """Load the models now instead of at the first search."""
-        with _translated():
+        with translated():
             if self._embedder is not None:
                 self._embedder.embed_query("warm")
             if self._reranker is not None:
@@ -583,16 +503,3 @@ class MemoryService(SessionUseCases):
     def embedding_model(self) -> str:
         """Name of the model in use; "none" without."""
         return self._embedder.name if self._embedder else "none"
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Errors of the index, as those of the service."""
-    try:
-        yield
-    except QueryInvalid as error:
-        raise InvalidRequest(str(error)) from error
-    except SourceMissing as error:
-        raise NotFound(str(error)) from error
-    except IndexerError as error:
-        raise StorageFailed(str(error)) from error

@@ -18,7 +18,7 @@ from memory_service.flush.rules import Candidate, find_candidates
 from memory_service.hooks import Intent
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
-from memory_service.memories.format import entry_draft
+from memory_service.memories.drafts import entry_draft
 from memory_service.messages import Numbered, is_system
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.sessions.records import FlushRecord

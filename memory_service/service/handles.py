@@ -19,7 +19,7 @@ from indexer.sources.scan import session_path
 from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
 from memory_service.home import citation
-from memory_service.memories.format import Entry
+from memory_service.memories.entries import HeldEntry
 from memory_service.schemas.memories import FileText
 from memory_service.service.sessions import SessionStore
 
@@ -106,7 +106,7 @@ def read_handle(words: str) -> Handle:
 
 
 def original_of_file(
-    handle: Handle, read: Callable[[str, int, int | None], FileText], entries: Callable[[str], Iterable[Entry]]
+    handle: Handle, read: Callable[[str, int, int | None], FileText], entries: Callable[[str], Iterable[HeldEntry]]
 ) -> Original:
     """Lines of a file.
 
@@ -119,9 +119,7 @@ def original_of_file(
     _check_order(first, handle.last or first)
     found = read(handle.path, first, handle.last - first + 1 if handle.last else None)
     inside = [
-        entry.memory_id
-        for entry in entries(found.path)
-        if entry.end_line >= found.start_line and entry.first_line <= found.end_line
+        held.entry.memory_id for held in entries(found.path) if held.entry.touches(found.start_line, found.end_line)
     ]
     whole = Original(
         title=handle.path,

@@ -30,7 +30,7 @@ import numpy as np
 from indexer import Embedder, Index, MiniLM
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service.memories.format import entry_draft
+from memory_service.memories.drafts import entry_draft
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.store import MemoryStore
 

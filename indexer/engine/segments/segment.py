@@ -150,9 +150,17 @@ class Segment:
         known: Ints = at[self.files[at] == wanted]
         return known
 
-    def allowed(self, filter: SearchFilter, standing: Mask | None) -> Mask | None:
-        """Mask of the rows that a filter leaves of those that nothing has replaced; None for all."""
+    def allowed(self, filter: SearchFilter, standing: Mask | None, tagged: Ints | None = None) -> Mask | None:
+        """Mask of the rows that a filter leaves of those that nothing has replaced; None for all.
+
+        Args:
+            filter: The filter.
+            standing: Mask of the rows that nothing has replaced; None for all.
+            tagged: Keys of the passages that have the tags of the filter, where it has any.
+        """
         mask = standing
+        if tagged is not None:
+            mask = _both(mask, np.isin(self.keys(np.arange(len(self))), tagged))
         if filter.sources or filter.path_prefix:
             chosen = np.array(
                 [

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from indexer.documents.entries import short_hash
 from memory_service.errors import InvalidRequest
-from memory_service.memories.format import Addition, Page, entry_draft, find_entries, remove_entry
+from memory_service.memories.drafts import Addition, Page, entry_draft
+from memory_service.memories.format import cut_spans, find_entries, spans_of
 from memory_service.memories.store import MemoryStore
-from memory_service.schemas.memories import StoredMemory
+from memory_service.schemas.entries import StoredMemory
 
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Europe/Berlin"))
 TODAY = "memory/2026-11-20.md"
@@ -37,6 +39,12 @@ def page(tmp_path: Path) -> Path:
     return path
 
 
+def _without(text: str, memory_id: str, day: dt.date | None) -> str | None:
+    """A file without an entry; None if it has none of that id."""
+    spans = spans_of(text, memory_id, day)
+    return cut_spans(text, spans) if spans else None
+
+
 def lines_of(path: Path, entry: StoredMemory) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()[entry.start_line - 1 : entry.end_line]
 
@@ -44,11 +52,13 @@ def lines_of(path: Path, entry: StoredMemory) -> list[str]:
 def test_all_stand_below_one_heading_each_with_its_comment(files: MemoryStore, tmp_path: Path) -> None:
     entries = files.notes.append_all(NEWS)
     ids = [entry.memory_id for entry in entries]
+    ends = [f"at=2026-11-20T13:32:00.000Z hash={short_hash(each.folded)} -->" for each in NEWS]
     assert page(tmp_path).read_text() == (
         "# 2026-11-20\n\n## 14:32\n"
-        f"<!-- memory id={ids[0]} session=support-42 messages=12-48 origin=agent -->\n- Deploys go out on Tuesdays.\n"
-        f"<!-- memory id={ids[1]} origin=agent -->\n- Two lines\n  of one memory\n"
-        f"<!-- memory id={ids[2]} origin=user -->\n- 李雷对花生过敏。\n"
+        f"<!-- memory id={ids[0]} session=support-42 messages=12-48 origin=agent {ends[0]}\n"
+        "- Deploys go out on Tuesdays.\n"
+        f"<!-- memory id={ids[1]} origin=agent {ends[1]}\n- Two lines\n  of one memory\n"
+        f"<!-- memory id={ids[2]} origin=user {ends[2]}\n- 李雷对花生过敏。\n"
     )
     assert len(set(ids)) == 3
     assert [(entry.path, entry.duplicate, entry.replayed) for entry in entries] == [(TODAY, False, False)] * 3
@@ -121,14 +131,14 @@ def test_nothing_is_written_for_nothing_or_if_one_cannot_be(files: MemoryStore, 
 @pytest.mark.parametrize("gone", range(3))
 def test_one_is_forgotten_and_the_others_stay(files: MemoryStore, tmp_path: Path, gone: int) -> None:
     entries = files.notes.append_all(NEWS)
-    files.forget(entries[gone].memory_id)
+    files.entries.forget(entries[gone].memory_id)
     text = page(tmp_path).read_text()
     left = [entry.memory_id for entry in find_entries(text, NOW.date())]
     assert left == [entry.memory_id for at, entry in enumerate(entries) if at != gone]
     assert text.count("## 14:32") == 1
     assert NEWS[gone].text.split("\n")[0] not in text
     for memory_id in left:
-        files.forget(memory_id)
+        files.entries.forget(memory_id)
     assert not page(tmp_path).exists()
 
 
@@ -172,7 +182,7 @@ def test_whatever_is_added_at_once_is_found_and_taken_out_again(texts: list[str]
     found = {entry.memory_id: entry for entry in find_entries(text, NOW.date())}
     assert all(found[addition.entry.memory_id] == addition.entry for addition in added)
     for addition in added:
-        rest = remove_entry(text, addition.entry.memory_id, NOW.date())
+        rest = _without(text, addition.entry.memory_id, NOW.date())
         assert rest is not None
         left = {entry.memory_id for entry in find_entries(rest, NOW.date())}
         assert left == set(found) - {addition.entry.memory_id}

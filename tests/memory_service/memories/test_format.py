@@ -8,19 +8,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from indexer.documents.entries import fold_words, short_hash
 from indexer.documents.markdown import split_markdown
 from memory_service.errors import Conflict, InvalidRequest
+from memory_service.memories.drafts import EntryDraft, Page, entry_draft
 from memory_service.memories.format import (
-    EntryDraft,
-    Page,
-    _derive_id,
-    blank_entry,
+    blank_spans,
+    cut_spans,
     day_of,
-    entry_draft,
+    derive_id,
     find_entries,
-    fold,
     is_blank_page,
-    remove_entry,
+    spans_of,
     split_lines,
 )
 from memory_service.schemas import MAX_TEXT_CHARS
@@ -47,6 +46,12 @@ def _clean(text: str) -> str:
         return entry_draft(text).text
     except InvalidRequest:
         return ""
+
+
+def _without(text: str, memory_id: str, day: dt.date | None) -> str | None:
+    """A file without an entry; None if it has none of that id."""
+    spans = spans_of(text, memory_id, day)
+    return cut_spans(text, spans) if spans else None
 
 
 def _append(content: str, new: EntryDraft, clock: str = "14:32") -> tuple[str, str]:
@@ -78,10 +83,11 @@ def test_an_entry_has_the_form_of_the_contract() -> None:
     content, memory_id = _append("", new)
     assert content == (
         "# 2026-11-20\n\n## 14:32\n"
-        f"<!-- memory id={memory_id} session=support-42 messages=12-48 origin=agent -->\n"
+        f"<!-- memory id={memory_id} session=support-42 messages=12-48 origin=agent "
+        f"hash={short_hash(new.folded)} -->\n"
         "- Deploys go out on Tuesdays after the 10:00 stand-up.\n"
     )
-    assert memory_id == _derive_id(DAY, new.text)
+    assert memory_id == derive_id(DAY, new.text)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +155,7 @@ def test_what_is_written_is_read_back(text: str) -> None:
     assert [line.rstrip(" \t") for line in read.split("\n")] == [
         line.rstrip(" \t") for line in checked.text.split("\n")
     ]
-    assert fold(read) == checked.folded
+    assert fold_words(read) == checked.folded
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
@@ -167,7 +173,9 @@ def test_no_text_makes_another_entry_or_heading(texts: list[str]) -> None:
         assert passage.date == DAY
 
 
-@given(st.lists(TEXTS, min_size=2, max_size=5, unique_by=lambda text: fold(_clean(text))), st.data(), st.booleans())
+@given(
+    st.lists(TEXTS, min_size=2, max_size=5, unique_by=lambda text: fold_words(_clean(text))), st.data(), st.booleans()
+)
 def test_forgetting_one_leaves_what_would_be_without_it(texts: list[str], data: st.DataObject, crlf: bool) -> None:
     start = "# 2026-11-20\r\n\r\nBy hand.\r\n" if crlf else ""
     at = data.draw(st.integers(0, len(texts) - 1))
@@ -178,7 +186,7 @@ def test_forgetting_one_leaves_what_would_be_without_it(texts: list[str], data: 
             gone = memory_id
         else:
             without_it, _ = _append(without_it, entry_draft(text))
-    assert remove_entry(with_it, gone, DAY) == without_it
+    assert _without(with_it, gone, DAY) == without_it
 
 
 @given(st.lists(TEXTS, max_size=3), MARKDOWN)
@@ -207,8 +215,8 @@ def test_the_same_text_is_found_in_whatever_form_a_person_wrote_it() -> None:
     found = page.find(entry_draft("Deploys go out on Tuesdays."))
     assert found is not None
     assert (found.start_line, found.end_line) == (3, 4)
-    assert remove_entry(by_hand, found.memory_id, DAY) == "# 2026-11-20\n\n* other\n"
-    assert remove_entry(by_hand, found.memory_id, None) is None
+    assert _without(by_hand, found.memory_id, DAY) == "# 2026-11-20\n\n* other\n"
+    assert _without(by_hand, found.memory_id, None) is None
 
 
 def test_an_edited_entry_keeps_its_id_and_its_old_text_is_new_again() -> None:
@@ -217,7 +225,7 @@ def test_an_edited_entry_keeps_its_id_and_its_old_text_is_new_again() -> None:
     assert _append(edited, entry_draft("The door code is 5678")) == (edited, first)
     again, second = _append(edited, entry_draft("The door code is 1234"))
     assert second != first
-    assert remove_entry(again, first, DAY) == again.replace(edited.removeprefix("# 2026-11-20\n\n") + "\n", "")
+    assert _without(again, first, DAY) == again.replace(edited.removeprefix("# 2026-11-20\n\n") + "\n", "")
 
 
 def test_a_repeated_key_is_the_same_entry_or_a_conflict() -> None:
@@ -266,19 +274,19 @@ COMMENT = "<!-- memory id=mfeedfeedfeed origin=agent -->\n"
     ],
 )
 def test_erasing_takes_the_entry_and_nothing_else(before: str, after: str) -> None:
-    assert remove_entry(before, "mfeedfeedfeed", DAY) == after
-    assert remove_entry(after, "mfeedfeedfeed", DAY) is None
+    assert _without(before, "mfeedfeedfeed", DAY) == after
+    assert _without(after, "mfeedfeedfeed", DAY) is None
 
 
 def test_a_formatter_may_part_the_comment_from_its_item() -> None:
     content, memory_id = _append("", entry_draft("x y"))
     parted = content.replace(" -->\n", " -->\n\n") + "\n- mine\n"
-    assert remove_entry(parted, memory_id, DAY) == "# 2026-11-20\n\n## 14:32\n\n- mine\n"
+    assert _without(parted, memory_id, DAY) == "# 2026-11-20\n\n## 14:32\n\n- mine\n"
 
 
 def test_items_in_code_blocks_and_indented_items_are_not_taken_for_memories() -> None:
     content = "```\n- shown\n```\n- real\n  - nested\n\n`````\n- after an unclosed fence\n"
-    folded = [_derive_id(DAY, text) for text in ("real - nested", "after an unclosed fence")]
+    folded = [derive_id(DAY, text) for text in ("real - nested", "after an unclosed fence")]
     assert [entry.memory_id for entry in find_entries(content, DAY)] == folded
 
 
@@ -290,7 +298,7 @@ def test_the_sample_is_read() -> None:
         assert [entry.memory_id for entry in entries] == marked
         assert all(split_lines(content)[entry.start_line - 1].startswith("- ") for entry in entries)
         for memory_id in marked:
-            content = remove_entry(content, memory_id, day_of(file.name)) or ""
+            content = _without(content, memory_id, day_of(file.name)) or ""
         assert "<!--" not in content and "## 1" not in content
 
 
@@ -317,9 +325,9 @@ def test_a_blanked_entry_is_gone_as_a_removed_one_is(texts: list[str], at: int, 
         page += "- mine, 自己写的\r\n"
         ids.append(find_entries(page, DAY)[-1].memory_id)
     memory_id = ids[at % len(ids)]
-    blanked, rest = blank_entry(page, memory_id, DAY), remove_entry(page, memory_id, DAY)
-    assert blanked is not None and rest is not None
-    wordless, gone = blanked
+    rest = _without(page, memory_id, DAY)
+    assert rest is not None
+    wordless, gone = blank_spans(page, spans_of(page, memory_id, DAY))
     assert len(page.encode()) == len(wordless.encode()) == len(gone.encode())
     kept = [(entry.memory_id, entry.text_hash) for entry in find_entries(rest, DAY)]
     assert [(entry.memory_id, entry.text_hash) for entry in find_entries(gone, DAY)] == kept
@@ -328,4 +336,4 @@ def test_a_blanked_entry_is_gone_as_a_removed_one_is(texts: list[str], at: int, 
     ]
     found = [entry.memory_id for entry in find_entries(wordless, DAY)]
     assert memory_id in found or f"memory id={memory_id}" not in page
-    assert blank_entry(page, "m000000000000", DAY) is None
+    assert spans_of(page, "m000000000000", DAY) == []

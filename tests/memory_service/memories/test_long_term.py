@@ -15,7 +15,7 @@ import pytest
 from indexer import EmbeddingError, Index, SearchFilter
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service.memories.format import EntryDraft, entry_draft
+from memory_service.memories.drafts import EntryDraft, entry_draft
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.store import MemoryStore
 from tests.indexer.workspace import CountingEmbedder, FailingEmbedder

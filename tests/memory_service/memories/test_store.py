@@ -11,7 +11,7 @@ import sys
 import tempfile
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indexer.documents.entries import fold_words, short_hash
 from memory_service.errors import (
     Conflict,
     InvalidName,
@@ -29,19 +30,22 @@ from memory_service.errors import (
     StorageFailed,
     TooLarge,
 )
-from memory_service.memories.format import entry_draft, find_entries
+from memory_service.memories.drafts import entry_draft
+from memory_service.memories.entries import HeldEntry
+from memory_service.memories.format import find_entries
 from memory_service.memories.store import MAX_FILE_BYTES, MemoryStore
 from tests.disk import Call, check_durable, recorded
 
 ROOT = Path(__file__).parents[3]
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Europe/Berlin"))
+AT = "2026-11-20T13:32:00.000Z"
 DAY = NOW.date()
 TODAY = "memory/2026-11-20.md"
 IN_CHILD = """
 import datetime as dt, os, sys
 from pathlib import Path
 from memory_service.memories.store import MemoryStore
-from memory_service.memories.format import entry_draft
+from memory_service.memories.drafts import entry_draft
 from memory_service.errors import *
 now = dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.timezone.utc)
 files = MemoryStore(Path(sys.argv[1]), now=lambda: now)
@@ -72,6 +76,14 @@ def _put(folder: Path, path: str, content: str | bytes) -> Path:
     return target
 
 
+def _hash(text: str) -> str:
+    return short_hash(fold_words(text))
+
+
+def _paths(gone: Sequence[HeldEntry]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.path for each in gone))
+
+
 def _all(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -85,9 +97,13 @@ def test_a_memory_is_in_the_file_of_its_day(files: MemoryStore, tmp_path: Path) 
     third = files.notes.append(entry_draft("three"))
     assert (tmp_path / "w" / TODAY).read_text() == (
         "# 2026-11-20\n\n"
-        f"## 14:32\n<!-- memory id={first.memory_id} origin=user -->\n- Never deploy on Fridays. #ops\n\n"
-        f"## 14:32\n<!-- memory id={third.memory_id} origin=agent -->\n- three\n"
+        f"## 14:32\n<!-- memory id={first.memory_id} origin=user at={AT} "
+        f"hash={_hash('Never deploy on Fridays. #ops')} -->\n"
+        "- Never deploy on Fridays. #ops\n\n"
+        f"## 14:32\n<!-- memory id={third.memory_id} origin=agent at={AT} hash={_hash('three')} -->\n- three\n"
     )
+    # What is noted for another day was not said on it.
+    assert f"<!-- memory id={second.memory_id} origin=agent hash=" in (tmp_path / "w" / second.path).read_text()
     assert (first.path, first.start_line, first.end_line) == (TODAY, 5, 5)
     assert (second.path, second.start_line, second.end_line) == ("memory/2026-11-02.md", 5, 6)
     assert files.read(TODAY, third.start_line, 1).text == "- three\n"
@@ -115,7 +131,7 @@ def test_a_line_by_hand_counts_and_can_be_forgotten(files: MemoryStore, tmp_path
     target = _put(tmp_path / "w", TODAY, "Some notes\n\n- buy cake\n- call Mara\n")
     found = files.notes.append(entry_draft("buy cake"))
     assert found.duplicate and (found.start_line, found.end_line) == (3, 3)
-    assert files.forget(found.memory_id) == (TODAY,)
+    assert _paths(files.entries.forget(found.memory_id)) == (TODAY,)
     assert target.read_text() == "Some notes\n\n- call Mara\n"
     assert not files.notes.append(entry_draft("buy cake")).duplicate
 
@@ -157,7 +173,7 @@ def test_crlf_and_missing_last_line_end(files: MemoryStore, tmp_path: Path) -> N
     assert content.startswith(b"# Day\r\n\r\nnote\r\n\r\n## 14:32\r\n") and content.endswith(b"- one\r\n  two\r\n")
     assert content.count(b"\n") == content.count(b"\r\n")
     assert files.read(TODAY, appended.start_line, 2).text == "- one\r\n  two\r\n"
-    files.forget(appended.memory_id)
+    files.entries.forget(appended.memory_id)
     assert target.read_bytes() == b"# Day\r\n\r\nnote\r\n"
 
 
@@ -194,7 +210,7 @@ def test_forgetting_everything_leaves_nothing(
         _put(folder, TODAY, b"by hand\r\n")
     ids = [files.notes.append(entry_draft(text)).memory_id for text in texts]
     for memory_id in dict.fromkeys(ids):
-        files.forget(memory_id)
+        files.entries.forget(memory_id)
     assert _all(folder) == {".locks/memory.lock": b"", **({TODAY: b"by hand\r\n"} if crlf else {})}
 
 
@@ -350,7 +366,7 @@ def test_a_folder_without_permission_is_named_with_the_remedy() -> None:
         lambda: files.delete("MEMORY.md"),
         lambda: files.read("USER.md"),
         lambda: files.list(),
-        lambda: files.forget("m0123456789ab"),
+        lambda: files.entries.forget("m0123456789ab"),
     ):
         try:
             use()
@@ -535,7 +551,7 @@ def test_a_refused_write_creates_nothing(files: MemoryStore, tmp_path: Path) -> 
     with pytest.raises(NotFound):
         files.delete("MEMORY.md")
     with pytest.raises(NotFound):
-        files.forget("m0123456789ab")
+        files.entries.forget("m0123456789ab")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -573,13 +589,13 @@ def test_an_entry_is_erased_wherever_a_person_moved_it(files: MemoryStore, tmp_p
     copied = "".join(lines[first.end_line + 2 :])
     _put(folder, "MEMORY.md", f"# Rules\n\n{copied}\nmine\n")
     _put(folder, "memory/other.md", f"<!-- memory id={second.memory_id}0 -->\n- other, see {second.memory_id}\n")
-    assert files.forget(second.memory_id) == ("MEMORY.md", TODAY)
+    assert _paths(files.entries.forget(second.memory_id)) == ("MEMORY.md", TODAY)
     assert (folder / "MEMORY.md").read_text() == "# Rules\n\nmine\n"
     assert [entry.memory_id for entry in find_entries((folder / TODAY).read_text(), DAY)] == [first.memory_id]
     assert "other" in (folder / "memory/other.md").read_text()
     with pytest.raises(NotFound, match="erased before"):
-        files.forget(second.memory_id)
-    files.forget(first.memory_id)
+        files.entries.forget(second.memory_id)
+    files.entries.forget(first.memory_id)
     assert not (folder / TODAY).exists()
 
 
@@ -587,7 +603,7 @@ def test_erasing_works_in_a_file_of_any_encoding(files: MemoryStore, tmp_path: P
     entry = b"<!-- memory id=m0123456789ab -->\n- secret\n"
     target = _put(tmp_path / "w", "memory/notes.md", b"caf\xe9\n\n" + entry)
     target.chmod(0o600)
-    files.forget("m0123456789ab")
+    files.entries.forget("m0123456789ab")
     assert target.read_bytes() == b"caf\xe9\n" and stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
@@ -595,7 +611,7 @@ def test_erasing_works_in_a_file_of_any_encoding(files: MemoryStore, tmp_path: P
 def test_an_unknown_memory_is_not_found(files: MemoryStore, memory_id: str) -> None:
     files.notes.append(entry_draft("x"))
     with pytest.raises(NotFound):
-        files.forget(memory_id)
+        files.entries.forget(memory_id)
 
 
 def _no_drafts(call: Call) -> None:
@@ -614,9 +630,9 @@ def test_a_full_disk_forgets_where_the_text_stands(tmp_path: Path, comment: bool
     entries = find_entries((tmp_path / TODAY).read_text(), DAY)
     size = (tmp_path / TODAY).stat().st_size
     with recorded(tmp_path, _no_drafts) as tape:
-        assert files.forget(entries[1].memory_id) == (TODAY,)
+        assert _paths(files.entries.forget(entries[1].memory_id)) == (TODAY,)
         with pytest.raises(NotFound):
-            files.forget(entries[1].memory_id)
+            files.entries.forget(entries[1].memory_id)
     check_durable(tape)
     text = (tmp_path / TODAY).read_text()
     assert (len(text.encode()), "袋鼯" in text) == (size, False)
@@ -637,10 +653,10 @@ def test_a_full_disk_and_a_kill_leave_an_entry_that_can_be_forgotten(tmp_path: P
             raise KeyboardInterrupt
 
     with recorded(tmp_path, killed), pytest.raises(KeyboardInterrupt):
-        files.forget(made.memory_id)
+        files.entries.forget(made.memory_id)
     text = (tmp_path / TODAY).read_text()
     assert ("quokka" in text, "greenhouse" in text, made.memory_id in text) == (False, False, True)
-    assert MemoryStore(tmp_path, now=lambda: NOW).forget(made.memory_id) == (TODAY,)
+    assert _paths(MemoryStore(tmp_path, now=lambda: NOW).entries.forget(made.memory_id)) == (TODAY,)
     assert made.memory_id not in (tmp_path / TODAY).read_text()
 
 
@@ -659,6 +675,6 @@ def test_a_full_disk_and_an_editor_that_saves_meanwhile(tmp_path: Path) -> None:
         _no_drafts(call)
 
     with recorded(tmp_path, edited):
-        files.forget(made.memory_id)
+        files.entries.forget(made.memory_id)
     text = (tmp_path / TODAY).read_text()
     assert ("quokka" in text, "koala" in text, "mine too" in text) == (False, True, True)

@@ -9,7 +9,7 @@ import pytest
 
 from indexer.corpus import Corpus
 from indexer.engine.segments.segment import Recent, load_recent
-from indexer.stores.base import OfFile, OfThings, StoredPassage, Unembedded
+from indexer.stores.base import OfFile, OfTags, OfThings, StoredPassage, Unembedded
 from indexer.stores.sqlite import SqliteStore
 from tests.indexer.test_corpus import edit
 from tests.indexer.workspace import Workspace
@@ -20,7 +20,7 @@ class Counted(SqliteStore):
 
     read = 0
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings) -> dict[int, StoredPassage]:
+    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
         found = super().passages(which)
         self.read += len(found)
         return found

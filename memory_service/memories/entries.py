@@ -1,0 +1,481 @@
+"""Entries of one workspace: found by id, by place and by filters, changed, and taken out of their files.
+
+Invariants: an id is looked for in every file, whatever the index knows; what is read of a file stays as long as the
+file has the same stat; who changes or takes out an entry holds the write lock, and a person who saves the file
+meanwhile loses nothing; nothing is done where two texts carry one id.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexer.documents.entries import moment_of, tags_of
+from indexer.lru import LRU
+from indexer.sources.scan import Scan
+from indexer.text import lazy_regex
+from indexer.types import EXTRA_MARK, fold_tag, has_tags
+from memory_service import disk
+from memory_service.disk import open_no_follow, storage_errors
+from memory_service.errors import (
+    Conflict,
+    InvalidRequest,
+    MemoryServiceError,
+    NotFound,
+    PreconditionFailed,
+    StorageFailed,
+)
+from memory_service.home import citation
+from memory_service.memories.drafts import reworded
+from memory_service.memories.format import (
+    Entry,
+    LineSpan,
+    blank_spans,
+    cut_spans,
+    day_of,
+    entry_text,
+    find_entries,
+    is_blank_page,
+    is_derived,
+    spans_of,
+    spans_within,
+    split_lines,
+)
+from memory_service.memories.workspaces import resolve
+from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, Removal
+from memory_service.schemas.memories import Erased
+from memory_service.schemas.roles import WhoseWord
+
+_MEMORY_ID = lazy_regex(r"[A-Za-z0-9._-]{1,64}")
+_PLACE = lazy_regex(r"(.+)#L([0-9]{1,9})")
+_COMMENT = lazy_regex(r"<!--(?:.|\n)*?-->")
+# A day has some dozens; of a larger file they are read anew each time.
+_KEPT_FILES, _KEPT_ENTRIES = 256, 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldEntry:
+    """An entry with the file that it stands in, and its text."""
+
+    path: str
+    entry: Entry
+    text: str
+
+    @property
+    def etag(self) -> str:
+        """Version of its text."""
+        return self.entry.text_hash.hex()
+
+    def said(self) -> MemoryEntry:
+        """The entry as it is told."""
+        entry, fields = self.entry, self.entry.fields
+        return MemoryEntry(
+            memory_id=entry.memory_id,
+            path=self.path,
+            start_line=entry.start_line,
+            end_line=entry.end_line,
+            citation=citation(self.path, entry.start_line, entry.end_line),
+            text=self.text,
+            tags=list(tags_of(self.text)),
+            date=day_of(self.path),
+            role=entry.role,
+            origin=entry.role if fields else None,
+            session_id=fields.get("session"),
+            written_at=moment_of(fields),
+            etag=self.etag,
+        )
+
+    def removal(self) -> Removal:
+        """The entry as something that goes."""
+        entry = self.entry
+        where = citation(self.path, entry.start_line, entry.end_line)
+        return Removal(memory_id=entry.memory_id, path=self.path, citation=where, role=entry.role, text=self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFilter:
+    """Restriction of a list of entries. Empty fields do not restrict.
+
+    Attributes:
+        tags: Tags that an entry has, all of them; `ops/deploy` is one of `ops`, too.
+        role: Whose word it is.
+        session_id: The session that it was taken from.
+        since: First day; entries of undated files are left out.
+        until: Last day; likewise.
+    """
+
+    tags: tuple[str, ...] = ()
+    role: WhoseWord | None = None
+    session_id: str | None = None
+    since: dt.date | None = None
+    until: dt.date | None = None
+
+    def reads(self, path: str) -> bool:
+        """True if a file may have such entries."""
+        day = day_of(path)
+        if day is None:
+            return not (self.since or self.until)
+        return not ((self.since and day < self.since) or (self.until and day > self.until))
+
+    def passes(self, held: HeldEntry) -> bool:
+        """True if an entry of such a file is one of them."""
+        entry = held.entry
+        return (
+            not entry.is_empty
+            and (self.role is None or entry.role == self.role)
+            and (self.session_id is None or entry.fields.get("session") == self.session_id)
+            and (not self.tags or has_tags(tags_of(held.text), map(fold_tag, self.tags)))
+        )
+
+
+class EntryStore:
+    """The entries of one workspace.
+
+    Args:
+        folder: The folder of the workspace.
+        scan: Finds its memory files.
+        locked: Holds the write lock of these.
+        max_bytes: Larger files are not indexed.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        scan: Callable[[], Scan],
+        locked: Callable[[], AbstractContextManager[None]],
+        max_bytes: int,
+    ) -> None:
+        self._folder = folder
+        self._scan = scan
+        self._locked = locked
+        self._max_bytes = max_bytes
+        self._kept: LRU[str, tuple[disk.Signature | None, tuple[HeldEntry, ...]]] = LRU(_KEPT_FILES)
+
+    def of_file(self, path: str) -> Sequence[HeldEntry]:
+        """The entries of a memory file, in the order of their lines; none of a file of an extra folder.
+
+        Raises:
+            NotFound: There is no such file.
+            StorageFailed: It cannot be read.
+        """
+        if path.startswith(EXTRA_MARK):
+            return ()
+        target = resolve(self._folder, path)
+        known = self._kept.get(path)
+        if known is not None and known[0] == disk.current_signature(target):
+            return known[1]
+        with storage_errors(path):
+            raw, seen = disk.read_signed(target, path)
+        found = _held(path, raw.decode("utf-8", "surrogateescape"))
+        if len(found) <= _KEPT_ENTRIES:
+            self._kept[path] = seen, found
+        return found
+
+    def at(self, path: str, first: int, last: int, text: str) -> HeldEntry | None:
+        """The entry that a passage of the index is of; None if it is of none, or the file says something else now."""
+        try:
+            there = self.of_file(path)
+        except MemoryServiceError:
+            return None
+        above = bisect_right(there, first, key=lambda held: held.entry.first_line)
+        held = there[above - 1] if above else None
+        if held is None or held.entry.end_line < last:
+            return None
+        words = _squashed(_COMMENT.sub("", held.text))
+        return held if all(_squashed(line) in words for line in text.splitlines()) else None
+
+    def listed(self, wanted: EntryFilter, *, limit: int, after: str = "") -> tuple[list[HeldEntry], str]:
+        """Some entries, those of the newest day first and there the last one, then those of undated files.
+
+        Args:
+            wanted: Which of them.
+            limit: The most of them.
+            after: Where the list before this one ended.
+
+        Returns:
+            The entries, and where the list ends; empty if nothing follows.
+
+        Raises:
+            InvalidRequest: No list ends so.
+            StorageFailed: A file cannot be read.
+        """
+        begun = _read_place(after) if after else None
+        found = list[HeldEntry]()
+        for path in sorted((path for path in self._scan().files if wanted.reads(path)), key=_order):
+            if begun is not None and _order(path) < _order(begun[0]):
+                continue
+            below = begun[1] if begun is not None and path == begun[0] else None
+            for held in reversed(self._entries(path)):
+                if (below is None or held.entry.first_line < below) and wanted.passes(held):
+                    if len(found) == limit:
+                        return found, f"{found[-1].path}#L{found[-1].entry.first_line}"
+                    found.append(held)
+        return found, ""
+
+    def _entries(self, path: str) -> Sequence[HeldEntry]:
+        try:
+            return self.of_file(path)
+        except NotFound:
+            return ()
+
+    def get(self, memory_id: str) -> HeldEntry:
+        """The entry with an id, the first of several that say the same.
+
+        Raises:
+            NotFound: No file has such an entry.
+            Conflict: Entries of different texts carry it.
+        """
+        return self._bearers(memory_id)[0]
+
+    def has(self, memory_id: str, paths: Iterable[str]) -> bool:
+        """True if one of some files has the comment of an entry."""
+        return any(self._holds(path, f"memory id={memory_id}".encode()) for path in paths)
+
+    def change(self, memory_id: str, change: EntryChange, *, etag: str | None = None) -> Sequence[HeldEntry]:
+        """Changes an entry wherever it stands.
+
+        Returns:
+            The entry as it is now; where several files have it, each of them.
+
+        Raises:
+            NotFound: No file has such an entry.
+            Conflict: Another entry carries its id, or says just that; or its words are of a higher authority.
+            PreconditionFailed: Its text is not the one of the etag.
+            StorageFailed: A file cannot be read or written.
+        """
+        self._bearers(memory_id)
+        with self._locked():
+            bearers = self._bearers(memory_id)
+            now = bearers[0].etag
+            if etag is not None and etag not in ("*", now):
+                raise PreconditionFailed(
+                    f"The memory {memory_id} was changed: its etag is {now} now. Read it again, then change that."
+                )
+            for path in dict.fromkeys(each.path for each in bearers):
+                self._rewrite(path, lambda text, day: _changed(text, memory_id, change, day))
+        return self._bearers(memory_id)
+
+    def forget(self, memory_id: str) -> tuple[HeldEntry, ...]:
+        """Erases an entry wherever it stands, with its heading if that stood above nothing else.
+
+        Returns:
+            The entries that are gone, at least one; a file that was left empty is gone, too.
+
+        Raises:
+            NotFound: No file has such an entry.
+            Conflict: Another entry carries its id, with another text; nothing was erased.
+            StorageFailed: A file cannot be read or written.
+        """
+        # First without the lock, as its file would be made for nothing.
+        self._bearers(memory_id)
+        with self._locked():
+            bearers = self._bearers(memory_id)
+            for path in dict.fromkeys(each.path for each in bearers):
+                self._take_out(path, lambda text, day: spans_of(text, memory_id, day))
+        return tuple(bearers)
+
+    def within(self, path: str, first: int, last: int) -> tuple[Removal, ...]:
+        """The text of some lines of a file, entries whole, as something that goes.
+
+        Raises:
+            NotFound: There is no such file, or it has no such lines.
+            StorageFailed: It cannot be read.
+        """
+        return _removals(path, self._text(path), first, last)
+
+    def forget_lines(self, path: str, first: int, last: int) -> tuple[Removal, ...]:
+        """Erases some lines of a file, and whole the entries that have one of them; see `within`.
+
+        Returns:
+            What is gone, in the order of the lines.
+        """
+        self.within(path, first, last)
+        with self._locked():
+            gone = _removals(path, self._text(path), first, last)
+            self._take_out(path, lambda text, day: spans_within(text, first, last, day))
+        return gone
+
+    def _text(self, path: str) -> str:
+        with storage_errors(path):
+            raw, _ = disk.read_signed(resolve(self._folder, path), path)
+        return raw.decode("utf-8", "surrogateescape")
+
+    def _bearers(self, memory_id: str) -> Sequence[HeldEntry]:
+        """The entries with an id, at least one."""
+        scan = self._scan()
+        found = list[HeldEntry]()
+        if scan.files and _MEMORY_ID.fullmatch(memory_id):
+            named = [path for path in sorted(scan.files) if self._holds(path, memory_id.encode())]
+            # Of a larger one no entry was ever told of: it is not indexed.
+            dated = (
+                path
+                for path in sorted(scan.files, reverse=True)
+                if day_of(path) and scan.files[path].size_bytes <= self._max_bytes
+            )
+            found = self._carrying(named, memory_id) or self._carrying(dated, memory_id)
+            self._check_copies(memory_id, found)
+        if not found:
+            check_complete(scan)
+            raise NotFound(
+                f"There is no memory {ascii(memory_id)[1:-1][:80]}. It may have been erased before; search for it."
+            )
+        return found
+
+    def _carrying(self, paths: Iterable[str], memory_id: str) -> list[HeldEntry]:
+        return [each for path in paths for each in self._entries(path) if each.entry.memory_id == memory_id]
+
+    def _holds(self, path: str, word: bytes) -> bool:
+        try:
+            with storage_errors(path), open_no_follow(self._folder / path) as descriptor:
+                return disk.contains_word(descriptor, word)
+        except NotFound:
+            return False
+
+    def _check_copies(self, memory_id: str, bearers: Sequence[HeldEntry]) -> None:
+        """Refuses to touch an entry that carries the id of another one: a copied comment above another text.
+
+        An entry whose text was edited is no such: it is alone, or all say the same.
+
+        Raises:
+            Conflict: There is one.
+        """
+        texts = {each.entry.text_hash for each in bearers}
+        if len(texts) <= 1:
+            return
+        days = {day for each in bearers if (day := day_of(each.path))}
+        derived = (each.entry.text_hash for each in bearers if is_derived(self._text(each.path), each.entry, days))
+        true = set(derived) or texts
+        if texts - true or len(true) > 1:
+            places = ", ".join(f"{each.path}, line {each.entry.first_line}" for each in bearers)
+            raise Conflict(
+                f"Entries of different texts carry the id {memory_id}: {places}. Nothing was changed. "
+                "Take the comment away above the one that shall stay, then try again."
+            )
+
+    def _take_out(self, path: str, find: Callable[[str, dt.date | None], list[LineSpan]]) -> None:
+        """Remove lines from a file, which goes if nothing is left; on a full disk, spaces take their place."""
+        target, day = self._folder / path, day_of(path)
+        with storage_errors(path):
+            for _ in range(disk.ATTEMPTS):
+                try:
+                    raw, seen = disk.read_signed(target, path)
+                except FileNotFoundError:
+                    return
+                text = raw.decode("utf-8", "surrogateescape")
+                spans = find(text, day)
+                if not spans:
+                    return
+                rest = cut_spans(text, spans)
+                if is_blank_page(rest, day) and disk.current_signature(target) == seen:
+                    disk.remove_durably(target)
+                    return
+                try:
+                    if disk.replace_durably(target, _raw(rest), expected=seen):
+                        return
+                    continue
+                except OSError as error:
+                    if error.errno not in disk.NO_ROOM:
+                        raise
+                blanked = map(_raw, blank_spans(text, spans))
+                if disk.overwrite_durably(target, [raw, *blanked], expected=seen):
+                    return
+        raise disk.restless(path)
+
+    def _rewrite(self, path: str, change: Callable[[str, dt.date | None], str]) -> None:
+        target = self._folder / path
+        with storage_errors(path):
+            for _ in range(disk.ATTEMPTS):
+                raw, seen = disk.read_signed(target, path)
+                made = change(raw.decode("utf-8", "surrogateescape"), day_of(path))
+                if disk.replace_durably(target, _raw(made), expected=seen):
+                    return
+        raise disk.restless(path)
+
+
+def forgotten(
+    gone: Sequence[Removal], *, erased: Erased | None = None, degraded: Sequence[str] = ()
+) -> ForgottenMemory:
+    """An erasure as it is told, without the words that are gone."""
+    ids, paths = {each.memory_id for each in gone}, list(dict.fromkeys(each.path for each in gone))
+    return ForgottenMemory(
+        memory_id=ids.pop() if len(ids) == 1 else None,
+        path=paths[0] if paths else "",
+        paths=paths,
+        removed=[each.model_copy(update={"text": None}) for each in gone],
+        erased=erased,
+        degraded=list(degraded),
+    )
+
+
+def check_complete(scan: Scan) -> None:
+    """Raises `StorageFailed` if a folder could not be read."""
+    for failure in scan.failures:
+        raise StorageFailed(f"The folder {failure.path} was left out: {failure.reason}.")
+
+
+def _held(path: str, text: str) -> tuple[HeldEntry, ...]:
+    lines = split_lines(text)
+    return tuple(
+        HeldEntry(path=path, entry=entry, text=entry_text(lines, entry)) for entry in find_entries(text, day_of(path))
+    )
+
+
+def _changed(text: str, memory_id: str, change: EntryChange, day: dt.date | None) -> str:
+    """A file with every entry of an id changed, the last one first: the lines of the others stay where they are."""
+    for entry in reversed([each for each in find_entries(text, day) if each.memory_id == memory_id]):
+        text = reworded(text, entry, change, day)
+    return text
+
+
+def _removals(path: str, text: str, first: int, last: int) -> tuple[Removal, ...]:
+    lines = split_lines(text)
+    if not 1 <= first <= last:
+        raise InvalidRequest(f"Lines {first} to {last} are no range. Lines count from 1.")
+    if first > len(lines):
+        raise NotFound(f"{path} has {len(lines)} lines, and none with the number {first}. Read it again.")
+    return tuple(_pieces(path, lines, _held(path, text), spans_within(text, first, last, day_of(path))))
+
+
+def _pieces(path: str, lines: Sequence[str], held: Iterable[HeldEntry], spans: Sequence[LineSpan]) -> Iterator[Removal]:
+    """Entries and the lines between them, as they stand within some spans."""
+    entries = list(held)
+    for start, end in spans:
+        at = start
+        for each in (each for each in entries if start <= each.entry.first_line - 1 < end):
+            yield from _between(path, lines, at, each.entry.first_line - 1)
+            yield each.removal()
+            at = each.entry.end_line
+        yield from _between(path, lines, at, end)
+
+
+def _between(path: str, lines: Sequence[str], start: int, end: int) -> Iterator[Removal]:
+    text = "".join(lines[start:end])
+    if text.strip():
+        # Whatever no comment is above was written by hand.
+        yield Removal(path=path, citation=citation(path, start + 1, end), role="user", text=text)
+
+
+def _order(path: str) -> tuple[int, str]:
+    """Order of files in a list of entries: the newest day first, then those without one."""
+    day = day_of(path)
+    return (-day.toordinal(), path) if day else (1, path)
+
+
+def _read_place(place: str) -> tuple[str, int]:
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        raise InvalidRequest(f"The cursor {place[:80]!a} is none of a list of entries. Send `next_cursor` as it came.")
+    return found[1], int(found[2])
+
+
+def _squashed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

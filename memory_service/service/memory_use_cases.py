@@ -1,0 +1,321 @@
+"""The half of `MemoryService` that is about memories: entries and files, one method per use case.
+
+Invariants: each takes the name of a workspace first; requests and answers are the values of `memory_service.schemas`;
+what cannot be written makes no workspace; what is named by words is erased only where they name one memory.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from functools import partial
+from typing import TYPE_CHECKING
+
+from indexer import SearchFilter
+from indexer.throttle import THROTTLE
+from indexer.types import EVERGREEN, EXTRA_MARK
+from memory_service.errors import Conflict, InvalidRequest, NotFound
+from memory_service.memories.drafts import checked_change, checked_origin, checked_tags, entry_draft
+from memory_service.memories.entries import EntryFilter
+from memory_service.memories.store import read_range
+from memory_service.memories.workspaces import memory_path
+from memory_service.schemas.entries import (
+    MAX_LISTED,
+    ChangedEntry,
+    EntryChange,
+    ForgottenMemory,
+    MemoryEntries,
+    MemoryEntry,
+    Removal,
+    StoredMemory,
+)
+from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile, checked
+from memory_service.schemas.roles import NotedOrigin
+from memory_service.service.answers import translated
+
+if TYPE_CHECKING:
+    from memory_service.service.handles import Handle, Original
+    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.service.workspace import OpenWorkspaces
+
+# Of what a search finds, so much is looked at for the words of a memory that is to be forgotten, and so much shown
+# where none has them.
+_LOOKED_AT = 100
+_SUGGESTED = 5
+_MEMORIES = SearchFilter(sources=("memory",))
+
+
+class MemoryUseCases(ABC):
+    """The use cases of entries and files."""
+
+    _workspaces: OpenWorkspaces
+
+    @abstractmethod
+    def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
+        """The parts that work on the sessions of a workspace; see `MemoryService.sessions`."""
+
+    def remember(
+        self,
+        workspace: str,
+        text: str,
+        *,
+        tags: Collection[str] = (),
+        date: dt.date | None = None,
+        origin: Origin | None = None,
+        session_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> StoredMemory:
+        """Append an entry to the file of its day; durable and searchable when this returns.
+
+        Args:
+            workspace: Its name; made if it is not there.
+            text: What to remember.
+            tags: Appended to the text as #tags.
+            date: The day it belongs to; today unless given.
+            origin: Who says so; the agent unless given.
+            session_id: The conversation it comes from.
+            idempotency_key: Names the request, so that the same again stores nothing again.
+        """
+        # A memory that cannot be stored makes no workspace.
+        draft = entry_draft(text, tags=tags, date=date, origin=origin, session_id=session_id, key=idempotency_key)
+        return self._workspaces.memory(workspace, make=True).remember(draft)
+
+    def files(self, workspace: str) -> list[MemoryFile]:
+        """All memory files, by path."""
+        return self._workspaces.readable(workspace).files.list()
+
+    @THROTTLE.passing()
+    def get(self, workspace: str, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
+        """A range of lines of a memory file, or of a file of an extra folder that the index lists."""
+        memory = self._workspaces.readable(workspace)
+        if path.startswith(EXTRA_MARK):
+            with translated():
+                place = memory.index.locate(path)
+            return read_range(place, path, start_line=start_line, lines=lines)
+        return memory.files.read(memory_path(path), start_line=start_line, lines=lines)
+
+    def original(self, workspace: str, handle: str, *, session_id: str | None = None) -> Original:
+        """The text that a handle stands for; see `memory_service.service.handles`.
+
+        Args:
+            workspace: Its name.
+            handle: A path, with or without lines, or messages such as `log:12`.
+            session_id: The session of such messages, where the handle does not name it.
+        """
+        from memory_service.service.handles import original_of_file, original_of_messages, read_handle
+
+        read = read_handle(handle)
+        if not read.path:
+            return original_of_messages(read, self.sessions(workspace).store, session_id)
+        return original_of_file(
+            read,
+            partial(self.get, workspace),
+            self._workspaces.readable(workspace).files.entries.of_file,
+        )
+
+    def put(
+        self, workspace: str, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False
+    ) -> WrittenFile:
+        """Replace a file that is still what the caller saw, or make a new one."""
+        checked = memory_path(path)
+        # A file that has to be there already makes no workspace.
+        memory = self._workspaces.memory(workspace, make=if_match is None)
+        return memory.write(checked, text, if_match=if_match, if_none_match=if_none_match)
+
+    def delete(self, workspace: str, path: str) -> ErasedFile:
+        """Erase a file from disk and index, and look for it."""
+        return self._workspaces.memory(workspace).delete(memory_path(path))
+
+    # Entries
+
+    def entries(
+        self,
+        workspace: str,
+        *,
+        tags: Collection[str] = (),
+        origin: NotedOrigin | None = None,
+        session_id: str | None = None,
+        since: dt.date | None = None,
+        until: dt.date | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> MemoryEntries:
+        """Entries, those of the newest day first and there the last one; then those of files without a day.
+
+        Args:
+            workspace: Its name.
+            tags: Only those that have all of these tags.
+            origin: Only those that are somebody's word; what was written by hand is the user's.
+            session_id: Only those that were taken from a session.
+            since: Only those of that day or later.
+            until: Only those of that day or earlier.
+            limit: The most of them.
+            cursor: `next_cursor` of the list before this one.
+        """
+        if not 1 <= limit <= MAX_LISTED:
+            raise InvalidRequest(f"A list has 1 to {MAX_LISTED} entries, not {limit}. Ask for more with its cursor.")
+        wanted = EntryFilter(
+            tags=checked_tags(tags),
+            role=checked_origin(origin) if origin is not None else None,
+            session_id=session_id,
+            since=since,
+            until=until,
+        )
+        held, following = self._workspaces.readable(workspace).files.entries.listed(
+            wanted, limit=limit, after=cursor or ""
+        )
+        return MemoryEntries(entries=[each.said() for each in held], next_cursor=following or None)
+
+    def entry(self, workspace: str, memory: str) -> MemoryEntry:
+        """One entry.
+
+        Args:
+            workspace: Its name.
+            memory: Its id, or where it stands, such as `memory/2026-11-20.md#L12`.
+        """
+        entries = self._workspaces.readable(workspace).files.entries
+        if (place := _place(memory)) is None:
+            return entries.get(memory).said()
+        there = [
+            each
+            for each in entries.of_file(memory_path(place.path))
+            if not each.entry.is_empty and each.entry.touches(place.first or 1, place.last or place.first or 1)
+        ]
+        if len(there) != 1:
+            raise NotFound(
+                f"There are {len(there)} memories at {ascii(memory)[1:-1][:80]}, not one. Give the id of one."
+            )
+        return there[0].said()
+
+    def edit(
+        self,
+        workspace: str,
+        memory: str,
+        *,
+        text: str | None = None,
+        tags: Collection[str] | None = None,
+        origin: Origin | None = None,
+        etag: str | None = None,
+    ) -> ChangedEntry:
+        """Change an entry; it keeps its id, its day and its place, and its new words are those of who changes it.
+
+        Args:
+            workspace: Its name.
+            memory: The id of the entry, or where it stands, such as `memory/2026-11-20.md#L12`.
+            text: What it says from now on; without tags at its end it keeps those of the entry.
+            tags: The tags at its end, instead of those that it has.
+            origin: Who changes it; the user unless given.
+            etag: Version of the text that is changed; any, unless given.
+
+        Raises:
+            NotFound: There is no such entry.
+            Conflict: Its words are of a higher authority, or another entry says just that.
+            PreconditionFailed: It was changed meanwhile.
+        """
+        own = None if tags is None else checked_tags(tags)
+        change = checked_change(checked(EntryChange, text=text, tags=own, origin=origin))
+        memory_id = memory if _place(memory) is None else self.entry(workspace, memory).memory_id
+        changed, left = self._workspaces.memory(workspace).change(memory_id, change, etag=etag)
+        return ChangedEntry(**dict(changed), degraded=left)
+
+    def forget(
+        self, workspace: str, memory: str | None = None, *, query: str | None = None, dry_run: bool = False
+    ) -> ForgottenMemory:
+        """Erase an entry, lines, a file or a message from its file and from the index.
+
+        Args:
+            workspace: Its name.
+            memory: The id of an entry; or where it stands, as a result cites it: lines of a file, a file, or messages
+                of a session. An entry goes whole.
+            query: Words that stand in one memory alone.
+            dry_run: Erase nothing, tell what would go.
+
+        Raises:
+            NotFound: There is no such thing.
+            Conflict: Another entry carries the same id, or several memories have those words; nothing was erased.
+        """
+        if (memory is None) == (query is None):
+            raise InvalidRequest("What is to be forgotten is named by a memory or by words, one of both. Give that.")
+        if memory is None:
+            return self._forget_named(workspace, query or "", dry_run=dry_run)
+        if (place := _place(memory)) is None:
+            if not dry_run:
+                return self._workspaces.memory(workspace).forget(memory)
+            return _would_go([self._workspaces.readable(workspace).files.entries.get(memory).removal()])
+        if place.session_id is not None:
+            return self._forget_messages(workspace, place, dry_run=dry_run)
+        return self._forget_place(workspace, memory_path(place.path), place, dry_run=dry_run)
+
+    def _forget_place(self, workspace: str, path: str, place: Handle, *, dry_run: bool) -> ForgottenMemory:
+        first, last = (place.first, place.last) if place.first else (1, _ALL)
+        if dry_run:
+            return _would_go(self._workspaces.readable(workspace).files.entries.within(path, first, last))
+        memory = self._workspaces.memory(workspace)
+        if place.first:
+            return memory.forget_lines(path, first, last)
+        gone = [each.model_copy(update={"text": None}) for each in memory.files.entries.within(path, first, last)]
+        erased = memory.delete(path)
+        return ForgottenMemory(
+            path=path, paths=[path], removed=gone, erased=erased.erased, degraded=list(erased.degraded)
+        )
+
+    def _forget_messages(self, workspace: str, place: Handle, *, dry_run: bool) -> ForgottenMemory:
+        raise NotImplementedError
+
+    def _forget_named(self, workspace: str, words: str, *, dry_run: bool) -> ForgottenMemory:
+        """Erase the one memory that has some words."""
+        named, others = self._candidates(workspace, words)
+        if dry_run:
+            return _would_go([*named, *others[: max(0, _SUGGESTED - len(named))]], named=len(named))
+        if len(named) != 1:
+            count = len(named) or "no"
+            raise Conflict(
+                f"These words stand in {count} memories, and nothing was erased. A dry run shows them, or the nearest; "
+                "forget one by its id."
+            )
+        return self.forget(workspace, named[0].memory_id or named[0].citation)
+
+    def _candidates(self, workspace: str, words: str) -> tuple[list[Removal], list[Removal]]:
+        """Memories that have some words, and others that a search finds for them."""
+        memory = self._workspaces.readable(workspace)
+        with translated():
+            hits = memory.search(words, limit=_LOOKED_AT, kept=_MEMORIES, snippets=False).hits
+        found = dict[str, Removal]()
+        for hit in hits:
+            first, last = hit.passage.start_line, hit.passage.end_line
+            for each in memory.files.entries.within(hit.path, first, last):
+                found.setdefault(each.memory_id or each.citation, each)
+        wanted = _folded(words)
+        named = [each for each in found.values() if wanted in _folded(each.text or "")]
+        return named, [each for each in found.values() if each not in named]
+
+
+# More lines than any file has.
+_ALL = 999_999_999
+
+
+def _place(memory: str) -> Handle | None:
+    """Where a memory stands; None for an id."""
+    from memory_service.service.handles import read_handle
+
+    if "#L" not in memory and "/" not in memory and memory not in EVERGREEN:
+        return None
+    return read_handle(memory)
+
+
+def _would_go(removals: Collection[Removal], *, named: int | None = None) -> ForgottenMemory:
+    """An erasure that is not done, with the words that would go."""
+    ids, paths = {each.memory_id for each in removals}, list(dict.fromkeys(each.path for each in removals))
+    return ForgottenMemory(
+        memory_id=ids.pop() if len(ids) == 1 else None,
+        path=paths[0] if paths else "",
+        paths=paths,
+        removed=list(removals),
+        dry_run=True,
+        named=named,
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
