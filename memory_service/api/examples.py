@@ -29,7 +29,30 @@ TEXT = schemas.FileText(
 WRITTEN = schemas.WrittenFile(path=_PATH, etag=_ETAG)
 _PROOF = schemas.Erased(passages=1, checked=["files", "rows", "full text", "vectors"])
 ERASED = schemas.ErasedFile(path=_PATH, erased=_PROOF)
-FORGOTTEN = schemas.ForgottenMemory(memory_id="m0123456789ab", path=_PATH, paths=[_PATH], erased=_PROOF)
+FORGOTTEN = schemas.ForgottenMemory(
+    memory_id="m0123456789ab",
+    path=_PATH,
+    paths=[_PATH],
+    removed=[schemas.Removal(memory_id="m0123456789ab", path=_PATH, citation=f"{_PATH}#L5", role="agent")],
+    erased=_PROOF,
+)
+ENTRY = schemas.MemoryEntry(
+    memory_id="m0123456789ab",
+    path=_PATH,
+    start_line=5,
+    end_line=5,
+    citation=f"{_PATH}#L5",
+    text=_TEXT,
+    tags=["ops"],
+    date=dt.date(2026, 11, 20),
+    role="agent",
+    origin="agent",
+    session_id="support-42",
+    written_at=_WHEN,
+    etag=_ETAG,
+)
+ENTRIES = schemas.MemoryEntries(entries=[ENTRY], next_cursor=f"{_PATH}#L4")
+CHANGED = schemas.ChangedEntry(**dict(ENTRY.model_copy(update={"role": "user", "origin": "user"})))
 RESULTS = schemas.SearchResults(
     results=[
         schemas.SearchResult(
@@ -42,6 +65,7 @@ RESULTS = schemas.SearchResults(
             source="memory",
             role="agent",
             origin="agent",
+            memory_id="m0123456789ab",
             citation=f"{_PATH}#L5",
             **_SCORES,
         )
@@ -56,7 +80,16 @@ RECEIPT = schemas.Receipt(
     budget_tokens=2000,
     tokens=48,
     included=[
-        schemas.ReceiptItem(path=_PATH, start_line=5, end_line=5, tokens=13, role="agent", origin="agent", **_SCORES)
+        schemas.ReceiptItem(
+            path=_PATH,
+            start_line=5,
+            end_line=5,
+            tokens=13,
+            role="agent",
+            origin="agent",
+            memory_id="m0123456789ab",
+            **_SCORES,
+        )
     ],
     omitted=[],
     omitted_count=0,
@@ -313,3 +346,4 @@ ERRORS = {
         errors.StorageFailed(f"{_PATH} could not be read or written: no space left on device."),
     )
 }
+ERASED_MESSAGES = schemas.ErasedMessages(session_id="support-42", seqs=[12], compactions=["c31"], erased=_PROOF)

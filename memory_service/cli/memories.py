@@ -1,9 +1,8 @@
-"""Commands of memories: remember, forget, get, search, context."""
+"""Commands of memories: remember, get, search, context."""
 
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,12 @@ import click
 from memory_service.cli.options import Place, day_option, with_filters, with_min_relevance, with_order, with_place
 from memory_service.cli.output import (
     emit_json,
-    erased_line,
     indented,
     nothing_relevant,
     relevance_counts,
     relevance_mark,
     warn,
+    written_input,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def remember(
     """
     from memory_service.home import citation
 
-    words = _standard_input() if text == "-" else text
+    words = written_input() if text == "-" else text
     with place.memory() as service:
         stored = service.remember(place.workspace, words, tags=tags, date=date, origin=origin, session_id=session_id)
     if place.as_json:
@@ -51,30 +50,6 @@ def remember(
         where = citation(stored.path, stored.start_line, stored.end_line)
         click.echo(f"{'already there' if stored.duplicate else 'remembered'}  {stored.memory_id}  {where}")
     warn(stored.degraded)
-
-
-def _standard_input() -> str:
-    from memory_service.errors import InvalidRequest
-
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidRequest("What came on standard input is not UTF-8. Convert it first, as with iconv.") from None
-
-
-@click.command()
-@click.argument("memory_id")
-@with_place
-def forget(place: Place, memory_id: str) -> None:
-    """Erase a memory from its file and from the index. MEMORY_ID stands in the comment above it."""
-    with place.service() as service:
-        forgotten = service.forget(place.workspace, memory_id)
-    if place.as_json:
-        emit_json(forgotten)
-    else:
-        click.echo(f"forgotten  {memory_id}  {', '.join(forgotten.paths)}")
-        click.echo(erased_line(forgotten.erased))
-    warn(forgotten.degraded)
 
 
 @click.command()
@@ -142,7 +117,8 @@ def _print_results(answer: SearchResults) -> None:
         said = "" if result.role == "user" else f"({result.role})"
         title = " › ".join(result.heading)
         where = click.style(result.citation, fg="cyan")
-        parts = (where, relevance_mark(result.relevance), said, title and click.style(title, dim=True))
+        shown_id = result.memory_id and click.style(result.memory_id, dim=True)
+        parts = (where, relevance_mark(result.relevance), said, shown_id, title and click.style(title, dim=True))
         click.echo(f"{number}. {'  '.join(filter(None, parts))}")
         click.echo(indented(result.text))
         # Text of a memory is never at the beginning of a line: no text can look like this.

@@ -156,13 +156,21 @@ def with_min_relevance(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def with_tags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --tag as a filter to a command."""
+    return click.option(
+        "--tag", "tags", multiple=True, help="Only what has this tag; given several times, all of them."
+    )(command)
+
+
 def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --source, --path, --since and --until to a command, by the names that `MemoryService.search` gives them."""
+    """Add the filters of a search to a command, by the names that `MemoryService.search` gives them."""
     command = day_option("--until", "Only memories of this day or earlier.")(command)
     command = day_option("--since", "Only memories of this day or later.")(command)
     command = click.option(
         "--path", "path_prefix", default="", help="Only files whose path begins so, such as memory/2026-11."
     )(command)
+    command = with_tags(command)
     return click.option(
         "--source", "sources", multiple=True, type=click.Choice(["memory", "sessions", "files"]), help="Kind of source."
     )(command)

@@ -114,6 +114,20 @@ def nothing_relevant(known: Iterable[float | None]) -> bool:
     return words == {_UNLIKELY}
 
 
+def written_input() -> str:
+    """Standard input, as a text.
+
+    Raises:
+        InvalidRequest: It is not UTF-8.
+    """
+    from memory_service.errors import InvalidRequest
+
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidRequest("What came on standard input is not UTF-8. Convert it first, as with iconv.") from None
+
+
 def indented(text: str, by: str = "   ") -> str:
     """A text with every line indented."""
     return "\n".join(by + line for line in text.splitlines())

@@ -13,7 +13,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from pathlib import Path
@@ -351,15 +351,58 @@ class WarmMemory:
         place = f"/memories/{quote(path, safe='/')}?{asked}"
         return self._asked(workspace, place, None, lambda service: service.get(workspace, path, start_line, lines))
 
+    def forget(
+        self, workspace: str, memory: str | None = None, *, query: str | None = None, dry_run: bool = False
+    ) -> Any:
+        """See `MemoryService.forget`."""
+        body = {"memory": memory, "query": query, "dry_run": dry_run}
+        return self._asked(
+            workspace,
+            "/forget",
+            body,
+            lambda service: service.forget(workspace, memory, query=query, dry_run=dry_run),
+        )
+
+    def entries(self, workspace: str, *, tags: Sequence[str] = (), **options: Any) -> Any:
+        """See `MemoryService.entries`."""
+        given = {name: value for name, value in options.items() if value is not None}
+        asked = urlencode({"tag": tags, **given}, doseq=True)
+        return self._asked(
+            workspace, f"/entries?{asked}", None, lambda service: service.entries(workspace, tags=tags, **options)
+        )
+
+    def entry(self, workspace: str, memory: str) -> Any:
+        """See `MemoryService.entry`."""
+        place = f"/entries/{quote(memory, safe='')}"
+        return self._asked(workspace, place, None, lambda service: service.entry(workspace, memory))
+
+    def edit(self, workspace: str, memory: str, *, etag: str | None = None, **change: Any) -> Any:
+        """See `MemoryService.edit`."""
+        return self._asked(
+            workspace,
+            f"/entries/{quote(memory, safe='')}",
+            change,
+            lambda service: service.edit(workspace, memory, etag=etag, **change),
+            method="PATCH",
+            headers={"If-Match": f'"{etag}"'} if etag else {},
+        )
+
     def _asked(
-        self, workspace: str, place: str, body: dict[str, Any] | None, cold: Callable[[MemoryService], Any]
+        self,
+        workspace: str,
+        place: str,
+        body: dict[str, Any] | None,
+        cold: Callable[[MemoryService], Any],
+        *,
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         check_workspace(workspace)
         given = {name: value for name, value in (body or {}).items() if value is not None}
         content = json.dumps(given, default=date.isoformat).encode() if body is not None else b""
         path = f"/v1/workspaces/{workspace}{place}"
         try:
-            answer = self._server.ask("GET" if body is None else "POST", path, content, seconds=_SECONDS)
+            answer = self._server.ask("GET" if body is None else method, path, content, headers, seconds=_SECONDS)
         except Unusable as reason:
             self._told(str(reason))
             with self._cold() as service:

@@ -285,6 +285,10 @@ class AsyncSession:
         """One message of the log, as it was said."""
         return (await self._connection.send(self._calls.message(seq))).root
 
+    async def erase(self, seq: int) -> schemas.ErasedMessages:
+        """Erase one message, from log and index, with the compactions whose summaries were made of it."""
+        return await self._connection.send(self._calls.erase(seq))
+
     async def search(self, query: str, limit: int = 10) -> schemas.FoundMessages:
         """Messages about something, by words alone, whether the view still shows them or not."""
         return await self._connection.send(self._calls.search(query, limit))

@@ -103,9 +103,84 @@ class MemoryClient:
         """Erase a file from disk and index."""
         return self._connection.send(self._calls.delete(path))
 
-    def forget(self, memory_id: str) -> schemas.ForgottenMemory:
-        """Erase an entry from its file and from the index."""
-        return self._connection.send(self._calls.forget(memory_id))
+    def entries(
+        self,
+        *,
+        tags: Collection[str] = (),
+        origin: schemas.NotedOrigin | None = None,
+        session_id: str | None = None,
+        since: Day | None = None,
+        until: Day | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> schemas.MemoryEntries:
+        """Entries, those of the newest day first and there the last one; then those of files without a day.
+
+        Args:
+            tags: Only those that have all of these tags.
+            origin: Only those that are somebody's word; what was written by hand is the user's.
+            session_id: Only those that were taken from a session.
+            since: Only those of that day or later.
+            until: Only those of that day or earlier.
+            limit: The most of them.
+            cursor: `next_cursor` of the list before this one.
+        """
+        return self._connection.send(
+            self._calls.entries(
+                tags=tags,
+                origin=origin,
+                session_id=session_id,
+                since=since,
+                until=until,
+                limit=limit,
+                cursor=cursor,
+            )
+        )
+
+    def entry(self, memory_id: str) -> schemas.MemoryEntry:
+        """One entry, with the etag that a change takes."""
+        return self._connection.send(self._calls.entry(memory_id))
+
+    def edit(
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        tags: Collection[str] | None = None,
+        origin: schemas.Origin | None = None,
+        etag: str | None = None,
+    ) -> schemas.ChangedEntry:
+        """Change an entry; it keeps its id, its day and its place.
+
+        Args:
+            memory_id: The entry.
+            text: What it says from now on; without tags at its end it keeps those of the entry.
+            tags: The tags at its end, instead of those that it has.
+            origin: Who changes it; the user unless given.
+            etag: What the change was made from; None changes whatever it says now.
+
+        Raises:
+            Conflict: Its words are of a higher authority, or another entry says just that.
+            PreconditionFailed: It was changed meanwhile.
+        """
+        own = None if tags is None else _wire.listed("tags", tags)
+        return self._connection.send(self._calls.edit(memory_id, etag, text=text, tags=own, origin=origin))
+
+    def forget(
+        self, memory: str | None = None, *, query: str | None = None, dry_run: bool = False
+    ) -> schemas.ForgottenMemory:
+        """Erase a memory from its file and from the index.
+
+        Args:
+            memory: The id of an entry; or where it stands, as a result cites it: `memory/2026-11-20.md#L14-L15`, a
+                whole file, or a message of a session. An entry goes whole.
+            query: Words that stand in one memory alone.
+            dry_run: Erase nothing, tell what would go.
+
+        Raises:
+            Conflict: Several memories have those words, or none; nothing was erased.
+        """
+        return self._connection.send(self._calls.forget(memory, query, dry_run))
 
     def search(
         self,
@@ -115,6 +190,7 @@ class MemoryClient:
         mode: schemas.SearchMode = "hybrid",
         sources: Collection[schemas.Source] = (),
         path_prefix: str = "",
+        tags: Collection[str] = (),
         since: Day | None = None,
         until: Day | None = None,
         min_score: float | None = None,
@@ -131,6 +207,7 @@ class MemoryClient:
             mode: By meaning and words, or by one of them.
             sources: Kinds of source; empty means all.
             path_prefix: Only files whose path begins so.
+            tags: Only what has all of these tags.
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
             min_score: Only results with at least this score.
@@ -146,6 +223,7 @@ class MemoryClient:
                 mode=mode,
                 sources=list(sources),
                 path_prefix=path_prefix,
+                tags=_wire.listed("tags", tags),
                 since=since,
                 until=until,
                 min_score=min_score,
@@ -167,6 +245,7 @@ class MemoryClient:
         order: schemas.Order = "score",
         sources: Collection[schemas.Source] = (),
         path_prefix: str = "",
+        tags: Collection[str] = (),
         since: Day | None = None,
         until: Day | None = None,
     ) -> schemas.Context:
@@ -181,6 +260,7 @@ class MemoryClient:
             order: `memory_first` gives memories and files the budget before what was said in sessions.
             sources: Kinds of source; empty means all.
             path_prefix: Only files whose path begins so.
+            tags: Only what has all of these tags.
             since: Only memories of that day or later.
             until: Only memories of that day or earlier.
         """
@@ -194,6 +274,7 @@ class MemoryClient:
                 order=order,
                 sources=list(sources),
                 path_prefix=path_prefix,
+                tags=_wire.listed("tags", tags),
                 since=since,
                 until=until,
             )

@@ -286,6 +286,10 @@ class Session:
         """One message of the log, as it was said."""
         return self._connection.send(self._calls.message(seq)).root
 
+    def erase(self, seq: int) -> schemas.ErasedMessages:
+        """Erase one message, from log and index, with the compactions whose summaries were made of it."""
+        return self._connection.send(self._calls.erase(seq))
+
     def search(self, query: str, limit: int = 10) -> schemas.FoundMessages:
         """Messages about something, by words alone, whether the view still shows them or not."""
         return self._connection.send(self._calls.search(query, limit))

@@ -185,6 +185,10 @@ class SessionCalls(Routes):
         """The call that erases it."""
         return self._delete("", schemas.ErasedSession)
 
+    def erase(self, seq: int) -> Call[schemas.ErasedMessages]:
+        """The call that erases a message."""
+        return self._delete(f"/messages/{seq}", schemas.ErasedMessages)
+
     def append(
         self, said: object, usage: object, key: str | None, finish_reason: str | None = None
     ) -> Call[schemas.AppendedMessages]:

@@ -60,7 +60,7 @@ class Call(Generic[_A]):
     path: str
     answer: type[_A]
     body: schemas.Request | None = None
-    params: Mapping[str, str | float] = field(default_factory=dict)
+    params: Mapping[str, str | float | list[str]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     safe: bool = False
     least_seconds: float = 0.0
@@ -251,7 +251,11 @@ class Routes:
         self._root = root
 
     def _get(
-        self, path: str, answer: type[_A], params: Mapping[str, str | float] | None = None, least_seconds: float = 0.0
+        self,
+        path: str,
+        answer: type[_A],
+        params: Mapping[str, str | float | list[str]] | None = None,
+        least_seconds: float = 0.0,
     ) -> Call[_A]:
         return Call(
             method="GET",
@@ -327,9 +331,31 @@ class Calls(Routes):
         """The call that erases a file."""
         return self._delete(f"/{_file(path)}", schemas.ErasedFile)
 
-    def forget(self, memory_id: str) -> Call[schemas.ForgottenMemory]:
-        """The call that erases an entry."""
-        return self._delete(f"/entries/{segment(memory_id)}", schemas.ForgottenMemory)
+    def entries(self, **options: Any) -> Call[schemas.MemoryEntries]:
+        """The call for a list of entries."""
+        tags = listed("tags", options.pop("tags"))
+        given = {name: str(value) for name, value in options.items() if value is not None}
+        return self._get("/entries", schemas.MemoryEntries, given | ({"tag": tags} if tags else {}))
+
+    def entry(self, memory_id: str) -> Call[schemas.MemoryEntry]:
+        """The call for one entry."""
+        return self._get(f"/entries/{segment(memory_id)}", schemas.MemoryEntry)
+
+    def edit(self, memory_id: str, etag: str | None, **change: object) -> Call[schemas.ChangedEntry]:
+        """The call that changes an entry; what is None stays."""
+        given = {name: value for name, value in change.items() if value is not None}
+        return Call(
+            method="PATCH",
+            path=f"{self._root}/entries/{segment(memory_id)}",
+            answer=schemas.ChangedEntry,
+            body=schemas.checked(schemas.EntryChange, **given),
+            headers={} if etag is None else {"If-Match": _quoted(etag)},
+        )
+
+    def forget(self, memory: str | None, query: str | None, dry_run: bool) -> Call[schemas.ForgottenMemory]:
+        """The call that erases what is named; with its key it can be sent again."""
+        body = schemas.checked(schemas.ForgetRequest, memory=memory, query=query, dry_run=dry_run)
+        return self._post("/forget", schemas.ForgottenMemory, body, new_key())
 
     def search(self, query: str, **options: object) -> Call[schemas.SearchResults]:
         """The call for a search."""

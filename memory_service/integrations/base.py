@@ -80,6 +80,10 @@ class LocalSession:
         """The messages that the model sees, or all of the log; see the client."""
         return self._service.messages(self._workspace, self.session_id, view)
 
+    def erase(self, seq: int) -> schemas.ErasedMessages:
+        """Erase one message; see the client."""
+        return self._service.erase_messages(self._workspace, self.session_id, [seq])
+
     def compact(self, **options: Any) -> schemas.CompactionReceipt:
         """Let a summary stand for the old messages; see the client."""
         return self._service.compact(
@@ -126,9 +130,23 @@ class LocalMemory:
         """Store a memory; see the client."""
         return self._service.remember(self.workspace, text, **options)
 
-    def forget(self, memory_id: str) -> schemas.ForgottenMemory:
-        """Erase an entry; see the client."""
-        return self._service.forget(self.workspace, memory_id)
+    def forget(
+        self, memory: str | None = None, *, query: str | None = None, dry_run: bool = False
+    ) -> schemas.ForgottenMemory:
+        """Erase a memory; see the client."""
+        return self._service.forget(self.workspace, memory, query=query, dry_run=dry_run)
+
+    def entries(self, **options: Any) -> schemas.MemoryEntries:
+        """A list of entries; see the client."""
+        return self._service.entries(self.workspace, **options)
+
+    def entry(self, memory_id: str) -> schemas.MemoryEntry:
+        """One entry; see the client."""
+        return self._service.entry(self.workspace, memory_id)
+
+    def edit(self, memory_id: str, **change: Any) -> schemas.ChangedEntry:
+        """Change an entry; see the client."""
+        return self._service.edit(self.workspace, memory_id, **change)
 
     def search(self, query: str, **options: Any) -> schemas.SearchResults:
         """Find passages; see the client."""

@@ -136,6 +136,7 @@ def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
         asked.query,
         limit=asked.limit,
         sources=asked.sources,
+        tags=asked.tags,
         since=asked.since,
         until=asked.until,
         history=asked.history,
@@ -149,6 +150,7 @@ def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
             date=result.date,
             role=result.role,
             origin=result.origin,
+            memory_id=result.memory_id,
             score=result.score,
             relevance=result.relevance,
             replaced_by=result.replaced_by.citation if result.replaced_by else None,
@@ -186,7 +188,7 @@ def _remember(place: CallPlace, asked: values.RememberArguments) -> Result:
 
 
 def _context(place: CallPlace, asked: values.ContextArguments) -> Result:
-    made = place.service.context(place.workspace, asked.query, budget_tokens=asked.budget_tokens)
+    made = place.service.context(place.workspace, asked.query, budget_tokens=asked.budget_tokens, tags=asked.tags)
     block = values.ContextBlock(
         block=made.block, tokens=made.tokens, receipt_id=made.receipt.receipt_id, degraded=made.degraded
     )
@@ -209,8 +211,7 @@ def _url(place: CallPlace, where: str) -> str:
 _TOOLS: tuple[Tool, ...] = (
     Tool(
         name="search",
-        description="Find facts, decisions, preferences and past conversations. Use it before you answer about the "
-        "past.",
+        description="Find facts, decisions, preferences and past conversations, before you answer about the past.",
         arguments=values.SearchArguments,
         answer=values.FoundPassages,
         fields=("results",),
@@ -219,7 +220,7 @@ _TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="get",
-        description="Read the original behind an id: a search result, a file such as MEMORY.md, or a handle such as "
+        description="Read the original behind an id: a result, a file such as MEMORY.md, or a handle such as "
         "log:12 in a summary or stub. Long ones go on at metadata.next.",
         arguments=values.GetArguments,
         answer=values.OriginalText,
@@ -238,7 +239,7 @@ _TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="context",
-        description="All memories about a topic as one block within a token budget.",
+        description="Memories about a topic as one block within a token budget.",
         arguments=values.ContextArguments,
         answer=values.ContextBlock,
         fields=("block", "tokens", "receipt_id"),
@@ -247,10 +248,10 @@ _TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="forget",
-        description="Erase a memory for good. get shows the ids of the memories in a text.",
+        description="Erase a memory for good.",
         arguments=values.ForgetArguments,
         answer=entries.ForgottenMemory,
-        fields=("memory_id", "paths"),
+        fields=("paths",),
         run=_forget,
         kind="append",
         writes=True,
@@ -258,7 +259,7 @@ _TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         name="status",
-        description="Counts and health of the memory.",
+        description="Counts and health.",
         arguments=values.StatusArguments,
         answer=wire.Status,
         fields=("files", "passages", "dirty"),

@@ -347,6 +347,14 @@ class UnindexedMessages:
         return enumerate(behind, last.ordinal + 1 if last else 0)
 
 
+def logs_words(log: Path, text: str) -> bool:
+    """True if a log has a passage with the words of a text; False if it cannot be read."""
+    with suppress(OSError), open_no_follow(log) as descriptor, open(descriptor, "rb", closefd=False) as stream:
+        wanted = " ".join(text.split())
+        return any(wanted in " ".join(passage.text.split()) for passage in split_transcript(stream.read()))
+    return False
+
+
 def interleave_hits(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
     """The hits of the index with what was just said between them, rank by rank.
 

@@ -45,6 +45,7 @@ from memory_service.memories.indexing import (
     UnindexedMessages,
     Waiting,
     interleave_hits,
+    logs_words,
     sync_files,
 )
 from memory_service.memories.overlap import is_stated
@@ -249,12 +250,12 @@ class LongTermMemory:
     def forget_session(
         self, session_id: str, delete: Callable[[], None], in_files: Callable[[], bool]
     ) -> tuple[Erased | None, list[str]]:
-        """Erase a session from disk and index.
+        """Erase a session, or messages of it, from disk and index.
 
         Args:
             session_id: The session.
-            delete: Erases its files.
-            in_files: Whether one of them is there.
+            delete: Erases its files, or the messages in them.
+            in_files: Whether one of these is there.
 
         Returns:
             What a look for it shows, and what failed after it was gone from disk.
@@ -474,7 +475,8 @@ class LongTermMemory:
     def _stands(self, passage: StandingPassage) -> bool:
         """True if files still have what was found: what is erased may not be gone from the index, or a prompt, yet."""
         if passage.source == "sessions":
-            return (self.index.root / passage.path).exists()
+            log = self.index.root / passage.path
+            return log.exists() and (not self.erasures.is_marked or logs_words(log, passage.text))
         return passage.source != "memory" or self.files.says(passage.path, passage.text)
 
     def _held(self, paths: Collection[str]) -> tuple[StoredPassage, ...] | None:

@@ -104,6 +104,7 @@ from memory_service.schemas.memories import (
     WrittenFile,
     checked,
 )
+from memory_service.schemas.roles import NotedOrigin
 from memory_service.schemas.sessions import (
     MAX_BATCH,
     MAX_PIN_CHARS,
@@ -113,6 +114,7 @@ from memory_service.schemas.sessions import (
     AwaitedCalls,
     CachedTokens,
     ContextWindow,
+    ErasedMessages,
     ErasedSession,
     FoundMessage,
     FoundMessages,
@@ -183,6 +185,7 @@ __all__ = [
     "EntryChange",
     "Erased",
     "ErasedFile",
+    "ErasedMessages",
     "ErasedSession",
     "ErrorAnswer",
     "ErrorBody",
@@ -215,6 +218,7 @@ __all__ = [
     "NewMessages",
     "NewPin",
     "NewSession",
+    "NotedOrigin",
     "OmittedItem",
     "Operation",
     "OperationRef",

@@ -165,8 +165,8 @@ class ForgottenMemory(Answer):
     dry_run: bool = Field(default=False, description="Whether nothing was erased.")
     named: int | None = Field(
         default=None,
-        description="In a dry run by words: how many of `removed`, the first ones, have these words; the others are "
-        "what a search finds for them. Only where it is 1 something would go. Else null.",
+        description="In a dry run by words: how many memories have these words. Only where it is 1 something would go; "
+        "where it is 0, `removed` is what a search finds for the words. Else null.",
     )
     erased: Proof = None
     degraded: Degraded = Field(default=[])

@@ -148,6 +148,19 @@ class ErasedSession(Answer):
     degraded: Degraded = Field(default=[])
 
 
+class ErasedMessages(Answer):
+    """Messages that were erased, from the log and from the index; their numbers are not given again."""
+
+    session_id: SessionName
+    seqs: list[int] = Field(description="Numbers of the messages that are gone.")
+    compactions: list[str] = Field(
+        description="Ids of the compactions that are gone with them, as their summaries were made of them; the view "
+        "shows what is left of the messages that they stood for, and the next compaction sums these up anew."
+    )
+    erased: Proof = None
+    degraded: Degraded = Field(default=[])
+
+
 class CachedTokens(BaseModel):
     """The part of a prompt that came from the provider's cache, as OpenAI tells it."""
 

@@ -37,9 +37,10 @@ class SearchArguments(Arguments):
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
     limit: int = Field(default=6, ge=1, le=_MAX_HITS)
     sources: list[Source] = []
+    tags: list[str] = []
     since: Day | None = Field(default=None, description="YYYY-MM-DD")
     until: Day | None = None
-    history: bool = Field(default=False, description="all values a fact has had")
+    history: bool = Field(default=False, description="all values of a fact")
 
 
 class GetArguments(Arguments):
@@ -62,12 +63,13 @@ class ContextArguments(Arguments):
 
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
     budget_tokens: int = Field(default=2000, ge=0, le=MAX_BUDGET_TOKENS)
+    tags: list[str] = []
 
 
 class ForgetArguments(Arguments):
-    """A memory to erase."""
+    """A memory to erase: the id of its entry, or where a result says that it stands."""
 
-    memory_id: str = Field(min_length=1, max_length=_MAX_HANDLE_CHARS)
+    memory_id: str = Field(min_length=1, max_length=_MAX_HANDLE_CHARS, description="or a result's id")
 
 
 class StatusArguments(Arguments):
@@ -94,6 +96,7 @@ class FoundPassage(Answer):
     Attributes:
         role: Whose word it is.
         origin: Origin of the entry that it is; None if it is none.
+        memory_id: Id of the entry that it is of; None if it is of none.
         relevance: The probability that it bears on the question; None where it is not known.
         replaced_by: The id of what holds now, if the passage states a value that was replaced since.
         history: All values of its fact, oldest first, where they were asked for; at the fact's first passage.
@@ -106,6 +109,7 @@ class FoundPassage(Answer):
     date: dt.date | None = None
     role: WhoseWord = "user"
     origin: WhoseWord | None = None
+    memory_id: str | None = None
     score: float
     relevance: float | None = None
     replaced_by: str | None = None

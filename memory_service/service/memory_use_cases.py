@@ -7,15 +7,18 @@ what cannot be written makes no workspace; what is named by words is erased only
 from __future__ import annotations
 
 import datetime as dt
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
 from indexer import SearchFilter
+from indexer.sources.scan import session_path
 from indexer.throttle import THROTTLE
 from indexer.types import EVERGREEN, EXTRA_MARK
 from memory_service.errors import Conflict, InvalidRequest, NotFound
+from memory_service.home import citation
 from memory_service.memories.drafts import checked_change, checked_origin, checked_tags, entry_draft
 from memory_service.memories.entries import EntryFilter
 from memory_service.memories.store import read_range
@@ -31,7 +34,7 @@ from memory_service.schemas.entries import (
     StoredMemory,
 )
 from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile, checked
-from memory_service.schemas.roles import NotedOrigin
+from memory_service.schemas.roles import NotedOrigin, WhoseWord
 from memory_service.service.answers import translated
 
 if TYPE_CHECKING:
@@ -261,13 +264,25 @@ class MemoryUseCases(ABC):
         )
 
     def _forget_messages(self, workspace: str, place: Handle, *, dry_run: bool) -> ForgottenMemory:
-        raise NotImplementedError
+        if "#L" not in place.words:
+            raise InvalidRequest(f"{place.words} is a whole session. Delete the session, or name its messages.")
+        store, session_id = self.sessions(workspace).store, place.session_id or ""
+        said = [(seq, text) for seq, text in store.said(session_id, media=False)[0] if place.first <= seq <= place.last]
+        path = session_path(session_id)
+        shown = [
+            Removal(path=path, citation=citation(path, seq, seq), role=_role_of(text), text=text if dry_run else None)
+            for seq, text in said
+        ]
+        if dry_run and shown:
+            return _would_go(shown)
+        gone = store.erase(session_id, [seq for seq, _ in said] or [place.first])
+        return ForgottenMemory(path=path, paths=[path], removed=shown, erased=gone.erased, degraded=gone.degraded)
 
     def _forget_named(self, workspace: str, words: str, *, dry_run: bool) -> ForgottenMemory:
         """Erase the one memory that has some words."""
         named, others = self._candidates(workspace, words)
         if dry_run:
-            return _would_go([*named, *others[: max(0, _SUGGESTED - len(named))]], named=len(named))
+            return _would_go(named or others[:_SUGGESTED], named=len(named))
         if len(named) != 1:
             count = len(named) or "no"
             raise Conflict(
@@ -302,6 +317,11 @@ def _place(memory: str) -> Handle | None:
     if "#L" not in memory and "/" not in memory and memory not in EVERGREEN:
         return None
     return read_handle(memory)
+
+
+def _role_of(message: str) -> WhoseWord:
+    role = json.loads(message).get("role")
+    return "assistant" if role == "assistant" else "user" if role == "user" else "tool"
 
 
 def _would_go(removals: Collection[Removal], *, named: int | None = None) -> ForgottenMemory:

@@ -96,6 +96,14 @@ class SessionUseCases(ABC):
         """Erase a session, from the disk and from the index, and look for it. Memories that were flushed stay."""
         return self.sessions(workspace).store.delete(session_id)
 
+    def erase_messages(self, workspace: str, session_id: str, seqs: Sequence[int]) -> said.ErasedMessages:
+        """Erase messages, from the log and from the index, with the compactions that were made of them.
+
+        Raises:
+            NotFound: There is no such session, or it has none of these messages.
+        """
+        return self.sessions(workspace).store.erase(session_id, seqs)
+
     def trim(self, workspace: str, session_id: str, keep_last: int = said.TRIM_KEEP_LAST) -> said.Trimmed:
         """Move all but the last lines out of the log, into a file beside it; `restore` takes that back."""
         return said.Trimmed(backup=self.sessions(workspace).store.trim(session_id, keep_last))

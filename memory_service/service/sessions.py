@@ -41,6 +41,7 @@ from memory_service.sessions.records import (
     Unpin,
     compact_json,
 )
+from memory_service.sessions.recovery import ErasedLines
 from memory_service.sessions.session import OpenSession, SessionState
 
 if TYPE_CHECKING:
@@ -143,6 +144,32 @@ class SessionStore:
             session_id, delete, lambda: services.logs.has_files(session_id)
         )
         return schemas.ErasedSession(session_id=session_id, erased=erased, degraded=[*missing, *kept])
+
+    def erase(self, session_id: str, seqs: Sequence[int]) -> schemas.ErasedMessages:
+        """Erase messages from the log and from the index, with all that was made of them, and look for them.
+
+        Raises:
+            NotFound: There is no such session, or it has none of these messages.
+        """
+        services, gone, kept = self._services, list[ErasedLines](), list[str]()
+        services.session(session_id)
+
+        def erase() -> None:
+            # What it was asked for last stands in its receipts, what was recalled for a message in its prompts.
+            gone.append(services.logs.erase(session_id, seqs, first=lambda: self._forget_prompts(session_id)))
+            if services.engine:
+                kept.extend(services.engine.forget(session_id))
+
+        erased, missing = services.longterm.forget_session(
+            session_id, erase, lambda: services.logs.get(session_id).has_messages(seqs)
+        )
+        return schemas.ErasedMessages(
+            session_id=session_id,
+            seqs=[*gone[0].messages],
+            compactions=[f"c{seq}" for seq in gone[0].compactions],
+            erased=erased,
+            degraded=[*missing, *kept],
+        )
 
     def _forget_prompts(self, session_id: str) -> None:
         self._receipts.erase(session_id)

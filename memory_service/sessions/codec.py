@@ -29,6 +29,7 @@ from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.media import Detached, DetachedPart, Encoding, detach
 from memory_service.sessions.records import (
     Body,
+    ErasedRecord,
     Fields,
     FlushRecord,
     Keyed,
@@ -379,4 +380,5 @@ _FORMS: dict[str, _Form] = {
         lambda it: Keyed(key=it.text("key"), messages=it.integer("messages"), content=it.text("content")),
     ),
     "trimmed": _Form(TrimRecord, _trimmed),
+    "erased": _Form(ErasedRecord, lambda it: ErasedRecord(was=it.text_or("was", "message"))),
 }

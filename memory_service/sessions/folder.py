@@ -11,7 +11,7 @@ import datetime as dt
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from itertools import takewhile
 from pathlib import Path
@@ -29,6 +29,7 @@ from memory_service.sessions.codec import Stamp, stamp
 from memory_service.sessions.log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlLog, utc_now
 from memory_service.sessions.media import Blobs
 from memory_service.sessions.records import SessionHeader
+from memory_service.sessions.recovery import ErasedLines
 
 _ID = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KEPT_LOGS = 256
@@ -147,6 +148,29 @@ class SessionLogs:
             for file in reversed(own):
                 disk.remove_durably(self._folder / file)
         self._logs.pop(session_id)
+
+    def erase(self, session_id: str, seqs: Collection[int], *, first: Callable[[], None] = lambda: None) -> ErasedLines:
+        """Erases messages of a session, what trims and repairs left of them, and what no log keeps beside it any more.
+
+        Args:
+            session_id: The session.
+            seqs: The numbers of the messages.
+            first: Erases what else was made of them; nobody writes to the log meanwhile.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            NotFound: There is no session of that id, or none of these messages.
+            StorageFailed: The disk did not let it go.
+        """
+        made = self.get(session_id).erase(seqs, first=first)
+        name = f"{session_id}{SUFFIX}"
+        # Backups that were in use are gone: what is left of them, or was cut off, nobody reads any more.
+        for file in [file for file in self._names() if recovery.is_put_aside(file, name)]:
+            disk.remove_durably(self._folder / file)
+        with storage_errors(self._folder.name):
+            disk.sweep([self._folder], of=name)
+        self._remove_unnamed(but=())
+        return made
 
     def has_files(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""

@@ -1,8 +1,8 @@
 """The log of one session: an append-only file, one record a line.
 
 Invariants: what was answered is on the disk; a batch is there as a whole or not at all, for every reader that
-opens the log; numbers are given once, under a lock among threads and processes; no line is ever rewritten: a
-torn end is cut, and kept beside the log, and a trim keeps the whole file; reading creates nothing.
+opens the log; numbers are given once, under a lock among threads and processes; no line is ever rewritten, but for
+what is erased: a torn end is cut, and kept beside the log, and a trim keeps the whole file; reading creates nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from memory_service.sessions.records import (
     TrimRecord,
     Unknown,
 )
-from memory_service.sessions.recovery import LogRecovery, save_beside
+from memory_service.sessions.recovery import ErasedLines, LogRecovery, save_beside, without_messages
 
 BLOBS = "blobs"
 SUFFIX = ".jsonl"
@@ -327,6 +327,49 @@ class JsonlLog:
                 newer = recovery.lines_after(disk.whole_lines(descriptor), last_seq)
                 self._replace(descriptor, chain(disk.pieces(earlier), newer))
             disk.remove_durably(backup)
+
+    def erase(self, seqs: Collection[int], *, first: Callable[[], None] = lambda: None) -> ErasedLines:
+        """Erases messages, with the compactions and pins that were made of them; their numbers stay theirs.
+
+        What trims moved out of the log comes back first, as it may have them.
+
+        Args:
+            seqs: The messages.
+            first: Erases what else was made of them; nobody writes to the log meanwhile.
+
+        Raises:
+            NotFound: There is no log, or none of these messages.
+            StorageFailed: The disk did not take it; the log is as it was.
+        """
+        while self._check_messages(seqs):
+            self.restore_trim()
+        with self.writing(must_exist=True) as descriptor:
+            made = without_messages(lambda: disk.whole_lines(descriptor), seqs)
+            first()
+            self._replace(descriptor, made.lines)
+        return made
+
+    def has_messages(self, seqs: Collection[int]) -> bool:
+        """True if it has one of some messages."""
+        return any(record.seq in seqs for record in self.read(media=False) if isinstance(record.body, MessageRecord))
+
+    def _check_messages(self, seqs: Collection[int]) -> bool:
+        """True if a trim can be taken back.
+
+        Raises:
+            NotFound: Neither the log nor what was moved out of it has one of some messages.
+        """
+        with self.writing(must_exist=True) as descriptor:
+            names = recovery.backups(disk.whole_lines(descriptor), self._path.name)
+            files = [file for name in names if (file := self._path.with_name(name)).is_file()]
+            if recovery.has_messages(disk.whole_lines(descriptor), seqs):
+                return bool(files)
+        for file in files:
+            with storage_errors(file.name), open_no_follow(file) as earlier:
+                if recovery.has_messages(disk.whole_lines(earlier), seqs):
+                    return True
+        numbers = ", ".join(map(str, sorted(seqs)[:5]))
+        raise NotFound(f"The log of {self._session_id} has no message {numbers}. Read the log to see what it has.")
 
     def locked(self) -> AbstractContextManager[None]:
         """Keeps all others from writing, whether there is a log or not."""

@@ -150,6 +150,13 @@ class Keyed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedRecord:
+    """A record that was erased; its number stays its own. `was` is the kind that it had."""
+
+    was: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
     """A record that a newer version wrote; `text` is its line. Whoever reads it ignores it."""
 
@@ -170,6 +177,7 @@ Body = (
     | Learned
     | TrimRecord
     | Keyed
+    | ErasedRecord
     | Unknown
 )
 

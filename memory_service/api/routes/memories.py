@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
 from memory_service import schemas
 from memory_service.api import examples
@@ -16,6 +16,7 @@ from memory_service.api.requests import (
     IdempotencyKey,
     IfMatch,
     IfNoneMatch,
+    Once,
     Shared,
     condition,
     json_response,
@@ -154,21 +155,139 @@ def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> sch
     return erased
 
 
+MemoryIdPath = Annotated[
+    str,
+    Path(
+        description="Id of the entry, as a result or the answer to a new memory names it.", examples=["m0123456789ab"]
+    ),
+]
+EntryTags = Annotated[
+    list[str],
+    Query(
+        alias="tag", max_length=16, description="Only entries that have all of these tags; may be sent several times."
+    ),
+]
+EntryRole = Annotated[
+    schemas.NotedOrigin | None,
+    Query(description="Only entries that are somebody's word; what was written by hand is the user's."),
+]
+EntrySession = Annotated[str | None, Query(description="Only entries that were taken from a session.")]
+EntryLimit = Annotated[int, Query(ge=1, le=schemas.MAX_LISTED, description="The most entries of an answer.")]
+EntryCursor = Annotated[str | None, Query(description="`next_cursor` of the list before this one.")]
+DryRun = Annotated[bool, Query(description="Erase nothing, show what would go.")]
+EntryIfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", description="The etag of the entry that is changed; without it, whatever it says now."),
+]
+
+
+@memories_router.get("/entries", summary="List the entries", responses=success_response(200, examples.ENTRIES))
+@queued("read")
+def list_entries(
+    workspace: WorkspaceName,
+    shared: Shared,
+    tags: EntryTags = [],  # noqa: B006  (FastAPI copies it)
+    origin: EntryRole = None,
+    session_id: EntrySession = None,
+    since: schemas.Since = None,
+    until: schemas.Until = None,
+    limit: EntryLimit = 50,
+    cursor: EntryCursor = None,
+) -> schemas.MemoryEntries:
+    """Entries, those of the newest day first and there the last one; then those of files without a day.
+
+    Entries are list items of dated files, and what stands below the comment of an entry in any file.
+    """
+    return shared.service.entries(
+        workspace,
+        tags=tags,
+        origin=origin,
+        session_id=session_id,
+        since=since,
+        until=until,
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+@memories_router.get(
+    "/entries/{memory_id:path}",
+    summary="Read an entry",
+    responses=success_response(200, examples.ENTRY, ETAG_HEADER) | error_responses(404, 409),
+)
+@queued("read")
+def read_entry(
+    workspace: WorkspaceName, memory_id: MemoryIdPath, shared: Shared, response: Response
+) -> schemas.MemoryEntry:
+    """One entry, with the etag that a change takes."""
+    found = shared.service.entry(workspace, memory_id)
+    response.headers["ETag"] = f'"{found.etag}"'
+    return found
+
+
+@memories_router.patch(
+    "/entries/{memory_id:path}",
+    summary="Change an entry",
+    responses=success_response(200, examples.CHANGED, ETAG_HEADER) | error_responses(404, 409, 412),
+)
+@queued("append")
+def edit(
+    workspace: WorkspaceName,
+    memory_id: MemoryIdPath,
+    body: schemas.EntryChange,
+    shared: Shared,
+    response: Response,
+    if_match: EntryIfMatch = None,
+) -> schemas.ChangedEntry:
+    """Change the text or the tags of an entry. It keeps its id, its day and its place in the file.
+
+    New words are those of who changes it, the user unless `origin` says otherwise. With `If-Match`, an entry that was
+    changed meanwhile stays as it is: 412.
+    """
+    changed = shared.service.edit(
+        workspace,
+        memory_id,
+        text=body.text,
+        tags=body.tags,
+        origin=body.origin,
+        etag=condition(if_match, None).if_match,
+    )
+    response.headers["ETag"] = f'"{changed.etag}"'
+    shared.metrics.missed(changed.degraded)
+    return changed
+
+
 @memories_router.delete(
-    "/entries/{memory_id}",
+    "/entries/{memory_id:path}",
     summary="Forget a memory",
     responses=success_response(200, examples.FORGOTTEN) | error_responses(404, 409),
 )
 @queued("append")
 def forget(
-    workspace: WorkspaceName,
-    memory_id: Annotated[str, Path(description="What the answer to a new memory named.", examples=["m0123456789ab"])],
-    shared: Shared,
+    workspace: WorkspaceName, memory_id: MemoryIdPath, shared: Shared, dry_run: DryRun = False
 ) -> schemas.ForgottenMemory:
     """Erase an entry from its file and from the index."""
-    forgotten = shared.service.forget(workspace, memory_id)
+    forgotten = shared.service.forget(workspace, memory_id, dry_run=dry_run)
     shared.metrics.missed(forgotten.degraded)
     return forgotten
+
+
+@memories_router.post(
+    "/forget",
+    response_model=schemas.ForgottenMemory,
+    summary="Forget what is cited or named",
+    responses=success_response(200, examples.FORGOTTEN) | error_responses(404, 409, 413),
+)
+async def forget_named(workspace: WorkspaceName, body: schemas.ForgetRequest, shared: Shared, once: Once) -> Response:
+    """Erase what an id, a citation or words name, from its file and from the index.
+
+    A citation is that of a result: lines of a file, a whole file, or a message of a session; an entry goes whole.
+    Words erase only where they stand in one memory alone: else 409, and a dry run shows which come into question.
+    """
+    return await once.queued(
+        "append",
+        lambda: shared.service.forget(workspace, body.memory, query=body.query, dry_run=body.dry_run),
+    )
 
 
 search_router = APIRouter(prefix="/v1/workspaces/{workspace}", tags=["search"], dependencies=[Depends(in_workspace)])

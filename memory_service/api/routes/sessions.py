@@ -231,6 +231,18 @@ def message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: S
     return Response(text.encode(), media_type="application/json")
 
 
+@messages_router.delete("/{seq}", summary="Erase a message", responses=success_response(200, examples.ERASED_MESSAGES))
+@queued("append")
+def erase_message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: Shared) -> schemas.ErasedMessages:
+    """Erase one message, from the log and from the index, with the compactions whose summaries were made of it.
+
+    The numbers of the others stay. Memories that were flushed stay, too, and so do branches of the session.
+    """
+    gone = shared.service.erase_messages(workspace, session_id, [seq])
+    shared.metrics.missed(gone.degraded)
+    return gone
+
+
 @messages_router.get("/{seq}/media/{number}", response_class=Response, summary="Read a medium", responses=_MEDIUM)
 @queued("read")
 def medium(workspace: WorkspaceName, session_id: SessionId, seq: Seq, number: MediumNumber, shared: Shared) -> Response:
