@@ -298,6 +298,8 @@ _CLAUDE: dict[str, Any] = {"model": "claude-sonnet-4-5", "messages": [MESSAGE]}
 REQUESTS: dict[str, Any] = {
     f"POST {_W}/memories": {"text": _TEXT, "tags": ["ops"]},
     f"PUT {_W}/memories/{{path}}": {"text": f"# Deploys\n\n- {_TEXT}\n"},
+    f"PATCH {_W}/entries/{{memory_id}}": {"text": "Deploys go out on Wednesdays after the 10:00 stand-up."},
+    f"POST {_W}/forget": {"memory": f"{_PATH}#L5", "dry_run": True},
     f"POST {_W}/search": _QUESTION | {"limit": 6},
     f"POST {_W}/context": _QUESTION | {"system_prompt": "You are a helpful assistant.", "budget_tokens": 2_000},
     f"POST {_W}/reindex": {"full": False},

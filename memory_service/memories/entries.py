@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from indexer.documents.entries import moment_of, tags_of
+from indexer.documents.entries import is_blank, moment_of, tags_of
 from indexer.lru import LRU
 from indexer.sources.scan import Scan
 from indexer.text import lazy_regex
@@ -454,10 +454,11 @@ def _pieces(path: str, lines: Sequence[str], held: Iterable[HeldEntry], spans: S
 
 
 def _between(path: str, lines: Sequence[str], start: int, end: int) -> Iterator[Removal]:
-    text = "".join(lines[start:end])
-    if text.strip():
+    written = [at for at in range(start, end) if not is_blank(lines[at])]
+    if written:
+        text, where = "".join(lines[written[0] : written[-1] + 1]), citation(path, written[0] + 1, written[-1] + 1)
         # Whatever no comment is above was written by hand.
-        yield Removal(path=path, citation=citation(path, start + 1, end), role="user", text=text)
+        yield Removal(path=path, citation=where, role="user", text=text)
 
 
 def _order(path: str) -> tuple[int, str]:

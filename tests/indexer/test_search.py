@@ -689,3 +689,24 @@ def test_passages_that_the_model_does_not_read_change_nothing_for_a_question_tha
     beside = workspace.synced(embedder).search("where is the spare key", limit=30, explain=True).hits
     assert [hit.passage.text for hit in beside] == [hit.passage.text for hit in alone]
     assert [hit.signals["vector"] for hit in beside] == pytest.approx([hit.signals["vector"] for hit in alone])
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
+def test_tags_restrict_a_search_before_ranking(workspace: Workspace, mode: Mode) -> None:
+    noise = [f"- Deploys of the shop number {number} go out. #shop" for number in range(30)]
+    workspace.write(
+        "memory/2026-11-20.md", "\n".join([*noise, "- Tea is in the kitchen. #Ops/deploy #home", "- #opsy"])
+    )
+    index = workspace.synced(HashEmbedder())
+
+    def found(*tags: str) -> list[str]:
+        hits = index.search("deploys of the shop", limit=5, mode=mode, filter=SearchFilter(tags=tags)).hits
+        return [hit.passage.text for hit in hits]
+
+    tea = ["Tea is in the kitchen. #Ops/deploy #home"]
+    assert found("ops") == found("#OPS/Deploy", "home") == tea
+    assert found("ops", "shop") == found("deploy") == []
+    assert len(found("shop")) == 5
+    workspace.write("memory/2026-11-20.md", "\n".join([*noise, "- Tea is in the kitchen.", "- x #ops"]))
+    index.sync()
+    assert not any("Tea" in text for text in found("ops"))
