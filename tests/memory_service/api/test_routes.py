@@ -119,7 +119,11 @@ def test_forgetting_erases_from_disk_search_and_index(running_server: RunningSer
     remember(running_server, "Something else stays.")
     gone = running_server.http.delete(f"{W}/entries/{stored['memory_id']}")
     path = stored["path"]
-    told = {"memory_id": stored["memory_id"], "path": path, "paths": [path], "degraded": []}
+    place = {"memory_id": stored["memory_id"], "path": path, "citation": f"{path}#L{stored['start_line']}"}
+    told = {
+        "memory_id": stored["memory_id"], "path": path, "paths": [path], "degraded": [],
+        "dry_run": False, "named": None, "removed": [{**place, "role": "agent", "text": None}],
+    }  # fmt: skip
     assert {name: value for name, value in gone.json().items() if name != "erased"} == told
     results = running_server.http.post(f"{W}/search", json={"query": secret, "mode": "text"}).json()["results"]
     assert all(secret not in result["text"] for result in results)
@@ -250,3 +254,38 @@ def test_every_answer_has_a_request_id(running_server: RunningServer) -> None:
     assert running_server.http.get("/version", headers={"X-Request-ID": "abc-1"}).headers["x-request-id"] == "abc-1"
     made = running_server.http.get("/nowhere", headers={"X-Request-ID": "bad id"}).headers["x-request-id"]
     assert made and " " not in made
+
+
+def test_entries_are_listed_read_and_changed_under_a_condition(running_server: RunningServer) -> None:
+    http = running_server.http
+    stored = remember(running_server, "The lift is out of order.", tags=["house", "lift"], date="2026-11-20")
+    [entry] = http.get(f"{W}/entries?tag=house&tag=LIFT&origin=agent&since=2026-11-20&limit=5").json()["entries"]
+    place = f"{W}/entries/{stored['memory_id']}"
+    read = http.get(place)
+    assert read.json() == entry and read.headers["ETag"] == f'"{entry["etag"]}"'
+    # A citation is as good as an id.
+    cited = f"{W}/entries/{stored['path']}%23L{stored['start_line']}"
+    assert http.get(cited).json() == entry
+    changed = http.patch(place, json={"text": "The lift works."}, headers={"If-Match": read.headers["ETag"]})
+    assert (changed.status_code, changed.json()["text"]) == (200, "The lift works. #house #lift")
+    assert changed.headers["ETag"] == f'"{changed.json()["etag"]}"'
+    again = http.patch(place, json={"tags": []}, headers={"If-Match": read.headers["ETag"]})
+    assert (again.status_code, again.json()["error"]["code"]) == (412, "precondition_failed")
+    assert http.patch(place, json={"text": "x", "origin": "tool"}).status_code == 409
+    for body in ({}, {"text": ""}, {"text": "x", "day": "2026-11-20"}):
+        assert http.patch(place, json=body).status_code == 422, body
+    assert http.get(f"{W}/entries?limit=0").status_code == http.get(f"{W}/entries?cursor=x").status_code == 422
+    assert http.delete(f"{place}?dry_run=true").json()["removed"][0]["text"] == "The lift works. #house #lift"
+    assert http.delete(place).json()["paths"] == [stored["path"]]
+    assert http.get(place).status_code == 404
+
+
+def test_forgetting_by_place_or_words_is_done_once_for_one_key(running_server: RunningServer) -> None:
+    http = running_server.http
+    stored = remember(running_server, "The spare key hangs behind the door.", date="2026-11-20")
+    assert http.post(f"{W}/forget", json={"query": "kettle"}).status_code == 409
+    assert http.post(f"{W}/forget", json={}).status_code == 422
+    done = [http.post(f"{W}/forget", json={"query": "spare key"}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
+    assert done[0].json() == done[1].json() and done[0].json()["memory_id"] == stored["memory_id"]
+    assert [answer.headers.get("Idempotency-Replayed") for answer in done] == [None, "true"]
+    assert http.post(f"{W}/forget", json={"memory": f"{stored['path']}#L5"}).status_code == 404

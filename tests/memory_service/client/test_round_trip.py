@@ -81,6 +81,42 @@ def test_a_memory_goes_all_the_way_round(guest: Any) -> None:
     assert guest.search("deploys").results == []
 
 
+def test_an_entry_is_found_changed_and_forgotten(guest: Any) -> None:
+    stored = guest.remember("The lift is out of order.", tags=["house/lift"], date=dt.date(2026, 11, 20), origin="user")
+    guest.remember("Deploys go out on Tuesdays.", date=dt.date(2026, 11, 19), session_id="s-1")
+    [found] = guest.search("lift", tags=["house"]).results
+    assert found.memory_id == stored.memory_id
+    assert "lift" in guest.context("lift", tags=["house"]).block and not guest.context("lift", tags=["x"]).block
+    entry = guest.entry(stored.memory_id)
+    changed = guest.edit(entry.memory_id, text="The lift works.", etag=entry.etag)
+    assert (changed.text, changed.memory_id, changed.degraded) == ("The lift works. #house/lift", stored.memory_id, [])
+    with pytest.raises(PreconditionFailed):
+        guest.edit(entry.memory_id, tags=[], etag=entry.etag)
+    assert guest.edit(entry.memory_id, tags=[]).text == "The lift works."
+    whole = guest.entries(limit=1)
+    assert [each.memory_id for each in whole.entries] == [stored.memory_id] and whole.next_cursor
+    [other] = guest.entries(cursor=whole.next_cursor, limit=1).entries
+    assert guest.entries(origin="agent", session_id="s-1", since=dt.date(2026, 11, 1)).entries == [other]
+    assert guest.entries(tags=["x"]).entries == []
+    assert guest.forget(other.citation, dry_run=True).removed[0].text == "Deploys go out on Tuesdays."
+    with pytest.raises(Conflict):
+        guest.forget(query="nothing says this")
+    assert guest.forget(query="lift works").memory_id == stored.memory_id
+    assert guest.forget(other.citation).erased.passages == 1
+    assert guest.entries().entries == []
+
+
+def test_one_message_is_erased(guest: Any) -> None:
+    session = guest.session("s-1")
+    said = session.append([{"role": "user", "content": text} for text in ("One okapi.", "Two.")])
+    gone = session.erase(said.first_seq)
+    assert (gone.seqs, gone.compactions, gone.degraded) == ([said.first_seq], [], [])
+    assert [each["content"] for each in session.messages("log").messages] == ["Two."]
+    assert guest.search("okapi", mode="text").results == []
+    with pytest.raises(NotFound):
+        session.erase(said.first_seq)
+
+
 def test_a_file_is_created_replaced_and_erased(guest: Any) -> None:
     etag = guest.put("memory/a plan #1?.md", "one\n").etag
     with pytest.raises(PreconditionFailed):
@@ -154,7 +190,7 @@ def test_the_servers_errors_come_back_as_the_same_classes(client: Any) -> None:
         client.remember("y", tags=["a b"])
     with pytest.raises(TooLarge):
         client.put("MEMORY.md", "x" * (8 * 1024 * 1024 + 1))
-    for name, value in (("receipt", "../status"), ("forget", "../x"), ("operation", "")):
+    for name, value in (("receipt", "../status"), ("forget", "m..x"), ("operation", "")):
         with pytest.raises(NotFound):
             getattr(client, name)(value)
 
@@ -164,7 +200,7 @@ def test_half_a_surrogate_pair_is_no_name(client: Any) -> None:
     for name, values in (
         ("put", ("memory/a\ud800绿.md", "x")),
         ("get", ("memory/\ud800.md",)),
-        ("forget", ("m\ud800",)),
+        ("entry", ("m\ud800",)),
     ):
         with pytest.raises(InvalidName):
             getattr(client, name)(*values)

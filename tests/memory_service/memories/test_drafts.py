@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def _page(text: str, *, origin: Origin = "agent", newline: str = "\n") -> str:
     return before + Page(DAY, before).plan(draft, "14:32", AT).text + f"{newline}- After.{newline}"
 
 
-def _changed(page: str, at: int = 1, **change: object) -> str:
+def _changed(page: str, at: int = 1, **change: Any) -> str:
     wanted = checked_change(EntryChange.model_validate(change))
     return reworded(page, find_entries(page, DAY)[at], wanted, DAY)
 
@@ -46,7 +47,7 @@ def test_new_words_are_the_user_s_and_all_else_stays(newline: str) -> None:
 def test_tags_are_a_field_of_their_own() -> None:
     page = _page("Deploys on Tuesdays. #ops #web")
 
-    def text(**change: object) -> str:
+    def text(**change: Any) -> str:
         after = _changed(page, **change)
         return entry_text(split_lines(after), find_entries(after, DAY)[1])
 

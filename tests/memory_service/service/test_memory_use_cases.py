@@ -124,9 +124,9 @@ def test_words_forget_only_what_they_name_alone(service: MemoryService) -> None:
     assert done.memory_id and not service.forget(W, query="hangs behind", dry_run=True).named
     # By words, lines that are of no entry go, too.
     assert service.forget(W, query="deploy on fridays").path == "MEMORY.md"
-    for wrong in ({}, {"memory": "m0", "query": "x"}):
+    for memory, query in ((None, None), ("m0", "x")):
         with pytest.raises(InvalidRequest):
-            service.forget(W, **wrong)
+            service.forget(W, memory, query=query)
 
 
 def _talked(service: MemoryService) -> int:
