@@ -31,7 +31,10 @@ _SHOWN_CELLS = 200
 @click.option("--cursor", help="Go on where the list before this one ended.")
 @with_place
 def entries(place: Place, **options: Any) -> None:
-    """List the entries of the memory files, the newest first, with the id of each."""
+    """List entries, the newest first, each with its id.
+
+    Entries are list items of dated files, and what stands below the comment of an entry in any file.
+    """
     with place.memory(embeds=False) as service:
         found = service.entries(place.workspace, **options)
     if place.as_json:
@@ -73,7 +76,9 @@ def _print_entry(entry: MemoryEntry) -> None:
 def edit(
     place: Place, memory: str, text: str | None, tags: Sequence[str], no_tags: bool, origin: Origin, etag: str | None
 ) -> None:
-    """Change the entry MEMORY, an id or where it stands. It keeps its id, its day and its place.
+    """Change an entry; it keeps its id, day and place.
+
+    MEMORY is its id, or where it stands, such as memory/2026-11-20.md#L14.
 
     TEXT may be "-": then it is read from standard input. Without it, and without tags, an editor opens.
     """

@@ -37,7 +37,10 @@ def test_entries_are_listed_with_their_ids(filled: CommandLine) -> None:
     assert filled.run("entries", "--origin", "agent").err.startswith("no entries in ")
     assert _listed(filled, "--since", "2026-11-04") == _listed(filled, "--session", "s-1") == []
     filled.run("entries", "--cursor", "x").failed_with("cursor")
-    assert f"1. {OLD}#L3  {anna.memory_id}  " in filled.ok("search", "tea", "--tag", "people")
+    found = filled.ok("search", "tea", "--tag", "people")
+    assert (
+        found.startswith(f"1. {OLD}#L3  ") and f"  {anna.memory_id}  2026-11-03\n   Anna likes tea. #people\n" in found
+    )
 
 
 def test_an_entry_is_edited_by_id_or_place(filled: CommandLine) -> None:

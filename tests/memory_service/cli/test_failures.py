@@ -46,7 +46,7 @@ def test_an_empty_folder_stays_empty_until_something_is_written(tmp_path: Path) 
     assert "The first memory." in run("search", "memory").stdout
 
 
-@pytest.mark.parametrize("command", [["status"], ["forget", "m1"], ["sessions", "list"], ["reindex"]])
+@pytest.mark.parametrize("command", [["status"], ["workspaces"], ["sessions", "list"], ["reindex"]])
 def test_a_command_on_files_refuses_the_address_of_a_server(tmp_path: Path, command: list[str]) -> None:
     cli = CommandLine(home=tmp_path / "home", environment={**WORDS_ALONE, "MEMORY_SERVICE_URL": "http://127.0.0.1:1"})
     cli.run(*command).failed_with("MEMORY_SERVICE_URL names a server", "Unset it", "--home")

@@ -15,8 +15,8 @@ from memory_service.cli.root import root
 from tests.memory_service.cli.commands import CommandLine
 
 COMMANDS = (
-    "demo", "serve", "mcp", "connect", "disconnect", "reindex", "search", "context", "get", "remember", "forget",
-    "sessions", "hook", "workspaces", "status", "doctor", "bench",
+    "demo", "serve", "mcp", "connect", "disconnect", "reindex", "search", "context", "get", "remember",
+    "entries", "edit", "forget", "sessions", "hook", "workspaces", "status", "doctor", "bench",
 )  # fmt: skip
 HEAVY = ("numpy", "fastapi", "pydantic", "apsw", "onnxruntime", "tokenizers", "httpx", "rich", "uvicorn")
 

@@ -256,7 +256,7 @@ def methods(kind: type) -> dict[str, Any]:
 
 def test_both_colours_have_the_same_methods() -> None:
     sync, coloured = methods(MemoryClient), methods(AsyncMemoryClient)
-    assert len(sync) == 20
+    assert len(sync) == 23
     assert inspect.signature(MemoryClient.__init__) == inspect.signature(AsyncMemoryClient.__init__)
     # What it gives makes no request, and has a colour of its own.
     assert inspect.signature(sync["session"]).parameters == inspect.signature(coloured["session"]).parameters
@@ -266,7 +266,7 @@ def test_both_colours_have_the_same_methods() -> None:
 
 def test_both_colours_of_a_session_have_the_same_methods() -> None:
     sync, coloured = methods(Session), methods(AsyncSession)
-    assert len(sync) == 26
+    assert len(sync) == 27
     events = (sync.pop("events"), coloured.pop("events"))
     assert inspect.isasyncgenfunction(events[1])
     assert events[0].__doc__ == events[1].__doc__
