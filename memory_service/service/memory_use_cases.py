@@ -10,6 +10,7 @@ import datetime as dt
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -299,8 +300,10 @@ class MemoryUseCases(ABC):
         found = dict[str, Removal]()
         for hit in hits:
             first, last = hit.passage.start_line, hit.passage.end_line
-            for each in memory.files.entries.within(hit.path, first, last):
-                found.setdefault(each.memory_id or each.citation, each)
+            # A file that was cut since it was indexed has no such lines any more.
+            with suppress(NotFound):
+                for each in memory.files.entries.within(hit.path, first, last):
+                    found.setdefault(each.memory_id or each.citation, each)
         wanted = _folded(words)
         named = [each for each in found.values() if wanted in _folded(each.text or "")]
         return named, [each for each in found.values() if each not in named]
