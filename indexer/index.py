@@ -35,7 +35,8 @@ from indexer.sources.scan import require_folder
 from indexer.stores import DEFAULT_STORE, open_store
 from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_of
 from indexer.sync.plan import SyncPlan, SyncPlanner, failures
-from indexer.sync.run import Progress, Sync, SyncControl, SyncRunner, SyncRuns, has_term_rules, not_cancelled, restate
+from indexer.sync.run import Progress, Sync, has_term_rules
+from indexer.sync.runner import SyncControl, SyncRunner, SyncRuns, not_cancelled, restate
 from indexer.sync.vectors import TextVectors, fill_in
 from indexer.text.facts import FACT_RULES, UNREAD_FACTS
 from indexer.text.terms import passage_terms

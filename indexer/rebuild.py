@@ -12,13 +12,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from indexer.errors import EmbeddingError, StoreBusy, StoreCorrupt, StoreError, StoreFull, SyncCancelled
 from indexer.stores.base import Beside, FileWrite, Head, IndexStore, Room, Written
-from indexer.sync.run import SyncRunner
 from indexer.throttle import THROTTLE
 from indexer.types import Fingerprint, SyncReport
+
+if TYPE_CHECKING:
+    from indexer.sync.runner import SyncRunner
+
 
 # What the next generation takes, as a share of the one in use: its log grows beside it.
 _ROOM_FACTOR = 1.2

@@ -251,11 +251,12 @@ class FileFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncProgress:
-    """Progress of a sync in files and bytes. Totals are known from the start: the scan comes first.
+    """Progress of a sync in files, bytes and passages. Files and bytes are known from the start: the scan comes first.
 
     Attributes:
-        passages: Passages stored so far.
+        passages: Passages stored so far, and those that got a vector that they lacked.
         path: The file at hand.
+        total_passages: How many there will be: of the files that were read, and by their measure of the others.
     """
 
     done: int
@@ -264,6 +265,7 @@ class SyncProgress:
     total_bytes: int
     passages: int
     path: str
+    total_passages: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from indexer.stores import DEFAULT_STORE, STORES
 from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
-from memory_service.home import DEFAULT_HOME, PREFIX, home_of, nearest, shown_name
+from memory_service.home import DEFAULT_HOME, PREFIX, check_format, home_of, nearest, shown_name
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
 _NAME = lazy_regex(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
@@ -136,6 +136,8 @@ def _globs(globs: str, entry: str) -> tuple[str, ...]:
 
 
 FILE_NAME = "memory-service.toml"
+# Name of the service's own context engine.
+OWN_ENGINE = "default"
 # Of a checkout; an installed package has it elsewhere, and no home looks like that.
 _SAMPLE = Path(os.path.realpath(__file__)).parents[1] / "data"
 
@@ -372,7 +374,7 @@ class Settings(_Table):
         default=(),
         description='Coding agents: folders that hooks over HTTP may read, too: "/srv/agents;~/talks".',
     )
-    context_engine: str = Field(default="default", description="Who assembles contexts; others come as plugins.")
+    context_engine: str = Field(default=OWN_ENGINE, description="Who assembles contexts; others come as plugins.")
     compaction: CompactionTable = CompactionTable()
     pruning: PruningTable = PruningTable()
     flush: FlushTable = FlushTable()
@@ -487,6 +489,7 @@ def load_settings(**arguments: Any) -> Settings:
             f"{home} is the sample of this checkout, which is only read. Work on a copy of it: "
             "memory-service demo --keep FOLDER, and then --home FOLDER."
         )
+    check_format(home)
     values = _merged(_merged(_file(home / FILE_NAME), environment), given)
     try:
         return Settings(**{**values, "home": home})

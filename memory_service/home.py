@@ -25,9 +25,15 @@ from memory_service.errors import InvalidName, InvalidRequest
 PREFIX = "MEMORY_SERVICE_"
 DEFAULT_HOME = Path("~/.memory-service")
 WORKSPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_MOST_SLUG_CHARS = 40
 # With this header a request is for the server of that instance alone.
 INSTANCE_HEADER = "X-Memory-Instance"
 CONNECT_SECONDS = 5.0
+# How the files of a home are laid out. A version that changes it writes its number into `<home>/.format`, which keeps
+# versions before it out; without the file it is 1.
+FORMAT = 1
+_FORMAT_FILE = ".format"
 # In the folder of a workspace: which project of a coding agent it is of.
 PROJECT_FILE = ".project"
 _MOST_PATH_BYTES = 4096
@@ -35,6 +41,7 @@ _FILE_NAME = ".server.json"
 # What the service makes in a home, and in a workspace.
 _HOME_NAMES = frozenset({
     _FILE_NAME, "sealing.key", "hooks.log", "hooks.log.1", "memory-service.toml", ".hosts",
+    _FORMAT_FILE,
 })  # fmt: skip
 _WORKSPACE_NAMES = frozenset({
     "MEMORY.md", "USER.md", "memory", "sessions", "receipts", "prompts", "engines", "index.sqlite", ".locks", ".hosts",
@@ -75,6 +82,24 @@ def home_of(given: Path | str | None) -> Path:
             f"The home {home} lies in a user's own folder, and there is none here. Name another one: --home FOLDER, or "
             f"{PREFIX}HOME."
         ) from None
+
+
+def check_format(home: Path) -> None:
+    """Make sure that no newer version has made a home in a way that this one does not know.
+
+    Raises:
+        InvalidRequest: One has.
+    """
+    try:
+        with (home / _FORMAT_FILE).open("rb") as opened:
+            found = opened.read(100).decode("utf-8", "replace").strip()
+    except OSError:
+        return
+    if not (found.isascii() and found.isdigit() and int(found) <= FORMAT):
+        raise InvalidRequest(
+            f"The home {home} was made by a newer version: its format is {shown_name(found)}, and memory-service "
+            f"{__version__} knows {FORMAT}. Nothing was read or changed. Upgrade memory-service, or name another home."
+        )
 
 
 def project_of_workspace(folder: Path) -> str:
@@ -206,6 +231,24 @@ def check_workspace(name: str) -> None:
             f"{shown_name(name)} is no name of a workspace. "
             "Use 1 to 64 of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
         )
+
+
+def is_title(name: str) -> bool:
+    """True for a name that is no id of a session and may be the title of one: words, in whatever script."""
+    if SESSION_NAME.fullmatch(name) or not name.strip() or not name.isprintable() or "/" in name or "\\" in name:
+        return False
+    return not name.isascii() or " " in name
+
+
+def id_of_title(title: str) -> str:
+    """The id that a session of this title has: what of the title may be in an id, and a digest of all of it."""
+    import hashlib
+    import unicodedata
+
+    whole = unicodedata.normalize("NFC", title.strip())
+    words = re.findall(r"[A-Za-z0-9]+", unicodedata.normalize("NFKD", whole))
+    slug = "-".join(words).lower()[:_MOST_SLUG_CHARS].strip("-")
+    return f"{slug or 'session'}-{hashlib.sha256(whole.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def shown_name(given: str) -> str:

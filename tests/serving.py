@@ -19,8 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from memory_service.api import create_app
-from memory_service.api.limits import TimedProtocol
-from memory_service.api.server import StreamingServer, listening
+from memory_service.api.server import StreamingServer, TimedProtocol, listening
 from memory_service.client._session_wire import EventLines, SentEvent
 from memory_service.config import Settings
 from memory_service.service import MemoryService

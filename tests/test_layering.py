@@ -114,7 +114,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "starlette": ("memory_service.api.*", "memory_service.gateway.*", "memory_service.mcp.endpoint"),
     "mcp": ("memory_service.mcp.protocol", "memory_service.mcp.endpoint"),
     "mcp_types": ("memory_service.mcp.protocol",),
-    "h11": ("memory_service.api.limits",),
+    "h11": ("memory_service.api.server",),
     "uvicorn": ("memory_service.api.*",),
     "prometheus_client": ("memory_service.api.*",),
     "httpx": ("memory_service.client.*", "memory_service.gateway.relay"),

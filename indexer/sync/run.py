@@ -2,18 +2,18 @@
 
 Files are read, passages compared, new ones embedded, and all of it is stored in small transactions.
 
-Invariants: a file's state is stored together with its passages, so an interrupted run continues where it stopped; no
-transaction is open while a text is embedded; a file that fails keeps the passages of an earlier run; a change of
-another process is planned anew, never overwritten.
+Invariants: a file's state is stored together with its passages, so an interrupted run continues where it stopped; what
+takes about a second to embed is stored before more is embedded; no transaction is open while a text is embedded; a file
+that fails keeps the passages of an earlier run; a change of another process is planned anew, never overwritten.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -24,13 +24,12 @@ from indexer.embeddings.base import Embedder
 from indexer.errors import StoreLocked, SyncCancelled
 from indexer.sources.scan import Content, SourceFile, read, source_file
 from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written, passages_of
-from indexer.sync.plan import PassageDiff, SyncPlan, SyncPlanner, compare, text_hash
+from indexer.sync.plan import PassageDiff, SyncPlan, compare, text_hash
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
-from indexer.text.facts import FACT_RULES, facts_of, things_of
+from indexer.text.facts import facts_of, things_of
 from indexer.text.names import greeted_name
 from indexer.text.ornaments import ornament
 from indexer.text.terms import TERM_RULES, passage_terms
-from indexer.throttle import THROTTLE
 from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
 
 # Without a model what a transaction itself costs counts, and how long it keeps other writers waiting: 10-20 ms.
@@ -38,6 +37,8 @@ from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgres
 _BATCH_LINES = 1024
 _BATCH_CHARS = 256 * 1024
 _BATCH_PORTIONS = 200
+# So much is read before the first of it is stored, so that the number of passages is known.
+_AHEAD_BYTES = 4 * 1024 * 1024
 _UNREADABLE = "its reading met a defect, which the log names; each reindex tries it again"
 _UNKNOWN_LOG = "it is a session log in a format that is not known here; move it away"
 
@@ -127,6 +128,7 @@ class Sync:
         self._batch_texts = BATCH_TEXTS if embedder else _BATCH_LINES
         self._revisions: dict[str, int] = {}
         self._progress = SyncProgress(done=0, total=0, done_bytes=0, total_bytes=0, passages=0, path="")
+        self._read_bytes = self._read_passages = 0
 
     def run(self, plan: SyncPlan, states: dict[str, FileState], paths: Collection[str] = ()) -> SyncRun:
         """Carry out a plan, then embed passages without a vector.
@@ -151,7 +153,8 @@ class Sync:
         # A renamed file shows as one removed and one added: it leaves its vectors to the new one first.
         early, late = ((), plan.removed) if plan.added else (plan.removed, ())
         self._forget(early, states)
-        for batch in _batches(self._portions(work, states), self._batch_texts):
+        portions = chain.from_iterable(map(self._slices, _read_ahead(self._portions(work, states))))
+        for batch in self._batches(portions):
             self._check_cancelled()
             self._store_batch(batch)
         self._store_notes()
@@ -162,6 +165,7 @@ class Sync:
             self._vectors,
             paths=paths or None,
             before_batch=self._check_cancelled,
+            after_batch=self._advance_vectors,
         )
         report = self._report(time.monotonic() - started)
         return SyncRun(report=report, refused=tuple(dict.fromkeys(self._tally.refused)))
@@ -224,10 +228,13 @@ class Sync:
                 content = replace(content, failure=_UNREADABLE, checked_ns=0)
                 diff = self._diff(content, states.get(file.path))
             if diff is None:
+                self._read_bytes += file.size_bytes
                 self._advance(file.path, file.size_bytes)
                 continue
             state = _state(content, states.get(file.path))
-            yield from _slices(_Portion(content=content, state=state, diff=diff), self._batch_texts)
+            self._read_bytes += file.size_bytes
+            self._read_passages += len(diff.inserted)
+            yield _Portion(content=content, state=state, diff=diff)
 
     def _diff(self, content: Content, before: FileState | None) -> PassageDiff | None:
         """Differences of a file's passages; None if only its state is to be noted, which is done here."""
@@ -278,6 +285,8 @@ class Sync:
         return self._store.write(writes, made_with=self._fingerprint)
 
     def _store_batch(self, portions: Sequence[_Portion]) -> None:
+        if self._progress.total_passages != self._all_passages():
+            self._advance("", 0, files=0)
         texts = [passage.text for portion in portions for _, passage in portion.diff.inserted]
         vectors = self._vectors.of({text_hash(text): text for text in texts})
         terms = self._terms_of(stored for portion in portions for stored in portion.diff.removed)
@@ -336,7 +345,7 @@ class Sync:
             ),
             moved=portion.diff.moved,
             removed=tuple((stored.key, terms[stored.key]) for stored in portion.diff.removed),
-            stated=tuple((key, _things(state.path, passage)) for key, _, passage in portion.diff.moved),
+            stated=tuple((key, things_in(state.path, passage)) for key, _, passage in portion.diff.moved),
         )
 
     def _terms_of(self, removed: Iterable[StoredPassage]) -> Mapping[int, tuple[str, ...]]:
@@ -357,46 +366,73 @@ class Sync:
             done=now.done + files,
             done_bytes=now.done_bytes + size_bytes,
             passages=now.passages + passages,
-            path=path,
+            path=path or now.path,
+            total_passages=self._all_passages(),
         )
         if self._on_progress:
             self._on_progress(self._progress)
 
+    def _advance_vectors(self, passages: int) -> None:
+        self._read_passages += passages
+        self._advance("", 0, files=0, passages=passages)
+
+    def _all_passages(self) -> int:
+        """Number of passages to store: of the files that were read, and by their measure of the others."""
+        unread = self._progress.total_bytes - self._read_bytes
+        share = self._read_passages / self._read_bytes if self._read_bytes else 0.0
+        return self._read_passages + round(share * unread)
+
     def _check_cancelled(self) -> None:
         if self._cancelled():
-            done, total = self._progress.done, self._progress.total
+            now = self._progress
             raise SyncCancelled(
-                f"The reindex was stopped after {done} of {total} files. Run it again to go on from there."
+                f"The reindex was stopped after {now.done} of {now.total} files and {now.passages} passages. "
+                "Run it again to go on from there."
             )
 
+    @property
+    def _batch_chars(self) -> int:
+        """Most characters of a batch: what takes about a second to embed, so that no more than that is lost."""
+        return min(_BATCH_CHARS, self._vectors.chars_at_once) if self._vectors.can_embed else _BATCH_CHARS
 
-def _slices(whole: _Portion, batch_texts: int) -> Iterator[_Portion]:
-    inserted = whole.diff.inserted
-    chars = sum(len(passage.text) for _, passage in inserted)
-    size = max(1, min(batch_texts, _BATCH_CHARS * len(inserted) // max(1, chars)))
-    starts = range(0, max(1, len(inserted)), size) if len(inserted) > 2 * size else (0,)
-    size = size if len(starts) > 1 else len(inserted)
-    for number, start in enumerate(starts):
-        part = replace(whole.diff, inserted=inserted[start : start + size])
-        if number:
-            part = replace(part, moved=(), removed=())
-        yield replace(whole, diff=part, first=number == 0, last=number == len(starts) - 1)
+    def _slices(self, whole: _Portion) -> Iterator[_Portion]:
+        inserted = whole.diff.inserted
+        chars = sum(len(passage.text) for _, passage in inserted)
+        size = max(1, min(self._batch_texts, self._batch_chars * len(inserted) // max(1, chars)))
+        starts = range(0, max(1, len(inserted)), size) if len(inserted) > 2 * size else (0,)
+        size = size if len(starts) > 1 else len(inserted)
+        for number, start in enumerate(starts):
+            part = replace(whole.diff, inserted=inserted[start : start + size])
+            if number:
+                part = replace(part, moved=(), removed=())
+            yield replace(whole, diff=part, first=number == 0, last=number == len(starts) - 1)
 
-
-def _batches(portions: Iterator[_Portion], batch_texts: int) -> Iterator[list[_Portion]]:
-    batch: list[_Portion] = []
-    texts = chars = 0
-    for portion in portions:
-        batch.append(portion)
-        texts += len(portion.diff.inserted)
-        chars += sum(len(passage.text) for _, passage in portion.diff.inserted)
-        full = texts >= batch_texts or chars >= _BATCH_CHARS or len(batch) >= _BATCH_PORTIONS
-        # A file that is not complete ends the batch: its next slice needs the revision of this one.
-        if full or not portion.last:
+    def _batches(self, portions: Iterator[_Portion]) -> Iterator[list[_Portion]]:
+        batch: list[_Portion] = []
+        texts = chars = 0
+        for portion in portions:
+            batch.append(portion)
+            texts += len(portion.diff.inserted)
+            chars += sum(len(passage.text) for _, passage in portion.diff.inserted)
+            full = texts >= self._batch_texts or chars >= self._batch_chars or len(batch) >= _BATCH_PORTIONS
+            # A file that is not complete ends the batch: its next slice needs the revision of this one.
+            if full or not portion.last:
+                yield batch
+                batch, texts, chars = [], 0, 0
+        if batch:
             yield batch
-            batch, texts, chars = [], 0, 0
-    if batch:
-        yield batch
+
+
+def _read_ahead(portions: Iterator[_Portion]) -> Iterator[_Portion]:
+    """The same portions, some of them read before the first is given."""
+    waiting, size_bytes = deque[_Portion](), 0
+    for portion in portions:
+        waiting.append(portion)
+        size_bytes += portion.content.file.size_bytes
+        while size_bytes > _AHEAD_BYTES:
+            size_bytes -= waiting[0].content.file.size_bytes
+            yield waiting.popleft()
+    yield from waiting
 
 
 def _new_passage(path: str, ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) -> NewPassage:
@@ -408,11 +444,13 @@ def _new_passage(path: str, ordinal: int, passage: Passage, vectors: dict[bytes,
         terms=passage_terms(passage),
         vector=vectors.get(hashed),
         greeted=ornament("greetings", "", greeted_name, passage.text),
-        things=_things(path, passage),
+        things=things_in(path, passage),
     )
 
 
-def _things(path: str, passage: Passage) -> tuple[int, ...]:
+def things_in(path: str, passage: Passage) -> tuple[int, ...]:
+    """Things that the facts of a passage are about, as the store keeps them."""
+
     def read() -> tuple[int, ...]:
         return things_of(facts_of(passage.text, passage.heading, passage.label, path))
 
@@ -431,170 +469,4 @@ def _state(content: Content, before: FileState | None) -> FileState:
         content_hash=content.content_hash,
         failure=content.failure,
         revision=before.revision if before else 0,
-    )
-
-
-_ROUNDS = 5
-
-
-def not_cancelled() -> bool:
-    """Not cancelled."""
-    return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncControl:
-    """Progress and cancellation of a run."""
-
-    on_progress: Progress | None = None
-    cancelled: Callable[[], bool] = not_cancelled
-
-    def giving_way(self) -> SyncControl:
-        """The same, for a run that lets others go first where it is in the background."""
-
-        def cancelled() -> bool:
-            THROTTLE.give_way()
-            return self.cancelled()
-
-        return replace(self, cancelled=cancelled)
-
-
-class SyncRuns:
-    """Syncs of one index that run now, and how far they are."""
-
-    def __init__(self) -> None:
-        self._progress: dict[int, SyncProgress] = {}
-
-    @contextmanager
-    def seen(self, control: SyncControl) -> Iterator[SyncControl]:
-        """A block in which a sync runs; gives its control, by which its progress is seen."""
-        own = threading.get_ident()
-
-        def on_progress(progress: SyncProgress) -> None:
-            self._progress[own] = progress
-            # The caller hears of what is done, and a status of what there is to do as well.
-            if control.on_progress and (progress.done or progress.passages):
-                control.on_progress(progress)
-
-        self._progress[own] = SyncProgress(done=0, total=0, done_bytes=0, total_bytes=0, passages=0, path="")
-        try:
-            yield replace(control, on_progress=on_progress)
-        finally:
-            self._progress.pop(own, None)
-
-    @property
-    def progress(self) -> SyncProgress | None:
-        """Progress of the largest sync; None if none runs."""
-        return max(tuple(self._progress.values()), key=lambda each: each.total, default=None)
-
-
-def restate(store: IndexStore, made_with: Fingerprint, control: SyncControl) -> None:
-    """Read the facts of all stored passages with the rules of today, where they were read with others, or never.
-
-    Args:
-        store: The index.
-        made_with: Its fingerprint.
-        control: Whether to go on, asked before every file.
-
-    Raises:
-        StoreReplaced: It was made anew meanwhile.
-    """
-    if store.head().fact_rules == FACT_RULES:
-        return
-    refused = tuple(store.file_states())
-    while refused:
-        left = list[str]()
-        for path in refused:
-            if control.cancelled():
-                raise SyncCancelled("The reading of facts was stopped. The next reindex begins it again.")
-            state = store.file_states([path]).get(path)
-            if state is not None:
-                stated = tuple((known.key, _things(path, known.passage)) for known in passages_of(store, path))
-                write = FileWrite(path=path, state=state, expected_revision=state.revision, stated=stated)
-                left += store.write([write], made_with=made_with).refused
-        refused = tuple(left)
-    store.write([], made_with=made_with, fact_rules=FACT_RULES)
-
-
-# Makes the run that carries a plan out: for a store, with an embedder or without, under somebody's control.
-MakeSync = Callable[[IndexStore, Embedder | None, SyncControl], Sync]
-
-
-class SyncRunner:
-    """Runner that brings stores up to date with the files of one workspace.
-
-    Args:
-        planner: Compares a store with the files.
-        make_sync: Makes the run that carries a plan out.
-        embedder: Makes vectors; None stores text alone.
-        control: Progress and cancellation of the runs that are shown; cancels all of them.
-    """
-
-    def __init__(
-        self, planner: SyncPlanner, make_sync: MakeSync, embedder: Embedder | None, control: SyncControl
-    ) -> None:
-        self._planner = planner
-        self._make_sync = make_sync
-        self._embedder = embedder
-        self._control = control
-
-    def fill(
-        self, store: IndexStore, paths: Collection[str] = (), *, missing_ok: bool = True, shown: bool = False
-    ) -> SyncReport:
-        """Bring a store up to date.
-
-        Args:
-            store: The store.
-            paths: Files and folders to look at; empty means all.
-            missing_ok: Accept `paths` that are neither on disk nor in the store.
-            shown: Report progress.
-        """
-        control = self._control if shown else replace(self._control, on_progress=None)
-        return self._rounds(store, paths, self._embedder, control, missing_ok=missing_ok)
-
-    def fill_texts(self, store: IndexStore, paths: Collection[str]) -> SyncReport:
-        """Bring a store up to date without vectors; it cannot be cancelled."""
-        return self._rounds(store, paths, None, SyncControl(), missing_ok=True)
-
-    def forget_changed(self, store: IndexStore) -> None:
-        """Remove from a store every file that was removed or looks changed."""
-        plan, states = self._planner.plan(store, (), missing_ok=True)
-        stale = (*plan.removed, *(file.path for file in plan.suspects))
-        going = replace(plan, added=(), suspects=(), unsure=(), removed=stale)
-        self._make_sync(store, None, SyncControl()).run(going, states)
-
-    def _rounds(
-        self,
-        store: IndexStore,
-        paths: Collection[str],
-        embedder: Embedder | None,
-        control: SyncControl,
-        *,
-        missing_ok: bool,
-    ) -> SyncReport:
-        total = SyncReport()
-        wanted = tuple(paths)
-        for attempt in range(_ROUNDS):
-            planned = self._planner.plan(store, wanted, missing_ok=missing_ok or attempt > 0)
-            run = self._make_sync(store, embedder, control).run(*planned, wanted)
-            total = _added(total, run.report)
-            if not run.refused:
-                break
-            wanted = run.refused
-        return total
-
-
-def _added(total: SyncReport, report: SyncReport) -> SyncReport:
-    # A further round looks again at files that another process changed under the first one's hands.
-    return replace(
-        report,
-        added=total.added + report.added,
-        changed=total.changed + report.changed,
-        removed=total.removed + report.removed,
-        unchanged=total.unchanged + report.unchanged,
-        failed=tuple({failure.path: failure for failure in (*total.failed, *report.failed)}.values()),
-        embedded=total.embedded + report.embedded,
-        reused=total.reused + report.reused,
-        seconds=total.seconds + report.seconds,
-        degraded=tuple(dict.fromkeys((*total.degraded, *report.degraded))),
     )

@@ -8,11 +8,12 @@ found by their words.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from indexer.embeddings.base import Embedder, empty_rows, unit_rows
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.stores.base import IndexStore, Unembedded
+from indexer.stores.base import IndexStore, StoredPassage, Unembedded
 from indexer.throttle import THROTTLE
 from indexer.types import Fingerprint, Vectors
 
@@ -20,7 +21,8 @@ from indexer.types import Fingerprint, Vectors
 BATCH_TEXTS = 256
 # Who stops the work waits about so long; of a slow model a part of a batch takes that.
 _TURN_SECONDS = 1.0
-_FIRST_CHARS, _LEAST_CHARS, _MOST_CHARS = 32 * 1024, 4 * 1024, 1024 * 1024
+_FIRST_CHARS, _LEAST_CHARS, _MOST_CHARS = 4 * 1024, 4 * 1024, 1024 * 1024
+_LARGEST_PART = 1.5
 
 
 class TextVectors:
@@ -36,6 +38,7 @@ class TextVectors:
         embedded: Number of new vectors.
         reused: Number of vectors from the store.
         problems: Failures, each "vector: why and what to do".
+        chars_at_once: Characters of texts that take about a second, as far as those before tell.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class TextVectors:
         self._embedder = embedder
         self._made = made
         self._check = check
-        self._chars_at_once = _FIRST_CHARS
+        self.chars_at_once = _FIRST_CHARS
         self._refused: set[bytes] = set()
 
     @property
@@ -81,16 +84,19 @@ class TextVectors:
 
     def _parts(self, missing: Sequence[tuple[bytes, str]]) -> Iterator[Sequence[tuple[bytes, str]]]:
         """The texts in parts that take about a second each, as far as the one before tells."""
-        start = 0
+        start, left = 0, sum(len(text) for _, text in missing)
         while start < len(missing):
+            # A small rest is no part of its own: each is a request to a provider.
+            most = left if left <= _LARGEST_PART * self.chars_at_once else self.chars_at_once
             end, chars = start, 0
-            while end < len(missing) and (end == start or chars + len(missing[end][1]) <= self._chars_at_once):
+            while end < len(missing) and (end == start or chars + len(missing[end][1]) <= most):
                 chars += len(missing[end][1])
                 end += 1
+            left -= chars
             began = time.monotonic()
             yield missing[start:end]
             speed = chars / max(1e-3, time.monotonic() - began)
-            self._chars_at_once = max(_LEAST_CHARS, min(_MOST_CHARS, int(speed * _TURN_SECONDS)))
+            self.chars_at_once = max(_LEAST_CHARS, min(_MOST_CHARS, int(speed * _TURN_SECONDS)))
             start = end
 
     def _embed(self, missing: Sequence[tuple[bytes, str]]) -> dict[bytes, bytes]:
@@ -139,6 +145,7 @@ def fill_in(
     paths: Collection[str] | None = None,
     most: int | None = None,
     before_batch: Callable[[], None] = lambda: None,
+    after_batch: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Embed passages without a vector, the newest first, batch by batch.
 
@@ -149,6 +156,7 @@ def fill_in(
         paths: Only passages of these files; None is all.
         most: Largest number of passages to look at.
         before_batch: Called before each batch; an exception of it ends the work.
+        after_batch: Called after each with the number of passages that were looked at.
 
     Raises:
         StoreReplaced: The index was rebuilt meanwhile.
@@ -158,11 +166,19 @@ def fill_in(
     while vectors.can_embed and (left is None or left > 0):
         before_batch()
         limit = BATCH_TEXTS if left is None else min(left, BATCH_TEXTS)
-        lacking = list(store.passages(Unembedded(limit, below, paths)).values())
+        lacking = _first_of(store.passages(Unembedded(limit, below, paths)).values(), vectors.chars_at_once)
         if not lacking:
             return
         found = vectors.of({each.text_hash: each.passage.text for each in lacking})
         rows = [(each.key, found[each.text_hash]) for each in lacking if each.text_hash in found]
         if rows:
             store.write((), vectors=rows, made_with=made)
+        after_batch(len(lacking))
         below, left = lacking[-1].key, None if left is None else left - len(lacking)
+
+
+def _first_of(lacking: Iterable[StoredPassage], most_chars: int) -> list[StoredPassage]:
+    """The first passages with at most so many characters, and one at least: what is embedded is stored at once."""
+    listed = list(lacking)
+    sums = accumulate(len(each.passage.text) for each in listed)
+    return listed[: max(1, sum(chars <= most_chars for chars in sums))]

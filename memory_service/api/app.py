@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_service._version import __version__
 from memory_service.api import errors
-from memory_service.api.admission import RefuseEarly
+from memory_service.api.admission import BodyLimitMiddleware, RefuseEarly
 from memory_service.api.auth import (
     JsonOnly,
     Keys,
@@ -37,7 +37,6 @@ from memory_service.api.auth import (
     workspace_of,
 )
 from memory_service.api.errors import defect_answer
-from memory_service.api.limits import BodyLimitMiddleware
 from memory_service.api.metrics import Metrics
 from memory_service.api.pages import PAGES, with_requests
 from memory_service.api.pools import Pools

@@ -7,24 +7,23 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import Place, with_place
-from memory_service.cli.output import announce_work, columns, emit_json, emit_value, warn
+from memory_service.cli.options import Place, examples, with_place
+from memory_service.cli.output import announce_work, columns, emit_json, emit_value, progress_bar, warn
 from memory_service.cli.warm import found_server
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
-    from pathlib import Path
 
     from memory_service.schemas.memories import Check, Rebuild, ReindexReport, Status, Watching
-    from memory_service.service import MemoryService, SyncProgress
+    from memory_service.service import MemoryService
     from memory_service.service.benchmark import Benchmark
     from memory_service.service.watching import SyncedChange
 
@@ -90,7 +89,7 @@ def reindex(place: Place, paths: tuple[str, ...], full: bool, dry_run: bool, wat
         if dry_run:
             report = service.plan(place.workspace, paths)
         else:
-            with _progress_bar() as show:
+            with progress_bar() as show:
                 report = service.reindex(place.workspace, paths, full=full, on_progress=show)
         _show(place, report, dry_run=dry_run, one_line=watch)
         if watch:
@@ -116,36 +115,6 @@ def _print_report(report: ReindexReport, dry_run: bool) -> None:
     click.echo(f"{told}{counts}, {len(report.failed)} failed{work}")
     for failure in report.failed:
         click.secho(f"failed: {failure.path}: {failure.reason}", fg="red", err=True)
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[SyncProgress], None] | None]:
-    """A bar on stderr with rate and time left, on a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.table import Column
-
-    shown = [
-        TextColumn("indexing"),
-        BarColumn(bar_width=16),
-        MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=11)),
-        TextColumn("files  {task.fields[rate]} passages/s  time left"),
-        # On a narrow terminal the path gives way, not the numbers.
-        TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
-        TextColumn("{task.fields[path]}", style="dim"),
-    ]
-    with Progress(*shown, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("indexing", total=None, rate=0, path="")
-
-        def show(progress: SyncProgress) -> None:
-            elapsed = bar.tasks[task].elapsed or 0
-            rate = round(progress.passages / elapsed) if elapsed > 0.1 else 0
-            bar.update(task, total=progress.total, completed=progress.done, rate=rate, path=progress.path)
-
-        yield show
 
 
 @click.command()
@@ -177,6 +146,29 @@ def workspaces(place: Place) -> None:
         click.echo("  ".join((*cells, each.project or "")).rstrip())
 
 
+@click.command(epilog=examples("join ~/project/data --dry-run", "join ~/project/data"))
+@click.argument("other", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Say what would be copied, and do nothing.")
+@with_place
+def join(place: Place, other: Path, dry_run: bool) -> None:
+    """Copy what another home has and this one lacks.
+
+    All workspaces of the home OTHER are looked at. Nothing of OTHER is changed, and no file here is replaced: one that
+    differs is copied beside the one here.
+    """
+    with place.service() as service:
+        joined = service.join(other.absolute(), dry_run=dry_run)
+    if place.as_json:
+        emit_value(joined)
+        return
+    for file in joined.missing:
+        renamed = f"  as {file.target}" if file.state == "renamed" else ""
+        click.echo(f"{file.workspace}/{file.path}{renamed}")
+    done = "would be copied" if dry_run else "copied"
+    there = len(joined.files) - len(joined.missing)
+    click.echo(f"{_counted(len(joined.missing), 'file')} {done} into {joined.home}, {there} there already", err=True)
+
+
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -205,7 +197,7 @@ def status(place: Place) -> None:
     """
     with place.service() as service:
         place = _status_place(place, service.settings.home)
-        found = service.status(place.workspace)
+        found, others = service.status(place.workspace), service.other_homes()
         folder = service.settings.home / place.workspace
     server = found_server(folder.parent, place.workspace)
     if place.as_json:
@@ -221,7 +213,7 @@ def status(place: Place) -> None:
             else f"{found.passages}, no vectors",
         ),
         ("index", _index_row(found)),
-        *([("syncing", f"{found.sync_done} of {found.sync_total} files")] if found.syncing else []),
+        *([("syncing", f"{found.sync_done} of {found.sync_total} passages")] if found.syncing else []),
         *([("rebuild", _rebuild_row(found.rebuild))] if found.rebuild else []),
         ("model", found.embedding_model),
         ("timezone", found.timezone),
@@ -233,13 +225,17 @@ def status(place: Place) -> None:
         click.echo(line)
     for failure in found.failed:
         click.secho(f"failed: {failure.path}: {failure.reason}", fg="red", err=True)
+    for other in others:
+        click.secho(f"another home: {other}", fg="yellow", err=True)
     warn(found.degraded)
 
 
 def _index_row(found: Status) -> str:
     if found.updated_at:
         return f"{found.index_bytes / 1e6:.1f} MB, updated {found.updated_at:%Y-%m-%d %H:%M} UTC"
-    return "not readable by this version" if found.fingerprint else "none yet; run `memory-service reindex`"
+    if found.fingerprint and found.fingerprint.schema_version != found.current_fingerprint.schema_version:
+        return "not readable by this version"
+    return "none yet; run `memory-service reindex`"
 
 
 def _watching_row(watching: Watching | None) -> str:
@@ -261,7 +257,8 @@ def doctor(place: Place) -> None:
     """
     checks = []
     with place.service() as service:
-        for check in chain(service.examine(place.workspace), _server_checks(service.settings.home, place.workspace)):
+        own, beside = service.examine(place.workspace), _server_checks(service.settings.home, place.workspace)
+        for check in chain(own, _home_checks(service), beside):
             checks.append(check)
             if not place.as_json:
                 mark = click.style("ok   ", fg="green") if check.ok else click.style("WRONG", fg="red")
@@ -270,6 +267,15 @@ def doctor(place: Place) -> None:
         emit_value({"checks": checks})
     if not all(check.ok for check in checks):
         sys.exit(1)
+
+
+def _home_checks(service: MemoryService) -> Iterator[Check]:
+    """Other homes that have what this one lacks: most people mean to have one."""
+    from memory_service.schemas.memories import Check
+
+    for other in service.other_homes():
+        detail, _, remedy = str(other).partition(". ")
+        yield Check(name="another home", ok=True, detail=detail, remedy=remedy)
 
 
 def _server_checks(home: Path, workspace: str) -> Iterator[Check]:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_service.cli.options import Place, day_option, with_filters, with_min_relevance, with_order, with_place
+from memory_service.cli.options import (
+    Place,
+    day_option,
+    with_filters,
+    with_min_relevance,
+    with_order,
+    with_place,
+    with_wait,
+)
 from memory_service.cli.output import (
     emit_json,
     indented,
@@ -92,14 +100,16 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
 @click.option("--history", is_flag=True, help="Show all values that a fact has had, with their days.")
 @with_min_relevance
 @with_order
+@with_wait
 @with_place
 @with_filters
-def search(place: Place, query: str, **options: Any) -> None:
+def search(place: Place, query: str, wait: bool, **options: Any) -> None:
     """Find the passages that answer QUERY, with file and lines.
 
-    How likely a passage bears on QUERY stands beside it in a word: relevant, likely, maybe or unlikely.
+    What changed on disk is indexed first. Stop that at any time: the next command goes on from there. How likely a
+    passage bears on QUERY stands beside it in a word: relevant, likely, maybe or unlikely.
     """
-    with place.memory() as service:
+    with place.memory(waits=wait) as service:
         answer = service.search(place.workspace, query, **options)
     if place.as_json:
         emit_json(answer)
@@ -164,14 +174,15 @@ def _dated(stated: Statement) -> str:
 )
 @with_min_relevance
 @with_order
+@with_wait
 @with_place
 @with_filters
-def context(place: Place, query: str, budget_tokens: int, **options: Any) -> None:
+def context(place: Place, query: str, budget_tokens: int, wait: bool, **options: Any) -> None:
     """Print the block of memories for a prompt about QUERY.
 
     What went in, how relevant it is and at which cost, is told on stderr.
     """
-    with place.memory() as service:
+    with place.memory(waits=wait) as service:
         answer = service.context(place.workspace, query, budget_tokens=budget_tokens, **options)
     if place.as_json:
         emit_json(answer)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from memory_service.home import PREFIX, home_of
+from memory_service.home import PREFIX, home_of, id_of_title, is_title
 
 if TYPE_CHECKING:
     from memory_service.cli.warm import WarmMemory
@@ -59,8 +59,14 @@ class Place:
             yield service
 
     @contextmanager
-    def memory(self, *, embeds: bool = True) -> Iterator[MemoryService | WarmMemory]:
-        """The memories of this home, or of the server that was named: through a server if one runs, else as above."""
+    def memory(self, *, embeds: bool = True, waits: bool | None = None) -> Iterator[MemoryService | WarmMemory]:
+        """The memories of this home, or of the server that was named: through a server if one runs, else as above.
+
+        Args:
+            embeds: Whether the command asks the embedding model.
+            waits: Whether it waits until all that changed is indexed, or takes what is there; None where it asks for
+                nothing that is indexed.
+        """
         from memory_service.cli.warm import Unusable, WarmMemory, server_for
 
         try:
@@ -69,10 +75,27 @@ class Place:
             server = None
             _tell_cold(str(reason))
         if server:
-            yield WarmMemory(server, functools.partial(self.service, embeds=embeds), _tell_cold)
+            yield WarmMemory(server, functools.partial(self._prepared, embeds, waits), _tell_cold, waits=bool(waits))
             return
-        with self.service(embeds=embeds) as service:
+        with self._prepared(embeds, waits) as service:
             yield service
+
+    @contextmanager
+    def _prepared(self, embeds: bool, waits: bool | None) -> Iterator[MemoryService]:
+        """The service on this home, its index as the command wants it."""
+        from memory_service.cli.output import INDEXED_FIRST, progress_bar
+
+        with self.service(embeds=embeds) as service:
+            begins = waits is None and not service.settings.home.exists()
+            if waits:
+                with progress_bar(INDEXED_FIRST) as show:
+                    service.bring_up_to_date(self.workspace, on_progress=show)
+            elif waits is not None:
+                service.leave_changes(self.workspace)
+            yield service
+            if begins and service.settings.home.exists():
+                for other in service.other_homes():
+                    click.secho(f"note: this begins a memory in {service.settings.home}; {other}", dim=True, err=True)
 
 
 def _tell_cold(reason: str) -> None:
@@ -126,9 +149,35 @@ def with_place(command: Callable[..., Any], *, workspace_shown: str = "default")
             home_named=_is_named("home"),
             workspace_named=_workspace_is_named(),
         )
-        return command(place, **arguments)
+        with _naming_the_home(place):
+            return command(place, **arguments)
 
     return wrapper
+
+
+@contextmanager
+def _naming_the_home(place: Place) -> Iterator[None]:
+    """A block whose errors about what is not there say where it was looked for."""
+    from memory_service.errors import NotFound
+
+    try:
+        yield
+    except NotFound as error:
+        if str(home_of(place.home)) in str(error):
+            raise
+        raise NotFound(f"{error} It was looked for in {place}.") from error
+
+
+class _Session(click.ParamType[str, str]):
+    """Id of a session, or its title, whose id is made from it."""
+
+    name = "session"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return id_of_title(value) if is_title(value) else value
+
+
+session_argument = click.argument("session_id", type=_Session())
 
 
 def with_order(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,6 +209,16 @@ def with_tags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --tag as a filter to a command."""
     return click.option(
         "--tag", "tags", multiple=True, help="Only what has this tag; given several times, all of them."
+    )(command)
+
+
+def with_wait(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --no-wait to a command, which gets `wait`."""
+    return click.option(
+        "--wait/--no-wait",
+        default=True,
+        show_default=True,
+        help="Wait until what changed is indexed, or answer with what there is.",
     )(command)
 
 

@@ -13,8 +13,9 @@ import os
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -73,6 +74,84 @@ def print_error(error: MemoryServiceError) -> int:
     return 1
 
 
+class Indexed(Protocol):
+    """Progress of indexing, as the service tells it and as a server does."""
+
+    @property
+    def passages(self) -> int:
+        """Number of passages done."""
+
+    @property
+    def total_passages(self) -> int:
+        """Number of all, as far as it is known; 0 where nothing is."""
+
+    @property
+    def path(self) -> str:
+        """The file at hand; empty where that is not told."""
+
+
+# A terminal that is narrower has no room for a bar.
+_BAR_CELLS = 70
+INDEXED_FIRST = "indexing {} passages first; it may be stopped, and goes on with the next command (--no-wait: not now)"
+# Fewer passages are done before anybody asks what is being done.
+_TOLD_PASSAGES = 100
+
+
+@contextmanager
+def progress_bar(told: str = "") -> Iterator[Callable[[Indexed], None]]:
+    """Progress on stderr: a bar with rate and time left on a terminal that can move its cursor.
+
+    Args:
+        told: What is told once, with the number of passages in the place of {}, where there can be no bar and there is
+            more than a little to do; empty for nothing.
+    """
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield _told_once(told)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
+
+    console = Console(stderr=True)
+    is_wide = console.width >= _BAR_CELLS
+    numbers = MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=11 if is_wide else 7))
+    left = TimeRemainingColumn(compact=not is_wide, table_column=Column(no_wrap=True, min_width=7 if is_wide else 5))
+    # On a narrow terminal the path gives way, then the bar, not the numbers.
+    shown = (
+        [
+            TextColumn("indexing"),
+            BarColumn(bar_width=16),
+            numbers,
+            TextColumn("passages  {task.fields[rate]}/s  time left"),
+            left,
+            TextColumn("{task.fields[path]}", style="dim"),
+        ]
+        if is_wide
+        else [TextColumn("indexing"), numbers, TextColumn("passages"), left]
+    )
+    with Progress(*shown, console=console, transient=True) as bar:
+        task = bar.add_task("indexing", total=None, rate=0, path="")
+
+        def show(progress: Indexed) -> None:
+            elapsed = bar.tasks[task].elapsed or 0
+            rate = round(progress.passages / elapsed) if elapsed > 0.1 else 0
+            total = progress.total_passages or None
+            bar.update(task, total=total, completed=progress.passages, rate=rate, path=progress.path)
+
+        yield show
+
+
+def _told_once(told: str) -> Callable[[Indexed], None]:
+    waiting = [told] if told else []
+
+    def show(progress: Indexed) -> None:
+        left = progress.total_passages - progress.passages
+        if waiting and left >= _TOLD_PASSAGES:
+            click.secho(waiting.pop().format(f"{left:,}"), dim=True, err=True)
+
+    return show
+
+
 def erased_line(proof: Erased | None) -> str:
     """Proof of an erasure as one line of text."""
     if proof is None:
@@ -114,16 +193,28 @@ def nothing_relevant(known: Iterable[float | None]) -> bool:
     return words == {_UNLIKELY}
 
 
+# A memory has 100,000 characters at most.
+_MOST_INPUT_BYTES = 512 * 1024
+
+
 def written_input() -> str:
-    """Standard input, as a text.
+    """A memory that comes on standard input.
 
     Raises:
-        InvalidRequest: It is not UTF-8.
+        InvalidRequest: It is no UTF-8.
+        TooLarge: It is longer than a memory may be; it may have no end.
     """
-    from memory_service.errors import InvalidRequest
+    from memory_service.errors import InvalidRequest, TooLarge
 
+    # A longer text would be refused by the memory, which counts characters.
+    read = sys.stdin.buffer.read(_MOST_INPUT_BYTES + 1)
+    if len(read) > _MOST_INPUT_BYTES:
+        raise TooLarge(
+            f"More than {_MOST_INPUT_BYTES:,} bytes came on standard input, and a memory is shorter. Nothing was "
+            "stored. Write a long text to a file below memory/, which is indexed too."
+        )
     try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
+        return read.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidRequest("What came on standard input is not UTF-8. Convert it first, as with iconv.") from None
 

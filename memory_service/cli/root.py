@@ -37,6 +37,7 @@ _COMMANDS = {
     "sessions": "sessions",
     "hook": "hook",
     "workspaces": "index",
+    "join": "index",
     "status": "index",
     "doctor": "index",
     "bench": "index",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PRESSURES = {"ok": "green", "soft": "yellow", "hard": "red"}
 _NAMED = 12
+_TITLE_CELLS = 32
 # Who wrote a summary that no model wrote, where it is not the rules.
 _WRITERS = {"engine": "the context engine", "hook": "a hook"}
 
@@ -39,6 +40,7 @@ class SessionRow:
     model: str | None
     size_bytes: int
     problem: str = ""
+    title: str = ""
 
 
 def row_of(service: MemoryService, workspace: str, listed: ListedSession) -> SessionRow:
@@ -61,12 +63,14 @@ def row_of(service: MemoryService, workspace: str, listed: ListedSession) -> Ses
         model=found.model if found else None,
         size_bytes=listed.size_bytes,
         problem=problem,
+        title=found.title if found else "",
     )
 
 
 def session_table(rows: Sequence[SessionRow], settings: Settings) -> Iterator[str]:
     """One line for each session."""
-    head = ("SESSION", "LAST ACTIVITY", "MESSAGES", "TOKENS", "PRESSURE", "SIZE")
+    titled = any(row.title for row in rows)
+    head = ("SESSION", "LAST ACTIVITY", "MESSAGES", "TOKENS", "PRESSURE", "SIZE", *(["TITLE"] if titled else []))
     cells = [
         (
             row.session_id,
@@ -75,6 +79,7 @@ def session_table(rows: Sequence[SessionRow], settings: Settings) -> Iterator[st
             _number(row.tokens),
             row.pressure or "?",
             size(row.size_bytes),
+            *([one_line(row.title, _TITLE_CELLS)] if titled else []),
         )
         for row in rows
     ]
@@ -98,6 +103,7 @@ def session_head(session: Session, details: SessionDetails, settings: Settings) 
     repairs = "; ".join(line.removeprefix("log: ") for line in session.degraded)
     rows = [
         ("session", f"{click.style(session.session_id, bold=True)}  {_activity(session, settings)}"),
+        *([("title", printable(session.title))] if session.title else []),
         ("model", f"{session.model or 'not known'}, preset {session.preset}"),
         ("window", f"{session.context_window.tokens:,} tokens, from: {session.context_window.source}"),
         *_use(session, details),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import Place, examples, with_place
+from memory_service.cli.options import Place, examples, session_argument, with_place
 from memory_service.cli.output import announce_work, emit_json, emit_value, warn
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _numbers(_context: click.Context, _option: click.Parameter, given: tuple[str
         "sessions compact support-42 --preset openclaw --target-tokens 8000",
     )
 )
-@click.argument("session_id")
+@session_argument
 @click.option("--plan", "mode", flag_value="plan", help="Say what would be done; no model is called.")
 @click.option("--preview", "mode", flag_value="preview", help="Write the summary and show it; change nothing.")
 @click.option("--preset", help="default, openclaw, turns, ponybunny or opencode.  [default: the session's]")
@@ -99,7 +99,7 @@ def _print_receipt(place: Place, receipt: CompactionReceipt, *, summary: bool) -
 
 
 @click.command(epilog=examples("sessions compactions support-42", "sessions compactions support-42 c121"))
-@click.argument("session_id")
+@session_argument
 @click.argument("compaction_id", required=False)
 @with_place
 def compactions(place: Place, session_id: str, compaction_id: str | None) -> None:
@@ -120,7 +120,7 @@ def compactions(place: Place, session_id: str, compaction_id: str | None) -> Non
 
 
 @click.command(epilog=examples("sessions undo support-42", "sessions undo support-42 c121"))
-@click.argument("session_id")
+@session_argument
 @click.argument("compaction_id", required=False)
 @with_place
 def undo(place: Place, session_id: str, compaction_id: str | None) -> None:
@@ -138,7 +138,7 @@ def undo(place: Place, session_id: str, compaction_id: str | None) -> None:
 
 
 @click.command(epilog=examples("sessions flush support-42", "sessions flush support-42 --json"))
-@click.argument("session_id")
+@session_argument
 @with_place
 def flush(place: Place, session_id: str) -> None:
     """Write memories of a session to today's file. Only what was said since the last flush is searched for them.

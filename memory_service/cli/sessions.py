@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sys
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import SHARE, Place, examples, with_place
-from memory_service.cli.output import emit_json, emit_value, erased_line, warn
+from memory_service.cli.options import SHARE, Place, examples, session_argument, with_place
+from memory_service.cli.output import emit_json, emit_value, erased_line, printable, warn
 from memory_service.cli.session_work import compact, compactions, flush, undo
+from memory_service.home import id_of_title, is_title
 
 if TYPE_CHECKING:
     from memory_service.schemas.compaction import SessionContext
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog=examples('sessions search support-42 "tax rate Vienna"', 'sessions search support-42 "改签 云南"')
 )
-@click.argument("session_id")
+@session_argument
 @click.argument("query")
 @click.option("--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="Most messages.")
 @with_place
@@ -49,7 +51,7 @@ def search(place: Place, session_id: str, query: str, limit: int) -> None:
 @click.command(
     epilog=examples('sessions pin support-42 "Never deploy on Fridays."', "sessions pin support-42 --seq 17")
 )
-@click.argument("session_id")
+@session_argument
 @click.argument("text", required=False)
 @click.option("--seq", type=click.IntRange(min=1), metavar="N", help="Pin the message of this number instead.")
 @with_place
@@ -66,7 +68,7 @@ def pin(place: Place, session_id: str, text: str | None, seq: int | None) -> Non
 
 
 @click.command(epilog=examples("sessions pins support-42"))
-@click.argument("session_id")
+@session_argument
 @with_place
 def pins(place: Place, session_id: str) -> None:
     """List the pins of a session, oldest first."""
@@ -83,7 +85,7 @@ def pins(place: Place, session_id: str) -> None:
 
 
 @click.command(epilog=examples("sessions unpin support-42 p0a1b2c3d4e5"))
-@click.argument("session_id")
+@session_argument
 @click.argument("pin_id")
 @with_place
 def unpin(place: Place, session_id: str, pin_id: str) -> None:
@@ -108,7 +110,7 @@ _WIRES = click.Choice(["openai", "anthropic", "mistral"])
         "sessions show support-42 --raw 17",
     )
 )
-@click.argument("session_id")
+@session_argument
 @click.option(
     "--view",
     type=click.Choice(["model", "log"]),
@@ -210,7 +212,7 @@ def _emit_raw(text: str) -> None:
         """sessions append support-42 --file - <<< '{"role": "user", "content": "When do we deploy?"}'""",
     )
 )
-@click.argument("session_id")
+@click.argument("session_id", metavar="SESSION_ID")
 @click.option(
     "--file",
     "-f",
@@ -225,12 +227,15 @@ def _emit_raw(text: str) -> None:
 def append(place: Place, session_id: str, source: IO[bytes], model: str | None, key: str | None) -> None:
     """Append messages from a file. This begins the session if it is not there.
 
-    They are on disk when the command ends. All are appended, or none if one cannot be read.
+    They are on disk when the command ends. All are appended, or none if one cannot be read. SESSION_ID may be a title,
+    such as "客服 42": the session gets an id that is made from it, and keeps the title.
     """
     from memory_service.cli.transcripts import batches_of, decoded, messages_in
 
     batches = batches_of(messages_in(decoded(source.read())))
     with place.service() as service:
+        if is_title(session_id):
+            session_id = _titled(service, place.workspace, session_id, model)
         done = [
             service.append(place.workspace, session_id, batch, model=model, key=f"{key}/{at}" if key and at else key)
             for at, batch in enumerate(batches)
@@ -254,7 +259,7 @@ def append(place: Place, session_id: str, source: IO[bytes], model: str | None, 
         "sessions context support-42 --json | jq .messages",
     )
 )
-@click.argument("session_id")
+@session_argument
 @click.argument("query", required=False)
 @click.option(
     "--budget-tokens",
@@ -361,6 +366,16 @@ def list_sessions(place: Place, limit: int | None) -> None:
     warn(f"{row.session_id}: {row.problem}" for row in rows if row.problem)
 
 
+def _titled(service: MemoryService, workspace: str, title: str, model: str | None) -> str:
+    """The id of the session of a title, which is begun if it is not there."""
+    from memory_service.errors import Conflict
+    from memory_service.schemas import NewSession, checked
+
+    with suppress(Conflict):
+        service.create_session(workspace, checked(NewSession, title=title, model=model))
+    return id_of_title(title)
+
+
 @click.command(
     epilog=examples(
         "sessions create support-42 --model gpt-4o",
@@ -368,6 +383,7 @@ def list_sessions(place: Place, limit: int | None) -> None:
     )
 )
 @click.argument("session_id", required=False)
+@click.option("--title", default="", help="Its name for people; without SESSION_ID, the id is made from it.")
 @click.option("--model", help="The model that the agent uses; it tells the window.")
 @click.option(
     "--context-window", type=click.IntRange(min=1), help="Tokens of that model, where its name does not tell."
@@ -375,18 +391,25 @@ def list_sessions(place: Place, limit: int | None) -> None:
 @click.option("--preset", help="How it is compacted: default, openclaw, turns, ponybunny or opencode.")
 @with_place
 def create(
-    place: Place, session_id: str | None, model: str | None, context_window: int | None, preset: str | None
+    place: Place,
+    session_id: str | None,
+    title: str,
+    model: str | None,
+    context_window: int | None,
+    preset: str | None,
 ) -> None:
-    """Begin a session. Without SESSION_ID it gets one.
+    """Begin a session. Without SESSION_ID it gets one; where that is a title, one that is made from it.
 
     Appending to a session begins it as well; this is for one that has its own model, window or preset.
     """
     from memory_service.schemas import NewSession, checked
     from memory_service.service.options import preset_settings
 
+    is_named_by_title = session_id is not None and is_title(session_id)
     request = checked(
         NewSession,
-        session_id=session_id,
+        session_id=None if is_named_by_title else session_id,
+        title=title or (session_id if is_named_by_title else ""),
         model=model,
         context_window=context_window,
         settings=preset_settings(preset),
@@ -396,11 +419,12 @@ def create(
     if place.as_json:
         emit_json(made)
     else:
-        click.echo(f"created  {made.session_id}  {made.context_window.tokens:,} tokens, preset {made.preset}")
+        named = f"{made.session_id}  {printable(made.title)}".rstrip()
+        click.echo(f"created  {named}  {made.context_window.tokens:,} tokens, preset {made.preset}")
 
 
 @click.command(epilog=examples("sessions trim support-42", "sessions trim support-42 --keep 200"))
-@click.argument("session_id")
+@session_argument
 @click.option(
     "--keep",
     type=click.IntRange(min=0),
@@ -427,7 +451,7 @@ def trim(place: Place, session_id: str, keep: int) -> None:
 
 
 @click.command(epilog=examples("sessions restore support-42"))
-@click.argument("session_id")
+@session_argument
 @with_place
 def restore(place: Place, session_id: str) -> None:
     """Take the last trim of a session back. What was said since stays."""
@@ -441,7 +465,7 @@ def restore(place: Place, session_id: str) -> None:
 
 
 @click.command(epilog=examples("sessions delete support-42", "sessions delete support-42 --yes"))
-@click.argument("session_id")
+@session_argument
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @with_place
 def delete(place: Place, session_id: str, yes: bool) -> None:

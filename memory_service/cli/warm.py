@@ -14,7 +14,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 # Whoever has heard nothing by then asks if anybody is at work there: a stopped server still takes connections.
 _SILENT_SECONDS = 1.5
+_POLL_SECONDS = 0.2
+# New changes may come while a command waits; it does not wait for ever.
+_MOST_ROUNDS = 5
+_REMEDIED_BY_WAITING = ("Ask again in a moment.", "wait. Run `memory-service reindex`.")
 _TOKEN = rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+'
 _VISIBLE = r"[\x21-\x7e]+"
 Cold = Callable[[], AbstractContextManager["MemoryService"]]
@@ -316,6 +320,19 @@ def _indented(raw: bytes, by: int) -> str:
     return b"".join(made).decode()
 
 
+class _Indexed(NamedTuple):
+    """Progress of a server's work."""
+
+    passages: int
+    total_passages: int
+    path: str = ""
+
+
+def _waits(degraded: str) -> bool:
+    """True if a part is missing that is there once all is indexed, by the remedy that the message names."""
+    return degraded.startswith(("index: ", "vector: ")) and degraded.endswith(_REMEDIED_BY_WAITING)
+
+
 class WarmMemory:
     """A memory behind a server, with the methods of `MemoryService` that commands use.
 
@@ -323,12 +340,14 @@ class WarmMemory:
         server: The server.
         cold: Opens the memory without it, for one that cannot be used.
         told: Says why.
+        waits: Whether a search waits until the server has indexed what it says that it has not.
     """
 
-    def __init__(self, server: Server, cold: Cold, told: Callable[[str], None]) -> None:
+    def __init__(self, server: Server, cold: Cold, told: Callable[[str], None], *, waits: bool = False) -> None:
         self._server = server
         self._cold = cold
         self._told = told
+        self._waits = waits
 
     def remember(self, workspace: str, text: str, **options: Any) -> Any:
         """See `MemoryService.remember`."""
@@ -338,12 +357,12 @@ class WarmMemory:
     def search(self, workspace: str, query: str, **options: Any) -> Any:
         """See `MemoryService.search`."""
         body = {"query": query, **options}
-        return self._asked(workspace, "/search", body, lambda service: service.search(workspace, query, **options))
+        return self._whole(workspace, "/search", body, lambda service: service.search(workspace, query, **options))
 
     def context(self, workspace: str, query: str, **options: Any) -> Any:
         """See `MemoryService.context`."""
         body = {"query": query, **options}
-        return self._asked(workspace, "/context", body, lambda service: service.context(workspace, query, **options))
+        return self._whole(workspace, "/context", body, lambda service: service.context(workspace, query, **options))
 
     def get(self, workspace: str, path: str, start_line: int, lines: int | None) -> Any:
         """See `MemoryService.get`."""
@@ -386,6 +405,36 @@ class WarmMemory:
             method="PATCH",
             headers={"If-Match": f'"{etag}"'} if etag else {},
         )
+
+    def _whole(self, workspace: str, place: str, body: dict[str, Any], cold: Callable[[MemoryService], Any]) -> Any:
+        """An answer; where something is not indexed yet and may be waited for, one from when it is."""
+        answer = self._asked(workspace, place, body, cold)
+        # Where the server may not be told to, or fails at it, its first answer says what is missing.
+        with suppress(Unusable, MemoryServiceError):
+            for _ in range(_MOST_ROUNDS):
+                if not (self._waits and isinstance(answer, WarmAnswer) and any(map(_waits, answer.degraded))):
+                    break
+                self._indexed(workspace)
+                answer = self._asked(workspace, place, body, cold)
+        return answer
+
+    def _indexed(self, workspace: str) -> None:
+        """Have the server index all that changed, and wait for it."""
+        from memory_service.cli.output import INDEXED_FIRST, progress_bar
+
+        path = f"/v1/workspaces/{workspace}"
+        begun = answer_of(self._server.ask("POST", f"{path}/reindex", b"{}", seconds=_SECONDS))
+        with progress_bar(INDEXED_FIRST) as show:
+            while True:
+                now = answer_of(self._server.ask("GET", f"{path}/operations/{begun.operation_id}", seconds=_SECONDS))
+                show(_Indexed(now.done, now.total))
+                if now.state not in ("queued", "running"):
+                    break
+                time.sleep(_POLL_SECONDS)
+            # What the server does of its own accord may take longer.
+            while (found := answer_of(self._server.ask("GET", f"{path}/status", seconds=_SECONDS))).syncing:
+                show(_Indexed(found.sync_done, found.sync_total))
+                time.sleep(_POLL_SECONDS)
 
     def _asked(
         self,

@@ -175,7 +175,7 @@ def finished(operation: schemas.Operation) -> schemas.ReindexReport | None:
     if operation.state == "failed":
         raise StorageFailed(operation.error or "The reindex failed. See the server's log.")
     if operation.state == "cancelled":
-        done = f"{operation.done} of {operation.total} files"
+        done = f"{operation.done} of {operation.total} passages"
         raise Conflict(operation.error or f"The reindex was cancelled after {done}. Start it again to go on.")
     return operation.report if operation.state == "done" else None
 

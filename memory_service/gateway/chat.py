@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from memory_service.gateway.base import (
     AnswerReader,
@@ -30,7 +31,9 @@ from memory_service.gateway.base import (
     opening_of,
     texts_of,
 )
-from memory_service.service.conversations import ConversationCall
+
+if TYPE_CHECKING:
+    from memory_service.service.conversations import ConversationCall
 
 
 class ChatCompletions(Dialect):
@@ -40,6 +43,8 @@ class ChatCompletions(Dialect):
 
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
+        from memory_service.service.conversations import ConversationCall
+
         messages = messages_of(body)
         opening = len(opening_of(messages))
         return ConversationCall(

@@ -16,7 +16,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -31,8 +31,10 @@ from memory_service.gateway.observer import ReadAlong, plain_text, read_whole
 from memory_service.gateway.relay import Relay
 from memory_service.gateway.transit import PassedAnswer, beginning_of, json_answer, until_gone
 from memory_service.service import MemoryService
-from memory_service.service.conversations import ConversationCall, ConversationPrompt
 from memory_service.service.upstreams import Target, UpstreamAnswer
+
+if TYPE_CHECKING:
+    from memory_service.service.conversations import ConversationCall, ConversationPrompt
 
 Made = TypeVar("Made")
 Mode = Literal["on", "read-only", "off"]

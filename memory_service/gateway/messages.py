@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from memory_service.errors import Conflict
 from memory_service.gateway.base import (
@@ -28,7 +29,9 @@ from memory_service.gateway.base import (
     objects_of,
     texts_of,
 )
-from memory_service.service.conversations import ConversationCall
+
+if TYPE_CHECKING:
+    from memory_service.service.conversations import ConversationCall
 
 _TYPES = {**ERROR_TYPES, 413: "request_too_large"}
 # The pieces that a block grows by, and their fields.
@@ -52,6 +55,8 @@ class AnthropicMessages(Dialect):
 
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
+        from memory_service.service.conversations import ConversationCall
+
         metadata = object_of(body.get("metadata")) or {}
         user = metadata.get("user_id")
         if self._ours and body.get("compaction"):

@@ -2,7 +2,7 @@
 
 Invariants: nothing is collected before it is sent on, and nothing inflated but an error that has to be masked; a caller
 that goes away ends the request to the upstream; what an upstream does wrong is an `UpstreamFailed` that says what and
-names no key; a key of this server goes to no caller.
+names no key; a key of this server goes to no caller. httpx takes a fifth of a second to import: its first use does.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-
-import httpx
+from typing import TYPE_CHECKING
 
 from memory_service.errors import InvalidRequest, UpstreamFailed
 from memory_service.gateway.masking import KeyMask
 from memory_service.gateway.observer import plain_text, readable_encoding
 from memory_service.service.upstreams import LITELLM, Target, UpstreamAnswer, Upstreams, end_translating
+
+if TYPE_CHECKING:
+    import httpx
 
 _CONNECT_SECONDS = 10.0
 _WRITE_SECONDS = 60.0
@@ -54,10 +56,6 @@ class Relay:
 
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
-        timeout_seconds = upstreams.timeout_seconds
-        self._timeout = httpx.Timeout(
-            timeout_seconds, connect=min(_CONNECT_SECONDS, timeout_seconds), write=_WRITE_SECONDS, pool=None
-        )
         self._client: httpx.AsyncClient | None = None
 
     async def send(
@@ -103,6 +101,8 @@ class Relay:
         return self._masked(await self._upstreams.translated(target, body))
 
     def _request(self, method: str, url: str, headers: Mapping[str, str], content: bytes = b"") -> httpx.Request:
+        import httpx
+
         # A header may be any bytes, which this server has read as Latin-1.
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         try:
@@ -111,6 +111,8 @@ class Relay:
             raise InvalidRequest("The query of the request cannot be sent on. Leave it out.") from None
 
     async def _answer(self, request: httpx.Request, target: Target, *, stream: bool = False) -> UpstreamAnswer:
+        import httpx
+
         try:
             response = await self._http().send(request, stream=True)
         except httpx.HTTPError as error:
@@ -151,8 +153,12 @@ class Relay:
 
     def _http(self) -> httpx.AsyncClient:
         if self._client is None:
+            import httpx
+
+            seconds = self._upstreams.timeout_seconds
+            timeout = httpx.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds), write=_WRITE_SECONDS, pool=None)
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=_IDLE_CONNECTIONS)
-            self._client = httpx.AsyncClient(timeout=self._timeout, limits=limits, follow_redirects=False)
+            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False)
         return self._client
 
 
@@ -191,6 +197,8 @@ async def _inflated_error(pieces: AsyncIterator[bytes], encoding: str) -> AsyncI
 
 
 async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+    import httpx
+
     try:
         async for piece in response.aiter_raw():
             yield piece
@@ -201,6 +209,8 @@ async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
 
 
 def _failed(who: str, error: httpx.HTTPError) -> UpstreamFailed:
+    import httpx
+
     if isinstance(error, httpx.TimeoutException):
         return UpstreamFailed(f"{who} did not answer in time. Try again.", kind="timeout", transient=True)
     if isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol):

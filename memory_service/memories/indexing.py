@@ -1,4 +1,4 @@
-"""Indexing for many writers: shared rounds, deferred work, and search of messages not yet indexed.
+"""Indexing for many writers: shared rounds, work for later, messages not yet indexed.
 
 Invariants: no lock is held while a text is embedded; whoever waits is told how it ended, also by a defect; a burst of
 writes to one file is one round; an idle service has no threads.
@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 from itertools import count, zip_longest
 from pathlib import Path
 
-from indexer import Hit, Index, IndexerError, Passage, SearchFilter
+from indexer import FileFailure, Hit, Index, IndexerError, Passage, SearchFilter, SyncPlan
 from indexer.documents.transcripts import is_openclaw, split_transcript
+from indexer.sources.scan import is_session_path
 from indexer.stores.base import StoredPassage
 from indexer.throttle import THROTTLE
 from memory_service.disk import open_no_follow
@@ -35,6 +36,17 @@ _log = logging.getLogger("memory_service.memories.indexing")
 _SETTLE_SECONDS = 1.0
 # Of several who search at once none is for so long again the one who has it indexed.
 _CROWD_SECONDS = 1.0
+RUN_REINDEX = "Run `memory-service reindex`."
+# As `degraded` says what a search had to do without.
+BEING_EMBEDDED = "vector: some passages have no vector yet and are found by their words. Ask again in a moment."
+BEING_REBUILT = "index: it is being made anew; when that has ended, what it has of erased texts is taken out."
+BEING_SAID = "index: what was said last in sessions is still being indexed. Ask again in a moment."
+FOUND_BY_WORDS = (
+    "index: what was said last in sessions is still being indexed; the newest of it is found by its words alone "
+    "(rank-bm25). Ask again in a moment."
+)
+UNEMBEDDED = f"vector: some passages have no vector yet and are found by their words. {RUN_REINDEX}"
+BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
 _DEFECT = "index: it met a defect. See the log, then run `memory-service reindex`."
 
 
@@ -45,12 +57,21 @@ NAMED_PATHS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingFiles:
     """Files to be indexed: `changed` of them surely, with so many bytes; of the others a look at them will tell."""
 
     paths: Sequence[str]
     changed: int
     size_bytes: int
+
+    @classmethod
+    def of(cls, plan: SyncPlan) -> WaitingFiles:
+        """The files of a plan that are no session logs."""
+        changed = [file for file in (*plan.added, *plan.suspects) if file.source != "sessions"]
+        unsure = [file for file in plan.unsure if file.source != "sessions"]
+        paths = [*(file.path for file in (*changed, *unsure)), *plan.removed]
+        size_bytes = sum(file.size_bytes for file in changed)
+        return cls(paths=paths, changed=len(changed) + len(plan.removed), size_bytes=size_bytes)
 
     @property
     def is_small(self) -> bool:
@@ -413,3 +434,17 @@ def _behind(raw: bytes, last: StoredPassage) -> list[Passage] | None:
 def _is_same(a: Passage, b: Passage) -> bool:
     """True if a passage is still what it was; its day may depend on lines before it that are not read again."""
     return (a.start_line, a.text, a.date) == (b.start_line, b.text, b.date)
+
+
+def all_waiting(plan: SyncPlan) -> str:
+    """A sentence on all that a plan has to do, sessions too; empty where that is nothing."""
+    changed = [*plan.added, *plan.suspects]
+    count = len(changed) + len(plan.removed)
+    size_bytes = sum(file.size_bytes for file in changed)
+    told = "1 changed file" if count == 1 else f"{count:,} changed files"
+    return f"index: {told} ({size_bytes:,} bytes) not indexed yet. {RUN_REINDEX}" if count else ""
+
+
+def unread_logs(failed: Sequence[FileFailure]) -> tuple[str, ...]:
+    """The session logs among files that could not be indexed; `status` names the others too."""
+    return tuple(f"index: {one.path}: {one.reason}." for one in failed if is_session_path(one.path))

@@ -7,6 +7,7 @@ write that the index cannot take is kept and says so; no lock is held while a te
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -16,7 +17,6 @@ from typing import get_args
 
 from indexer import (
     EmbeddingError,
-    FileFailure,
     Hit,
     Index,
     IndexerError,
@@ -30,25 +30,26 @@ from indexer import (
 )
 from indexer.engine.chains import current_first
 from indexer.lru import LRU
-from indexer.sources.scan import is_session_path, session_path
+from indexer.sources.scan import session_path
 from indexer.stores.base import StoredPassage
 from indexer.throttle import THROTTLE
 from memory_service.errors import InvalidRequest, MemoryServiceError
+from memory_service.memories import indexing
 from memory_service.memories.drafts import EntryDraft
 from memory_service.memories.entries import forgotten
 from memory_service.memories.indexing import (
-    INLINE_BYTES,
-    NAMED_PATHS,
     ConcurrencyProbe,
     DeferredRefresh,
     IndexRefresher,
     UnindexedMessages,
-    Waiting,
+    WaitingFiles,
+    all_waiting,
     interleave_hits,
     logs_words,
     sync_files,
+    unread_logs,
 )
-from memory_service.memories.overlap import is_stated
+from memory_service.memories.overlap import stated_among
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import Erasures, MemoryStore
 from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, StoredMemory
@@ -76,14 +77,6 @@ _HEALED_PASSAGES = 64
 _AWAY_SECONDS = 2.0
 _AWAY_SHARE = 10
 _REFUSED_SECONDS = 60.0
-_BEING_EMBEDDED = "vector: some passages have no vector yet and are found by their words. Ask again in a moment."
-_BEING_REBUILT = "index: it is being made anew; when that has ended, what it has of erased texts is taken out."
-_BEING_SAID = "index: what was said last in sessions is still being indexed. Ask again in a moment."
-_FOUND_BY_WORDS = (
-    "index: what was said last in sessions is still being indexed; the newest of it is found by its words alone "
-    "(rank-bm25). Ask again in a moment."
-)
-_BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
 
 
 class LongTermMemory:
@@ -139,7 +132,9 @@ class LongTermMemory:
             disk, or kept a known fact from being found.
         """
         texts = [draft.text for draft in drafts]
-        known, missing = self._known(texts)
+        behind = self._look()
+        known, unread = stated_among(self.index, texts)
+        missing = [*behind, *unread]
         fresh = [first for first, *more in groups_of(texts) if known.isdisjoint((first, *more))]
         fresh = [at for at in fresh if not retells_any(texts[at], texts[:at])]
         if not fresh:
@@ -164,7 +159,7 @@ class LongTermMemory:
 
     def _write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> tuple[str, list[str]]:
         etag = self.files.write(path, text, if_match=if_match, if_none_match=if_none_match)
-        if len(text) <= INLINE_BYTES:
+        if len(text) <= indexing.INLINE_BYTES:
             return etag, self._refresh([path])
         # However long it takes, the answer comes in time, and a small memory beside it does not wait.
         self._large.note(path)
@@ -304,7 +299,7 @@ class LongTermMemory:
             behind = (*self._look(), *self._heard(kept, in_view, waits=waits))
             # Before the index is asked: what is indexed meanwhile is found by one of both.
             said = None
-            if _BEING_SAID in behind and mode != "vector":
+            if indexing.BEING_SAID in behind and mode != "vector":
                 waiting = self._sessions.undone - ({session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
                 said = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
@@ -313,12 +308,12 @@ class LongTermMemory:
             if not found.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
-                behind = self._look() or ((_BEING_MADE,) if self._looking.locked() else ())
+                behind = self._look() or ((indexing.BEING_MADE,) if self._looking.locked() else ())
                 behind = (*behind, *self._heard(kept, in_view, waits=waits))
                 found = self.index.search(query, limit=limit, mode=mode, filter=kept, **wanted)
         if said is not None:
             found = replace(found, hits=current_first(interleave_hits(found.hits, said, limit)))
-            behind = tuple(_FOUND_BY_WORDS if each == _BEING_SAID else each for each in behind)
+            behind = tuple(indexing.FOUND_BY_WORDS if each == indexing.BEING_SAID else each for each in behind)
         if self.erasures.is_marked:
             found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(passage_of(hit))))
         ided = tuple(map(self._with_id, found.hits))
@@ -356,6 +351,32 @@ class LongTermMemory:
         left = self._ended()
         return replace(report, degraded=(*report.degraded, *left)) if left else report
 
+    def bring_up_to_date(self, on_progress: Callable[[SyncProgress], None] | None) -> None:
+        """Index all that changed on disk, however long it takes; the next search says what could not be."""
+        with self._looking:
+            try:
+                plan = self.index.plan()
+                if all_waiting(plan) or plan.unsure:
+                    report = self.index.sync(on_progress=on_progress)
+                    behind = (*report.degraded, *unread_logs(report.failed))
+                else:
+                    behind = (*self._heal(None), *unread_logs(plan.failures))
+            except IndexerError as error:
+                behind = (f"index: {error}",)
+            self._behind = (*behind, *self._ended())
+            self._look_again = time.monotonic() + _LOOK_EVERY_SECONDS
+
+    def leave_changes(self) -> None:
+        """Index nothing any more; every search says what waits."""
+        with self._looking:
+            try:
+                plan = self.index.plan()
+                lacking = (indexing.UNEMBEDDED,) if self.index.embed_missing(most=0).left else ()
+                self._behind = (*filter(None, [all_waiting(plan)]), *unread_logs(plan.failures), *lacking)
+            except IndexerError as error:
+                self._behind = (f"index: {error}",)
+            self._look_again = math.inf
+
     def catch_up(self, paths: Collection[str], *, cancelled: Callable[[], bool]) -> float:
         """Index what changed on disk, however much it is.
 
@@ -389,13 +410,13 @@ class LongTermMemory:
         except IndexerError as error:
             return (f"index: {error}",)
 
-    def _index_all(self, found: Waiting, cancelled: Callable[[], bool]) -> tuple[str, ...]:
+    def _index_all(self, found: WaitingFiles, cancelled: Callable[[], bool]) -> tuple[str, ...]:
         if found.is_small:
             # Together with what the service writes itself: of a file that both mean, its texts are embedded once.
             return tuple(self._refresh(found.paths))
         before = self._behind
         self._behind = (f"index: {found.said} are being indexed. Ask again in a moment.",)
-        named = found.paths if len(found.paths) <= NAMED_PATHS else ()
+        named = found.paths if len(found.paths) <= indexing.NAMED_PATHS else ()
         try:
             report = self.index.sync(named, missing_ok=True, cancelled=cancelled)
         finally:
@@ -426,7 +447,7 @@ class LongTermMemory:
             report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._sessions.is_closed)
         except IndexerError as error:
             return f"index: {error}"
-        unread = _unread_logs(report.failed)
+        unread = unread_logs(report.failed)
         if unread or report.degraded:
             # The next look names what is missing, as every one after it does.
             self._look_again = 0.0
@@ -439,10 +460,10 @@ class LongTermMemory:
         but = session_path(in_view) if in_view else ""
         if not waits:
             # Several search at once: a round for each would have all of them wait, and the index change under them.
-            return (_BEING_SAID,) if self._sessions.undone - {but} else ()
+            return (indexing.BEING_SAID,) if self._sessions.undone - {but} else ()
         outcome = self._sessions.hurry(_PATIENCE_SECONDS, but=but)
         if outcome is None:
-            return (_BEING_SAID,)
+            return (indexing.BEING_SAID,)
         return (outcome,) if outcome else ()
 
     def _last_held(self, path: str) -> StoredPassage | None:
@@ -458,7 +479,7 @@ class LongTermMemory:
         started, pause = time.monotonic(), 0.0
         try:
             done = self.index.embed_missing(most=most, cancelled=lambda: cancelled() or self._vectors.is_closed)
-            self._unhealed = done.problems or ((_BEING_EMBEDDED,) if done.left else ())
+            self._unhealed = done.problems or ((indexing.BEING_EMBEDDED,) if done.left else ())
             if done.away:
                 pause = max(_AWAY_SECONDS, _AWAY_SHARE * (time.monotonic() - started))
             elif done.problems:
@@ -518,7 +539,7 @@ class LongTermMemory:
             left.append(f"prompts: {error}")
         try:
             # Of a rebuild that runs, what it made is looked at when it has ended.
-            return left if self.index.scrub() else [*left, _BEING_REBUILT]
+            return left if self.index.scrub() else [*left, indexing.BEING_REBUILT]
         except IndexerError as error:
             return [*left, f"index: {error}"]
 
@@ -534,22 +555,12 @@ class LongTermMemory:
 
     def _end_erasures(self) -> list[str]:
         if self.index.is_rebuilding:
-            return [_BEING_REBUILT]
+            return [indexing.BEING_REBUILT]
         try:
             self.index.sync(cancelled=lambda: self._vectors.is_closed)
             return self._scrub()
         except IndexerError as error:
             return [f"index: {error}"]
-
-    def _known(self, texts: Sequence[str]) -> tuple[set[int], list[str]]:
-        """Positions of the facts that a memory already states, and the reasons why others could not be looked up."""
-        known = set[int]()
-        missing = list(self._look())
-        try:
-            known.update(at for at, text in enumerate(texts) if is_stated(self.index, text))
-        except IndexerError as error:
-            missing.append(f"index: {error}")
-        return known, missing
 
     def _look(self) -> tuple[str, ...]:
         """Index what changed on disk since the last look, if it is little; else say that it waits."""
@@ -571,23 +582,14 @@ class LongTermMemory:
         except IndexerError as error:
             return time.monotonic() - started, (f"index: {error}",)
         looked_seconds = time.monotonic() - started
-        found, unread = self._waiting(plan), _unread_logs(plan.failures)
+        found, unread = self._waiting(plan), unread_logs(plan.failures)
         if not found.is_small:
-            return looked_seconds, (f"index: {found.said} wait. Run `memory-service reindex`.", *unread)
+            return looked_seconds, (f"index: {found.said} wait. {indexing.RUN_REINDEX}", *unread)
         return looked_seconds, (*(self._refresh(found.paths) if found.paths else ()), *unread)
 
-    def _waiting(self, plan: SyncPlan) -> Waiting:
+    def _waiting(self, plan: SyncPlan) -> WaitingFiles:
         """Part of a plan to index now; session logs are left for later."""
         for file in (*plan.added, *plan.suspects, *plan.unsure):
             if file.source == "sessions":
                 self._sessions.note(file.path)
-        changed = [file for file in (*plan.added, *plan.suspects) if file.source != "sessions"]
-        unsure = [file for file in plan.unsure if file.source != "sessions"]
-        paths = [*(file.path for file in (*changed, *unsure)), *plan.removed]
-        size_bytes = sum(file.size_bytes for file in changed)
-        return Waiting(paths=paths, changed=len(changed) + len(plan.removed), size_bytes=size_bytes)
-
-
-def _unread_logs(failed: Sequence[FileFailure]) -> tuple[str, ...]:
-    """The session logs among files that could not be indexed; `status` names the others too."""
-    return tuple(f"index: {one.path}: {one.reason}." for one in failed if is_session_path(one.path))
+        return WaitingFiles.of(plan)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from indexer import Index, SearchFilter
+from indexer import Index, IndexerError, SearchFilter
 from indexer.text.ornaments import ornament
 from indexer.types import Hit
 from memory_service.messages import Numbered, text_of, tool_calls_of
@@ -205,13 +205,14 @@ _QUERY_CHARS = 1_000
 _MEMORIES = SearchFilter(sources=("memory",))
 
 
-def is_stated(index: Index, text: str) -> bool:
-    """True if a memory states a fact.
-
-    Raises:
-        IndexerError: The index cannot be read.
-    """
-    return ornament("similarity", False, _is_stated, index, text)
+def stated_among(index: Index, texts: Sequence[str]) -> tuple[set[int], list[str]]:
+    """Positions of the facts that a memory already states, and the reasons why others could not be looked up."""
+    known, missing = set[int](), list[str]()
+    try:
+        known.update(at for at, text in enumerate(texts) if ornament("similarity", False, _is_stated, index, text))
+    except IndexerError as error:
+        missing.append(f"index: {error}")
+    return known, missing
 
 
 def _is_stated(index: Index, text: str) -> bool:

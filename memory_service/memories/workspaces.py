@@ -61,7 +61,7 @@ class WorkspaceFolders:
             StorageFailed: The home cannot be searched.
         """
         folder = self.folder(name)
-        with storage_errors(name):
+        with storage_errors(self._told(name)):
             return not folder.is_symlink() and folder.is_dir()
 
     def existing(self, name: str) -> Path:
@@ -86,14 +86,18 @@ class WorkspaceFolders:
             StorageFailed: The folder cannot be created.
         """
         folder = self.folder(name)
-        with storage_errors(name):
+        with storage_errors(self._told(name)):
             if folder.is_symlink():
-                raise InvalidName(f"The workspace {name} is a symbolic link. Put the folder itself there.")
+                raise InvalidName(f"{self._told(name)} is a symbolic link. Put the folder itself there.")
             make_home(self._home)
             make_folder(folder)
             if not folder.is_dir():
-                raise InvalidName(f"A file stands where the folder of the workspace {name} would be. Move it away.")
+                raise InvalidName(f"A file stands where the folder of {self._told(name)} would be. Move it away.")
         return folder
+
+    def _told(self, name: str) -> str:
+        """A workspace for messages, with the home that it is looked for in."""
+        return f"the workspace {name} of the home {self._home}"
 
     def summary(self, name: str) -> WorkspaceSummary:
         """Contents of a workspace's folder, without an index.
@@ -103,7 +107,7 @@ class WorkspaceFolders:
             StorageFailed: It cannot be listed.
         """
         folder = self.existing(name)
-        with storage_errors(name):
+        with storage_errors(self._told(name)):
             memories = scan_workspace(folder).files.values()
             changes = [file.mtime_ns for file in memories] or [folder.stat().st_mtime_ns]
         sessions = sum(file.source == "sessions" for file in memories)
@@ -131,7 +135,7 @@ class WorkspaceFolders:
         """
         if not self._home.exists():
             return []
-        with storage_errors("the home folder"), os.scandir(self._home) as entries:
+        with storage_errors(f"the home {self._home}"), os.scandir(self._home) as entries:
             return sorted(
                 e.name for e in entries if WORKSPACE_NAME.fullmatch(e.name) and e.is_dir(follow_symlinks=False)
             )

@@ -419,8 +419,8 @@ class Operation(Answer):
 
     operation_id: OperationName
     state: OperationState = Field(description="`queued`, `running`, or how it ended: `done`, `failed` or `cancelled`.")
-    done: int = Field(description="Number of files done.")
-    total: int = Field(description="Number of files to do.")
+    done: int = Field(description="Number of passages stored so far.")
+    total: int = Field(description="Number of passages to store, judged by what was read so far.")
     rate: float = Field(description="Passages per second so far.")
     eta_seconds: float | None = Field(
         description="Estimated seconds until the end; null while there is nothing to estimate from."
@@ -476,8 +476,8 @@ class Status(Answer):
     syncing: bool = Field(
         default=False, description="True while this server brings the index up to date; the answer is as it is so far."
     )
-    sync_done: int | None = Field(default=None, description="Files that this sync has done; null while none runs.")
-    sync_total: int | None = Field(default=None, description="Files that this sync has to do; null while none runs.")
+    sync_done: int | None = Field(default=None, description="Passages that it has stored; null while none runs.")
+    sync_total: int | None = Field(default=None, description="Passages that this sync will store, as far as known.")
     failed: list[FileFailure] = Field(
         description="Files that could not be read at the last reindex; an empty list where all could."
     )

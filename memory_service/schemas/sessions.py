@@ -30,6 +30,8 @@ MAX_SEARCH_LIMIT = 100
 # Lines of a log that a trim leaves. Source: seed 000, 1.2.
 TRIM_KEEP_LAST = 100
 
+MAX_TITLE_CHARS = 200
+
 SessionName = Annotated[str, Field(description="Id of the session.", examples=["support-42"])]
 PinName = Annotated[str, Field(description="Id of the pin; `DELETE …/pins/{pin_id}` removes it.")]
 LogBytes = Annotated[int, Field(description="Size of the log on disk, in bytes.")]
@@ -74,6 +76,13 @@ class _OwnName(Request):
 class NewSession(_OwnSettings, _OwnName):
     """A session to begin."""
 
+    title: str = Field(
+        default="",
+        max_length=MAX_TITLE_CHARS,
+        description="Name for people, in any script; without `session_id`, the id is made from it.",
+        examples=["Support, order 42"],
+    )
+
 
 class SessionChange(_OwnSettings):
     """The settings to change in a session; what is left out stays as it is, null sets nothing of its own any more."""
@@ -103,6 +112,7 @@ class Session(Answer):
     """A session as it stands."""
 
     session_id: SessionName
+    title: str = Field(default="", description="Its name for people; empty where it has none.")
     model: str | None = Field(description="Model of the agent; null where none was named.")
     settings: dict[str, Any] = Field(description="The session's own settings; empty where it has none.")
     messages: int = Field(description="How many were ever said.")

@@ -14,22 +14,19 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer import Embedder, SearchFilter, SyncProgress
+from indexer import Embedder, SearchFilter
 from indexer.lru import LRU
 from indexer.throttle import THROTTLE
-from memory_service.config import Settings, load_settings
+from memory_service.config import OWN_ENGINE, Settings, load_settings
 from memory_service.disk import write_fault
-from memory_service.engines import check_engine
 from memory_service.errors import InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.hooks import Hooks
 from memory_service.hosts import HostName
-from memory_service.hosts.dialects import read_event
 from memory_service.hosts.places import FileAccess
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.drafts import checked_tags
 from memory_service.memories.receipts import new_receipt_id
-from memory_service.memories.workspaces import indexed_paths
 from memory_service.schemas.compaction import (
     CompactedMessages,
     ConversationContext,
@@ -39,47 +36,39 @@ from memory_service.schemas.compaction import (
 from memory_service.schemas.memories import (
     Check,
     Context,
-    Operation,
     Order,
     Receipt,
-    ReindexReport,
     SearchMode,
     SearchResults,
     Source,
-    Status,
     WorkspaceSummary,
 )
 from memory_service.service import answers
 from memory_service.service.answers import translated
 from memory_service.service.events import EventHub
-from memory_service.service.host_events import HookCall, HostAnswer
-from memory_service.service.locks import SessionLocks
+from memory_service.service.index_use_cases import IndexUseCases
 from memory_service.service.memory_use_cases import MemoryUseCases
 from memory_service.service.models import Models, make_embedder, make_models, make_reranker
-from memory_service.service.options import options_of
 from memory_service.service.seals import Seals
-from memory_service.service.session_services import SharedServices
 from memory_service.service.session_use_cases import SessionUseCases
-from memory_service.service.sessions import check_messages
-from memory_service.service.short_term import ShortTermMemory
-from memory_service.service.watching import Operations, SyncedChange, follow
+from memory_service.service.watching import Operations
 from memory_service.service.workspace import OpenWorkspaces
-from memory_service.sessions.folder import check_session_id
-from memory_service.sessions.records import SessionHeader
-from memory_service.sessions.session import SessionState
-from memory_service.text.recall import decide_recall
 
 if TYPE_CHECKING:
+    from memory_service.memories.joining import HomeJoin
     from memory_service.service.benchmark import Benchmark
     from memory_service.service.compaction_items import CompactionItems
     from memory_service.service.conversations import ConversationCall, ConversationPrompt, Conversations
+    from memory_service.service.host_events import HostAnswer
+    from memory_service.service.session_services import SharedServices
+    from memory_service.service.short_term import ShortTermMemory
     from memory_service.service.upstreams import Upstreams
 
 # Parts for providers' clients, checks and measurements are imported where they are used: a search has no need of them.
 _MOST_CONVERSATIONS = 256
 
 
-class MemoryService(MemoryUseCases, SessionUseCases):
+class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     """Memory and sessions of any number of workspaces below one home folder.
 
     Args:
@@ -95,20 +84,30 @@ class MemoryService(MemoryUseCases, SessionUseCases):
         self._operations = Operations()
         self.events = EventHub(now=settings.now)
         self.hooks = Hooks()
-        check_engine(settings.context_engine)
+        if settings.context_engine != OWN_ENGINE:
+            from memory_service.engines import check_engine
+
+            check_engine(settings.context_engine)
         self._embedder = embedder or make_embedder(settings)
         self._reranker = make_reranker(settings)
-        shared = SharedServices(
-            settings=settings,
-            session_locks=SessionLocks(settings.compaction.max_concurrent),
-            events=self.events,
-            hooks=self.hooks,
-            models=models or make_models(settings),
-        )
-        self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, shared)
+        self._models = models or make_models(settings)
+        self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, self._shared)
         self._seals = Seals(settings.home)
         self._conversing = threading.Lock()
         self._conversations: LRU[str, Conversations] = LRU(_MOST_CONVERSATIONS)
+
+    def _shared(self) -> SharedServices:
+        """The services that all sessions share; made, and their code loaded, with the first of them."""
+        from memory_service.service.locks import SessionLocks
+        from memory_service.service.session_services import SharedServices
+
+        return SharedServices(
+            settings=self.settings,
+            session_locks=SessionLocks(self.settings.compaction.max_concurrent),
+            events=self.events,
+            hooks=self.hooks,
+            models=self._models,
+        )
 
     @classmethod
     def open(cls, home: Path | str | None = None, **settings: Any) -> MemoryService:
@@ -320,6 +319,8 @@ class MemoryService(MemoryUseCases, SessionUseCases):
             Incompressible: The prompt cannot be made to fit.
         """
         from memory_service.service.conversations import ConversationCall
+        from memory_service.service.sessions import check_messages
+        from memory_service.sessions.folder import check_session_id
 
         check_session_id(session_id)
         check_messages(request.messages)
@@ -333,6 +334,7 @@ class MemoryService(MemoryUseCases, SessionUseCases):
     def recalled_prompt(self, workspace: str, call: ConversationCall) -> ConversationPrompt:
         """The messages of a call with the memories that they ask for; no session is read or written."""
         from memory_service.service.conversations import ConversationPrompt, last_words, with_block
+        from memory_service.text.recall import decide_recall
 
         if not (decision := decide_recall(last_words(call.messages))).search:
             return ConversationPrompt(messages=tuple(call.messages))
@@ -354,6 +356,9 @@ class MemoryService(MemoryUseCases, SessionUseCases):
             workspace: Whose memory; None for the one that the conversation began in, or that of the agent's project.
             access: Whose files the call may name; see `memory_service.hosts.places`.
         """
+        from memory_service.hosts.dialects import read_event
+        from memory_service.service.host_events import HookCall
+
         return HookCall(self, read_event(host, call), workspace, access=access).answered()
 
     @cached_property
@@ -368,6 +373,9 @@ class MemoryService(MemoryUseCases, SessionUseCases):
     ) -> CompactedMessages:
         """Compact a list of messages without a session, as the settings say; see `memory_service.compaction`."""
         from memory_service.compaction.stateless import compact_messages
+        from memory_service.service.options import options_of
+        from memory_service.sessions.records import SessionHeader
+        from memory_service.sessions.session import SessionState
 
         header = SessionHeader(session_id="", model=request.model, context_window=request.context_window)
         options = options_of(
@@ -376,81 +384,7 @@ class MemoryService(MemoryUseCases, SessionUseCases):
         compactor = self._workspaces.compactor
         return compact_messages(request, options, compactor, now=self.settings.now(), cancelled=cancelled)
 
-    # The index
-
-    def plan(self, workspace: str, paths: Collection[str] = ()) -> ReindexReport:
-        """The plan of a reindex, without doing it."""
-        memory = self._workspaces.readable(workspace)
-        with translated():
-            return answers.planned_report(memory.index.plan(indexed_paths(paths)))
-
-    def reindex(
-        self,
-        workspace: str,
-        paths: Collection[str] = (),
-        *,
-        full: bool = False,
-        on_progress: Callable[[SyncProgress], None] | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-    ) -> ReindexReport:
-        """Bring the index up to date with the files, here and now."""
-        memory = self._workspaces.readable(workspace)
-        with translated():
-            report = memory.sync(indexed_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
-        return answers.reindex_report(report)
-
-    def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
-        """Start a reindex in the background."""
-        memory = self._workspaces.readable(workspace)
-        checked = indexed_paths(paths)
-        return self._operations.start(
-            workspace,
-            lambda on_progress, cancelled: memory.sync(
-                checked, full=full, on_progress=on_progress, cancelled=cancelled
-            ),
-        )
-
-    def operation(self, workspace: str, operation_id: str) -> Operation:
-        """How far an operation is; see `Operations.get`."""
-        return self._operations.get(workspace, operation_id)
-
-    def cancel(self, workspace: str, operation_id: str) -> Operation:
-        """Ask an operation to stop; what it has written stays."""
-        return self._operations.cancel(workspace, operation_id)
-
-    def running_operations(self) -> int:
-        """Number of operations that are queued or run."""
-        return self._operations.running()
-
-    def status(self, workspace: str) -> Status:
-        """How a workspace stands, and what its context engine failed to do; loads the engine."""
-        memory = self._workspaces.readable(workspace)
-        with translated():
-            found = memory.index.status()
-        engine = self._workspaces.engine(workspace)
-        return answers.status(
-            workspace,
-            found,
-            self.settings,
-            degraded=engine.problems() if engine else (),
-            watched=self._workspaces.watching.state(workspace),
-        )
-
-    def watch(self) -> None:
-        """From now on index what others change in the workspaces that are in use, without a search having to ask."""
-        self._workspaces.watching.start()
-
-    def follow(
-        self,
-        workspace: str,
-        on_followed: Callable[[SyncedChange], None],
-        stop: threading.Event,
-        paths: Collection[str] = (),
-    ) -> None:
-        """Index what changes in one workspace, here and now, until told to stop; see `watching.follow`."""
-        memory = self._workspaces.memory(workspace)
-        with translated():
-            follow(memory.index, on_followed, stop, only=indexed_paths(paths))
+    # The home
 
     def has_workspace(self, workspace: str) -> bool:
         """True if somebody has written to a workspace."""
@@ -463,6 +397,18 @@ class MemoryService(MemoryUseCases, SessionUseCases):
     def workspace_summaries(self, names: Iterable[str] | None = None) -> list[WorkspaceSummary]:
         """More of some workspaces, or of all, by name."""
         return self._workspaces.folders.summaries(self.workspaces() if names is None else names)
+
+    def join(self, other: Path, *, dry_run: bool = False) -> HomeJoin:
+        """Copy into this home what another one has and this one lacks; see `memory_service.memories.joining`."""
+        from memory_service.memories.joining import join, plan_join
+
+        return (plan_join if dry_run else join)(self.settings.home, other)
+
+    def other_homes(self) -> list[HomeJoin]:
+        """Homes that somebody may have written to instead of this one, and what this one lacks of them."""
+        from memory_service.memories.joining import other_homes
+
+        return other_homes(self.settings.home)
 
     def examine(self, workspace: str) -> Iterator[Check]:
         """Check every part by using it, one after the other."""

@@ -138,14 +138,20 @@ class SessionServices:
             return self.session(session_id)
 
     def created(
-        self, session_id: str, *, model: str | None, context_window: int | None, settings: Mapping[str, Json]
+        self,
+        session_id: str,
+        *,
+        model: str | None,
+        context_window: int | None,
+        settings: Mapping[str, Json],
+        title: str = "",
     ) -> OpenSession:
         """A new session.
 
         Raises:
             Conflict: There is one of that id.
         """
-        self.logs.create(session_id, model=model, context_window=context_window, settings=settings)
+        self.logs.create(session_id, model=model, context_window=context_window, settings=settings, title=title)
         return self.session(session_id)
 
     def deleted(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:

@@ -2,6 +2,7 @@
 
 Invariants: each takes the name of a workspace and the id of a session first; requests and answers are the values of
 `memory_service.schemas`, so that an answer here is what the HTTP API sends; what cannot be written makes no workspace.
+The code of sessions is loaded with the first of them: a search does without.
 """
 
 from __future__ import annotations
@@ -17,14 +18,10 @@ from memory_service.schemas import compaction as made
 from memory_service.schemas import sessions as said
 from memory_service.service import answers
 from memory_service.service.answers import usage_of
-from memory_service.service.compactions import CompactionCall
-from memory_service.service.display import SessionDetails, ShownMessage, details_of, shown_log, shown_view
-from memory_service.service.options import check_new
-from memory_service.service.sessions import check_messages
-from memory_service.sessions.folder import check_session_id
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
+    from memory_service.service.display import SessionDetails, ShownMessage
     from memory_service.service.events import Subscription
     from memory_service.service.short_term import ShortTermMemory
 
@@ -56,13 +53,17 @@ class SessionUseCases(ABC):
             InvalidRequest: A setting is unknown or cannot be used, or the window is too small.
             Conflict: There is a session of that id.
         """
+        from memory_service.service.options import check_new
+
         settings, model, window = request.settings or {}, request.model, request.context_window
 
         def check() -> None:
             check_new(self.settings, settings, model=model, context_window=window)
 
         store = self._made_sessions(workspace, request.session_id, check).store
-        return store.create(request.session_id, model=model, context_window=window, settings=settings)
+        return store.create(
+            request.session_id, model=model, context_window=window, settings=settings, title=request.title
+        )
 
     def list_sessions(self, workspace: str) -> said.Sessions:
         """All sessions of a workspace, the last active first."""
@@ -81,10 +82,14 @@ class SessionUseCases(ABC):
 
     def session_details(self, workspace: str, session_id: str) -> SessionDetails:
         """Numbers of a session beside its status, for people."""
+        from memory_service.service.display import details_of
+
         return details_of(self.sessions(workspace).snapshot(session_id))
 
     def shown_messages(self, workspace: str, session_id: str, view: said.ViewName = "model") -> list[ShownMessage]:
         """The messages of a session as a person reads them, with what was done to each."""
+        from memory_service.service.display import shown_log, shown_view
+
         snapshot = self.sessions(workspace).snapshot(session_id)
         return shown_log(snapshot) if view == "log" else shown_view(snapshot)
 
@@ -143,6 +148,8 @@ class SessionUseCases(ABC):
             InvalidRequest: There are none, or one is in neither shape.
             StorageFailed: The disk did not take them; nothing was appended.
         """
+        from memory_service.service.sessions import check_messages
+
         sessions = self._made_sessions(workspace, session_id, lambda: check_messages(messages))
         counted = usage_of(usage, model, finish_reason)
         appended = sessions.append(session_id, messages, usage=counted, model=model, key=key)
@@ -307,6 +314,8 @@ class SessionUseCases(ABC):
             UpstreamFailed: The model failed and nothing may stand in for it; nothing was changed.
             Conflict: Another process compacted or undid meanwhile; nothing was changed.
         """
+        from memory_service.service.compactions import CompactionCall
+
         call = CompactionCall(request=request)
         return self.sessions(workspace).compactions.compact(session_id, call, cancelled=cancelled)
 
@@ -365,6 +374,8 @@ class SessionUseCases(ABC):
         if self.has_workspace(workspace):
             return self.sessions(workspace)
         if session_id is not None:
+            from memory_service.sessions.folder import check_session_id
+
             check_session_id(session_id)
         check()
         return self.sessions(workspace, make=True)

@@ -21,6 +21,7 @@ from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import numbers_of
 from memory_service.compaction.record import PinRecord
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
+from memory_service.home import id_of_title
 from memory_service.memories.block_text import is_block
 from memory_service.memories.receipts import Receipts
 from memory_service.messages import Message, read_sent, text_of
@@ -65,8 +66,9 @@ class SessionStore:
         model: str | None = None,
         context_window: int | None = None,
         settings: Mapping[str, Json] | None = None,
+        title: str = "",
     ) -> schemas.Session:
-        """Begin a session; without an id it gets one.
+        """Begin a session; without an id it gets one, made from its title if it has one.
 
         Raises:
             InvalidName: The id is not one of a session.
@@ -74,8 +76,11 @@ class SessionStore:
             Conflict: There is a session of that id.
         """
         check_new(self._services.shared.settings, settings or {}, model=model, context_window=context_window)
-        name = session_id or f"{self._services.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
-        self._services.created(name, model=model, context_window=context_window, settings=settings or {})
+        made = id_of_title(title) if title.strip() else ""
+        name = session_id or made or f"{self._services.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
+        self._services.created(
+            name, model=model, context_window=context_window, settings=settings or {}, title=title.strip()
+        )
         return self.summary(name)
 
     def update(self, session_id: str, changes: SessionChanges) -> schemas.Session:
@@ -88,6 +93,7 @@ class SessionStore:
             model=changes.get("model", header.model),
             context_window=changes.get("context_window", header.context_window),
             settings=changes.get("settings", header.settings) or {},
+            title=header.title,
         )
         check_settings(self._services.shared.settings, replace(state, header=new))
         session.note([new], state)
@@ -107,6 +113,7 @@ class SessionStore:
         reading, state = snapshot.reading(anchored=True), snapshot.state
         return schemas.Session(
             session_id=session_id,
+            title=state.header.title if state.header else "",
             model=snapshot.options.model_name,
             settings=dict(state.header.settings) if state.header else {},
             messages=len(state.messages),

@@ -223,8 +223,8 @@ def _progress_of(progress: SyncProgress, elapsed_seconds: float) -> dict[str, fl
     """The fields of an operation that tell its progress; the time that is left is judged by the bytes done."""
     share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
     return {
-        "done": progress.done,
-        "total": progress.total,
+        "done": progress.passages,
+        "total": progress.total_passages,
         "rate": round(progress.passages / elapsed_seconds, 1) if elapsed_seconds else 0.0,
         "eta_seconds": round(elapsed_seconds * (1 - share) / share, 1) if share else None,
     }

@@ -8,28 +8,31 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from indexer import Embedder, Index, RankingSettings, Reranker
 from indexer.stores import open_store
 from memory_service import disk
-from memory_service.compaction.compactor import Compactor
-from memory_service.config import Settings
-from memory_service.engines import DEFAULT, EnginePlace, GuardedEngine, load_engine
+from memory_service.config import OWN_ENGINE, Settings
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.home import tighten, tighten_workspace
-from memory_service.hosts.progress import sweep_progress
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
 from memory_service.memories.workspaces import WorkspaceFolders, extra_folders
-from memory_service.service.session_services import SharedServices
-from memory_service.service.short_term import ShortTermMemory
 from memory_service.service.watching import WorkspaceWatcher
-from memory_service.sessions.folder import SessionLogs
+
+if TYPE_CHECKING:
+    from memory_service.compaction.compactor import Compactor
+    from memory_service.engines import GuardedEngine
+    from memory_service.service.session_services import SharedServices
+    from memory_service.service.short_term import ShortTermMemory
 
 _MOST_OPEN = 256
+_HOSTS_FOLDER = ".hosts"  # of `memory_service.hosts.progress`
 
 
 class OpenWorkspaces:
@@ -39,34 +42,54 @@ class OpenWorkspaces:
         settings: See `memory_service.config`.
         embedder: The model of all of them, or None.
         reranker: The model that has a second look at results, or None.
-        shared: What all sessions share.
+        shared: Makes what all sessions share.
 
     Attributes:
         folders: The folders of those that there are, open or not.
-        compactor: Compacts the sessions of all of them.
         watching: Follows the changes in those that are open, once it is started.
     """
 
     def __init__(
-        self, settings: Settings, embedder: Embedder | None, reranker: Reranker | None, shared: SharedServices
+        self,
+        settings: Settings,
+        embedder: Embedder | None,
+        reranker: Reranker | None,
+        shared: Callable[[], SharedServices],
     ) -> None:
         self.folders = WorkspaceFolders(settings.home)
         self.watching = WorkspaceWatcher()
-        self.compactor = Compactor(
-            model=shared.models.summaries,
-            fallbacks=shared.models.fallbacks,
-            embedder=embedder,
-            timeout_seconds=settings.llm_timeout_seconds,
-        )
         self._settings = settings
         self._embedder = embedder
         self._reranker = reranker
-        self._shared = shared
+        self._make_shared = shared
+        self._shared: tuple[SharedServices, Compactor] | None = None
+        self._sharing = threading.Lock()
         self._open: OrderedDict[str, LongTermMemory] = OrderedDict()
         self._sessions: dict[str, ShortTermMemory] = {}
         # As long as the service: what failed is asked no more, however often its workspace is opened.
         self._engines: dict[str, GuardedEngine] = {}
         self._opening = threading.Lock()
+
+    @property
+    def compactor(self) -> Compactor:
+        """The compactor of the sessions of all of them."""
+        return self._of_sessions()[1]
+
+    def _of_sessions(self) -> tuple[SharedServices, Compactor]:
+        """The services that all sessions share, and their compactor; made with the first, as most calls need none."""
+        with self._sharing:
+            if self._shared is None:
+                from memory_service.compaction.compactor import Compactor
+
+                shared = self._make_shared()
+                compactor = Compactor(
+                    model=shared.models.summaries,
+                    fallbacks=shared.models.fallbacks,
+                    embedder=self._embedder,
+                    timeout_seconds=self._settings.llm_timeout_seconds,
+                )
+                self._shared = shared, compactor
+            return self._shared
 
     def readable(self, workspace: str) -> LongTermMemory:
         """The long-term memory of a workspace, to read; an empty one, kept nowhere, where nobody wrote to it.
@@ -109,7 +132,11 @@ class OpenWorkspaces:
 
     def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
         """The sessions of a workspace; none, unless they are made, where nobody wrote to it."""
+        from memory_service.service.short_term import ShortTermMemory
+        from memory_service.sessions.folder import SessionLogs
+
         longterm = self.memory(workspace, make=True) if make else self.readable(workspace)
+        shared, compactor = self._of_sessions()
         with self._opening:
             known = self._sessions.get(workspace)
             if known is not None and known.longterm is longterm:
@@ -119,8 +146,8 @@ class OpenWorkspaces:
                 SessionLogs(self.folders.folder(workspace) / "sessions"),
                 longterm,
                 self.receipts(workspace),
-                self._shared,
-                self.compactor,
+                shared,
+                compactor,
                 self._engine(workspace),
             )
             if self._open.get(workspace) is longterm:
@@ -180,15 +207,31 @@ class OpenWorkspaces:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""
         with suppress(MemoryServiceError):
             memory.recover()
-            SessionLogs(folder / "sessions").sweep()
-            sweep_progress(folder)
+            # Most have none, and the code of sessions is not loaded to find none.
+            if any(map(disk.draft_files, _folders_of_sessions(folder / "sessions"))):
+                from memory_service.sessions.folder import SessionLogs
+
+                SessionLogs(folder / "sessions").sweep()
+            if disk.draft_files(folder / _HOSTS_FOLDER):
+                from memory_service.hosts.progress import sweep_progress
+
+                sweep_progress(folder)
             disk.sweep_old([self._settings.home])
 
     def _engine(self, workspace: str) -> GuardedEngine | None:
         name = self._settings.context_engine
-        if name == DEFAULT:
+        if name == OWN_ENGINE:
             return None
+        from memory_service.engines import EnginePlace, GuardedEngine, load_engine
+
         if workspace not in self._engines:
             place = EnginePlace(workspace=workspace, folder=self.folders.folder(workspace) / "engines" / name)
             self._engines[workspace] = GuardedEngine(name, lambda: load_engine(name, place))
         return self._engines[workspace]
+
+
+def _folders_of_sessions(folder: Path) -> Iterator[Path]:
+    """Folders in which drafts of sessions may lie: of the logs, and of the contents of media, two levels below."""
+    yield folder
+    yield from folder.glob("*/[0-9a-f][0-9a-f]")
+    yield from folder.glob(".*/[0-9a-f][0-9a-f]")

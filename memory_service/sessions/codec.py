@@ -268,6 +268,7 @@ def _header(fields: Fields) -> SessionHeader:
         settings=fields.mapping("settings"),
         version=fields.integer("version"),
         rebuilt=fields.truth("rebuilt"),
+        title=fields.text_or("title", ""),
     )
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from indexer.documents.transcripts import is_openclaw, openclaw_messages
 from indexer.lru import LRU
-from indexer.text import lazy_regex
 from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, NotFound
+from memory_service.home import SESSION_NAME
 from memory_service.messages.shapes import Json
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions import recovery
@@ -31,7 +31,6 @@ from memory_service.sessions.media import Blobs
 from memory_service.sessions.records import SessionHeader
 from memory_service.sessions.recovery import ErasedLines
 
-_ID = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KEPT_LOGS = 256
 _END_BYTES = 64 * 1024
 _SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
@@ -62,6 +61,7 @@ class SessionLogs:
         model: str | None = None,
         context_window: int | None = None,
         settings: Mapping[str, Json] | None = None,
+        title: str = "",
     ) -> JsonlLog:
         """Begins a session.
 
@@ -72,7 +72,11 @@ class SessionLogs:
         """
         log = self._log(session_id)
         header = SessionHeader(
-            session_id=session_id, model=model, context_window=context_window, settings=dict(settings or {})
+            session_id=session_id,
+            model=model,
+            context_window=context_window,
+            settings=dict(settings or {}),
+            title=title,
         )
         try:
             log.append([header], expected_last_seq=0)
@@ -101,7 +105,7 @@ class SessionLogs:
         """
         log = self._log(session_id)
         if not (self._folder / f"{session_id}{SUFFIX}").is_file():
-            raise NotFound(f"There is no session {session_id}. List the sessions to see their ids.")
+            raise NotFound(f"There is no session {session_id} in {self._folder}. List the sessions to see their ids.")
         return log
 
     def list(self) -> list[ListedSession]:
@@ -191,7 +195,7 @@ class SessionLogs:
         with storage_errors(self._folder.name):
             for draft in disk.draft_files(self._folder):
                 name, suffix, _ = draft.name[1:].partition(SUFFIX)
-                is_ours = bool(suffix) and _ID.fullmatch(name)
+                is_ours = bool(suffix) and SESSION_NAME.fullmatch(name)
                 with self._log(name).locked() if is_ours else nullcontext():
                     draft.unlink(missing_ok=True)
             self._sweep_blobs()
@@ -261,7 +265,7 @@ def check_session_id(session_id: str) -> None:
     Raises:
         InvalidName: It is none.
     """
-    if _ID.fullmatch(session_id) is None:
+    if SESSION_NAME.fullmatch(session_id) is None:
         raise InvalidName(
             f"{session_id[:100]!a} is no id of a session. "
             "Use 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
@@ -269,7 +273,7 @@ def check_session_id(session_id: str) -> None:
 
 
 def _is_log(name: str) -> bool:
-    return name.endswith(SUFFIX) and _ID.fullmatch(name, 0, len(name) - len(SUFFIX)) is not None
+    return name.endswith(SUFFIX) and SESSION_NAME.fullmatch(name, 0, len(name) - len(SUFFIX)) is not None
 
 
 def _pieces(descriptor: int, overlap_bytes: int = _OVERLAP_BYTES) -> Iterator[bytes]:

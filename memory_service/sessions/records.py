@@ -35,6 +35,7 @@ class SessionHeader:
         version: That of the format of the log.
         context_window: In tokens; None if it is not known.
         rebuilt: Whether the service wrote it because the first one was lost.
+        title: Name for people, in whatever script; empty for none.
     """
 
     session_id: str
@@ -44,6 +45,7 @@ class SessionHeader:
     settings: Mapping[str, Json] = field(default_factory=dict)
     version: int = LOG_VERSION
     rebuilt: bool = False
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from indexer import Index
 from indexer.rebuild import Rebuild
-from indexer.sync.run import SyncControl
+from indexer.sync.runner import SyncControl
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import Workspace
 

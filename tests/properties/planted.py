@@ -18,7 +18,7 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service import disk, errors
-from memory_service.api import app, auth, limits
+from memory_service.api import admission, app, auth
 from memory_service.api import errors as api_errors
 from memory_service.client import _wire
 from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary, view
@@ -306,19 +306,19 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             _open(keys.check_foreign_names_are_turned_away),
         ),
         "a body in pieces has no limit": _mutant(
-            limits,
+            admission,
             'seen += len(message.get("body", b""))',
             'seen = len(message.get("body", b""))',
             _keyed(keys.check_a_body_in_pieces_has_a_limit),
         ),
         "a body of the very limit is refused": _mutant(
-            limits,
+            admission,
             "            if seen > self._max_bytes:\n                raise",
             "            if seen >= self._max_bytes:\n                raise",
             _keyed(keys.check_a_body_in_pieces_has_a_limit),
         ),
         "an announced body of the very limit is refused": _mutant(
-            limits,
+            admission,
             "elif _announced(scope) > self._max_bytes:",
             "elif _announced(scope) >= self._max_bytes:",
             _keyed(keys.check_an_announced_body_has_a_limit),

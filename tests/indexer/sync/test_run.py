@@ -61,6 +61,12 @@ def after(calls: int) -> Callable[[], bool]:
     return cancelled
 
 
+def after_embedding(embedder: CountingEmbedder, texts: int) -> Callable[[], bool]:
+    """A `cancelled` that says so once so many more texts were embedded."""
+    enough = len(embedder.documents) + texts
+    return lambda: len(embedder.documents) >= enough
+
+
 def settle(index: Index) -> None:
     """Look again when no file is as young as the clock's grain, so that none is in doubt any more."""
     time.sleep(0.06)
@@ -301,8 +307,8 @@ def test_a_cancelled_sync_goes_on_where_it_stopped(workspace: Workspace) -> None
     for number in range(8):
         workspace.write_items(f"memory/{number}.md", [f"line {number} {n}" for n in range(200)])
     index = workspace.index(embedder)
-    with pytest.raises(SyncCancelled, match=r"stopped after \d of 8 files\. Run it again"):
-        index.sync(cancelled=after(7))
+    with pytest.raises(SyncCancelled, match=r"stopped after \d of 8 files and \d+ passages\. Run it again"):
+        index.sync(cancelled=after_embedding(embedder, 400))
     stored = len(embedder.documents)
     assert 0 < stored < 1600
     assert index.status().counts is not None
@@ -311,6 +317,46 @@ def test_a_cancelled_sync_goes_on_where_it_stopped(workspace: Workspace) -> None
     held = dump(index)
     (workspace.root / "index.sqlite").unlink()
     assert held == dump(workspace.synced(HashEmbedder()))
+
+
+@every_store
+def test_runs_that_are_stopped_after_each_second_of_work_get_to_the_end(workspace: Workspace) -> None:
+    embedder = CountingEmbedder()
+    texts = [f"{number} " + "word " * 200 for number in range(60)]
+    workspace.write_items("memory/long.md", texts)
+    write_log(workspace.root, *(f"said {text}" for text in texts))
+    index = workspace.index(embedder)
+    runs = 0
+    while True:
+        try:
+            index.sync(cancelled=after_embedding(embedder, 1))
+            break
+        except SyncCancelled:
+            runs += 1
+        counts = index.status().counts
+        assert counts is not None and counts.embedded == len(embedder.documents), "what was embedded is stored"
+    assert runs > 3
+    assert len(held_texts(index, "memory/long.md")) == 60 and len(held_texts(index)) == 60
+    assert len(embedder.documents) == len(set(embedder.documents)), "no text is embedded twice"
+
+
+@every_store
+def test_progress_tells_the_passages_before_the_first_is_stored(workspace: Workspace) -> None:
+    workspace.write_items("memory/long.md", [f"{number} " + "word " * 200 for number in range(60)])
+    workspace.write("memory/short.md", "one passage\n")
+    seen: list[SyncProgress] = []
+    workspace.index(HashEmbedder()).sync(on_progress=seen.append)
+    assert {progress.total_passages for progress in seen} == {61}
+    stored = [progress.passages for progress in seen]
+    assert stored == sorted(stored) and stored[-1] == 61 and len(stored) > 3, "one file is several steps"
+
+
+def test_progress_counts_passages_that_get_their_vector_later(workspace: Workspace) -> None:
+    workspace.write_items("memory/long.md", [f"{number} " + "word " * 200 for number in range(60)])
+    workspace.synced(FailingEmbedder(EmbedderUnavailable("It is gone. Get it.")))
+    seen: list[SyncProgress] = []
+    workspace.index(HashEmbedder()).sync(on_progress=seen.append)
+    assert seen[-1].passages == seen[-1].total_passages == 60
 
 
 @every_store

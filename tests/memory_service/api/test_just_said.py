@@ -74,8 +74,8 @@ def test_what_takes_longer_is_named_and_nobody_waits_twice(slow_server: tuple[Ru
     server.http.post(f"{W}/memories", json={"text": "The harbour opens at six."})
     model.may_go.clear()
     said(server, "The wombat digs.")
-    assert asked(server, "wombat", mode="vector")["degraded"] == [long_term._BEING_SAID]
-    assert asked(server, "wombat")["degraded"] == [long_term._FOUND_BY_WORDS]
+    assert asked(server, "wombat", mode="vector")["degraded"] == [indexing.BEING_SAID]
+    assert asked(server, "wombat")["degraded"] == [indexing.FOUND_BY_WORDS]
     assert min(asked(server, "wombat")["took_ms"] for _ in range(5)) < 150, "it has been waited for"
     assert asked(server, "harbour", sources=["memory"])["degraded"] == [], "no session was asked for"
     model.may_go.set()
@@ -96,7 +96,7 @@ def test_what_takes_longer_is_found_by_its_words(slow_server: tuple[RunningServe
     said(server, "袋熊在挖洞。", session="other")
     for query, text in (("wombat digs", "The wombat digs."), ("袋熊", "袋熊在挖洞。")):
         found = asked(server, query, explain=True)
-        assert (found["results"][0]["text"], found["degraded"]) == (text, [long_term._FOUND_BY_WORDS])
+        assert (found["results"][0]["text"], found["degraded"]) == (text, [indexing.FOUND_BY_WORDS])
         scores = [hit["score"] for hit in found["results"]]
         assert scores == sorted(scores, reverse=True)
         assert [hit["text"] for hit in found["results"]].count(text) == 1
@@ -114,7 +114,7 @@ def test_what_takes_longer_is_found_by_its_words(slow_server: tuple[RunningServe
     ):
         assert {hit["text"] for hit in asked(server, "wombat digs 袋熊", **kept)["results"]} & digging == left, kept
     block = server.http.post(f"{W}/context", json={"query": "wombat digs"}).json()
-    assert "The wombat digs." in block["block"] and long_term._FOUND_BY_WORDS in block["degraded"]
+    assert "The wombat digs." in block["block"] and indexing.FOUND_BY_WORDS in block["degraded"]
 
 
 def test_of_several_searches_at_once_none_waits_for_what_was_just_said(
@@ -133,12 +133,12 @@ def test_of_several_searches_at_once_none_waits_for_what_was_just_said(
         assert model.asked.wait(60)
         for query, text in (("wombat digs", "The wombat digs."), ("袋熊", "袋熊在挖洞。")):
             found = asked(server, query)
-            assert (found["results"][0]["text"], found["degraded"]) == (text, [long_term._FOUND_BY_WORDS])
+            assert (found["results"][0]["text"], found["degraded"]) == (text, [indexing.FOUND_BY_WORDS])
             assert found["took_ms"] < 1000 and not first.done()
         model.may_go.set()
         assert first.result()["degraded"] == []
     said(server, "The quokka eats.")
-    assert asked(server, "quokka")["degraded"] == [long_term._FOUND_BY_WORDS], "others have just searched too"
+    assert asked(server, "quokka")["degraded"] == [indexing.FOUND_BY_WORDS], "others have just searched too"
     assert asked(server, "quokka", mode="vector")["degraded"] == [], "it has no words to be found by"
     time.sleep(indexing._CROWD_SECONDS)
     said(server, "The dingo sings.")

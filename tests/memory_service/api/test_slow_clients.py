@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service.api.limits import TimedProtocol
+from memory_service.api.server import TimedProtocol
 from memory_service.service import MemoryService
 from tests.memory_service.api.talking import S, ok
 from tests.serving import RunningServer, W, serving, settings

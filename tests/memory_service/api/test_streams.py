@@ -19,7 +19,7 @@ import uvicorn
 from fastapi import FastAPI, Header
 from fastapi.responses import StreamingResponse
 
-from memory_service.api.limits import BodyLimitMiddleware
+from memory_service.api.admission import BodyLimitMiddleware
 from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
 from memory_service.client._session_wire import SentEvent

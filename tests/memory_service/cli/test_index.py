@@ -51,7 +51,7 @@ def test_the_store_that_is_set_holds_what_can_be_made_again(cli: CommandLine, te
         path.unlink()
     cli.ok("reindex")
     assert index.exists()
-    assert text in cli.ok("search", query)
+    assert text in cli.run("search", query).out
 
 
 def test_a_dry_run_does_nothing(cli: CommandLine) -> None:

@@ -227,3 +227,20 @@ def test_columns_stand_below_each_other(cli: CommandLine) -> None:
     begun(cli)
     lines = cli.ok("sessions", "list").splitlines()
     assert len({width(line) for line in lines}) == 1
+
+
+def test_a_title_names_a_session_whose_id_is_made_from_it(cli: CommandLine, tmp_path: Path) -> None:
+    said = tmp_path / "said.json"
+    said.write_text('{"role": "user", "content": "我们什么时候发布？"}', "utf-8")
+    for _ in range(2):
+        cli.ok("sessions", "append", "客服 Order 42", "--file", str(said))
+    (row,) = json.loads(cli.ok("sessions", "list", "--json"))["sessions"]
+    assert row["title"] == "客服 Order 42" and row["messages"] == 2
+    assert re.fullmatch(r"order-42-[0-9a-f]{8}", row["session_id"])
+    assert "客服 Order 42" in cli.ok("sessions", "show", "客服 Order 42") and "客服" in cli.ok("sessions", "list")
+    cli.ok("sessions", "create", "投诉")
+    cli.run("sessions", "create", "投诉").failed_with("There is a session session-")
+    assert "投诉" in cli.ok("sessions", "show", "投诉")
+    cli.ok("sessions", "create", "plain-id", "--title", "有名字")
+    assert "有名字" in cli.ok("sessions", "show", "plain-id")
+    cli.run("sessions", "show", "../客服").failed_with("is no id of a session")

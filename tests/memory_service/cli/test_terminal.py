@@ -82,8 +82,8 @@ def _read(terminal: int) -> bytes:
 def test_a_terminal_gets_a_bar_with_rate_and_time_left(large: CommandLine) -> None:
     run = at_terminal(large, "reindex")
     assert run.code == 0
-    assert re.search(rf"\b[1-9]\d*/{FILES}\b", run.err)
-    assert re.search(r"[1-9]\d* passages/s", run.err)
+    assert re.search(rf"\b[1-9]\d*/{FILES * NOTES}\b", run.err)
+    assert re.search(r"passages +[1-9]\d*/s", run.err)
     assert re.search(r"time left +\d:\d\d:\d\d", run.err)
     assert "memory/file-" in run.err
     assert run.out.startswith(f"{FILES} added") and "\x1b" not in run.out
@@ -96,7 +96,19 @@ def test_a_terminal_that_shows_no_colours_gets_none(large: CommandLine, argument
 
 def test_a_narrow_terminal_shows_the_numbers_whole(large: CommandLine) -> None:
     run = at_terminal(CommandLine(home=large.home, environment={"NO_COLOR": "1"}), "reindex", columns=80)
-    assert re.search(rf"\b[1-9]\d*/{FILES} +files  [1-9]\d* passages/s  time left +\d:\d\d:\d\d", run.err)
+    assert re.search(rf"\b[1-9]\d*/{FILES * NOTES} +passages  [1-9]\d*/s  time left +\d:\d\d:\d\d", run.err)
+
+
+def test_a_terminal_of_40_columns_has_the_numbers_and_no_bar(large: CommandLine) -> None:
+    run = at_terminal(large, "reindex", columns=40)
+    assert "━" not in run.err
+    assert re.search(rf"\b[1-9]\d*/{FILES * NOTES} passages \d+:\d\d", run.err)
+
+
+def test_a_search_of_a_large_change_waits_with_a_bar(large: CommandLine) -> None:
+    run = at_terminal(large, "search", "which station packed order 40?")
+    assert re.search(rf"\b[1-9]\d*/{FILES * NOTES}\b", run.err) and "degraded" not in run.err
+    assert run.out.startswith("1. ")
 
 
 def test_an_error_has_no_colour_where_none_is_wanted(cli: CommandLine) -> None:
@@ -121,7 +133,7 @@ def test_an_interrupted_reindex_ends_in_one_line_and_the_next_goes_on(large: Com
     sent: list[int] = []
 
     def interrupt(seen: str, pid: int) -> None:
-        if not sent and re.search(rf"\b(?:[2-9]|1\d)/{FILES}\b", seen):
+        if not sent and re.search(rf"[1-9]\d\d/{FILES * NOTES}\b", seen):
             sent.append(pid)
             os.kill(pid, signal.SIGINT)
 

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -306,3 +307,15 @@ def test_a_command_of_its_own_process_finds_the_server(cli: CommandLine) -> None
     with server(cli):
         done = broken(cli).spawn("search", "deploys")
     assert (done.code, done.err) == (0, "") and "Tuesdays" in done.out
+
+
+def test_a_search_waits_until_the_server_has_indexed_a_large_change(cli: CommandLine) -> None:
+    with server(cli, MEMORY_SERVICE_EMBEDDING_MODEL="minilm"):
+        cli.run("search", "zebra")
+        cli.write("memory/large.md", [f"- Order {n} was packed at station {n % 9}, shelf {n}." for n in range(900)])
+        time.sleep(1.2)  # a server looks for changes at most once a second
+        quick = cli.run("search", "order 870 station", "--no-wait", "--json")
+        found = cli.run("search", "order 870 station", "--json")
+        assert found.code == quick.code == 0
+        assert json.loads(found.out)["degraded"] == []
+        assert "Order 870 " in json.loads(found.out)["results"][0]["text"]

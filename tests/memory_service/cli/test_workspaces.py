@@ -53,3 +53,41 @@ def test_the_sample_of_a_checkout_is_no_home(cli: CommandLine) -> None:
     before = sorted(sample.rglob("*"))
     cli.run("remember", "A note.", "--home", str(sample)).failed_with("the sample of this checkout", "demo --keep")
     assert sorted(sample.rglob("*")) == before
+
+
+def test_a_second_home_is_told_with_the_command_that_joins_them(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cli.ok("remember", "Deploys go out on Tuesdays.", "--home", "data")
+    first = cli.run("remember", "周二部署。")
+    assert first.code == 0 and "begins a memory in" in first.err and "memory-service join" in first.err
+    assert cli.run("remember", "Again.").err == "", "it is said once"
+    told = cli.run("status").err
+    assert "another home" in told
+    command = told.split("To join them: memory-service ")[1].split()
+    assert "another home" in cli.ok("doctor")
+    assert "1 file would be copied" in cli.run(*command, "--dry-run").err
+    assert "1 file copied" in cli.run(*command).err
+    assert cli.run("status").err == ""
+    found = cli.ok("search", "Tuesdays")
+    assert "Deploys go out on Tuesdays." in found
+
+
+def test_a_home_of_a_newer_version_is_refused_by_name(cli: CommandLine) -> None:
+    cli.ok("remember", "A note.")
+    (cli.home / ".format").write_text("2\n", "utf-8")
+    before = {path: path.stat().st_mtime_ns for path in cli.home.rglob("*")}
+    for command in (["status"], ["search", "note"], ["remember", "More."], ["serve", "--port", "0"], ["doctor"]):
+        cli.run(*command).failed_with(str(cli.home), "made by a newer version", "Upgrade memory-service")
+    assert {path: path.stat().st_mtime_ns for path in cli.home.rglob("*")} == before
+    (cli.home / ".format").write_text("1\n", "utf-8")
+    cli.ok("search", "note")
+
+
+@pytest.mark.parametrize(
+    "command", [["get", "memory/none.md"], ["reindex", "memory/none.md"], ["sessions", "show", "n"]]
+)
+def test_what_is_missing_is_told_with_the_home_that_it_was_looked_for_in(cli: CommandLine, command: list[str]) -> None:
+    cli.ok("remember", "A note.")
+    cli.run(*command).failed_with(str(cli.home))

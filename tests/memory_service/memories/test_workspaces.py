@@ -194,3 +194,10 @@ def test_resolve_refuses_what_is_no_regular_file(tmp_path: Path) -> None:
     for path in ("memory/folder.md", "memory/file.md/a.md", "memory/pipe.md"):
         with pytest.raises(InvalidName):
             resolve(tmp_path, path)
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("a file stands there", "utf-8")
+    with pytest.raises((InvalidName, StorageFailed), match=str(home)):
+        WorkspaceFolders(home).ensure("default")

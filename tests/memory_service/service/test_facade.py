@@ -326,7 +326,7 @@ def test_a_rebuild_in_the_background_is_followed_and_cancelled(home: Path) -> No
             seen = service.operation(W, operation.operation_id)
         rebuild = service.status(W).rebuild
         assert rebuild is not None and rebuild.state == "running" and 0 < rebuild.passages < 800
-        assert seen.total == 40 and seen.eta_seconds and seen.eta_seconds > 0
+        assert seen.total == 800 and seen.eta_seconds and seen.eta_seconds > 0
         assert service.search(W, "quokka 7").results
         service.cancel(W, operation.operation_id)
         while service.operation(W, operation.operation_id).state == "running":

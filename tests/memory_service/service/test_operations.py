@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ class Gate:
         self.may_end = threading.Event()
 
     def __call__(self, on_progress: Callable[[SyncProgress], None], cancelled: Callable[[], bool]) -> SyncReport:
-        on_progress(SyncProgress(done=1, total=4, done_bytes=100, total_bytes=400, passages=10, path="MEMORY.md"))
+        progress = SyncProgress(done=1, total=4, done_bytes=100, total_bytes=400, passages=10, path="MEMORY.md")
+        on_progress(replace(progress, total_passages=40))
         self.begun.set()
         while not self.may_end.wait(0.005):
             if cancelled():
@@ -72,7 +74,7 @@ def test_from_queued_over_running_to_done(operations: Operations) -> None:
     gates[0].may_end.set()
     assert last.begun.wait(60)
     running = operations.get("default", queued.operation_id)
-    assert (running.state, running.done, running.total, running.report) == ("running", 1, 4, None)
+    assert (running.state, running.done, running.total, running.report) == ("running", 10, 40, None)
     assert running.rate > 0 and running.eta_seconds is not None
     last.may_end.set()
     done = ended(operations, queued)
@@ -86,7 +88,7 @@ def test_a_running_one_is_cancelled_and_says_how_far_it_came(operations: Operati
     assert operations.cancel("default", started.operation_id).state == "running"
     cancelled = ended(operations, started)
     assert (cancelled.state, cancelled.error) == ("cancelled", "It was stopped. Run it again.")
-    assert (cancelled.done, cancelled.report, cancelled.eta_seconds) == (1, None, None)
+    assert (cancelled.done, cancelled.report, cancelled.eta_seconds) == (10, None, None)
     assert operations.cancel("default", started.operation_id) == cancelled, "cancelling twice changes nothing"
 
 
@@ -183,10 +185,16 @@ def test_closing_stops_what_runs_and_what_waits() -> None:
 def test_progress_is_by_bytes(one: int, other: int, passages: int, elapsed_seconds: float) -> None:
     done_bytes, total_bytes = sorted((one, other))
     progress = SyncProgress(
-        done=2, total=5, done_bytes=done_bytes, total_bytes=total_bytes, passages=passages, path="MEMORY.md"
+        done=2,
+        total=5,
+        done_bytes=done_bytes,
+        total_bytes=total_bytes,
+        passages=passages,
+        path="MEMORY.md",
+        total_passages=2 * passages,
     )
     now = _progress_of(progress, elapsed_seconds)
-    assert (now["done"], now["total"]) == (2, 5)
+    assert (now["done"], now["total"]) == (passages, 2 * passages)
     assert now["rate"] == pytest.approx(passages / elapsed_seconds if elapsed_seconds else 0, abs=0.06)
     if done_bytes == 0 and total_bytes:
         assert now["eta_seconds"] is None

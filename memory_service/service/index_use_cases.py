@@ -1,0 +1,121 @@
+"""The index half of `MemoryService`: bringing it up to date, here or in the background, and how it stands.
+
+Invariants: the files are never changed; errors that leave are those of `memory_service.errors`.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from indexer import SyncProgress
+from memory_service.memories.workspaces import indexed_paths
+from memory_service.schemas.memories import Operation, ReindexReport, Status
+from memory_service.service import answers
+from memory_service.service.answers import translated
+from memory_service.service.watching import Operations, SyncedChange, follow
+
+if TYPE_CHECKING:
+    from memory_service.config import Settings
+    from memory_service.service.workspace import OpenWorkspaces
+
+
+class IndexUseCases(ABC):
+    """The use cases of the index."""
+
+    settings: Settings
+    _operations: Operations
+    _workspaces: OpenWorkspaces
+
+    @abstractmethod
+    def has_workspace(self, workspace: str) -> bool:
+        """True if somebody has written to a workspace."""
+
+    def bring_up_to_date(self, workspace: str, *, on_progress: Callable[[SyncProgress], None] | None = None) -> None:
+        """Index all that changed before the next search, for a caller who would rather wait than miss something.
+
+        What could not be indexed is named by the `degraded` of that search.
+        """
+        if self.has_workspace(workspace):
+            self._workspaces.memory(workspace).bring_up_to_date(on_progress)
+
+    def leave_changes(self, workspace: str) -> None:
+        """Index nothing that changed from now on: searches answer at once with what is there, and name what waits."""
+        if self.has_workspace(workspace):
+            self._workspaces.memory(workspace).leave_changes()
+
+    def plan(self, workspace: str, paths: Collection[str] = ()) -> ReindexReport:
+        """The plan of a reindex, without doing it."""
+        memory = self._workspaces.readable(workspace)
+        with translated():
+            return answers.planned_report(memory.index.plan(indexed_paths(paths)))
+
+    def reindex(
+        self,
+        workspace: str,
+        paths: Collection[str] = (),
+        *,
+        full: bool = False,
+        on_progress: Callable[[SyncProgress], None] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> ReindexReport:
+        """Bring the index up to date with the files, here and now."""
+        memory = self._workspaces.readable(workspace)
+        with translated():
+            report = memory.sync(indexed_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
+        return answers.reindex_report(report)
+
+    def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
+        """Start a reindex in the background."""
+        memory = self._workspaces.readable(workspace)
+        checked = indexed_paths(paths)
+        return self._operations.start(
+            workspace,
+            lambda on_progress, cancelled: memory.sync(
+                checked, full=full, on_progress=on_progress, cancelled=cancelled
+            ),
+        )
+
+    def operation(self, workspace: str, operation_id: str) -> Operation:
+        """How far an operation is; see `Operations.get`."""
+        return self._operations.get(workspace, operation_id)
+
+    def cancel(self, workspace: str, operation_id: str) -> Operation:
+        """Ask an operation to stop; what it has written stays."""
+        return self._operations.cancel(workspace, operation_id)
+
+    def running_operations(self) -> int:
+        """Number of operations that are queued or run."""
+        return self._operations.running()
+
+    def status(self, workspace: str) -> Status:
+        """How a workspace stands, and what its context engine failed to do; loads the engine."""
+        memory = self._workspaces.readable(workspace)
+        with translated():
+            found = memory.index.status()
+        engine = self._workspaces.engine(workspace)
+        return answers.status(
+            workspace,
+            found,
+            self.settings,
+            degraded=engine.problems() if engine else (),
+            watched=self._workspaces.watching.state(workspace),
+        )
+
+    def watch(self) -> None:
+        """From now on index what others change in the workspaces that are in use, without a search having to ask."""
+        self._workspaces.watching.start()
+
+    def follow(
+        self,
+        workspace: str,
+        on_followed: Callable[[SyncedChange], None],
+        stop: threading.Event,
+        paths: Collection[str] = (),
+    ) -> None:
+        """Index what changes in one workspace, here and now, until told to stop; see `watching.follow`."""
+        memory = self._workspaces.memory(workspace)
+        with translated():
+            follow(memory.index, on_followed, stop, only=indexed_paths(paths))
