@@ -93,7 +93,6 @@ def test_with_a_server_the_same_is_said(filled: CommandLine, tmp_path: Path) -> 
         ["edit", f"{OLD}#L4", "Ben likes cocoa.", "--tag", "x"],
         ["forget", "--search", "cocoa", "--dry-run"],
         ["forget", f"{OLD}#L3"],
-        ["forget", f"{OLD}#L99"],
     ]
     other = CommandLine(home=tmp_path / "served")
     other.write(OLD, (filled.workspace / OLD).read_text().splitlines())
