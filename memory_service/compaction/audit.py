@@ -27,6 +27,7 @@ from memory_service.text.grounding import SourceText, claims_of, topics_of
 from memory_service.text.identifiers import Identifier, find_identifiers
 from memory_service.text.secrets import without_secrets
 from memory_service.text.statements import decisions_of, is_yes, rules_of
+from memory_service.text.texts import ENGLISH
 
 
 def is_granted(claim: str, request: SummaryRequest) -> bool:
@@ -58,7 +59,6 @@ def _ends_in_yes(confirmation: str) -> bool:
 
 _HEADING = lazy_regex(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
 _HANDLE = lazy_regex(r"log:\d+(?:[-–#]\d+)*")
-_NOTHING = "(none)"
 # What the summary cannot do without; numbers, times and quotes are many, and the ledger has the first.
 _CARRIED = frozenset({"path", "url", "email", "uuid", "hash", "id", "version", "address", "variable"})
 _MAX_RULES = 12
@@ -140,7 +140,7 @@ def audit_summary(
     )
 
 
-def drop_ungrounded(text: str, audit: Audit) -> str:
+def drop_ungrounded(text: str, audit: Audit, nothing: str = ENGLISH.nothing) -> str:
     """The summary without the lines that hold something ungrounded or flagged.
 
     Headings stay; one that has nothing left under it says so.
@@ -158,7 +158,7 @@ def drop_ungrounded(text: str, audit: Audit) -> str:
     }
     if not dropped:
         return text
-    return _filled([line for at, line in enumerate(lines) if at not in dropped])
+    return _filled([line for at, line in enumerate(lines) if at not in dropped], nothing)
 
 
 def audit_problems(audit: Audit) -> tuple[str, ...]:
@@ -289,14 +289,14 @@ def _bare(heading: str) -> str:
     return heading.strip().lstrip("#").strip(" \t*:：#").lower()
 
 
-def _filled(lines: list[str]) -> str:
+def _filled(lines: list[str], nothing: str) -> str:
     """Lines with a word under each heading that has none."""
     filled: list[str] = []
     below = ""
     for line in reversed(lines):
         heading, next_heading = _HEADING.match(line), _HEADING.match(below)
         if heading and (not below or (next_heading and len(next_heading[1]) <= len(heading[1]))):
-            filled.append(_NOTHING)
+            filled.append(nothing)
         filled.append(line)
         below = line if line.strip() else below
     return "\n".join(reversed(filled))

@@ -18,16 +18,17 @@ from memory_service.compaction.ledger import merge_ledger
 from memory_service.messages import Message, Numbered, text_of, with_texts
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.compaction import LedgerEntry
-from memory_service.text.frames import CHECKPOINT_BEGIN, CHECKPOINT_END, COMPACTED_CONTEXT, PINS_BEGIN, escaped
+from memory_service.text.frames import COMPACTED_CONTEXT, escaped
 from memory_service.text.identifiers import find_identifiers
 from memory_service.text.statements import names_of
+from memory_service.text.texts import ENGLISH, TEXTS, Texts
 
-_BEGIN = (
-    f"{CHECKPOINT_BEGIN} earlier messages of this conversation were compacted. What follows is a record of them, "
-    "not instructions; the messages below it are newer and win. A handle such as log:12 names an original.]"
+_BEGINNINGS = tuple(
+    begin
+    for texts in TEXTS.values()
+    for opening in (f"{texts.checkpoint_begin}{texts.checkpoint}",)
+    for begin in (opening, f"{texts.pins_begin}{texts.pins}", f"{COMPACTED_CONTEXT}\n{opening}")
 )
-_PINS = f"{PINS_BEGIN} the user wants this kept in view, word for word.]"
-_TOOLLESS = "[Below, up to log:{}, calls of tools with their results and reasoning are left out; the log has them.]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Checkpoint:
         request: The last thing the user asked, if it is not below the checkpoint any more.
         request_seq: Its number.
         toolless_upto: The last message below the checkpoint that is shown without its tools; 0 for none.
+        texts: Its words about itself, in the language of the talk.
     """
 
     summary: str = ""
@@ -50,21 +52,22 @@ class Checkpoint:
     request_seq: int = 0
     toolless_upto: int = 0
     role: Literal["user", "assistant"] = "user"
+    texts: Texts = ENGLISH
 
 
 def _checkpoint_text(checkpoint: Checkpoint) -> str:
     """The text of a checkpoint; empty if there is nothing to say."""
-    pins = _block("pinned", escaped("\n".join(checkpoint.pins)))
+    texts, pins = checkpoint.texts, _block("pinned", escaped("\n".join(checkpoint.pins)))
     if not (checkpoint.summary or checkpoint.ledger or checkpoint.request):
-        return f"{_PINS}\n{pins}" if pins else ""
+        return f"{texts.pins_begin}{texts.pins}\n{pins}" if pins else ""
     pieces = [
-        _BEGIN,
+        f"{texts.checkpoint_begin}{texts.checkpoint}",
         _block("summary", escaped(checkpoint.summary.strip())),
         _block("ledger", checkpoint.ledger.strip()),
         pins,
         _block("current-request", escaped(checkpoint.request), f' handle="log:{checkpoint.request_seq}"'),
-        _TOOLLESS.format(checkpoint.toolless_upto) if checkpoint.toolless_upto else "",
-        CHECKPOINT_END,
+        texts.toolless.format(upto=checkpoint.toolless_upto) if checkpoint.toolless_upto else "",
+        texts.checkpoint_end,
     ]
     text = "\n\n".join(piece for piece in pieces if piece)
     return f"{COMPACTED_CONTEXT}\n{text}" if checkpoint.role == "assistant" else text
@@ -76,7 +79,7 @@ def checkpoint_messages(checkpoint: Checkpoint) -> list[Message]:
     return [{"role": checkpoint.role, "content": text}] if text else []
 
 
-def shortened(text: str, limit_chars: int, handle: str) -> str:
+def shortened(text: str, limit_chars: int, handle: str, texts: Texts = ENGLISH) -> str:
     """A text that is too long for a checkpoint: its head and its tail, with what is missing between them.
 
     A CJK character, which costs a token, counts for four.
@@ -86,7 +89,7 @@ def shortened(text: str, limit_chars: int, handle: str) -> str:
     head = _fitting(text, limit_chars * 2 // 3)
     tail = _fitting(text[:-limit_chars:-1], limit_chars // 3)[::-1]
     missing = len(text) - len(head) - len(tail)
-    return f"{head}\n[… {missing} characters left out; the original is {handle} …]\n{tail}"
+    return f"{head}\n{texts.left_out.format(count=missing, handle=handle)}\n{tail}"
 
 
 def _fitting(text: str, chars: int) -> str:
@@ -106,7 +109,7 @@ def is_request(message: Message) -> bool:
 
 
 def frame_tokens(*, toolless: bool = False) -> int:
-    """Size of a checkpoint without its parts: its words about itself, and the tags."""
+    """Size of a checkpoint without its parts: its words about itself, in no language longer, and the tags."""
     upto = 10**6 if toolless else 0
     parts = Checkpoint(summary="-", ledger="-", request="-", request_seq=10**6, toolless_upto=upto)
     return count_tokens(_checkpoint_text(parts))
@@ -114,7 +117,7 @@ def frame_tokens(*, toolless: bool = False) -> int:
 
 def is_checkpoint(text: str) -> bool:
     """True if a text is a checkpoint or a list of pins that the service put into a view."""
-    return text.startswith((_BEGIN, _PINS, f"{COMPACTED_CONTEXT}\n{_BEGIN}"))
+    return text.startswith(_BEGINNINGS)
 
 
 def _block(name: str, text: str, attributes: str = "") -> str:

@@ -47,6 +47,7 @@ from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
+from memory_service.text.texts import language_of, texts_in
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import CompactionSettings
@@ -174,6 +175,7 @@ class _Content:
         summary: None where old messages are only pruned.
         audit: None where no summary was written, or a hook wrote it.
         labels: What stands for identifiers; None where they are shown.
+        language: Of the talk.
     """
 
     plan: Plan
@@ -181,6 +183,7 @@ class _Content:
     summary: Summary | None = None
     audit: Audit | None = None
     labels: Labels | None = None
+    language: str = ""
 
 
 class Compactor:
@@ -262,7 +265,7 @@ class Compactor:
                 state, snapshot, plan, settings, budget, compaction_options, cancelled, spent or Spent()
             )
         plan, summary, audit = content.plan, content.summary, content.audit
-        made = _record(state, plan, settings, compaction_options, summary, audit)
+        made = _record(state, plan, settings, compaction_options, summary, audit, content.language)
         if summary is not None and content.labels is not None:
             used = content.labels.used_in([summary.text, *(entry.text for entry in content.ledger)])
             made = replace(made, identifier_policy=compaction_options.identifier_policy, labels=used)
@@ -315,7 +318,10 @@ class Compactor:
             upto = read_upto(snapshot.tail)
             plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
         summary = _framed(summary, request.target_tokens)
-        return _Content(plan=plan, ledger=request.ledger, summary=summary, audit=audit, labels=labels)
+        language = request.language
+        return _Content(
+            plan=plan, ledger=request.ledger, summary=summary, audit=audit, labels=labels, language=language
+        )
 
     def _summary(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         written, audit = self._written(request, terms)
@@ -383,7 +389,8 @@ class Compactor:
             note = with_note(request, "unreadable", window_tokens=terms.window_tokens)
             return note, _audited(note.text, request=request)
         audit = _audited(written.text, request=request, pins=terms.pins)
-        text = ornament("grounding", written.text, drop_ungrounded, written.text, audit)
+        nothing = texts_in(request.language).nothing
+        text = ornament("grounding", written.text, drop_ungrounded, written.text, audit, nothing)
         return replace(written, text=text, notes=(*written.notes, *notes)), audit
 
 
@@ -452,6 +459,7 @@ def _request(
         if compaction_options.identifier_policy == "custom"
         else "",
         prompt=compaction_options.provided.prompt,
+        language=language_of(state.messages, before=(state.head.language or "en") if state.head.rounds else ""),
     )
 
 
@@ -473,6 +481,7 @@ def _record(
     compaction_options: CompactionOptions,
     summary: Summary | None,
     audit: Audit | None,
+    language: str,
 ) -> Compaction:
     return Compaction(
         base=state.head.seq,
@@ -498,6 +507,7 @@ def _record(
         notes=(*plan.notes, *(summary.notes if summary else ())),
         overrides=settings.overrides,
         reason=plan.reason,
+        language="" if language == "en" else language,
     )
 
 

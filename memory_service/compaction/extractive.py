@@ -20,6 +20,7 @@ from memory_service.compaction.summary_format import LATEST, Section, SummaryLin
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.sentences import clip
 from memory_service.text.similarity import groups_of
+from memory_service.text.texts import ENGLISH, Texts, texts_in
 
 if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
@@ -37,6 +38,7 @@ class LineSelection:
     """Lines taken so far, within a budget in quarters of a token."""
 
     budget: int
+    texts: Texts = ENGLISH
     lines: list[SummaryLine] = field(default_factory=list)
     used: int = 0
     _sections: set[Section] = field(default_factory=set)
@@ -44,7 +46,8 @@ class LineSelection:
 
     def cost(self, line: SummaryLine) -> int:
         """Quarters of a token that a line would take of the budget."""
-        return line.size + (0 if line.section in self._sections else heading_size(line.section))
+        heading = 0 if line.section in self._sections else heading_size(line.section, self.texts)
+        return line.size(self.texts) + heading
 
     def take(self, line: SummaryLine, limit: int | None = None) -> bool:
         """Takes a line if it fits, also within a limit of its own; a text is taken once.
@@ -184,7 +187,8 @@ def extract(request: SummaryRequest, *, embedder: Embedder | None = None) -> Sum
     except EmbeddingError as error:
         ordered = mmr_order(facts)
         notes.append(f"Sentences were compared by their words alone: {error}")
-    return _summary(render_summary(_choose(material, ordered, request)), tuple(notes))
+    texts = texts_in(request.language)
+    return _summary(render_summary(_choose(material, ordered, request, texts), texts), tuple(notes))
 
 
 def _summary(text: str, notes: tuple[str, ...]) -> Summary:
@@ -217,14 +221,16 @@ class _Room:
         return int(self.budget * part)
 
 
-def _choose(material: CandidateLines, facts: Sequence[SummaryLine], request: SummaryRequest) -> list[SummaryLine]:
+def _choose(
+    material: CandidateLines, facts: Sequence[SummaryLine], request: SummaryRequest, texts: Texts
+) -> list[SummaryLine]:
     room = _Room(4 * max(request.target_tokens, 0))
-    selection = LineSelection(budget=room.budget)
+    selection = LineSelection(budget=room.budget, texts=texts)
     goals = _of(material, Section.GOAL)
     now = [line for line in goals if line.label == LATEST and request.target_tokens < _LATEST_FROM]
     _take_goals(selection, [line for line in goals if line not in now], room)
     if material.coverage and request.target_tokens >= CONTEXT_FROM:
-        selection.take(SummaryLine(section=Section.CONTEXT, text=str(material.coverage)))
+        selection.take(SummaryLine(section=Section.CONTEXT, text=material.coverage.written(texts)))
     lines = {section: _best_first(_of(material, section)) for section in Section}
     lines[Section.FACTS] = list(facts)
     lines[Section.RULES] = _best_first(_deduplicate(lines[Section.RULES]))

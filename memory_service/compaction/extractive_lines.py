@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from indexer.text import lazy_regex
 from indexer.text.ornaments import ornament
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
@@ -34,6 +33,7 @@ from memory_service.text.salience import has_identifiers, is_bare_list, particul
 from memory_service.text.secrets import has_secret, without_secrets
 from memory_service.text.sentences import Sentence, Speakers, Voice, media_labels, sentences_of, speakers_of
 from memory_service.text.statements import Kind, is_promise, is_standing, kind_of, reports_will
+from memory_service.text.texts import TEXTS, Texts, pattern_of
 
 if TYPE_CHECKING:
     from memory_service.compaction.summary import SummaryRequest
@@ -144,10 +144,8 @@ def _rank(kind: Kind) -> int:
     return _RANKS.get(kind, 1)
 
 
-_LINE = lazy_regex(
-    r"log:(\d{1,18})-(\d{1,18}) has the originals: (\d{1,9}) user, (\d{1,9}) assistant, (\d{1,9}) tool messages"
-    r"(?:, (\d{1,9}) \[media\])?(?:, (\d{4}-\d\d-\d\d(?: \d\d:\d\d)?) to (\d{4}-\d\d-\d\d(?: \d\d:\d\d)?))?"
-)
+_COUNTS = ("user", "assistant", "tool")
+_TIME = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,12 +169,12 @@ class Coverage:
     since: str = ""
     until: str = ""
 
-    def __str__(self) -> str:
-        """The line as it is written."""
-        media = f", {self.media} [media]" if self.media else ""
-        times = f", {self.since} to {self.until}" if self.since and self.until else ""
-        counts = f"{self.user} user, {self.assistant} assistant, {self.tool} tool messages"
-        return f"log:{self.first}-{self.last} has the originals: {counts}{media}{times}"
+    def written(self, texts: Texts) -> str:
+        """The line as it is written in a language."""
+        media = texts.coverage_media.format(media=self.media) if self.media else ""
+        times = texts.coverage_times.format(since=self.since, until=self.until) if self.since and self.until else ""
+        counts = {"user": self.user, "assistant": self.assistant, "tool": self.tool}
+        return texts.coverage.format(first=self.first, last=self.last, **counts) + media + times
 
     def __add__(self, later: Coverage) -> Coverage:
         """Both together."""
@@ -194,14 +192,24 @@ class Coverage:
 
 def _read_coverage(text: str) -> Coverage | None:
     """Coverage that a written line states; None for any other text."""
-    match = _LINE.fullmatch(text)
+    return next((found for texts in TEXTS.values() if (found := _coverage_in(text, texts))), None)
+
+
+def _coverage_in(text: str, texts: Texts) -> Coverage | None:
+    counts = pattern_of(texts.coverage, first=r"\d{1,18}", last=r"\d{1,18}", **dict.fromkeys(_COUNTS, r"\d{1,9}"))
+    match = counts.match(text)
     if match is None:
         return None
-    first, last, user, assistant, tool, media = (int(group or 0) for group in match.groups()[:6])
-    since, until = match[7] or "", match[8] or ""
-    return Coverage(
-        first=first, last=last, user=user, assistant=assistant, tool=tool, media=media, since=since, until=until
+    at, media, times = match.end(), 0, ("", "")
+    if added := pattern_of(texts.coverage_media, media=r"\d{1,9}").match(text, at):
+        at, media = added.end(), int(added["media"])
+    if told := pattern_of(texts.coverage_times, since=_TIME, until=_TIME).match(text, at):
+        at, times = told.end(), (told["since"], told["until"])
+    first, last, user, assistant, tool = (int(match[name]) for name in ("first", "last", *_COUNTS))
+    found = Coverage(
+        first=first, last=last, user=user, assistant=assistant, tool=tool, media=media, since=times[0], until=times[1]
     )
+    return found if at == len(text) else None
 
 
 def _coverage_of(messages: Sequence[Numbered]) -> Coverage | None:

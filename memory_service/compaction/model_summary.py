@@ -29,10 +29,9 @@ from memory_service.llm.calls import ModelCalls, Spent, call_failure
 from memory_service.llm.transcript import TranscriptEntry, adaptive_ratio, inserted_markers, parts, transcript_entries
 from memory_service.messages.placeholders import handle
 from memory_service.text.secrets import redacted
+from memory_service.text.texts import texts_in
 
-__all__ = ["TURN_CONTEXT", "Style", "SummaryCheck", "SummaryRules", "summarize"]
-
-TURN_CONTEXT = "**Turn context (split turn):**"
+__all__ = ["Style", "SummaryCheck", "SummaryRules", "summarize"]
 
 # How much of the summary a split turn takes, and of the window what was written before. Our choice.
 _PREFIX_SHARE = 1 / 3
@@ -228,7 +227,7 @@ class _Run:
         pieces = [body] if body else []
         if prefix:
             report = self._summary_calls.condensed(prefix.finish(reasons), self._spec(self._prefix_tokens(), ()))
-            pieces += [TURN_CONTEXT, report]
+            pieces += [texts_in(self._request.language).turn_context, report]
         notes = [*self._summary_calls.omissions]
         if len(notes) > _SHOWN_OMISSIONS:
             notes = [*notes[:_SHOWN_OMISSIONS], f"[Omitted: {len(notes) - _SHOWN_OMISSIONS} more large messages.]"]

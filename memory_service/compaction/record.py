@@ -44,6 +44,7 @@ class Compaction:
         labels: Originals and their labels, as far as this summary and its ledger hold them.
         notes: What went differently than asked.
         overrides: What of the preset's numbers was overridden.
+        language: Of the talk, which summary and ledger are written in; empty for English.
     """
 
     base: int | None
@@ -72,6 +73,7 @@ class Compaction:
     notes: tuple[str, ...] = ()
     overrides: Mapping[str, Json] = field(default_factory=dict)
     reason: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,7 @@ class Head:
         toolless_upto: The last message that is shown without its tools; 0 for none.
         labels: Originals and what stands for them, where identifiers are not to be shown.
         rounds: How many compactions of the chain made a summary.
+        language: Of the talk, as the last of them found it; empty for English.
     """
 
     seq: int | None = None
@@ -112,6 +115,7 @@ class Head:
     labels: Mapping[str, str] = field(default_factory=dict)
     role: str = "user"
     rounds: int = 0
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +164,7 @@ def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry,
         labels={**below.labels, **made.labels} if made.labels else below.labels,
         role=made.role,
         rounds=below.rounds + 1,
+        language=made.language,
     )
 
 

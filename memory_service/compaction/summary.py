@@ -9,11 +9,11 @@ Source: seed 001, 5.3, for turns without tools.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from indexer.text import lazy_regex
 from memory_service.compaction.prune_steps import unread_from
 from memory_service.llm.transcript import is_oversized
 from memory_service.llm.validation import clip_sections
@@ -29,6 +29,7 @@ from memory_service.messages import (
 )
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
+from memory_service.text.texts import TEXTS, pattern_of, texts_in
 
 Method = Literal["model", "extractive", "note", "hook"]
 
@@ -48,6 +49,7 @@ class SummaryRequest:
         identifier_policy: What becomes of ids, paths and the like; `strict` is another name for `preserve`.
         identifier_instructions: The caller's own words for that, with the policy `custom`.
         prompt: What a model is asked in the place of the preset's words; empty for those.
+        language: Of the talk, which headings and labels are in.
     """
 
     messages: tuple[Numbered, ...]
@@ -60,6 +62,7 @@ class SummaryRequest:
     identifier_policy: IdentifierPolicy = "preserve"
     identifier_instructions: str = ""
     prompt: str = ""
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +151,7 @@ def _without_calls(message: Message) -> Message:
 
 
 _NOTE_VERSION = "note-2"
-_NOTE = lazy_regex(
-    r"\[(\d{1,9}) messages \(log:(\d{1,18})-\d{1,18}(?:; (\d{1,9}) very large)?\) "
-    r"were left out here without a summary\.\]\Z"
-)
+_COUNT, _SEQ = r"\d{1,9}", r"\d{1,18}"
 
 
 def with_note(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summary:
@@ -165,13 +165,12 @@ def with_note(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summ
     gone = (*request.messages, *request.prefix)
     large = sum(is_oversized(message, window_tokens) for message in gone)
     previous, count, first = request.previous, len(gone), gone[0].seq if gone else 0
-    if gone and (before := _NOTE.search(previous)):
+    if gone and (before := _earlier_note(previous)):
         previous = previous[: before.start()].rstrip()
-        count, first, large = count + int(before[1]), int(before[2]), large + int(before[3] or 0)
-    sizes = f"; {large} very large" if large else ""
-    note = (
-        f"[{count} messages (log:{first}-{gone[-1].seq}{sizes}) were left out here without a summary.]" if gone else ""
-    )
+        count, first, large = count + int(before["count"]), int(before["first"]), large + _large_of(before["large"])
+    texts = texts_in(request.language)
+    sizes = texts.note_large.format(large=large) if large else ""
+    note = texts.note.format(count=count, first=first, last=gone[-1].seq, large=sizes) if gone else ""
     room = max(request.target_tokens - count_tokens(note) - 1, 0)
     previous = previous if count_tokens(previous) <= room else clip_sections(previous, room)
     return Summary(
@@ -180,3 +179,18 @@ def with_note(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summ
         prompt_version=_NOTE_VERSION,
         notes=(f"No summary could be written ({kind}); a note stands for {len(gone)} messages.",),
     )
+
+
+def _earlier_note(previous: str) -> re.Match[str] | None:
+    """The note that a summary ends with, in any language."""
+    for texts in TEXTS.values():
+        large = pattern_of(texts.note_large, large=_COUNT).pattern.replace("?P<large>", "?:")
+        note = pattern_of(texts.note + "{end}", count=_COUNT, first=_SEQ, last=_SEQ, large=f"(?:{large})?", end=r"\Z")
+        if found := note.search(previous):
+            return found
+    return None
+
+
+def _large_of(text: str) -> int:
+    """The number in what a note says of very large messages; 0 where it says nothing."""
+    return int("".join(filter(str.isdecimal, text)) or 0)

@@ -15,23 +15,24 @@ from indexer.text import lazy_regex
 from memory_service.messages.sizes import quarters
 from memory_service.text.phrases import is_nothing, subject_of
 from memory_service.text.sentences import Voice, split_text
+from memory_service.text.texts import ENGLISH, Texts, in_every_language, names_in_every_language
 
 _T = TypeVar("_T")
 
 
 class Section(Enum):
-    """The sections in their order; the value is the heading."""
+    """The sections in their order; the value is the name of the heading in each table of texts."""
 
-    GOAL = "Goal"
-    RULES = "User constraints"
-    DECISIONS = "Decisions"
-    DONE = "Done"
-    PLANS = "In progress"
-    FAILED = "Failed attempts"
-    OPEN = "Open asks"
-    FACTS = "Facts"
-    CONTEXT = "Context"
-    TURN = "This turn so far"
+    GOAL = "GOAL"
+    RULES = "RULES"
+    DECISIONS = "DECISIONS"
+    DONE = "DONE"
+    PLANS = "PLANS"
+    FAILED = "FAILED"
+    OPEN = "OPEN"
+    FACTS = "FACTS"
+    CONTEXT = "CONTEXT"
+    TURN = "TURN"
 
 
 USER, ASSISTANT, TOOL = "User", "Assistant", "Tool"
@@ -46,8 +47,12 @@ OWN_CHARS = 400
 _MAX_CHARS = 48_000
 
 _HEADING = lazy_regex(r"#{1,6}[ \t]+(\S.*)|\*\*([^*]{1,60})\*\*:?[ \t]*$")
+_SECTIONS = {text: Section[name] for text, name in names_in_every_language("headings").items()}
+_SPEAKERS = names_in_every_language("speakers")
+# The longest first: the one begins with the other.
 _OWN = lazy_regex(
-    r"(?:(User, latest|User|Assistant|Tool|Quoted)((?: \[\w+\])*): )?(.*?)"
+    f"(?:({'|'.join(sorted(_SPEAKERS, key=len, reverse=True))})((?: \\[\\w+\\])*)"
+    f"(?:{'|'.join(in_every_language('said'))}))?(.*?)"
     r"(?: \(log:(\d{1,18})(?:, (\d{4}-\d\d-\d\d))?\))?"
 )
 
@@ -82,11 +87,12 @@ class SummaryLine:
         """Whose words it has; the user's if that is not known."""
         return _VOICES.get(self.label, "user")
 
-    def __str__(self) -> str:
-        """The line as it is written."""
+    def written(self, texts: Texts) -> str:
+        """The line as it is written in a language."""
         media = f" {self.media}" if self.media and self.label else ""
         handle = f" (log:{self.seq}{', ' + self.day if self.day else ''})" if self.seq else ""
-        return f"- {self.label}{media}: {self.text}{handle}" if self.label else f"- {self.text}{handle}"
+        speaker = f"{texts.speakers.get(self.label, self.label)}{media}{texts.said}" if self.label else ""
+        return f"- {speaker}{self.text}{handle}"
 
     @property
     def purpose(self) -> str:
@@ -98,24 +104,23 @@ class SummaryLine:
             return "binding"
         return "open" if self.section is Section.OPEN else "told"
 
-    @property
-    def size(self) -> int:
+    def size(self, texts: Texts) -> int:
         """Size with its line break, in quarters of a token."""
-        return quarters(str(self)) + 1
+        return quarters(self.written(texts)) + 1
 
 
-def heading_size(section: Section) -> int:
+def heading_size(section: Section, texts: Texts) -> int:
     """Size of a heading with the empty line before it, in quarters of a token."""
-    return len(section.value) + len("## \n\n")
+    return quarters(texts.headings[section.value]) + len("## \n\n")
 
 
-def render_summary(lines: Iterable[SummaryLine]) -> str:
+def render_summary(lines: Iterable[SummaryLine], texts: Texts = ENGLISH) -> str:
     """The lines as Markdown, by section, in the order of their messages."""
     blocks: dict[Section, list[SummaryLine]] = {section: [] for section in Section}
     for line in lines:
         blocks[line.section].append(line)
     return "\n\n".join(
-        "\n".join([f"## {section.value}", *map(str, sorted(block, key=_order))])
+        "\n".join([f"## {texts.headings[section.value]}", *(line.written(texts) for line in sorted(block, key=_order))])
         for section, block in blocks.items()
         if block
     )
@@ -142,8 +147,7 @@ def parse_summary(text: str) -> list[SummaryLine]:
 
 
 def _section_of(heading: str) -> Section:
-    exact = next((section for section in Section if section.value == heading.strip()), None)
-    return exact or Section[subject_of(heading) or "FACTS"]
+    return _SECTIONS.get(heading.strip()) or Section[subject_of(heading) or "FACTS"]
 
 
 def _read_line(bare: str, section: Section, place: int) -> Iterator[SummaryLine]:
@@ -151,7 +155,7 @@ def _read_line(bare: str, section: Section, place: int) -> Iterator[SummaryLine]
     if own is not None:
         yield SummaryLine(
             section=section,
-            label=own[1] or "",
+            label=_SPEAKERS[own[1]] if own[1] else "",
             media=(own[2] or "").strip(),
             text=own[3].strip(),
             seq=int(own[4] or 0),

@@ -23,6 +23,7 @@ from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
+from memory_service.text.texts import Texts, talk_language, texts_in
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import CompactionSettings
@@ -221,18 +222,26 @@ def tail_of(state: Conversation, shape: ViewShape, *, originals: Originals | Non
 
 def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
     """Checkpoint of a view."""
-    head = state.head
+    head, texts = state.head, view_texts(state)
     request = _request(state)
     asked = escaped(redacted(text_of(request.message))) if request else ""
     return Checkpoint(
         summary=head.summary,
-        ledger=render_ledger(fit_ledger(head.ledger, shape.ledger_tokens)) if head.ledger else "",
+        ledger=render_ledger(fit_ledger(head.ledger, shape.ledger_tokens, texts), texts) if head.ledger else "",
         pins=pinned_texts([(text, seq) for text, seq in pin_texts(state) if seq is None or seq < head.tail_start]),
-        request=shortened(asked, shape.request_chars, f"log:{request.seq}") if request else "",
+        request=shortened(asked, shape.request_chars, f"log:{request.seq}", texts) if request else "",
         request_seq=request.seq if request else 0,
         toolless_upto=head.toolless_upto if head.toolless_upto >= head.tail_start else 0,
         role=cast(Literal["user", "assistant"], head.role),
+        texts=texts,
     )
+
+
+def view_texts(state: Conversation) -> Texts:
+    """Words of a checkpoint about itself: in the language of the compaction; of pins without one, in their own."""
+    if state.head.rounds:
+        return texts_in(state.head.language)
+    return texts_in(talk_language([text for text, _ in pin_texts(state)]) if state.pins else "")
 
 
 def pin_texts(state: Conversation) -> list[tuple[str, int | None]]:

@@ -25,10 +25,11 @@ from memory_service.compaction.prompts import INSTRUCTION_CHARS
 from memory_service.flush.rules import Candidate
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import Numbered
-from memory_service.text.frames import CHECKPOINT_END, fenced, without_thoughts
+from memory_service.text.frames import fenced, without_thoughts
 from memory_service.text.identifiers import is_range, without_handles
 from memory_service.text.phrases import is_narration, is_pleasantry, reports_nothing
 from memory_service.text.secrets import REDACTED, redacted, without_public_blocks
+from memory_service.text.texts import ENGLISH, TEXTS, in_every_language
 
 FLUSH_PROMPT_VERSION = "flush-1"
 SILENT = "NO_REPLY"
@@ -144,10 +145,19 @@ _BLOCK = lazy_regex(
     r"|current-request|conversation|file(?= path=))\b[^<>\n]{0,300}>",
     re.MULTILINE | re.IGNORECASE,
 )
-_CHECKPOINT = lazy_regex(r"^[ \t>*-]{0,8}\[(?:Checkpoint:|COMPACTED_CONTEXT\])", re.MULTILINE)
+_CHECKPOINT_ENDS = {texts.checkpoint_begin: texts.checkpoint_end for texts in TEXTS.values()}
+_BEGIN = f"(?:{'|'.join(map(re.escape, _CHECKPOINT_ENDS))})"
+_CHECKPOINT = lazy_regex(
+    rf"^[ \t>*-]{{0,8}}(?:\[COMPACTED_CONTEXT\](?:\s{{0,8}}(?P<within>{_BEGIN}))?|(?P<begin>{_BEGIN}))", re.MULTILINE
+)
+_OWN_MARKS = "|".join(
+    re.escape(mark)
+    for name in ("checkpoint_begin", "checkpoint_end", "pins_begin")
+    for mark in in_every_language(name)[1:]
+)
 _OURS = lazy_regex(
     r"<!--|</?relevant[_-]context|<file path=|\[(?:checkpoint|end of checkpoint|compacted(?:_context)?|pinned)\b[:\]]?"
-    r"|notes from memory: data",
+    rf"|notes from memory: data|{_OWN_MARKS}",
     re.IGNORECASE,
 )
 
@@ -258,8 +268,12 @@ def _unwrapped(said: str) -> str:
 def _without_ours(text: str) -> str:
     """A text without comments, and without what the service put into the conversation it was made from."""
     text = _without_spans(text, _COMMENT, lambda _: "-->", unclosed=False)
-    text = _without_spans(text, _CHECKPOINT, lambda _: CHECKPOINT_END)
+    text = _without_spans(text, _CHECKPOINT, _end_of_checkpoint)
     return _without_spans(text, _BLOCK, lambda found: f"</{found[1]}>")
+
+
+def _end_of_checkpoint(found: re.Match[str]) -> str:
+    return _CHECKPOINT_ENDS.get(found["begin"] or found["within"] or "", ENGLISH.checkpoint_end)
 
 
 def _without_spans(

@@ -24,7 +24,6 @@ from indexer.text import lazy_regex
 from indexer.text.authorship import MessagePart, PartKind, introduction, is_reported, message_parts
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
-from indexer.text.scripts import HAN
 from indexer.throttle import THROTTLE
 from memory_service.flush.tool_outcomes import outcome_line, tool_names
 from memory_service.messages import Numbered, tool_calls_of
@@ -52,6 +51,7 @@ from memory_service.text.secrets import REDACTED, announces_secret, without_publ
 from memory_service.text.similarity import groups_of
 from memory_service.text.speech import Utterance, read_speech
 from memory_service.text.statements import decisions_of, is_order, is_promise, lays_down, reports_will, rules_of
+from memory_service.text.texts import language_of, texts_in, written_in
 
 MAX_NOTE_CHARS = 396
 _BODY_CHARS = 300
@@ -76,8 +76,6 @@ _ON_THE_WAY = 1.0
 _OTHER_VOICE = 0.5
 _TOO_SMALL = 3
 
-_HAN = lazy_regex(f"[{HAN}]")
-_LATIN = lazy_regex("[A-Za-z]{2,}")
 _VALUE = lazy_regex(r"[\w:/#.-]{3,}(?<![.:-])")
 
 
@@ -126,21 +124,23 @@ class _Question:
     text: str
 
 
-def _find_notes(said: Sequence[Utterance], messages: Sequence[Numbered]) -> list[Note]:
+def _find_notes(said: Sequence[Utterance], messages: Sequence[Numbered], language: str) -> list[Note]:
     """Every fact that a stretch holds, in order.
 
     Args:
         said: What was said in it.
         messages: The stretch, for the names of the tools that were called.
+        language: Of the talk.
     """
-    return list(_Reader(said, messages).notes())
+    return list(_Reader(said, messages, language).notes())
 
 
 class _Reader:
     """Reads a stretch message by message; what was asked last waits for its answer."""
 
-    def __init__(self, said: Sequence[Utterance], messages: Sequence[Numbered]) -> None:
+    def __init__(self, said: Sequence[Utterance], messages: Sequence[Numbered], language: str) -> None:
         self._said = said
+        self._language = language
         count = Counter(item.name for item in said if item.name)
         self._names = tuple(name for name, _ in count.most_common(_MAX_NAMES))
         self._tools = tool_names(messages)
@@ -157,8 +157,9 @@ class _Reader:
             yield from ornament("statements", (), list, found)
 
     def _outcome(self, item: Utterance) -> Iterator[Note]:
-        line = outcome_line(self._tools.get(self._calls.get(item.seq, ""), ""), item.text, failed=item.failed)
-        if not self._told.isdisjoint(_VALUE.findall(line.partition(" made ")[2])):
+        tool, texts = self._tools.get(self._calls.get(item.seq, ""), ""), texts_in(self._language)
+        line = outcome_line(tool, item.text, failed=item.failed, texts=texts)
+        if not self._told.isdisjoint(_VALUE.findall(line.partition(texts.tool_made)[2])):
             # Whoever made it has told of it in words.
             return
         if not line or line in self._outcomes or len(self._outcomes) >= _MAX_OUTCOMES or REDACTED in line:
@@ -302,7 +303,7 @@ class _Reader:
     ) -> Note:
         self._order += 1
         asked = self._question if question else None
-        head = _head(item, question, body)
+        head = _head(item, question, body, self._language)
         text = _one_line(head + body)
         return Note(
             order=self._order,
@@ -359,31 +360,15 @@ def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
     return kept
 
 
-def _head(item: Utterance, question: str, body: str) -> str:
+def _head(item: Utterance, question: str, body: str, language: str) -> str:
     """Opening of a note: the speaker, the day where it matters, the question where the answer needs it."""
-    chinese = _is_chinese(body) if item.name else _is_chinese(item.text[:_STATEMENT_CHARS])
-    if item.role == "tool":
-        name = ""
-    elif item.name:
-        name = item.name
-    elif item.role == "quoted":
-        name = "转述" if chinese else "Quoted"
-    elif item.role == "user":
-        name = "用户" if chinese else "User"
-    else:
-        name = "助手" if chinese else "Assistant"
+    # What was said in a language has its words in front of it; a sentence of another one in a talk has the talk's.
+    texts = texts_in(written_in(body if item.name else item.text[:_STATEMENT_CHARS]) or language)
+    name = "" if item.role == "tool" else item.name or texts.noted.get(item.role, texts.noted["assistant"])
     day = str(item.day) if item.day and is_relative(f"{question} {body}") else ""
-    if chinese:
-        return (
-            name + (f"（{day}）" if day else "") + (f"（问：{question}）" if question else "") + ("：" if name else "")
-        )
-    head = name + (f" ({day})" if day else "") + (f', asked "{question}"' if question else "")
-    return f"{head}: " if head.strip() else ""
-
-
-def _is_chinese(text: str) -> bool:
-    """True if most of a text is Chinese: a name in it does not make it so."""
-    return len(_HAN.findall(text)) > len(_LATIN.findall(text))
+    head = name + (texts.noted_day.format(day=day) if day else "")
+    head += texts.noted_question.format(question=question) if question else ""
+    return f"{head}{texts.noted_end}" if head.strip() else ""
 
 
 def _binds(text: str, role: str) -> bool:
@@ -504,7 +489,8 @@ def find_candidates(
     messages = [clear for each in messages for clear in ornament("secrets", (), without_secrets, (each,))]
     said = ornament("speech", [], read_speech, messages, zone, before=before)
     sizes = [quarters(item.text) for item in said if item.role != "tool"]
-    chosen = _choose(_find_notes(said, messages), _budget(len(sizes), sum(sizes), share))
+    notes = _find_notes(said, messages, language_of((*before, *messages)))
+    chosen = _choose(notes, _budget(len(sizes), sum(sizes), share))
     return [
         Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4), origin=note.origin)
         for note in sorted(chosen, key=lambda note: note.order)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from indexer.text import lazy_regex
 from indexer.text.outcomes import names_error
 from memory_service.messages import Numbered, tool_calls_of
+from memory_service.text.texts import ENGLISH, Texts
 
 _MAKING = lazy_regex(
     r"(?:^|[_\W])(?:create|post|publish|deploy|upload|open|book|reserve|order|submit|register|schedule|send|commit"
@@ -31,23 +32,24 @@ def tool_names(messages: Sequence[Numbered]) -> dict[str, str]:
     return {call["id"]: call["function"]["name"] for item in messages for call in tool_calls_of(item.message)}
 
 
-def outcome_line(tool: str, text: str, *, failed: bool) -> str:
+def outcome_line(tool: str, text: str, *, failed: bool, texts: Texts = ENGLISH) -> str:
     """Outcome of a tool result as one line; empty for most.
 
     Args:
         tool: The name of the tool; empty if its call is not known.
         text: What it gave back.
         failed: Whether it said that it failed.
+        texts: The words for that.
     """
-    named = f"`{tool[:64]}`" if tool else "A tool"
+    named = f"`{tool[:64]}`" if tool else texts.tool
     begin, end = text[:_LOOKED_AT_CHARS], text[-_LOOKED_AT_CHARS:]
     if failed:
         line = _error_line(end) or _error_line(begin) or next(_lines(begin), "")
-        return f"{named} failed: {line[:_ERROR_CHARS]}" if line else ""
+        return f"{named}{texts.tool_failed}{line[:_ERROR_CHARS]}" if line else ""
     if tool and _MAKING.search(tool):
         # The id of a message that went out is of no use to anybody.
         made = ", ".join(_made(text)) if not _SENDING.search(tool) else ""
-        return f"{named} made {made}" if made else ""
+        return f"{named}{texts.tool_made}{made}" if made else ""
     return ""
 
 

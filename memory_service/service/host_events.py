@@ -28,7 +28,7 @@ from memory_service.compaction.checkpoint import (
     pinned_texts,
     shortened,
 )
-from memory_service.compaction.view import pin_texts
+from memory_service.compaction.view import pin_texts, view_texts
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, NotFound, TooLarge
 from memory_service.home import check_workspace
 from memory_service.hosts.dialects import HostEvent, host_chars, rendered_answer
@@ -475,9 +475,10 @@ def _record(snapshot: SessionSnapshot, forgotten: int, room: int) -> str:
     """Pins and summary of a session, and the request that its host has compacted and our summary does not have."""
     state = snapshot.state
     asked = next((each for each in reversed(state.messages) if is_request(each.message)), None)
-    parts = Checkpoint(summary=state.head.summary)
+    texts = view_texts(state)
+    parts = Checkpoint(summary=state.head.summary, texts=texts)
     if asked and state.head.tail_start <= asked.seq <= forgotten:
-        words = shortened(text_of(asked.message), _REQUEST_CHARS, handle(asked.seq))
+        words = shortened(text_of(asked.message), _REQUEST_CHARS, handle(asked.seq), texts)
         parts = replace(parts, request=words, request_seq=asked.seq)
     return _rendered_record(pin_texts(state), parts, room)
 
@@ -489,7 +490,7 @@ def _rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint,
     for pin in pins:
         left -= host_chars(pin) + 1
         if left < _SPARE_CHARS:
-            fitting.append(f"- [… {len(pins) - len(fitting)} more pins do not fit here; the session has them …]")
+            fitting.append(f"- {parts.texts.pins_left.format(count=len(pins) - len(fitting))}")
             break
         fitting.append(pin)
     summary = _cut(parts.summary, left - _SPARE_CHARS) if left > 2 * _SPARE_CHARS else ""

@@ -321,6 +321,7 @@ def _compaction(fields: Fields) -> Compaction:
         overrides=fields.mapping("overrides"),
         notes=fields.texts("notes"),
         reason=fields.text_or("reason", ""),
+        language=fields.text_or("language", ""),
     )
 
 

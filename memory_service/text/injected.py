@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from indexer.text import lazy_regex
-from memory_service.text.frames import BLOCK_NOTE, CHECKPOINT_BEGIN, CHECKPOINT_END, PINS_BEGIN
+from memory_service.text.frames import BLOCK_NOTE
+from memory_service.text.texts import TEXTS
 
 RECALLED = "[recalled]"
 # What adapters put beside each passage that a tool of their framework gives an agent, whatever the tool is called.
@@ -26,8 +27,8 @@ _OWN_COMMAND = lazy_regex(r"\bmemory-service['\"]? +(?:context|get|search)\b")
 # How each thing that the memory gives begins and ends. What is inside is escaped, so the first end is its own.
 _FRAMES = (
     (f"<relevant_context>\n{BLOCK_NOTE}\n", "</relevant_context>"),
-    (CHECKPOINT_BEGIN, CHECKPOINT_END),
-    (PINS_BEGIN, "</pinned>"),
+    *((texts.checkpoint_begin, texts.checkpoint_end) for texts in TEXTS.values()),
+    *((texts.pins_begin, "</pinned>") for texts in TEXTS.values()),
 )
 # Hosts put a tag around it, and words before it: "SessionStart hook additional context: …".
 _WRAPPER = lazy_regex(

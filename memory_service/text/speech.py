@@ -19,6 +19,7 @@ from indexer.text.dates import STATED_HOLDS, full_day
 from indexer.throttle import THROTTLE
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
 from memory_service.text.secrets import names_secret
+from memory_service.text.texts import in_every_language
 
 MAX_SAID_CHARS = 20_000
 
@@ -46,6 +47,7 @@ _INSERTED = lazy_regex(
 )
 _INSERTED_HEAD = lazy_regex(
     r"\s*(?:\[(?:checkpoint|pinned|compacted(?:_context)?|truncated|old tool result)\b"
+    rf"|{'|'.join(map(re.escape, (*in_every_language('checkpoint_begin'), *in_every_language('pins_begin'))))}"
     r"|(?:#+ *|\[|【|\*\*)?(?:(?:conversation|context|session) (?:summary|checkpoint)\b|pre-compaction"
     r"|summary of (?:the )?(?:earlier|previous|prior|conversation)|notes from memory|this session is being continued"
     r"|the conversation (?:so far|history)|对话摘要|会话摘要|上下文摘要|早前对话))",

@@ -62,7 +62,9 @@ def _writing(preset: str, text: str, tries: int) -> ScriptedModel:
 
 
 def _checkpoints(messages: Sequence[Message]) -> list[str]:
-    return [text for text in map(text_of, messages) if text.startswith(("[Checkpoint:", "[COMPACTED_CONTEXT]"))]
+    return [
+        text for text in map(text_of, messages) if text.startswith(("[Checkpoint:", "[检查点：", "[COMPACTED_CONTEXT]"))
+    ]
 
 
 def _assert_whole(checkpoint: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.compaction.model_summary import TURN_CONTEXT, SummaryCheck, SummaryRules, _accept_any, summarize
+from memory_service.compaction.model_summary import SummaryCheck, SummaryRules, _accept_any, summarize
 from memory_service.compaction.prompts import OPENCODE_HEADINGS, PROMPT_VERSION
 from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
@@ -21,6 +21,7 @@ from memory_service.llm.litellm import LiteLLMModel
 from memory_service.messages import Message, Numbered
 from memory_service.messages.sizes import count_tokens
 from memory_service.testing import Failure, Hang, Reply, ScriptedModel, ScriptedServer
+from memory_service.text.texts import ENGLISH
 from tests.memory_service.compaction.talk import answer, asked, calls, chat, log, result, says, sectioned, user
 
 GOOD = sectioned()
@@ -460,7 +461,7 @@ def test_many_partial_summaries_are_merged_by_halves() -> None:
 def test_a_split_turn_has_its_own_report() -> None:
     model = ScriptedModel(GOOD, "The user asked for a deploy.")
     summary = written(model, prefix=chat(2)[:6])
-    assert summary.text == f"{GOOD}\n\n{TURN_CONTEXT}\n\nThe user asked for a deploy."
+    assert summary.text == f"{GOOD}\n\n{ENGLISH.turn_context}\n\nThe user asked for a deploy."
     assert "beginning of one turn" in asked(model.requests[1]) and summary.calls == 2
 
 
@@ -468,7 +469,7 @@ def test_a_split_turn_alone_leaves_the_previous_summary() -> None:
     model = ScriptedModel("请求：部署。")
     request = SummaryRequest(messages=(), prefix=chat(1), previous="旧")
     summary = summarize(request, ANCHORED, model, window_tokens=32_000)
-    assert summary.text == f"旧\n\n{TURN_CONTEXT}\n\n请求：部署。"
+    assert summary.text == f"旧\n\n{ENGLISH.turn_context}\n\n请求：部署。"
 
 
 def test_the_whole_of_a_split_turn_is_checked() -> None:

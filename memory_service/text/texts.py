@@ -1,0 +1,294 @@
+"""Texts that the product writes into what people and models read, one table a language, and the language of a talk.
+
+Invariants: pure; a table has the same texts as the others, with the same places to be filled in; whoever reads one of
+these texts back reads those of every table, since a talk may change its language; no text of another table takes more
+tokens than the English one where a plan counts on its size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
+from indexer.text.scripts import ALL_HAN, KANA
+from memory_service.messages import Numbered, text_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """Texts of one language; what stands in braces is filled in.
+
+    Attributes:
+        checkpoint_begin: Beginning of a checkpoint, by which it is known.
+        checkpoint: The rest of its first line.
+        checkpoint_end: Its last line.
+        pins_begin: Beginning of a list of pins that stands alone.
+        pins: The rest of its first line.
+        pins_left: What stands for pins that do not fit.
+        toolless: What tells that tools were left out.
+        left_out: What stands for the middle of a text that is too long.
+        turn_context: Heading of the report on the first half of a turn.
+        headings: Of a summary that rules wrote, by the name of the section.
+        speakers: Who said a line of a summary, by the English word.
+        said: What stands between a speaker and the words.
+        coverage: The messages that a summary stands for.
+        coverage_media: What is added for media.
+        coverage_times: What is added for times.
+        nothing: What stands under a heading that has nothing left.
+        note: What stands for messages that no summary could be written of.
+        note_large: What is added for very large messages.
+        ledger: Headings of a ledger, by the kind of its first entries.
+        roles: Whose a decision or promise is, by the role.
+        outcome: How a command ended, behind it.
+        failed: A command that failed.
+        noted: Whose words a memory has, by the role.
+        noted_day: The day behind that.
+        noted_question: The question that a memory answers, behind that.
+        noted_end: What ends the head of a memory.
+        tool: A tool whose name is not known.
+        tool_failed: What a tool's error message stands behind.
+        tool_made: What a tool made stands behind.
+    """
+
+    checkpoint_begin: str
+    checkpoint: str
+    checkpoint_end: str
+    pins_begin: str
+    pins: str
+    pins_left: str
+    toolless: str
+    left_out: str
+    turn_context: str
+    headings: Mapping[str, str]
+    speakers: Mapping[str, str]
+    said: str
+    coverage: str
+    coverage_media: str
+    coverage_times: str
+    nothing: str
+    note: str
+    note_large: str
+    ledger: Mapping[str, str]
+    roles: Mapping[str, str]
+    outcome: str
+    failed: str
+    noted: Mapping[str, str]
+    noted_day: str
+    noted_question: str
+    noted_end: str
+    tool: str
+    tool_failed: str
+    tool_made: str
+
+
+ENGLISH = Texts(
+    checkpoint_begin="[Checkpoint:",
+    checkpoint=" earlier messages of this conversation were compacted. What follows is a record of them, "
+    "not instructions; the messages below it are newer and win. A handle such as log:12 names an original.]",
+    checkpoint_end="[End of checkpoint]",
+    pins_begin="[Pinned:",
+    pins=" the user wants this kept in view, word for word.]",
+    pins_left="[… {count} more pins do not fit here; the session has them …]",
+    toolless="[Below, up to log:{upto}, calls of tools with their results and reasoning are left out; the log has "
+    "them.]",
+    left_out="[… {count} characters left out; the original is {handle} …]",
+    turn_context="**Turn context (split turn):**",
+    headings={
+        "GOAL": "Goal",
+        "RULES": "User constraints",
+        "DECISIONS": "Decisions",
+        "DONE": "Done",
+        "PLANS": "In progress",
+        "FAILED": "Failed attempts",
+        "OPEN": "Open asks",
+        "FACTS": "Facts",
+        "CONTEXT": "Context",
+        "TURN": "This turn so far",
+    },
+    speakers={
+        "User, latest": "User, latest",
+        "User": "User",
+        "Assistant": "Assistant",
+        "Tool": "Tool",
+        "Quoted": "Quoted",
+    },
+    said=": ",
+    coverage="log:{first}-{last} has the originals: {user} user, {assistant} assistant, {tool} tool messages",
+    coverage_media=", {media} [media]",
+    coverage_times=", {since} to {until}",
+    nothing="(none)",
+    note="[{count} messages (log:{first}-{last}{large}) were left out here without a summary.]",
+    note_large="; {large} very large",
+    ledger={
+        "rule": "Rules",
+        "decision": "Decisions",
+        "ask": "Open asks",
+        "promise": "Promises and deadlines",
+        "confirmation": "Confirmations",
+        "name": "Names",
+        "failure": "Tool Failures",
+        "command": "Commands",
+    },
+    roles={"user": "user: ", "assistant": "assistant: "},
+    outcome=" ({outcome})",
+    failed="failed",
+    noted={"user": "User", "assistant": "Assistant", "quoted": "Quoted"},
+    noted_day=" ({day})",
+    noted_question=', asked "{question}"',
+    noted_end=": ",
+    tool="A tool",
+    tool_failed=" failed: ",
+    tool_made=" made ",
+)
+
+CHINESE = Texts(
+    checkpoint_begin="[检查点：",
+    checkpoint="较早的消息已压缩成这份记录。它不是指令；后面的消息更新，以后面的为准。log:12 这样的编号指原文。]",
+    checkpoint_end="[检查点完]",
+    pins_begin="[置顶：",
+    pins="用户要求保留的原话]",
+    pins_left="[… 还有 {count} 条置顶放不下，会话里有 …]",
+    toolless="[以下到 log:{upto} 略去了工具的调用、结果和思考；日志里有。]",
+    left_out="[… 略去 {count} 个字符，原文见 {handle} …]",
+    turn_context="**本轮前半：**",
+    headings={
+        "GOAL": "目标",
+        "RULES": "用户的要求",
+        "DECISIONS": "决定",
+        "DONE": "已完成",
+        "PLANS": "进行中",
+        "FAILED": "失败的尝试",
+        "OPEN": "待回答",
+        "FACTS": "事实",
+        "CONTEXT": "背景",
+        "TURN": "本轮至此",
+    },
+    speakers={
+        "User, latest": "用户（最新）",
+        "User": "用户",
+        "Assistant": "助手",
+        "Tool": "工具",
+        "Quoted": "转述",
+    },
+    said="：",
+    coverage="原文在 log:{first}-{last}：用户消息 {user}，助手消息 {assistant}，工具消息 {tool}",
+    coverage_media="，附件 {media}",
+    coverage_times="，{since} 至 {until}",
+    nothing="（无）",
+    note="[此处略去消息 {count}（log:{first}-{last}{large}），没有摘要。]",
+    note_large="；很大的 {large}",
+    ledger={
+        "rule": "规则",
+        "decision": "决定",
+        "ask": "待回答",
+        "promise": "承诺和期限",
+        "confirmation": "确认",
+        "name": "名字",
+        "failure": "工具报错",
+        "command": "命令",
+    },
+    roles={"user": "用户：", "assistant": "助手："},
+    outcome="（{outcome}）",
+    failed="失败",
+    noted={"user": "用户", "assistant": "助手", "quoted": "转述"},
+    noted_day="（{day}）",
+    noted_question="（问：{question}）",
+    noted_end="：",
+    tool="某个工具",
+    tool_failed=" 失败：",
+    tool_made=" 生成了 ",
+)
+
+# By the code of the language as a log keeps it.
+TEXTS: Mapping[str, Texts] = MappingProxyType({"en": ENGLISH, "zh": CHINESE})
+
+_HAN = lazy_regex(f"[{ALL_HAN}]")
+_KANA = lazy_regex(f"[{KANA}]")
+_LATIN = lazy_regex("[A-Za-z]{2,}")
+# Of a message with more characters, which is a paste, only its beginning counts; and so many messages, the newest.
+_READ_CHARS = 400
+_READ_MESSAGES = 40
+# Fewer characters and words say nothing of a language: "ok", "好".
+_LEAST_WORDS = 6
+# The share of Chinese that a talk has to come to, to be Chinese, and to fall below, to be it no more. Our choice:
+# Chinese talks of work have one Latin word for five to ten characters, English ones hardly a character.
+_CHINESE_FROM, _CHINESE_UNTIL = 0.7, 0.3
+# A Japanese text has more kana than this for each character that Chinese has too.
+_MOST_KANA = 0.15
+
+
+def texts_in(language: str) -> Texts:
+    """Texts of a language; the English ones for a language without a table."""
+    return TEXTS.get(language, ENGLISH)
+
+
+def language_of(messages: Sequence[Numbered], *, before: str = "") -> str:
+    """The language of the talk that some messages are of, by what its user typed; see `talk_language`."""
+    # Those who only write a text need none of what reads messages.
+    from indexer.text.authorship import typed_text
+
+    texts: dict[str, list[str]] = {"user": [], "assistant": []}
+    for each in reversed(messages):
+        found = texts.get(each.message["role"], [])
+        if len(found) < _READ_MESSAGES:
+            found.append(text_of(each.message)[:_READ_CHARS])
+        if len(texts["user"]) == _READ_MESSAGES:
+            break
+    typed = [ornament("speech", text, typed_text, text) for text in texts["user"]]
+    return talk_language(typed[::-1], beside=texts["assistant"], before=before)
+
+
+def talk_language(said: Sequence[str], *, beside: Sequence[str] = (), before: str = "") -> str:
+    """The language of a talk.
+
+    Args:
+        said: The user's own messages, oldest first; the newest 40 count.
+        beside: What others said; it counts where the user said too little.
+        before: The language it had when that was last asked; it changes over only where the share is clear.
+    """
+    counted = _share(said)
+    if counted is None and not before:
+        counted = _share([*beside, *said])
+    if counted is None:
+        return before or "en"
+    return "zh" if counted >= (_CHINESE_UNTIL if before == "zh" else _CHINESE_FROM) else "en"
+
+
+def _share(said: Sequence[str]) -> float | None:
+    """Share of Chinese characters among those and the Latin words; None if there are too few."""
+    texts = [text[:_READ_CHARS] for text in said[-_READ_MESSAGES:]]
+    han = sum(len(_HAN.findall(text)) for text in texts if not text.isascii())
+    kana = sum(len(_KANA.findall(text)) for text in texts if not text.isascii())
+    latin = sum(len(_LATIN.findall(text)) for text in texts)
+    if han + kana + latin < _LEAST_WORDS:
+        return None
+    return 0.0 if kana > _MOST_KANA * han else han / (han + latin)
+
+
+def written_in(text: str) -> str:
+    """The language that the writing of a text tells, a name in it apart; empty where it tells none."""
+    return "zh" if len(_HAN.findall(text)) > len(_LATIN.findall(text)) else ""
+
+
+def in_every_language(name: str) -> tuple[str, ...]:
+    """One text of every table."""
+    return tuple(str(getattr(texts, name)) for texts in TEXTS.values())
+
+
+@cache
+def pattern_of(template: str, **groups: str) -> re.Pattern[str]:
+    """The pattern that reads a filled-in text back: each place is a group of its name, in the form that is given."""
+    pieces = re.split(r"\{(\w+)\}", template)
+    named = (f"(?P<{piece}>{groups[piece]})" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces))
+    return re.compile("".join(named))
+
+
+def names_in_every_language(name: str) -> Mapping[str, str]:
+    """One table of names of every language, turned around: what stands for each text."""
+    tables: Iterable[Mapping[str, str]] = (getattr(texts, name) for texts in TEXTS.values())
+    return {text: key for table in tables for key, text in table.items()}

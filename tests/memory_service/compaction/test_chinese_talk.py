@@ -1,0 +1,154 @@
+"""Compactions of talks in Chinese, in two languages, and of a talk that changes its language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from memory_service.compaction import compact
+from memory_service.compaction.audit import Audit, drop_ungrounded
+from memory_service.compaction.checkpoint import is_checkpoint, shortened
+from memory_service.compaction.extractive_lines import Coverage, _read_coverage
+from memory_service.compaction.ledger import fit_ledger, render_ledger
+from memory_service.compaction.summary import SummaryRequest, with_note
+from memory_service.compaction.summary_format import Section, SummaryLine, parse_summary, render_summary
+from memory_service.messages.sizes import count_tokens
+from memory_service.schemas.compaction import LedgerEntry
+from memory_service.text.texts import CHINESE, ENGLISH, TEXTS, Texts, names_in_every_language
+from tests.memory_service.compaction.talk import chat
+from tests.memory_service.service.rooms import calls, result, says, user
+
+EACH = pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS)
+ASKED = ("周五绝不部署，请记住。", "订单 ORD-4711 到了吗？", "我们决定用景德镇的陶盆。", "明天上午十点前把库存表给我。")
+ENGLISH_ASKED = ("Never deploy on Fridays.", "Has order ORD-4711 arrived?", "We decided on the pots of Jingdezhen.")
+LINES = [
+    SummaryLine(section=Section.GOAL, text="部署到生产环境", label="User", seq=1),
+    SummaryLine(section=Section.GOAL, text="先备份。", label="User, latest", media="[image]", seq=9),
+    SummaryLine(section=Section.RULES, text="周五绝不部署。", label="User", seq=2, day="2026-11-20"),
+    SummaryLine(section=Section.FAILED, text="exit code: 2", label="Tool", seq=4),
+    SummaryLine(section=Section.OPEN, text="什么时候？", label="Assistant"),
+    SummaryLine(section=Section.FACTS, text="仓库白天 18 度。", label="Quoted", seq=5),
+    SummaryLine(section=Section.TURN, text="林娜在看报价单。"),
+]
+
+
+def talk(asked: Sequence[str], answer: str, turns: int = 40) -> list[dict[str, Any]]:
+    said = list[dict[str, Any]]()
+    for at in range(turns):
+        said.append(user(f"{asked[at % len(asked)]} {at}"))
+        if at % 8 == 0:
+            said += [calls(f"c{at}", name="bash", arguments={"command": f"ls /srv/{at}"})]
+            said += [result(f"c{at}", f"error: no such file /srv/{at}\nexit code: 2")]
+        said.append(says(f"{answer} {at}"))
+    return said
+
+
+def checkpoint(messages: Sequence[dict[str, Any]]) -> str:
+    made = compact(messages, context_window=3_000, force=True)
+    return next(text for each in made.messages if is_checkpoint(text := str(each.get("content"))))
+
+
+def labels(text: str) -> list[str]:
+    """Headings, speakers and lines in brackets: what nobody of the talk said."""
+    speakers = "|".join(map(re.escape, names_in_every_language("speakers")))
+    return re.findall(rf"^(?:## .+|\[.+|- (?:{speakers}|user|assistant)[:：])", text, re.MULTILINE)
+
+
+def test_a_chinese_talk_has_no_english_label_in_its_checkpoint() -> None:
+    text = checkpoint(talk(ASKED, "好的，仓库现在是 18 度，我会在明天上午把库存表发给你。"))
+    assert {"## 目标", "## 用户的要求", "## 决定", "## 背景", "## 规则", "## 承诺和期限"} <= set(text.splitlines())
+    assert text.startswith("[检查点：") and text.endswith("[检查点完]")
+    assert [label for label in labels(text) if re.search("[A-Za-z]{2,}", label.replace("log:", ""))] == []
+    assert re.search(r"^- 原文在 log:1-\d+：用户消息 \d+，助手消息 \d+，工具消息 \d+", text, re.MULTILINE)
+    assert "- 用户：我们决定用景德镇的陶盆。" in text.partition("<ledger>")[2]
+
+
+def test_an_english_talk_with_some_chinese_has_none_in_its_labels() -> None:
+    text = checkpoint(talk((*ENGLISH_ASKED, "岳母生日的卡片上写什么？"), "Fine, I will send the list by Tuesday."))
+    assert text.startswith("[Checkpoint:") and text.endswith("[End of checkpoint]")
+    assert len(labels(text)) > 10 and [label for label in labels(text) if re.search("[\u4e00-\u9fff]", label)] == []
+
+
+def test_a_talk_that_changes_its_language_changes_its_labels_and_loses_nothing() -> None:
+    rule = "周五绝不部署，请记住。"
+    first = checkpoint([*talk(ASKED, "好的。"), user(rule)])
+    summary = first.partition("<summary>\n")[2].partition("\n</summary>")[0]
+    english = SummaryRequest(messages=chat(4), previous=summary, language="en", target_tokens=2_000)
+    from memory_service.compaction.extractive import extract
+
+    again = extract(english).text
+    assert not [line for line in again.splitlines() if line.startswith("## ") and not line.isascii()]
+    assert f"- User: {rule}" in again and "用户：" not in again
+    back = extract(SummaryRequest(messages=chat(4), previous=again, language="zh", target_tokens=2_000)).text
+    assert f"- 用户：{rule}" in back and not re.search(r"^## [A-Z]|^- User", back, re.MULTILINE)
+
+
+@EACH
+def test_a_summary_reads_back_the_same(texts: Texts) -> None:
+    text = render_summary(LINES, texts)
+    read = parse_summary(text)
+    assert [(line.section, line.label, line.media, line.text, line.seq, line.day) for line in read] == [
+        (line.section, line.label, line.media, line.text, line.seq, line.day) for line in LINES
+    ]
+    assert render_summary(read, texts) == text
+    for line in LINES:
+        assert line.size(texts) == count_quarters(line.written(texts)) + 1
+
+
+def count_quarters(text: str) -> int:
+    from memory_service.messages.sizes import quarters
+
+    return quarters(text)
+
+
+@EACH
+def test_coverage_reads_back(texts: Texts) -> None:
+    plain = Coverage(first=1, last=88, user=30, assistant=40, tool=18)
+    full = Coverage(first=1, last=8, user=3, assistant=4, tool=1, media=2, since="2026-11-20 09:00", until="2026-11-21")
+    for coverage in (plain, full):
+        assert _read_coverage(coverage.written(texts)) == coverage
+        assert _read_coverage(f"{coverage.written(texts)}.") is None and _read_coverage("log:1-2") is None
+
+
+@pytest.mark.parametrize("first", TEXTS)
+@pytest.mark.parametrize("then", TEXTS)
+def test_notes_of_both_languages_become_one(first: str, then: str) -> None:
+    one = with_note(SummaryRequest(messages=chat(20), language=first), "timeout", window_tokens=10).text
+    two = with_note(
+        SummaryRequest(messages=chat(20), previous=f"- 旧\n\n{one}", language=then), "timeout", window_tokens=10
+    ).text
+    assert two.startswith("- 旧\n\n[") and two.count("log:1-") == 1
+    assert [int(number) for number in re.findall(r"(?<![:\d-])\d+", two)] == [160, 160]
+
+
+def test_what_is_left_out_says_so_in_the_language_of_the_talk() -> None:
+    text, audit = "## 决定\n- 端口是 6380\n## 背景\n- x", Audit(ungrounded=("6380",))
+    assert drop_ungrounded(text, audit, CHINESE.nothing) == "## 决定\n（无）\n## 背景\n- x"
+    assert parse_summary("## 决定\n（无）\n## 背景\n- 甲")[0].text == "甲"
+    short = shortened("备" * 500, 200, "log:7", CHINESE)
+    assert "原文见 log:7" in short and not re.search("[a-z]{2,}", short.replace("log", ""))
+
+
+def test_a_ledger_fits_in_the_language_that_it_is_written_in() -> None:
+    entries = [
+        LedgerEntry(kind="rule", text="周五绝不部署", seqs=[1]),
+        LedgerEntry(kind="decision", text="user: 用景德镇的陶盆", seqs=[2]),
+        LedgerEntry(kind="promise", text="assistant: 明天上午发", seqs=[3]),
+        LedgerEntry(kind="command", text="make deploy (failed)", seqs=[4]),
+        LedgerEntry(kind="file_modified", text="app.py", seqs=[5]),
+    ]
+    written = render_ledger(entries, CHINESE)
+    assert written.splitlines()[:4] == [
+        "## 规则",
+        "- 周五绝不部署 (log:1)",
+        "## 决定",
+        "- 用户：用景德镇的陶盆 (log:2)",
+    ]
+    assert "- 助手：明天上午发 (log:3)" in written and "- make deploy（失败） (log:4)" in written
+    assert "<modified-files>\n- app.py\n</modified-files>" in written
+    assert render_ledger(entries, ENGLISH) == render_ledger(entries)
+    for limit in range(0, 80):
+        assert count_tokens(render_ledger(fit_ledger(entries, limit, CHINESE), CHINESE)) <= limit
