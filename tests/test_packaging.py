@@ -131,12 +131,20 @@ def sample() -> set[str]:
     return {path.relative_to(source).as_posix() for path in source.rglob("*.md")} | {RECORDED}
 
 
+def chinese_sample() -> set[str]:
+    """The files of the sample in Chinese."""
+    source = ROOT / "data" / "chinese"
+    return {path.relative_to(source).as_posix() for path in source.rglob("*.md")} | {"sessions/caigou-2026-47.jsonl"}
+
+
 def test_it_holds_the_sample_and_nothing_that_was_made_from_it(wheel: Path) -> None:
     found = {name.removeprefix("memory_service/_sample/") for name in names(wheel) if "/_sample/" in name}
     assert found == sample()
     with zipfile.ZipFile(wheel) as archive:
         bundled = archive.read(f"memory_service/_sample/{RECORDED}")
     assert bundled == (ROOT / "data" / "default" / RECORDED).read_bytes()
+    chinese = {name.removeprefix("memory_service/_sample_chinese/") for name in names(wheel) if "/_sample_chi" in name}
+    assert chinese == chinese_sample()
 
 
 def test_the_source_archive_holds_it_too(checkout: Path, tmp_path: Path) -> None:
@@ -144,6 +152,7 @@ def test_the_source_archive_holds_it_too(checkout: Path, tmp_path: Path) -> None
         files = {name.partition("/")[2] for name in archive.getnames()}
     assert {name.removeprefix("data/default/") for name in files if name.startswith("data/")} == {
         *sample(),
+        *(f"data/chinese/{name}" for name in chinese_sample()),
         "data/README.md",
     }
     assert set(PAGES) <= files

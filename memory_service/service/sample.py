@@ -9,10 +9,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from memory_service.disk import FILE_MODE, make_folder
 from memory_service.errors import Conflict, NotFound, StorageFailed
@@ -21,8 +22,30 @@ from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import MessageRecord
 
 SAMPLE_SESSION_ID = "desk-2026-47"
-_INSTALLED = Path(__file__).parents[1] / "_sample"
-_CHECKOUT = Path(__file__).parents[2] / "data" / "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A bundled workspace.
+
+    Attributes:
+        session_id: Id of its recorded session.
+        installed: Its folder within the package.
+        checkout: Its folder within `data/`.
+    """
+
+    session_id: str
+    installed: str
+    checkout: str
+
+
+# By the language that it is in: the first has some Chinese among its English.
+SAMPLES: Mapping[str, Sample] = MappingProxyType(
+    {
+        "en": Sample(session_id=SAMPLE_SESSION_ID, installed="_sample", checkout="default"),
+        "zh": Sample(session_id="caigou-2026-47", installed="_sample_chinese", checkout="chinese"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +71,14 @@ class Recording:
 
     Args:
         folder: The workspace of that copy.
+        language: Of the sample, see `SAMPLES`.
 
     Raises:
         NotFound: The installation lacks the recording, or it cannot be read.
     """
 
-    def __init__(self, folder: Path) -> None:
-        path = _recorded_session()
+    def __init__(self, folder: Path, language: str = "en") -> None:
+        path = _recorded_session(SAMPLES[language])
         self.messages = [
             RecordedMessage(at=dt.datetime.fromisoformat(record.ts), text=record.body.text)
             for record in JsonlLog(path).read()
@@ -64,7 +88,7 @@ class Recording:
             raise NotFound(f"The recorded session at {path} holds no message. Reinstall memory-service.")
         self._now = self.messages[0].at
         # A session of the service notes the present moment, and the memories would speak of the wrong days.
-        self._log = JsonlLog(folder / "sessions" / f"{SAMPLE_SESSION_ID}.jsonl", now=lambda: self._now)
+        self._log = JsonlLog(folder / "sessions" / path.name, now=lambda: self._now)
 
     @cached_property
     def tokens(self) -> int:
@@ -77,36 +101,38 @@ class Recording:
         self._log.append([MessageRecord(text=message.text)])
 
 
-def _recorded_session() -> Path:
+def _recorded_session(sample: Sample) -> Path:
     """The log of the recorded session, where it is bundled.
 
     Raises:
         NotFound: The installation lacks the sample.
     """
-    path = _bundled() / "sessions" / f"{SAMPLE_SESSION_ID}.jsonl"
+    path = _bundled(sample) / "sessions" / f"{sample.session_id}.jsonl"
     if not path.is_file():
         raise NotFound(f"The recorded session is not at {path}. Reinstall memory-service.")
     return path
 
 
-def copy_sample(home: Path, *, with_session: bool = True) -> Path:
+def copy_sample(home: Path, *, with_session: bool = True, language: str = "en") -> Path:
     """Copy the sample's Markdown, and its recorded session, to `<home>/default` and return that folder.
 
     Args:
         home: Where to; it is made if it is not there.
         with_session: Whether the recorded session is copied too.
+        language: Of the sample, see `SAMPLES`.
 
     Raises:
         NotFound: The installation lacks the sample.
         Conflict: There is a workspace already, whose files it would replace.
         StorageFailed: It cannot be written there.
     """
-    source = _bundled()
+    sample = SAMPLES[language]
+    source = _bundled(sample)
     target = home / "default"
     try:
         if target.is_dir() and any(target.iterdir()):
             raise Conflict(f"There is a workspace at {target} already. Choose an empty folder; nothing was changed.")
-        for path in _files(source, with_session=with_session):
+        for path in _files(source, sample if with_session else None):
             copied = target / path.relative_to(source)
             make_folder(copied.parent)
             shutil.copyfile(path, copied)
@@ -118,14 +144,16 @@ def copy_sample(home: Path, *, with_session: bool = True) -> Path:
     return target
 
 
-def _bundled() -> Path:
-    source = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+def _bundled(sample: Sample) -> Path:
+    package = Path(__file__).parents[1]
+    installed, checkout = package / sample.installed, package.parent / "data" / sample.checkout
+    source = installed if installed.is_dir() else checkout
     if not source.is_dir():
         raise NotFound(f"The sample workspace is not at {source}. Reinstall memory-service.")
     return source
 
 
-def _files(source: Path, *, with_session: bool) -> Iterator[Path]:
+def _files(source: Path, recorded: Sample | None) -> Iterator[Path]:
     yield from sorted(source.rglob("*.md"))
-    if with_session:
-        yield _recorded_session()
+    if recorded is not None:
+        yield _recorded_session(recorded)

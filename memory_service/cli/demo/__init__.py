@@ -15,8 +15,11 @@ from memory_service.cli.output import emit_value
 
 @click.command()
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Leave the sample in this empty folder.")
+@click.option(
+    "--language", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of story and sample."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines: every number of the story.")
-def demo(keep: Path | None, as_json: bool) -> None:
+def demo(keep: Path | None, language: str, as_json: bool) -> None:
     """Tell the whole story on a bundled sample.
 
     A recorded conversation outgrows a small window: its memories are flushed to a dated file, it is compacted, and a
@@ -24,13 +27,15 @@ def demo(keep: Path | None, as_json: bool) -> None:
     """
     from memory_service.cli.demo.output import JsonProgress, TextOutput, next_steps
     from memory_service.cli.demo.run import run_demo
+    from memory_service.cli.demo.text.stories import STORIES
 
     with _home(keep) as home:
-        story = run_demo(home, JsonProgress() if as_json else TextOutput(), kept=keep is not None)
+        story = STORIES[language]
+        made = run_demo(home, JsonProgress() if as_json else TextOutput(story), story, kept=keep is not None)
     if as_json:
-        emit_value(story)
+        emit_value(made)
     else:
-        next_steps(f" --home {shlex.quote(str(keep))}" if keep else "")
+        next_steps(story, f" --home {shlex.quote(str(keep))}" if keep else "")
 
 
 @contextmanager

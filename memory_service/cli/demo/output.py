@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from memory_service.cli.demo.run import WINDOW_TOKENS, AnsweredQuestion, DemoOutput, Moment, Notes, Reindexed, Replay
+from memory_service.cli.demo.run import AnsweredQuestion, DemoOutput, Moment, Notes, Reindexed, Replay
+from memory_service.cli.demo.text.stories import Story
 from memory_service.cli.output import indented
 
 _BAR = 32
@@ -15,28 +16,22 @@ _WIDE = 150
 
 
 class TextOutput(DemoOutput):
-    """Text for each finished step."""
+    """Text for each finished step, in the words of a story."""
 
-    def __init__(self) -> None:
+    def __init__(self, story: Story) -> None:
+        self._story = story
         self._shown = self._recalls = self._passages = 0
 
     def notes(self, notes: Notes) -> None:
         """Step 1, and the announcement of step 2."""
-        _step(1, "files and index", "An agent's memory is Markdown that people read and edit. This is a plant shop's.")
-        names = notes.files
+        names, story = notes.files, self._story
+        _step(1, story)
         self._passages = notes.passages
-        _line(f"{names[0]}  {names[1]}  {names[2]}  …  {names[-1]}   ({len(names)} files)")
+        _line(story.files.format(first="  ".join(names[:3]), last=names[-1], count=len(names)))
         click.echo(indented("\n".join(notes.excerpt), "   │ "))
-        _line(
-            f"reindex: {notes.passages} passages, words and vectors, in {notes.index_ms / 1000:.1f} s on this machine"
-        )
-        _line(f"reindex again: nothing changed, no file is read, {notes.again_ms} ms")
-        _step(
-            2,
-            "conversation",
-            "The shop's assistant at work with its owner, recorded. Every message is appended to the session's log,\n"
-            f"and before each answer the service is asked for the prompt: it has to fit {WINDOW_TOKENS:,} tokens.",
-        )
+        _line(story.reindex.format(passages=notes.passages, seconds=notes.index_ms / 1000))
+        _line(story.again.format(ms=notes.again_ms))
+        _step(2, story)
 
     def moment(self, moment: Moment) -> None:
         """A line for every few messages, and for every event."""
@@ -46,37 +41,41 @@ class TextOutput(DemoOutput):
         filled = round(_BAR * moment.tokens / moment.window)
         bar = "█" * filled + "░" * (_BAR - filled)
         event = click.style(f"  {moment.event}", fg="yellow") if moment.event else ""
-        _line(f"message {moment.message:>3}  {bar}  {moment.tokens:>5,} tokens{event}")
+        _line(self._story.message.format(at=moment.message, bar=bar, tokens=moment.tokens) + event)
 
     def replay(self, replay: Replay, reindexed: Reindexed) -> None:
         """Steps 3 to 5."""
         _line(
-            f"{replay.messages} messages, {replay.tokens:,} tokens, said from {replay.first_day} to {replay.last_day}; "
-            f"largest prompt {replay.peak_tokens:,} of {replay.window:,}"
+            self._story.told.format(
+                messages=replay.messages,
+                tokens=replay.tokens,
+                first=replay.first_day,
+                last=replay.last_day,
+                peak=replay.peak_tokens,
+                window=replay.window,
+            )
         )
-        _flush(replay)
-        _reindex(reindexed, self._passages)
-        _compaction(replay)
+        _flush(replay, self._story)
+        _reindex(reindexed, self._passages, self._story)
+        _compaction(replay, self._story)
 
     def recall(self, recall: AnsweredQuestion, pin: str) -> None:
         """Steps 6 and 7."""
+        story = self._story
         self._recalls += 1
-        if self._recalls == 1:
-            told = "A later question about something said early. The window has forgotten it; memory has not."
-            _step(6, "context", told)
-        else:
-            told = "What was pinned when it was said stays in every prompt, word for word. Chinese needs no setting."
-            _step(7, "pins, and another language", told)
-            _line(f"{'in view' if recall.has_pin else 'NOT in view'}: {pin}")
+        _step(5 + self._recalls, story)
+        if self._recalls > 1:
+            _line((story.in_view if recall.has_pin else story.not_in_view).format(pin=pin))
         _line(click.style(recall.question, fg="green"))
         click.echo(indented(recall.block, "   │ "))
-        _line(f"{recall.tokens} of {recall.budget_tokens} tokens, wrapper included; receipt {recall.receipt_id}:")
+        sizes = {"tokens": recall.tokens, "budget": recall.budget_tokens, "receipt": recall.receipt_id}
+        _line(story.block.format(**sizes))
         for source in recall.sources[:3]:
-            where = f"{source.path} lines {source.start_line}-{source.end_line}"
-            click.echo(indented(f"in   {where}, {source.tokens} tokens", "     "))
-        click.echo(indented(f"…    {len(recall.sources)} in, {recall.omitted} out", "     "))
-        where = "was in view already" if recall.is_in_view else "stands nowhere else in the prompt"
-        _line(f"the answer {where}; the whole prompt: {recall.prompt_tokens:,} of {recall.window:,} tokens")
+            lines = {"first": source.start_line, "last": source.end_line, "tokens": source.tokens}
+            click.echo(indented(story.source.format(path=source.path, **lines), "     "))
+        click.echo(indented(story.sources.format(included=len(recall.sources), omitted=recall.omitted), "     "))
+        where = story.answer_in_view if recall.is_in_view else story.answer_in_block
+        _line(where + story.whole.format(tokens=recall.prompt_tokens, window=recall.window))
 
 
 class JsonProgress(DemoOutput):
@@ -96,63 +95,67 @@ class JsonProgress(DemoOutput):
             click.echo("\r\x1b[K", nl=False, err=True)
 
 
-def next_steps(home_option: str) -> None:
+def next_steps(story: Story, home_option: str) -> None:
     """Commands to go on with."""
     click.echo()
-    click.secho("Your own:", bold=True)
+    click.secho(story.own, bold=True)
     _line(f'memory-service remember "…"{home_option}')
-    _line(f"memory-service serve{home_option}     # HTTP API, documentation at http://127.0.0.1:8765/docs")
-    _line("In Python, beside it:")
+    _line(f"memory-service serve{home_option}     {story.serve}")
+    _line(story.python)
     code = (
-        'session = MemoryClient("http://127.0.0.1:8765").session("support-42")   # from memory_service',
+        f'session = MemoryClient("http://127.0.0.1:8765").session("support-42")   {story.imported}',
         'session.append({"role": "user", "content": "…"})',
-        'session.context(system_prompt="…").messages                            # what to send to your model',
+        f'session.context(system_prompt="…").messages                            {story.sent}',
     )
     click.echo(indented("\n".join(code), "     "))
 
 
-def _flush(replay: Replay) -> None:
-    _step(3, "flush", "Before a window is full, what is worth keeping is written to today's file, without any model.")
+def _flush(replay: Replay, story: Story) -> None:
+    _step(3, story)
     written = sum(flush.written for flush in replay.flushes)
-    _line(f"{written} memories in {len(replay.flushes)} flushes. Of the first, as they stand in the file:")
+    _line(story.flushed.format(written=written, count=len(replay.flushes)))
     for flush in replay.flushes[:1]:
         _line(click.style(flush.path, fg="cyan"))
         for entry in flush.entries:
             click.echo(indented(entry, "   │ "))
         if flush.found:
-            _line(f"found by the very next search at {flush.found}")
+            _line(story.found.format(place=flush.found))
 
 
-def _reindex(reindexed: Reindexed, before: int) -> None:
-    _step(4, "reindex", "Memories and conversation go into the same index, while it is talked.")
-    files = "file" if reindexed.changed == 1 else "files"
-    _line(f"{before} passages before the conversation, {reindexed.passages} now")
-    _line(
-        f"reindex: {reindexed.changed} {files} to catch up with, passages to embed: {reindexed.embedded}; "
-        f"{reindexed.took_ms} ms"
-    )
+def _reindex(reindexed: Reindexed, before: int, story: Story) -> None:
+    _step(4, story)
+    files = story.file if reindexed.changed == 1 else story.files_word
+    _line(story.before_after.format(before=before, after=reindexed.passages))
+    caught_up = {"count": reindexed.changed, "embedded": reindexed.embedded, "ms": reindexed.took_ms}
+    _line(story.caught_up.format(files=files, **caught_up))
 
 
-def _compaction(replay: Replay) -> None:
-    told = "Old messages give way to a checkpoint. The log keeps all of them, and every compaction can be undone."
-    _step(5, "compaction", told)
+def _compaction(replay: Replay, story: Story) -> None:
+    _step(5, story)
     for done in replay.compactions:
         _line(
-            f"{done.compaction_id:<5} {done.tokens_before:>5,} -> {done.tokens_after:>5,} tokens, "
-            f"{done.covered_messages} messages, {done.duration_ms} ms; undo gave the view before, "
-            f"{done.view_bytes:,} bytes, {'all equal' if done.undo_is_equal else 'NOT EQUAL'}"
+            story.compacted.format(
+                id=done.compaction_id,
+                before=done.tokens_before,
+                after=done.tokens_after,
+                covered=done.covered_messages,
+                ms=done.duration_ms,
+                bytes=done.view_bytes,
+                equal=story.equal if done.undo_is_equal else story.not_equal,
+            )
         )
-    _line("the checkpoint keeps, among others:")
+    _line(story.keeps)
     for kept in replay.kept:
         click.echo(indented(kept if len(kept) <= _WIDE else f"{kept[: _WIDE - 1]}…", "   │ "))
-    equal = "byte for byte" if replay.log_is_equal else "NOT EQUAL"
-    _line(f"the log has {replay.logged_messages} of {replay.messages} messages, {equal}")
+    equal = story.byte_for_byte if replay.log_is_equal else story.not_equal
+    _line(story.log.format(logged=replay.logged_messages, messages=replay.messages, equal=equal))
 
 
-def _step(number: int, title: str, told: str) -> None:
+def _step(number: int, story: Story) -> None:
+    title, told = story.steps[number - 1]
     click.echo()
     click.secho(f"{number}. {title}", bold=True)
-    click.secho(indented(told), dim=True)
+    click.secho(indented(told.format(window=story.window_tokens)), dim=True)
 
 
 def _line(text: str) -> None:

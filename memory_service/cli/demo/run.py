@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_service.service.sample import SAMPLE_SESSION_ID, Recording, copy_sample
+from memory_service.cli.demo.text.stories import Story
+from memory_service.service.sample import SAMPLES, Recording, copy_sample
 
 if TYPE_CHECKING:
     from memory_service.schemas.compaction import CompactionReceipt, Flush, SessionContext
@@ -200,33 +201,33 @@ class DemoRun:
 
 
 WORKSPACE = "default"
-WINDOW_TOKENS = 8_192
-PROMPT = "You are the assistant at the owner's desk of a small plant shop. The answer comes first, in five lines."
-DEMO_PIN = "Never ship plants when it is below 5 °C at the destination."
 _MEMORY_TOKENS = 400
 _ENTRIES = 4
 # What a reader of the story wants to see of a checkpoint: so many lines of its sections, the newest of the last two.
 _RULES, _DECISIONS, _GOALS = slice(0, 3), slice(-1, None), slice(-1, None)
 
 
-def replayed(service: MemoryService, folder: Path, watch: Callable[[Moment], None]) -> Replay:
+def replayed(service: MemoryService, folder: Path, story: Story, watch: Callable[[Moment], None]) -> Replay:
     """Replay the recorded conversation.
 
     Args:
         service: A service on a copy of the sample.
         folder: The workspace of that copy.
+        story: Whose conversation it is.
         watch: Called with every prompt.
     """
-    return _Player(service, folder, watch).play()
+    return _Player(service, folder, story, watch).play()
 
 
 class _Player:
     """One conversation while it is replayed."""
 
-    def __init__(self, service: MemoryService, folder: Path, watch: Callable[[Moment], None]) -> None:
+    def __init__(self, service: MemoryService, folder: Path, story: Story, watch: Callable[[Moment], None]) -> None:
         self._service = service
         self._folder = folder
-        self._recording = Recording(folder)
+        self._story = story
+        self._session_id = SAMPLES[story.language].session_id
+        self._recording = Recording(folder, story.language)
         self._watch = watch
         self._flushes: list[Flushed] = []
         self._compactions: list[UndoneCompaction] = []
@@ -238,16 +239,15 @@ class _Player:
 
         begun = time.perf_counter()
         service = self._service
-        service.create_session(WORKSPACE, NewSession(session_id=SAMPLE_SESSION_ID, context_window=WINDOW_TOKENS))
+        window = self._story.window_tokens
+        service.create_session(WORKSPACE, NewSession(session_id=self._session_id, context_window=window))
         for at, message in enumerate(self._recording.messages):
             if message.role == "assistant":
                 self._prompt(at)
             self._recording.say(message)
-            if (
-                DEMO_PIN.rstrip(".").lower() in message.text.lower()
-                and not service.pins(WORKSPACE, SAMPLE_SESSION_ID).pins
-            ):
-                service.pin(WORKSPACE, SAMPLE_SESSION_ID, DEMO_PIN)
+            is_said = self._story.said_pin in message.text.lower()
+            if is_said and not service.pins(WORKSPACE, self._session_id).pins:
+                service.pin(WORKSPACE, self._session_id, self._story.pin)
         return self._told(time.perf_counter() - begun)
 
     def _prompt(self, said: int) -> None:
@@ -257,11 +257,12 @@ class _Player:
         events = list[str]()
         if made.flush is not None and made.flush.path:
             self._flushes.append(self._flushed(made.flush, said))
-            events.append(f"flush: {len(made.flush.written)} memories")
+            events.append(self._story.flush_event.format(count=len(made.flush.written)))
         if made.compaction is not None:
             done, made = self._undone_and_again(made.compaction, before, said)
             self._compactions.append(done)
-            events.append(f"compaction: {done.tokens_before:,} -> {done.tokens_after:,}")
+            told = self._story.compaction_event
+            events.append(told.format(before=done.tokens_before, after=done.tokens_after))
         tokens = made.tokens
         self._peak = max(self._peak, tokens.total)
         self._watch(
@@ -277,9 +278,9 @@ class _Player:
     def _context(self) -> SessionContext:
         from memory_service.schemas import SessionContextRequest
 
-        request = SessionContextRequest(system_prompt=PROMPT, memory_budget_tokens=_MEMORY_TOKENS)
+        request = SessionContextRequest(system_prompt=self._story.prompt, memory_budget_tokens=_MEMORY_TOKENS)
         begun = time.perf_counter()
-        made = self._service.session_context(WORKSPACE, SAMPLE_SESSION_ID, request)
+        made = self._service.session_context(WORKSPACE, self._session_id, request)
         self._contexts += 1
         self._slowest = max(self._slowest, time.perf_counter() - begun)
         return made
@@ -287,7 +288,7 @@ class _Player:
     def _undone_and_again(
         self, receipt: CompactionReceipt, before: bytes, said: int
     ) -> tuple[UndoneCompaction, SessionContext]:
-        self._service.undo(WORKSPACE, SAMPLE_SESSION_ID, receipt.compaction_id)
+        self._service.undo(WORKSPACE, self._session_id, receipt.compaction_id)
         is_equal = self._view() == before
         again = self._context()
         kept = again.compaction or receipt
@@ -319,22 +320,22 @@ class _Player:
         )
 
     def _view(self) -> bytes:
-        view = self._service.messages(WORKSPACE, SAMPLE_SESSION_ID)
+        view = self._service.messages(WORKSPACE, self._session_id)
         return json.dumps(view.messages, ensure_ascii=False).encode()
 
     def _told(self, seconds: float) -> Replay:
         recorded = self._recording.messages
         texts = [message.text for message in recorded]
-        said = self._service.messages(WORKSPACE, SAMPLE_SESSION_ID, "log").messages
+        said = self._service.messages(WORKSPACE, self._session_id, "log").messages
         logged = [json.dumps(each, ensure_ascii=False) for each in said]
-        view = self._service.messages(WORKSPACE, SAMPLE_SESSION_ID).messages
+        view = self._service.messages(WORKSPACE, self._session_id).messages
         return Replay(
-            session_id=SAMPLE_SESSION_ID,
+            session_id=self._session_id,
             first_day=str(recorded[0].at.date()),
             last_day=str(recorded[-1].at.date()),
             messages=len(texts),
             tokens=self._recording.tokens,
-            window=WINDOW_TOKENS,
+            window=self._story.window_tokens,
             contexts=self._contexts,
             peak_tokens=self._peak,
             slowest_ms=round(self._slowest * 1000),
@@ -343,7 +344,7 @@ class _Player:
             compactions=tuple(self._compactions),
             logged_messages=len(logged),
             log_is_equal=logged == [json.dumps(json.loads(text), ensure_ascii=False) for text in texts],
-            kept=tuple(_kept(str(view[0].get("content", "")))),
+            kept=tuple(_kept(str(view[0].get("content", "")), self._story)),
         )
 
 
@@ -356,28 +357,24 @@ def _entries(text: str, memory_ids: Sequence[str]) -> Iterator[str]:
             yield "\n".join(lines[at : at + 2])
 
 
-def _kept(checkpoint: str) -> Iterator[str]:
+def _kept(checkpoint: str, story: Story) -> Iterator[str]:
     """Lines of a checkpoint that show its content."""
     summary, _, ledger = checkpoint.partition("<ledger>")
-    yield from (f"rule      {line}" for line in _section(ledger, "## Rules")[_RULES])
-    yield from (f"decision  {line}" for line in _section(ledger, "## Decisions")[_DECISIONS])
-    yield from (f"goal      {line}" for line in _section(summary, "## Goal")[_GOALS])
+    for (label, heading), text, lines in zip(
+        story.kept, (ledger, ledger, summary), (_RULES, _DECISIONS, _GOALS), strict=True
+    ):
+        yield from (f"{label}{line}" for line in _section(text, heading)[lines])
 
 
 def _section(text: str, heading: str) -> list[str]:
     """The list items below a heading."""
-    below = text.partition(f"{heading}\n")[2].partition("\n#")[0]
+    below = text.partition(f"## {heading}\n")[2].partition("\n#")[0]
     return [line[2:] for line in below.splitlines() if line.startswith("- ")]
 
 
 BUDGET_TOKENS = 250
 # Notes that are this unlikely to bear on a question are beside the point, in notes as short as these.
 _LEAST_RELEVANCE = 0.01
-# Each with words that answer it.
-QUESTIONS = (
-    ("How far off is the packing scale, and which one is used instead?", "the packing scale reads 40 g off"),
-    ("岳母生日的那张卡片上写什么？", "祝妈妈身体健康，天天开心"),
-)
 
 
 class DemoOutput:
@@ -396,12 +393,13 @@ class DemoOutput:
         """A question was asked."""
 
 
-def run_demo(home: Path, teller: DemoOutput, *, kept: bool) -> DemoRun:
+def run_demo(home: Path, teller: DemoOutput, story: Story, *, kept: bool) -> DemoRun:
     """Run the demo.
 
     Args:
         home: An empty folder.
         teller: Receiver of each step.
+        story: What is told, on a sample of its own.
         kept: Leave the folder there afterwards.
 
     Raises:
@@ -410,24 +408,24 @@ def run_demo(home: Path, teller: DemoOutput, *, kept: bool) -> DemoRun:
     from memory_service.service import MemoryService
 
     begun = time.perf_counter()
-    folder = copy_sample(home, with_session=False)
+    folder = copy_sample(home, with_session=False, language=story.language)
     # Whatever is configured where it runs: no model is called, and the story is the same.
     rules = {"flush": {"mode": "extractive"}, "compaction": {"preset": "default"}, "pruning": {"mode": "preset"}}
     with MemoryService.open(home, llm_model="", **rules) as service:
         notes = _notes(service, folder)
         teller.notes(notes)
-        replay = replayed(service, folder, teller.moment)
+        replay = replayed(service, folder, story, teller.moment)
         reindexed = _reindexed(service)
         teller.replay(replay, reindexed)
         recalls = []
-        for question, answer in QUESTIONS:
-            recalls.append(_recall(service, question, answer))
-            teller.recall(recalls[-1], DEMO_PIN)
+        for question, answer in story.questions:
+            recalls.append(_recall(service, story, question, answer))
+            teller.recall(recalls[-1], story.pin)
     return DemoRun(
         notes=notes,
         replay=replay,
         reindexed=reindexed,
-        pin=DEMO_PIN,
+        pin=story.pin,
         recalls=tuple(recalls),
         seconds=round(time.perf_counter() - begun, 2),
         home=str(home) if kept else "",
@@ -456,17 +454,18 @@ def _reindexed(service: MemoryService) -> Reindexed:
     )
 
 
-def _recall(service: MemoryService, question: str, answer: str) -> AnsweredQuestion:
+def _recall(service: MemoryService, story: Story, question: str, answer: str) -> AnsweredQuestion:
     from memory_service.schemas import SessionContextRequest
 
+    session_id = SAMPLES[story.language].session_id
     request = SessionContextRequest(
-        query=question, system_prompt=PROMPT, memory_budget_tokens=BUDGET_TOKENS, min_relevance=_LEAST_RELEVANCE
+        query=question, system_prompt=story.prompt, memory_budget_tokens=BUDGET_TOKENS, min_relevance=_LEAST_RELEVANCE
     )
-    made = service.session_context(WORKSPACE, SAMPLE_SESSION_ID, request)
-    view = [str(message.get("content")) for message in service.messages(WORKSPACE, SAMPLE_SESSION_ID).messages]
+    made = service.session_context(WORKSPACE, session_id, request)
+    view = [str(message.get("content")) for message in service.messages(WORKSPACE, session_id).messages]
     texts = [str(message.get("content")) for message in made.messages]
     # Blocks of earlier turns stand before that of this one.
-    block = next((text for text in texts[::-1] if text not in (PROMPT, *view)), "")
+    block = next((text for text in texts[::-1] if text not in (story.prompt, *view)), "")
     others = [text for text in texts if text != block]
     receipt = made.receipt
     return AnsweredQuestion(
@@ -485,5 +484,5 @@ def _recall(service: MemoryService, question: str, answer: str) -> AnsweredQuest
             for item in (receipt.included if receipt else ())
         ),
         omitted=receipt.omitted_count if receipt else 0,
-        has_pin=any(DEMO_PIN in text for text in others),
+        has_pin=any(story.pin in text for text in others),
     )

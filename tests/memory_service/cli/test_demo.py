@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from memory_service.cli.demo.run import DEMO_PIN
+from memory_service.cli.demo.text.stories import CHINESE_STORY, ENGLISH_STORY, STORIES, Story
 from memory_service.messages.sizes import count_tokens
 from memory_service.service import MemoryService
-from memory_service.service.sample import SAMPLE_SESSION_ID
+from memory_service.service.sample import SAMPLE_SESSION_ID, SAMPLES
 from tests.memory_service.cli.commands import CommandLine
 from tests.pages import blocks
 from tests.picture import COMMAND, PICTURE, lines_of
@@ -38,7 +39,7 @@ def check_story(told: str) -> None:
     assert len(questions) == 2
     for question, answer in zip(questions, ("40 g off", "祝妈妈身体健康"), strict=True):
         _check_question(question, answer)
-    assert f"in view: {DEMO_PIN}" in questions[1]
+    assert f"in view: {ENGLISH_STORY.pin}" in questions[1]
     assert "\x1b" not in told
 
 
@@ -164,3 +165,52 @@ def test_how_to_go_on_names_the_home(tmp_path: Path) -> None:
     home = tmp_path / "my notes"
     told = CommandLine(home=home).ok("demo", "--keep", str(home))
     assert f"serve --home '{home}'" in told and "MemoryClient" in told
+
+
+@pytest.fixture(scope="module")
+def chinese(tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandLine, str]:
+    """A home that the demo in Chinese left, and what it printed."""
+    home = tmp_path_factory.mktemp("chinese") / "home"
+    cli = CommandLine(home=home)
+    return cli, cli.ok("demo", "--language", "zh", "--keep", str(home))
+
+
+def test_the_demo_in_chinese_tells_the_same_steps(chinese: tuple[CommandLine, str]) -> None:
+    told = chinese[1]
+    titles = [(str(at), title) for at, (title, _) in enumerate(CHINESE_STORY.steps, 1)]
+    assert re.findall(r"^(\d)\. (.+)$", told, re.MULTILINE) == titles and len(titles) == len(STEPS)
+    assert len(re.findall("记下 [1-9]", told)) >= 3 and len(re.findall(r"压缩：[\d,]+ -> [\d,]+", told)) >= 2
+    assert CHINESE_STORY.equal in told and CHINESE_STORY.not_equal not in told
+    assert f"还在：{CHINESE_STORY.pin}" in told and "不在：" not in told
+    steps = re.split(r"^\d\. .+$", told, flags=re.MULTILINE)[1:]
+    for (question, answer), step in zip(CHINESE_STORY.questions, steps[5:], strict=True):
+        assert question in step and CHINESE_STORY.answer_in_block in step
+        block = step.partition("<relevant_context>")[2].partition("</relevant_context>")[0]
+        assert answer in block
+    assert all(f"   │ {label}" in steps[4] for label in ("规则  ", "目标  "))
+
+
+def test_the_demo_in_chinese_prints_no_english_sentence(chinese: tuple[CommandLine, str]) -> None:
+    ours = [line for line in chinese[1].splitlines() if "│" not in line and "memory-service" not in line]
+    words = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)+")
+    assert [line for line in ours if words.search(line) and "session" not in line] == []
+
+
+def test_nothing_in_the_files_of_a_chinese_talk_is_labelled_in_english(chinese: tuple[CommandLine, str]) -> None:
+    cli, _ = chinese
+    flushed = [path for path in (cli.workspace / "memory").glob("*.md") if "session=caigou" in path.read_text("utf-8")]
+    entries = [line for path in flushed for line in path.read_text("utf-8").splitlines() if line.startswith("- ")]
+    assert len(entries) >= 15 and all(line.startswith(("- 用户", "- 助手", "- `")) for line in entries)
+    headings = {line for path in flushed for line in path.read_text("utf-8").splitlines() if line.startswith("#")}
+    assert all(re.fullmatch(r"# \d{4}-\d\d-\d\d|## \d\d:\d\d", heading) for heading in headings)
+    shown = cli.ok("sessions", "show", SAMPLES["zh"].session_id)
+    assert "[检查点：" in shown and "[Checkpoint" not in shown
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_every_story_fills_in_the_same_places(story: Story) -> None:
+    assert story.language in SAMPLES
+    for field in dataclasses.fields(story):
+        text, english = getattr(story, field.name), getattr(ENGLISH_STORY, field.name)
+        if isinstance(text, str):
+            assert sorted(re.findall(r"\{(\w+)", text)) == sorted(re.findall(r"\{(\w+)", english)), field.name

@@ -1,0 +1,1 @@
+"""Words of the demo, in the language that it is told in."""
