@@ -12,11 +12,10 @@ HAN = "\u3400-\u4dbf" + COMMON_HAN
 ALL_HAN = HAN + "\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3040-\u30ff"
 HANGUL = "\uac00-\ud7a3"
+# Thai, Lao, Burmese, Khmer: written without spaces, in letters and signs that make a syllable together.
+SYLLABIC = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 # Scripts written without spaces between words, and Hangul, whose words carry endings.
-UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
-    f"\u3005-\u3007{KANA}\u31f0-\u31ff{HANGUL}{ALL_HAN}"
-)
+UNSPACED = SYLLABIC + f"\u3005-\u3007{KANA}\u31f0-\u31ff{HANGUL}{ALL_HAN}"
 # The vowel signs of Indian scripts are no letters to `re`, but parts of words all the same.
 INDIC = "\u0900-\u0963\u0966-\u0dff"
 # Characters that no identifier written in ASCII goes on with, full-width punctuation among them.

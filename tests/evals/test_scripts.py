@@ -1,4 +1,4 @@
-"""Quality floors in eight scripts. See `tests.evals.scripts`, where the passages and questions are described."""
+"""Quality floors in eleven scripts. See `tests.evals.scripts`, where the passages and questions are described."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tests.evals.scripts import ALL, SCRIPTS, load, measure
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_set_is_what_it_says(script: str) -> None:
     collection = load(script)
-    assert len(collection.pairs) == len({pair.question for pair in collection.pairs}) == 60
+    count = 20 if script in ("khmer", "lao", "burmese") else 60
+    assert len(collection.pairs) == len({pair.question for pair in collection.pairs}) == count
     assert {(pair.path, pair.answer) for pair in collection.pairs} == set(collection.lines)
-    assert len(set(collection.lines)) == 60
+    assert len(set(collection.lines)) == count
 
 
 @pytest.mark.parametrize("script", [*SCRIPTS, ALL])

@@ -48,6 +48,14 @@ from indexer.text.terms import (
         ("مُحَمَّد محمـــد الكتاب كتاب", ["محمد", "محمد", "كتاب", "كتاب"]),
         ("किताबें किताब ज़रूर जरूर", ["किताब", "किताब", "जरूर", "जरूर"]),
         ("٢٠٢٤ २०२४ ๒๕๖๗", ["2024", "2024", "2567"]),
+        ("กาแฟร้อน", ["กา", "แฟ", "ร้", "กาแฟ", "แฟร้", "ร้อ", "อน"]),
+        ("ກາເຟ", ["ກາ", "ເຟ", "ກາເຟ"]),
+        ("កាហ្វេ", ["កា", "ហ្វេ", "កាហ្វេ"]),
+        ("ကော်ဖီ", ["ကော်", "ဖီ", "ကော်ဖီ"]),
+        ("คน", ["คน"]),
+        ("ณ", ["ณ"]),
+        ("Wi-Fi ไวไฟ", ["wi", "fi", "ไว", "ไฟ", "ไวไฟ"]),
+        ("用ไวไฟ", ["用", "ไว", "ไฟ", "用ไว", "ไวไฟ"]),
         ("🎉 ... \x00 --", []),
         ("", []),
     ],
@@ -77,6 +85,35 @@ def test_index_terms(text: str, terms: list[str]) -> None:
 )
 def test_query_terms(question: str, terms: list[str]) -> None:
     assert query_terms(question) == terms
+
+
+@pytest.mark.parametrize(
+    ("word", "run", "other"),
+    [
+        ("กาแฟ", "พรุ่งนี้ซื้อกาแฟสองถุงที่ตลาด", "พรุ่งนี้ซื้อขนมปังสองก้อนที่ร้าน"),
+        ("ກາເຟ", "ມື້ອື່ນຊື້ກາເຟສອງຖົງຢູ່ຕະຫຼາດ", "ມື້ອື່ນຊື້ເຂົ້າຈີ່ສອງກ້ອນຢູ່ຮ້ານ"),
+        ("កាហ្វេ", "ថ្ងៃស្អែកទិញកាហ្វេពីរកញ្ចប់នៅផ្សារ", "ថ្ងៃស្អែកទិញនំប៉័ងពីរដុំនៅហាង"),
+        ("ကော်ဖီ", "မနက်ဖြန်ဈေးမှာကော်ဖီနှစ်ထုပ်ဝယ်မယ်", "မနက်ဖြန်ဆိုင်မှာပေါင်မုန့်နှစ်လုံးဝယ်မယ်"),
+    ],
+    ids=["thai", "lao", "khmer", "burmese"],
+)
+def test_a_word_inside_a_run_is_found_and_its_letters_elsewhere_are_not(word: str, run: str, other: str) -> None:
+    asked = set(query_terms(word))
+    assert asked and asked <= set(index_terms(run))
+    assert asked.isdisjoint(index_terms(other))
+    spaced = run.replace(word, f"\u200b{word}\u200b")
+    assert index_terms(spaced) == index_terms(run)
+
+
+def test_a_mark_between_words_that_nobody_sees_joins_no_words_of_other_scripts() -> None:
+    assert index_terms("foo\u200bbar") == ["foo", "bar"]
+    assert index_terms("部\u200b署") == ["部", "署"]
+
+
+@pytest.mark.parametrize("signs", ["\u0e48", "\u17d2\u1780", "\u1039\u1000", "\u0e31\u200b"])
+def test_endless_signs_behind_a_letter_are_cut_into_terms(signs: str) -> None:
+    terms = index_terms("ก" + signs * 5_000)
+    assert terms and max(map(len, terms)) <= MAX_TERM_CHARS
 
 
 def test_over_long_words_are_cut_alike_in_text_and_question() -> None:
