@@ -152,7 +152,7 @@ _CHECKPOINT = lazy_regex(
 )
 _OWN_MARKS = "|".join(
     re.escape(mark)
-    for name in ("checkpoint_begin", "checkpoint_end", "pins_begin")
+    for name in ("checkpoint_begin", "checkpoint_end", "pins_begin", "block_note")
     for mark in in_every_language(name)[1:]
 )
 _OURS = lazy_regex(

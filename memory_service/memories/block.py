@@ -36,6 +36,7 @@ from memory_service.memories.block_text import (
     Span,
     day_line,
     file_quarters,
+    in_language,
     line_range,
     render_block,
     replaced_mark,
@@ -45,6 +46,7 @@ from memory_service.memories.block_text import (
 from memory_service.memories.overlap import repeats_among
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.memories import Context, Order, Receipt
+from memory_service.text.texts import talk_language
 
 # Passages to choose from, per token of the budget: a passage takes 30 or more, so this is twice what fits.
 _CANDIDATES_PER_TOKEN = 1 / 16
@@ -324,13 +326,14 @@ def build_context(
     order: Order = "score",
     heard: str = "",
     shown: Callable[[str], bool] | None = None,
+    language: str = "",
 ) -> Context:
     """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`, behind a system prompt.
 
     The words of sessions have no secrets in it, but for those of the log `heard`, whose prompt it is for. The scores of
     its receipt are those of the hits; of several that say the same, those of the best. A text that the prompt shows in
     another block, as `shown` tells, is chosen with the others, since it is worth as much as they are, and is not
-    written again.
+    written again. Its first line is in the `language` of the talk, or of the query where there is none.
     """
     offer = partial(_offer, order=order, heard=heard)
     choice = _each_once(hits, offer, budget_tokens, limits, in_session=bool(heard))
@@ -341,8 +344,11 @@ def build_context(
     taken = {_key(hits[i]) for i in packed.chosen}
     left = sorted({*range(len(offers))}.difference(packed.chosen))
     block = (_rendered(offers, included) if known else packed.block) if included else ""
+    told = [hits[i].passage.text for i in included]
+    language = language or ornament("speech", "en", talk_language, [query], beside=told)
+    block = in_language(block, language)
     tokens = count_tokens(block)
-    spare = budget_tokens - count_tokens(packed.block)
+    spare = budget_tokens - count_tokens(in_language(packed.block, language))
     omitted = [
         *((hits[i], offers[i], _SHOWN) for i in sorted(known)),
         *((hit, offer(hit), f"repeats {by.path}#L{by.passage.start_line}") for hit, by in choice.repeats),

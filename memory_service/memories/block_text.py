@@ -17,9 +17,11 @@ from indexer.types import Hit, Role, Statement
 from memory_service.messages.sizes import quarters
 from memory_service.text.frames import BLOCK_NOTE, REPEATED, REPLACED_TAG, UNSEEN, attributed, escaped, visible
 from memory_service.text.secrets import REDACTED, redacted
+from memory_service.text.texts import in_every_language, texts_in
 
 GAP = "…\n"
 _OPEN = f"<relevant_context>\n{BLOCK_NOTE}\n"
+_OPENINGS = tuple(f"<relevant_context>\n{note}\n" for note in in_every_language("block_note"))
 _CLOSE = "</relevant_context>"
 _CONTROL = lazy_regex("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _UNSEEN_IN_PATH = lazy_regex(f"[{UNSEEN}\t\n\u2028\u2029]")
@@ -65,7 +67,13 @@ def render_block(spans: Mapping[str, Sequence[Span]]) -> str:
 
 def is_block(text: str) -> bool:
     """True if a text is a block, and nothing that anybody said."""
-    return text.startswith(_OPEN) and text.endswith(_CLOSE)
+    return text.startswith(_OPENINGS) and text.endswith(_CLOSE)
+
+
+def in_language(block: str, language: str) -> str:
+    """A rendered block with its first line in a language, in no more tokens; an empty one stays empty."""
+    note = texts_in(language).block_note
+    return f"<relevant_context>\n{note}\n{block.removeprefix(_OPEN)}" if block else block
 
 
 @lru_cache(maxsize=4_096)

@@ -187,6 +187,7 @@ class SessionRecall:
         beside: Sequence[StandingBlock] = (),
     ) -> Context:
         """The block of what was found, without what other blocks show."""
+        head = snapshot.state.head if snapshot else None
         return build_context(
             found.hits,
             query=question.query,
@@ -198,6 +199,7 @@ class SessionRecall:
             order=question.order,
             heard=session_path(snapshot.session_id) if snapshot else "",
             shown=_shown_in(beside) if beside else None,
+            language=(head.language or "en") if head and head.rounds else "",
         )
 
     def found(self, snapshot: SessionSnapshot | None, question: Question, forgotten: int = 0) -> SearchedPassages:

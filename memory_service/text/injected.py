@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from indexer.text import lazy_regex
-from memory_service.text.frames import BLOCK_NOTE
 from memory_service.text.texts import TEXTS
 
 RECALLED = "[recalled]"
@@ -26,7 +25,7 @@ _OWN_TOOL = lazy_regex(r"memory[-_]service")
 _OWN_COMMAND = lazy_regex(r"\bmemory-service['\"]? +(?:context|get|search)\b")
 # How each thing that the memory gives begins and ends. What is inside is escaped, so the first end is its own.
 _FRAMES = (
-    (f"<relevant_context>\n{BLOCK_NOTE}\n", "</relevant_context>"),
+    *((f"<relevant_context>\n{texts.block_note}\n", "</relevant_context>") for texts in TEXTS.values()),
     *((texts.checkpoint_begin, texts.checkpoint_end) for texts in TEXTS.values()),
     *((texts.pins_begin, "</pinned>") for texts in TEXTS.values()),
 )

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from indexer import Hit, Passage
 from indexer.types import Statement
 from memory_service.memories.block import build_context
-from memory_service.memories.block_text import Span, _block_text, render_block
+from memory_service.memories.block_text import Span, _block_text, is_block, render_block
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas import Context, Receipt
+from memory_service.text.texts import CHINESE, ENGLISH
 from tests.memory_service.memories.test_memory_service_block import lines_in, read_back
 
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.UTC)
@@ -160,3 +161,19 @@ def test_a_name_that_hides_signs_is_marked_wherever_the_block_has_it() -> None:
     by = Statement(path=path, start_line=3, end_line=3, date=None, text="x", about="x")
     block = context_of([replace(hit("Ana lives in Lisbon.", path=path), replaced_by=by)], 1_000).block
     assert block.count("memory/a\ufe0f\ufffd.md") == 2, "a name must not turn into that of another file"
+
+
+def test_the_first_line_of_a_block_is_in_the_language_of_the_question() -> None:
+    notes = [hit("周二部署，周五不部署。")]
+
+    def first(query: str, language: str = "") -> str:
+        made = build_context(notes, query=query, budget_tokens=80, receipt_id="r", created_at=NOW, language=language)
+        assert made.tokens == count_tokens(made.block) <= 80 and is_block(made.block)
+        return made.block.splitlines()[1]
+
+    assert first("什么时候部署到生产环境？") == CHINESE.block_note
+    assert first("When do we deploy to production next time?") == ENGLISH.block_note
+    # Too short to tell: as what was found. And a talk that is Chinese stays so.
+    assert first("部署？") == first("deploy?") == CHINESE.block_note
+    assert first("When do we deploy to production next time?", "zh") == CHINESE.block_note
+    assert first("什么时候部署到生产环境？", "en") == ENGLISH.block_note

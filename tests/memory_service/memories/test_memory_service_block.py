@@ -22,8 +22,10 @@ from memory_service.memories.block_text import (
 )
 from memory_service.messages.sizes import quarters
 from memory_service.text.frames import BLOCK_NOTE
+from memory_service.text.texts import in_every_language
 
-BLOCK = re.compile(rf"<relevant_context>\n{re.escape(BLOCK_NOTE)}\n(?P<files>.*)</relevant_context>", re.DOTALL)
+NOTES = "|".join(map(re.escape, in_every_language("block_note")))
+BLOCK = re.compile(rf"<relevant_context>\n(?:{NOTES})\n(?P<files>.*)</relevant_context>", re.DOTALL)
 FILE = re.compile(r'<file path="(?P<path>[^"<>\n]*)" lines="(?P<lines>[0-9,-]*)">\n(?P<body>[^<>]*)</file>\n')
 # Said once more, in other words than in the code: C0 but tab and line feed, DEL, C1, what turns the order of
 # writing, marks of the byte order, halves of pairs, what has no width, the letters of tags; but not the flags that are

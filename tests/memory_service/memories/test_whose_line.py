@@ -14,6 +14,7 @@ from indexer.types import AUTHORITY, Role, Statement
 from memory_service.memories.block import RelevanceLimits, build_context
 from memory_service.messages.sizes import count_tokens
 from memory_service.text.frames import attributed, escaped
+from memory_service.text.texts import in_every_language
 from tests.memory_service.memories.test_context import NOW, context_of, hit
 
 OTHERS: tuple[Role, ...] = ("agent", "assistant", "tool", "pasted", "file")
@@ -55,7 +56,7 @@ def said(text: str, role: Role, **changes: object) -> Hit:
 
 
 def lines_of(block: str) -> list[str]:
-    return [line for line in block.split("\n") if line and not line.startswith(("<", "Notes from memory"))]
+    return [line for line in block.split("\n") if line and not line.startswith(("<", *in_every_language("block_note")))]
 
 
 @pytest.mark.parametrize("role", OTHERS)

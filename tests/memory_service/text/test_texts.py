@@ -62,7 +62,8 @@ def test_a_chinese_text_has_no_english_word() -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [("checkpoint_begin", "checkpoint", "checkpoint_end"), ("pins_begin", "pins"), ("toolless",)]
+    "names",
+    [("checkpoint_begin", "checkpoint", "checkpoint_end"), ("pins_begin", "pins"), ("toolless",), ("block_note",)],
 )
 def test_no_frame_is_larger_than_the_english_one_that_a_plan_counts_with(names: tuple[str, ...]) -> None:
     for texts in TEXTS.values():
