@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.messages import Message
-from tests.memory_service.flush.stretches import call, result, texts
+from memory_service.flush.rules import find_candidates
+from memory_service.messages import Message, numbered
+from tests.memory_service.flush.stretches import call, result, stretch, texts
 
 # A message, and what is written of it.
 WORK: dict[str, list[str]] = {
@@ -106,3 +107,35 @@ def test_what_binds_comes_first_in_a_long_stretch() -> None:
     filler = [f"a The worker {at} moved {at + 7} rows of table T-{at} to Bergen in May 2026." for at in range(60)]
     kept = texts(*filler[:30], "u Never restart the printer.", "u 绝不能重启打印机。", *filler[30:])
     assert {"User: Never restart the printer.", "用户：绝不能重启打印机。"} <= set(kept)
+
+
+CHINESE_TALK = ("u 请记住，仓库的地址是景德路 12 号。", "a 好的，记住了。", "u 我们决定陶盆只用景德镇的。")
+
+
+def test_in_a_chinese_talk_every_memory_has_chinese_labels_whatever_it_quotes() -> None:
+    kept = texts(
+        *CHINESE_TALK,
+        "u Never restart the printer.",
+        call("create_order"),
+        result('{"id": "DH-2026-077", "status": "open"}'),
+        call("track_parcel", "c2"),
+        result("error: no parcel with the number SF-88317731", "c2", failed=True),
+    )
+    assert {"用户：Never restart the printer.", "用户：我们决定陶盆只用景德镇的。"} <= set(kept)
+    assert "`create_order` 生成了 id DH-2026-077, status open" in kept
+    assert "`track_parcel` 失败：error: no parcel with the number SF-88317731" in kept
+    assert not [line for line in kept if line.startswith(("User", "Assistant", "A tool"))]
+
+
+def test_what_was_said_before_a_stretch_tells_its_language() -> None:
+    said = [*stretch(*CHINESE_TALK * 3), *stretch("u Never restart the printer.")]
+    before, after = said[:-1], [numbered(said[-1].message, len(said), said[-1].at)]
+    assert [each.text for each in find_candidates(after, before=before)] == ["用户：Never restart the printer."]
+    assert [each.text for each in find_candidates(after)] == ["User: Never restart the printer."]
+
+
+def test_what_an_outcome_made_is_not_noted_twice_in_either_language() -> None:
+    made = (call("create_order"), result('{"id": "DH-2026-077"}'))
+    assert not [line for line in texts(*CHINESE_TALK, *made, "a 订单 DH-2026-077 已经建好。") if "`" in line]
+    english = "u Please order the two hundred white pots from Dehua today."
+    assert not [line for line in texts(english, *made, "a The order DH-2026-077 is placed.") if "`" in line]
