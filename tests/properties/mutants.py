@@ -252,7 +252,7 @@ def _answers_taken(**changes: Any) -> Callable[[Patch], None]:
 
 def _invented(patch: Patch) -> None:
     patch.setattr(compactor, "audit_problems", lambda audit: ())
-    patch.setattr(compactor, "drop_ungrounded", lambda text, audit: text)
+    patch.setattr(compactor, "drop_ungrounded", lambda text, audit, nothing: text)
 
 
 # -- 4.8 and more: pins, undo, growth, order ----------------------------------------------------------------------
