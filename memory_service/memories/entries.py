@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from indexer.documents.entries import is_blank, moment_of, tags_of
@@ -176,18 +177,26 @@ class EntryStore:
             self._kept[path] = seen, found
         return found
 
-    def at(self, path: str, first: int, last: int, text: str) -> HeldEntry | None:
-        """The entry that a passage of the index is of; None if it is of none, or the file says something else now."""
+    def finder(self) -> Callable[[str, int, int, str], HeldEntry | None]:
+        """The entry of a passage, by its path, its first and last line, and its text; each file is looked at once.
+
+        It is None for a passage of none, and where the file says something else by now.
+        """
+        looked = cache(self._entries_or_none)
+
+        def found(path: str, first: int, last: int, text: str) -> HeldEntry | None:
+            there = looked(path)
+            above = bisect_right(there, first, key=lambda held: held.entry.first_line)
+            held = there[above - 1] if above else None
+            return held if held is not None and last <= held.entry.end_line and _says(held.text, text) else None
+
+        return found
+
+    def _entries_or_none(self, path: str) -> Sequence[HeldEntry]:
         try:
-            there = self.of_file(path)
+            return self.of_file(path)
         except MemoryServiceError:
-            return None
-        above = bisect_right(there, first, key=lambda held: held.entry.first_line)
-        held = there[above - 1] if above else None
-        if held is None or held.entry.end_line < last:
-            return None
-        words = _squashed(_COMMENT.sub("", held.text))
-        return held if all(_squashed(line) in words for line in text.splitlines()) else None
+            return ()
 
     def listed(self, wanted: EntryFilter, *, limit: int, after: str = "") -> tuple[list[HeldEntry], str]:
         """Some entries, those of the newest day first and there the last one, then those of undated files.
@@ -472,6 +481,14 @@ def _read_place(place: str) -> tuple[str, int]:
     if found is None:
         raise InvalidRequest(f"The cursor {place[:80]!a} is none of a list of entries. Send `next_cursor` as it came.")
     return found[1], int(found[2])
+
+
+def _says(entry: str, text: str) -> bool:
+    """True if an entry has each line of a text of it, whatever blanks and comments stand between its words."""
+    if text in entry:
+        return True
+    words = _squashed(_COMMENT.sub("", entry))
+    return all(_squashed(line) in words for line in text.splitlines())
 
 
 def _squashed(text: str) -> str:

@@ -316,17 +316,18 @@ class LongTermMemory:
             behind = tuple(indexing.FOUND_BY_WORDS if each == indexing.BEING_SAID else each for each in behind)
         if self.erasures.is_marked:
             found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(passage_of(hit))))
-        ided = tuple(map(self._with_id, found.hits))
+        ided = tuple(self._with_ids(found.hits))
         degraded = tuple(dict.fromkeys((*found.degraded, *behind, *filter(None, [found.unjudged]))))
         return SearchResults(hits=ided, mode=found.mode, degraded=degraded)
 
-    def _with_id(self, hit: Hit) -> Hit:
-        """A hit with the id of its entry, if it is of one."""
-        if hit.source != "memory":
-            return hit
-        passage = hit.passage
-        held = self.files.entries.at(hit.path, passage.start_line, passage.end_line, passage.text)
-        return replace(hit, memory_id=held.entry.memory_id) if held else hit
+    def _with_ids(self, hits: Sequence[Hit]) -> Iterator[Hit]:
+        """The hits, each with the id of its entry if it is of one."""
+        entry_of = self.files.entries.finder()
+        for hit in hits:
+            passage = hit.passage
+            is_memory = hit.source == "memory"
+            held = entry_of(hit.path, passage.start_line, passage.end_line, passage.text) if is_memory else None
+            yield replace(hit, memory_id=held.entry.memory_id) if held else hit
 
     def sync(
         self,

@@ -123,6 +123,13 @@ def bodies(alpha: Alpha) -> dict[str, list[dict[str, Any]]]:
         "/memories": [{"text": "of beta"}],
         "/memories/{path}": [{"text": "of beta"}],
         "/entries/{memory_id}": [{"text": "of beta"}],
+        "/forget": [
+            {"query": "the code of the safe", "dry_run": True},
+            {"memory": alpha.places["memory_id"], "dry_run": True},
+            {"memory": f"{alpha.places['path']}#L5"},
+            {"memory": "sessions/s1.jsonl#L2", "dry_run": True},
+            {"memory": "sessions/s1.jsonl#L2"},
+        ],
         "/search": [{"query": "the code of the safe"}],
         "/{workspace}/context": [{"query": "the code of the safe"}],
         "/reindex": [{}],

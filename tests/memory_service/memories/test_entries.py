@@ -67,13 +67,13 @@ def test_filters_restrict_the_list(files: MemoryStore) -> None:
 
 
 def test_a_passage_is_of_the_entry_that_its_lines_are_of(files: MemoryStore, tmp_path: Path) -> None:
-    ben = files.entries.at(OLD, 5, 5, "With milk.")
-    assert ben is not None and ben.text.startswith("Ben") and files.entries.at(OLD, 7, 8, "A paragraph.") is None
-    assert files.entries.at("MEMORY.md", 1, 1, "By hand.") is None
+    ben = files.entries.finder()(OLD, 5, 5, "With milk.")
+    assert ben is not None and ben.text.startswith("Ben") and files.entries.finder()(OLD, 7, 8, "A paragraph.") is None
+    assert files.entries.finder()("MEMORY.md", 1, 1, "By hand.") is None
     # Whoever has found it in an older file is not told of what stands there now.
     (tmp_path / OLD).write_text(PAGE.replace("With milk", "Black"))
-    assert files.entries.at(OLD, 5, 5, "With milk.") is None
-    assert files.entries.at("memory/absent.md", 1, 1, "x") is None
+    assert files.entries.finder()(OLD, 5, 5, "With milk.") is None
+    assert files.entries.finder()("memory/absent.md", 1, 1, "x") is None
 
 
 @pytest.mark.parametrize(
