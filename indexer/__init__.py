@@ -49,8 +49,8 @@ from indexer.types import (
 if TYPE_CHECKING:
     from indexer.compatibility import IndexStatus
     from indexer.embeddings.base import CachedEmbedder, Embedder
+    from indexer.embeddings.bundled import MiniLM, MultilingualE5
     from indexer.embeddings.litellm import LiteLLMEmbedder, LiteLLMReranker
-    from indexer.embeddings.minilm import MiniLM
     from indexer.embeddings.onnx_models import OnnxEmbedder, OnnxReranker
     from indexer.embeddings.reranking import Reranker
     from indexer.embeddings.sentence_transformers import CrossEncoderReranker, SentenceTransformerEmbedder
@@ -78,6 +78,7 @@ __all__ = [
     "LiteLLMReranker",
     "MiniLM",
     "Mode",
+    "MultilingualE5",
     "OnnxEmbedder",
     "OnnxReranker",
     "Passage",
@@ -113,7 +114,8 @@ _MODULES = {
     "IndexStore": "stores.base",
     "LiteLLMEmbedder": "embeddings.litellm",
     "LiteLLMReranker": "embeddings.litellm",
-    "MiniLM": "embeddings.minilm",
+    "MiniLM": "embeddings.bundled",
+    "MultilingualE5": "embeddings.bundled",
     "OnnxEmbedder": "embeddings.onnx_models",
     "OnnxReranker": "embeddings.onnx_models",
     "RankingSettings": "engine.ranking",

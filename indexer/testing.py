@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from indexer.embeddings.minilm import MiniLM
+from indexer.embeddings.bundled import MiniLM
 from indexer.text.terms import index_terms
 from indexer.types import Vectors
 

@@ -335,7 +335,8 @@ class Settings(_Table):
     embedding_model: str = Field(
         default="minilm",
         description=(
-            '"minilm" (bundled), "onnx/NAME", "sentence-transformers/NAME", "litellm/NAME" or "none" (words alone).'
+            '"minilm" or "multilingual-e5-small" (bundled), "onnx/NAME", "sentence-transformers/NAME", '
+            '"litellm/NAME" or "none" (words alone).'
         ),
     )
     embedding_api_base: str = Field(

@@ -92,7 +92,12 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "sqlite_vec": ("indexer.stores.sqlite_database",),
     "onnxruntime": ("indexer.embeddings.onnx_session",),
     "tokenizers": ("indexer.embeddings.onnx_session",),
-    "onnx": ("indexer.embeddings.minilm_model.convert",),
+    "onnx": (
+        "indexer.embeddings.encoder_graph",
+        "indexer.embeddings.e5_model.convert_e5",
+        "indexer.embeddings.minilm_model.convert",
+    ),
+    "sentencepiece": ("indexer.embeddings.e5_model.convert_e5",),
     "ml_dtypes": ("indexer.embeddings.minilm_model.convert",),
     "safetensors": ("indexer.embeddings.minilm_model.convert",),
     "Stemmer": ("indexer.text.terms",),

@@ -43,7 +43,7 @@ MADE = (
     "sessions/.locks/5f.lock",
     "sessions/blobs/3f/3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea",
 )
-MODEL = "indexer/embeddings/minilm_model"
+MODELS = ("indexer/embeddings/e5_model", "indexer/embeddings/minilm_model")
 RAPIDOC = "memory_service/api/rapidoc"
 
 pytestmark = pytest.mark.skipif(
@@ -108,10 +108,15 @@ def test_it_holds_both_packages_and_their_types(wheel: Path) -> None:
     assert {"indexer/py.typed", "memory_service/py.typed"} <= found
 
 
-def test_it_holds_the_model_with_its_licence(wheel: Path) -> None:
-    model = {path.relative_to(ROOT).as_posix() for path in (ROOT / MODEL).iterdir() if path.is_file()}
-    assert {f"{MODEL}/{name}" for name in ("model.onnx", "tokenizer.json", "LICENSE", "NOTICE", "README.md")} <= model
+@pytest.mark.parametrize("folder", MODELS)
+def test_it_holds_the_models_with_their_licences(wheel: Path, folder: str) -> None:
+    model = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).iterdir() if path.is_file()}
+    assert {f"{folder}/{name}" for name in ("model.onnx", "tokenizer.json", "LICENSE", "NOTICE", "README.md")} <= model
     assert model <= names(wheel)
+
+
+def test_it_is_no_larger_than_two_models_make_it(wheel: Path) -> None:
+    assert wheel.stat().st_size <= 80_000_000
 
 
 def test_it_holds_what_is_written_into_hosts(wheel: Path) -> None:
@@ -121,7 +126,7 @@ def test_it_holds_what_is_written_into_hosts(wheel: Path) -> None:
 
 def test_it_names_all_licences(wheel: Path) -> None:
     licences = {name.partition(".dist-info/licenses/")[2] for name in names(wheel)}
-    assert {"LICENSE", f"{MODEL}/LICENSE", f"{RAPIDOC}/LICENSE"} <= licences
+    assert {"LICENSE", *(f"{model}/LICENSE" for model in MODELS), f"{RAPIDOC}/LICENSE"} <= licences
     assert f"{RAPIDOC}/rapidoc-min.js" in names(wheel)
 
 

@@ -62,7 +62,7 @@ def _words(path: Path) -> list[str]:
 # accented Latin into 1.5 to 2.7; of Cyrillic, Greek, Arabic, Hebrew, Devanagari and Chinese it has the letters: 1.0 to
 # 1.15.
 # Source: our measurement, tests/indexer/embeddings/test_vocabulary.py.
-_LEAST_PIECE = 1.5
+LEAST_PIECE = 1.5
 _KEPT_ANSWERS = 64
 
 
@@ -71,16 +71,19 @@ class Vocabulary:
 
     Args:
         tokenizer: A `tokenizers.Tokenizer` that pads nothing.
+        least_piece: Known characters for each piece of a text that is read. Below 1, a vocabulary may have the letters
+            of a script alone: one that was trained on many has pieces of one character for what it knows well, too.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, *, least_piece: float = LEAST_PIECE) -> None:
         self._tokenizer = tokenizer
-        self._unknown = getattr(tokenizer.model, "unk_token", None)
+        self._least_piece = least_piece
+        self._unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "<unk>")
         # Each search asks again, about the same samples of other scripts.
         self._known: LRU[str, bool] = LRU(_KEPT_ANSWERS)
 
     def reads(self, text: str) -> bool:
-        """True if the pieces of a text are longer than single letters."""
+        """True if the pieces of a text are long enough, by default longer than single letters."""
         known = self._known.get(text)
         if known is None:
             known = self._known[text] = self._reads(text)
@@ -88,9 +91,9 @@ class Vocabulary:
 
     def _reads(self, text: str) -> bool:
         made = self._tokenizer.encode(without_surrogates(text), add_special_tokens=False)
-        pieces = zip(made.tokens, made.offsets, strict=True)
-        sizes = [end - start if token != self._unknown else 0 for token, (start, end) in pieces]
-        return sum(sizes) >= _LEAST_PIECE * len(sizes)
+        pieces = zip(made.ids, made.offsets, strict=True)
+        sizes = [end - start if piece != self._unknown else 0 for piece, (start, end) in pieces]
+        return sum(sizes) >= self._least_piece * len(sizes)
 
 
 def read_vocabulary(path: Path) -> Vocabulary | None:

@@ -47,6 +47,10 @@ def make_embedder(settings: Settings) -> Embedder | None:
             from indexer import MiniLM
 
             return CachedEmbedder(MiniLM())
+        case "multilingual-e5-small", "":
+            from indexer import MultilingualE5
+
+            return CachedEmbedder(MultilingualE5())
         case "sentence-transformers", str(name) if name:
             from indexer import SentenceTransformerEmbedder
 
@@ -61,7 +65,8 @@ def make_embedder(settings: Settings) -> Embedder | None:
             return CachedEmbedder(LiteLLMEmbedder(name, api_base=settings.embedding_api_base or None))
     raise InvalidRequest(
         f"The embedding model {settings.embedding_model!r} is unknown. "
-        "Set embedding_model to minilm, onnx/NAME, sentence-transformers/NAME, litellm/NAME or none."
+        "Set embedding_model to minilm, multilingual-e5-small, onnx/NAME, sentence-transformers/NAME, litellm/NAME "
+        "or none."
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 
 from indexer import Index
-from indexer.embeddings.minilm import MiniLM
+from indexer.embeddings.bundled import MiniLM
 from memory_service.service import MemoryService
 from tests.serving import W, serving, settings
 

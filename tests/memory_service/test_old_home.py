@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from indexer import Index
-from indexer.embeddings.minilm import MiniLM
+from indexer.embeddings.bundled import MiniLM
 from indexer.types import Vectors
 from memory_service.service import MemoryService
 from tests.memory_service.cli.commands import CommandLine

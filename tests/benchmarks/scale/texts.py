@@ -14,12 +14,11 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-import indexer.embeddings.minilm as minilm
+from indexer.embeddings.bundled import MINILM_FOLDER
 from indexer.text.terms import STOP_WORDS
 from tests.benchmarks.scale.values import KINDS, Kind
 
@@ -62,7 +61,7 @@ class Asking:
 @cache
 def english() -> Vocabulary:
     """50,000 words: the bundled tokenizer's whole ones, then made-up ones."""
-    tokenizer = Path(minilm.__file__).parent / "minilm_model" / "tokenizer.json"
+    tokenizer = MINILM_FOLDER / "tokenizer.json"
     ids: dict[str, int] = json.loads(tokenizer.read_text("utf-8"))["model"]["vocab"]
     real = [word for word in sorted(ids, key=ids.__getitem__) if word.isascii() and word.isalpha() and len(word) > 1]
     words = dict.fromkeys(real)

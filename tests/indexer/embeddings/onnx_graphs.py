@@ -12,9 +12,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from indexer.embeddings import minilm
+from indexer.embeddings.bundled import MINILM_FOLDER
 
-BUNDLED = Path(minilm.__file__).parent / "minilm_model"
+BUNDLED = MINILM_FOLDER
 
 
 def save_bundled(folder: Path, *, graph: str = "onnx/model.onnx") -> Path:

@@ -14,13 +14,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from indexer.embeddings import minilm
+from indexer.embeddings import bundled
 from indexer.embeddings.base import Embedder, runs_by_length
-from indexer.embeddings.minilm import MiniLM
+from indexer.embeddings.bundled import MiniLM
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
 
-FOLDER = Path(minilm.__file__).parent / "minilm_model"
+FOLDER = bundled.MINILM_FOLDER
 TEXTS = (
     "The staging database moved to Frankfurt in March.",
     "ok",
@@ -56,11 +56,11 @@ def embedder() -> MiniLM:
 def test_is_an_embedder(embedder: MiniLM) -> None:
     seam: Embedder = embedder
     assert (seam.name, seam.dimensions, seam.reads("数据库在哪里")) == ("minilm", 384, False)
-    assert seam.fingerprint == f"minilm-{minilm.MODEL_SHA256[:12]}-256"
+    assert seam.fingerprint == f"minilm-{bundled.MINILM_SHA256[:12]}-256"
 
 
 def test_model_file_is_the_one_the_fingerprint_names() -> None:
-    assert hashlib.sha256((FOLDER / "model.onnx").read_bytes()).hexdigest() == minilm.MODEL_SHA256
+    assert hashlib.sha256((FOLDER / "model.onnx").read_bytes()).hexdigest() == bundled.MINILM_SHA256
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "README.md", "convert.py", "tokenizer.json"])
@@ -119,13 +119,13 @@ def test_order_is_that_of_the_texts(embedder: MiniLM) -> None:
 
 def test_few_texts_are_shared_out_among_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     by_two, sizes = MiniLM(threads=2), list[int]()
-    engine, run = by_two._loaded(), minilm._Engine.vectors
+    engine, run = by_two._loaded(), bundled.Engine.vectors
 
-    def vectors(self: minilm._Engine, batch: Sequence[Sequence[int]]) -> Vectors:
+    def vectors(self: bundled.Engine, batch: Sequence[Sequence[int]]) -> Vectors:
         sizes.append(len(batch))
         return run(self, batch)
 
-    monkeypatch.setattr(minilm._Engine, "vectors", vectors)
+    monkeypatch.setattr(bundled.Engine, "vectors", vectors)
     for count, shares in ((1, [1]), (2, [1, 1]), (5, [2, 3]), (8, [4, 4])):
         sizes.clear()
         found = by_two.embed_documents(["one and the same text"] * count)
@@ -135,9 +135,9 @@ def test_few_texts_are_shared_out_among_the_threads(monkeypatch: pytest.MonkeyPa
 
 def test_runs_hold_every_place_once_and_keep_the_budget() -> None:
     lengths = [256, 3, 90, 3, 128, 128, 2, 255, 40]
-    runs = list(runs_by_length(lengths, minilm._RUN_TOKENS))
+    runs = list(runs_by_length(lengths, bundled.RUN_TOKENS))
     assert sorted(place for run in runs for place in run) == list(range(len(lengths)))
-    assert all(max(lengths[place] for place in run) * len(run) <= minilm._RUN_TOKENS for run in runs)
+    assert all(max(lengths[place] for place in run) * len(run) <= bundled.RUN_TOKENS for run in runs)
 
 
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
@@ -161,13 +161,13 @@ def test_threads_may_share_one(embedder: MiniLM) -> None:
 
 def test_threads_load_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[Path] = []
-    load = minilm._load
+    load = bundled.load_engine
 
-    def counted(folder: Path) -> Any:
+    def counted(model: bundled.BundledModel, folder: Path) -> Any:
         loads.append(folder)
-        return load(folder)
+        return load(model, folder)
 
-    monkeypatch.setattr(minilm, "_load", counted)
+    monkeypatch.setattr(bundled, "load_engine", counted)
     fresh = MiniLM(threads=1)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fresh.embed_query, ["a", "b", "c", "d", "e", "f", "g", "h"]))
@@ -221,19 +221,21 @@ def test_vectors_that_are_not_finite_are_refused() -> None:
             return [np.full((1, 384), np.nan, np.float32)]
 
     with pytest.raises(EmbeddingError, match=r"not finite"):
-        minilm._Engine(session=Broken(), tokenizer=None, vocabulary=cast(Any, None)).vectors([[101, 102]])
+        bundled.Engine(model=bundled._MINILM, session=Broken(), tokenizer=None, vocabulary=cast(Any, None)).vectors(
+            [[101, 102]]
+        )
 
 
 def test_import_and_making_one_load_nothing() -> None:
     code = (
-        "import sys; from indexer.embeddings.minilm import MiniLM; MiniLM(); "
+        "import sys; from indexer.embeddings.bundled import MiniLM; MiniLM(); "
         "raise SystemExit(bool({'onnxruntime', 'tokenizers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_nothing_is_written_to_the_console() -> None:
-    code = "from indexer.embeddings.minilm import MiniLM; MiniLM().embed_documents(['a', 'b c'])"
+    code = "from indexer.embeddings.bundled import MiniLM; MiniLM().embed_documents(['a', 'b c'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
 

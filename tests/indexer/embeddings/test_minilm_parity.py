@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexer.embeddings import minilm
-from indexer.embeddings.minilm import MiniLM
+from indexer.embeddings import bundled
+from indexer.embeddings.bundled import MiniLM
 from indexer.types import Vectors
 
 pytestmark = [
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
 
-FOLDER = Path(minilm.__file__).parent / "minilm_model"
+FOLDER = bundled.MINILM_FOLDER
 # Each line of the first half asks what the line at the same place of the second half answers.
 QUESTIONS = (
     "When is the dentist appointment?",

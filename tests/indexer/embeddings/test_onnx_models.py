@@ -15,7 +15,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from indexer.embeddings.base import Embedder
-from indexer.embeddings.minilm import MiniLM
+from indexer.embeddings.bundled import MiniLM
 from indexer.embeddings.onnx_models import OnnxEmbedder, OnnxReranker
 from indexer.embeddings.reranking import Reranker
 from indexer.errors import EmbedderUnavailable, EmbeddingError

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexer.embeddings import minilm
+from indexer.embeddings.bundled import MINILM_FOLDER
 from indexer.embeddings.reranking import Reranker
 from indexer.embeddings.sentence_transformers import CrossEncoderReranker
 from indexer.errors import EmbedderUnavailable
@@ -50,7 +50,7 @@ def train(place: Path) -> None:
 
     torch.manual_seed(0)
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_file=str(Path(minilm.__file__).parent / "minilm_model" / "tokenizer.json"),
+        tokenizer_file=str(MINILM_FOLDER / "tokenizer.json"),
         unk_token="[UNK]", sep_token="[SEP]", pad_token="[PAD]", cls_token="[CLS]", mask_token="[MASK]",
         model_max_length=64,
     )  # fmt: skip

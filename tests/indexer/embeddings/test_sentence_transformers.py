@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from indexer.embeddings.base import Embedder
-from indexer.embeddings.minilm import MiniLM
+from indexer.embeddings.bundled import MiniLM
 from indexer.embeddings.sentence_transformers import SentenceTransformerEmbedder
 from indexer.errors import EmbedderUnavailable
 from indexer.index import Index

@@ -1,0 +1,242 @@
+"""The bundled embedders, for English and for all languages, each run by ONNX Runtime from a folder of the package.
+
+Invariants: nothing is fetched; a model takes memory from its first text on and not before; a text gets the same vector
+alone and in company, but for the last digits of a float; neither importing this module nor making an embedder imports
+ONNX Runtime; its errors stop here, and name the model and its file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from indexer.embeddings.base import without_surrogates
+from indexer.embeddings.model_folder import NO_PROMPTS, Prompts
+from indexer.embeddings.onnx_session import (
+    LEAST_PIECE,
+    Vocabulary,
+    default_threads,
+    load_tokenizer,
+    padded,
+    run_in_threads,
+    start_session,
+)
+from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.types import Vectors
+
+# Tokens in one run, padding included. Source: our measurement; 1,024 is 5 to 20 % slower, since what passes
+# between the layers then leaves the processor's cache, and smaller runs gain nothing.
+RUN_TOKENS = 256
+
+MINILM_FOLDER = Path(__file__).parent / "minilm_model"
+E5_FOLDER = Path(__file__).parent / "e5_model"
+MINILM_SHA256 = "dc76711c8876414d261eb55812285d534ed40c83fe0403d487afb4186c7e004d"
+E5_SHA256 = "d8166b67051939f5fc34bb368faff2278a230cf7779cb1528824731d1021f1ff"
+E5_TOKENIZER_SHA256 = "43c81579ec086907175c76209b22c9a5b6a10bd1a25829154dfeec7354fdd2bd"
+
+_REINSTALL = "Reinstall memory-service, or choose another embedder."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundledModel:
+    """Description of a bundled model, known before it is loaded.
+
+    Attributes:
+        name: Its name in settings.
+        fingerprint: Identity of its vectors.
+        dimensions: Length of its vectors.
+        max_tokens: So many tokens of a text count.
+        max_characters: So many characters are cut into tokens; it keeps a text of a megabyte from being read whole.
+        padding: The token behind shorter texts.
+        prompts: Texts put before what is embedded.
+        least_piece: See `Vocabulary`.
+    """
+
+    name: str
+    fingerprint: str
+    dimensions: int
+    max_tokens: int
+    max_characters: int = 20_000
+    padding: int = 0
+    prompts: Prompts = NO_PROMPTS
+    least_piece: float = LEAST_PIECE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A loaded model. Thread-safe."""
+
+    model: BundledModel
+    session: Any
+    tokenizer: Any
+    vocabulary: Vocabulary
+
+    def token_ids(self, text: str) -> list[int]:
+        """Token ids of a text, from the first special one to the last; at most `max_tokens`."""
+        ids: list[int] = self.tokenizer.encode(without_surrogates(text[: self.model.max_characters])).ids
+        return ids
+
+    def vectors(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        """Vectors of texts by their token ids."""
+        ids, mask = padded(batch, padding=self.model.padding)
+        try:
+            vectors: Vectors = self.session.run(["vectors"], {"ids": ids, "mask": mask})[0]
+        except Exception as error:  # ONNX Runtime's exceptions have no common base of their own
+            raise EmbeddingError(
+                f"The {self.model.name} model failed on {len(batch)} texts ({type(error).__name__}). "
+                "Try again; if it stays, reinstall onnxruntime."
+            ) from error
+        if not np.isfinite(vectors).all():
+            raise EmbeddingError(
+                f"The {self.model.name} model gave vectors that are not finite for a batch of {len(batch)} texts. "
+                f"{_REINSTALL}"
+            )
+        return vectors
+
+
+class BundledEmbedder:
+    """An embedder without network or torch; its model is loaded at the first call.
+
+    Args:
+        model: Which one.
+        folder: Folder of its files.
+        threads: Runs at a time in one call; by default as many as the process has processors, at most 4.
+    """
+
+    # Those of a class of one model are known without making one.
+    name: str
+    dimensions: int
+    fingerprint: str
+
+    def __init__(self, model: BundledModel, folder: Path, *, threads: int | None = None) -> None:
+        self._model = model
+        self._threads = threads or default_threads()
+        self._folder = folder
+        self._engine: Engine | None = None
+        self._loading = threading.Lock()
+
+    def reads(self, text: str) -> bool:
+        """See `Embedder`; by its vocabulary."""
+        try:
+            return self._loaded().vocabulary.reads(text)
+        except EmbedderUnavailable:
+            return True
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`."""
+        return self._embedded([f"{self._model.prompts.document}{text}" for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        """See `Embedder`."""
+        row: Vectors = self._embedded([f"{self._model.prompts.query}{text}"])[0]
+        return row
+
+    def _embedded(self, texts: Sequence[str]) -> Vectors:
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
+        if not texts:
+            return vectors
+        engine = self._loaded()
+        tokens = [engine.token_ids(text) for text in texts]
+
+        def fill(places: list[int]) -> None:
+            vectors[places] = engine.vectors([tokens[place] for place in places])
+
+        lengths = [len(ids) for ids in tokens]
+        run_in_threads(lengths, fill, threads=self._threads, run_tokens=RUN_TOKENS, name=self.name)
+        return vectors
+
+    def _loaded(self) -> Engine:
+        if self._engine is None:
+            with self._loading:
+                if self._engine is None:
+                    self._engine = load_engine(self._model, self._folder)
+        return self._engine
+
+
+_MINILM = BundledModel(
+    name="minilm",
+    fingerprint=f"minilm-{MINILM_SHA256[:12]}-256",
+    dimensions=384,
+    # Of prose under 2,000 characters.
+    max_tokens=256,
+)
+_E5 = BundledModel(
+    name="multilingual-e5-small",
+    # A vector depends on both files: the pieces of a text are the tokenizer's.
+    fingerprint=f"e5-{E5_SHA256[:12]}-{E5_TOKENIZER_SHA256[:6]}-512",
+    dimensions=384,
+    max_tokens=512,
+    padding=1,
+    prompts=Prompts(query="query: ", document="passage: "),
+    # The mark of a word's beginning is a piece of its own before a character that is not known.
+    least_piece=0.75,
+)
+
+
+class MiniLM(BundledEmbedder):
+    """English sentence embeddings by all-MiniLM-L6-v2; the model is loaded at the first call.
+
+    Args:
+        threads: Runs at a time in one call; by default as many as the process has processors, at most 4.
+        folder: Folder of `model.onnx` and `tokenizer.json`, for an install that has them apart from the code.
+    """
+
+    name = _MINILM.name
+    dimensions = _MINILM.dimensions
+    fingerprint = _MINILM.fingerprint
+
+    def __init__(self, *, threads: int | None = None, folder: Path = MINILM_FOLDER) -> None:
+        super().__init__(_MINILM, folder, threads=threads)
+
+
+class MultilingualE5(BundledEmbedder):
+    """Sentence embeddings of a hundred languages by multilingual-e5-small; the model is loaded at the first call.
+
+    Args:
+        threads: See `MiniLM`.
+        folder: See `MiniLM`.
+    """
+
+    name = _E5.name
+    dimensions = _E5.dimensions
+    fingerprint = _E5.fingerprint
+
+    def __init__(self, *, threads: int | None = None, folder: Path = E5_FOLDER) -> None:
+        super().__init__(_E5, folder, threads=threads)
+
+
+def load_engine(model: BundledModel, folder: Path) -> Engine:
+    """Load a model.
+
+    Raises:
+        EmbedderUnavailable: A file or a package is not there, or cannot be read.
+    """
+    graph, pieces = folder / "model.onnx", folder / "tokenizer.json"
+    for path in (graph, pieces):
+        if not path.is_file():
+            raise EmbedderUnavailable(f"The {model.name} model's file {path} is missing. {_REINSTALL}")
+    path = pieces
+    try:
+        tokenizer = load_tokenizer(pieces)
+        tokenizer.enable_truncation(model.max_tokens)
+        path = graph
+        return Engine(
+            model=model,
+            session=start_session(graph),
+            tokenizer=tokenizer,
+            vocabulary=Vocabulary(tokenizer, least_piece=model.least_piece),
+        )
+    except ImportError as error:
+        raise EmbedderUnavailable(
+            f"The {model.name} model needs the package {error.name or 'onnxruntime'}, which cannot be imported. "
+            "Install onnxruntime and tokenizers, or choose another embedder."
+        ) from error
+    except Exception as error:  # both packages raise plain subclasses of Exception for a file they cannot read
+        raise EmbedderUnavailable(
+            f"The {model.name} model's file {path} cannot be read ({type(error).__name__}). {_REINSTALL}"
+        ) from error
