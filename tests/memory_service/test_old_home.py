@@ -46,11 +46,6 @@ class Counted(MiniLM):
         self.embedded += texts
         return super().embed_documents(texts)
 
-    def embed_query(self, text: str) -> Vectors:
-        vector = super().embed_query(text)
-        self.embedded.remove(text)
-        return vector
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldHome:
