@@ -15,7 +15,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from memory_service.errors import MemoryServiceError
     from memory_service.schemas.memories import Erased
+    from memory_service.service import SyncProgress
 
 
 def emit_json(answer: BaseModel) -> None:
@@ -74,20 +75,18 @@ def print_error(error: MemoryServiceError) -> int:
     return 1
 
 
-class Indexed(Protocol):
-    """Progress of indexing, as the service tells it and as a server does."""
+class Indexed(NamedTuple):
+    """Progress of indexing.
 
-    @property
-    def passages(self) -> int:
-        """Number of passages done."""
+    Attributes:
+        passages: Number of passages done.
+        total_passages: Number of all, as far as it is known; 0 where nothing is.
+        path: The file at hand; empty where that is not told.
+    """
 
-    @property
-    def total_passages(self) -> int:
-        """Number of all, as far as it is known; 0 where nothing is."""
-
-    @property
-    def path(self) -> str:
-        """The file at hand; empty where that is not told."""
+    passages: int
+    total_passages: int
+    path: str = ""
 
 
 # A terminal that is narrower has no room for a bar.
@@ -98,7 +97,7 @@ _TOLD_PASSAGES = 100
 
 
 @contextmanager
-def progress_bar(told: str = "") -> Iterator[Callable[[Indexed], None]]:
+def progress_bar(told: str = "") -> Iterator[Callable[[Indexed | SyncProgress], None]]:
     """Progress on stderr: a bar with rate and time left on a terminal that can move its cursor.
 
     Args:
@@ -132,7 +131,7 @@ def progress_bar(told: str = "") -> Iterator[Callable[[Indexed], None]]:
     with Progress(*shown, console=console, transient=True) as bar:
         task = bar.add_task("indexing", total=None, rate=0, path="")
 
-        def show(progress: Indexed) -> None:
+        def show(progress: Indexed | SyncProgress) -> None:
             elapsed = bar.tasks[task].elapsed or 0
             rate = round(progress.passages / elapsed) if elapsed > 0.1 else 0
             total = progress.total_passages or None
@@ -141,10 +140,10 @@ def progress_bar(told: str = "") -> Iterator[Callable[[Indexed], None]]:
         yield show
 
 
-def _told_once(told: str) -> Callable[[Indexed], None]:
+def _told_once(told: str) -> Callable[[Indexed | SyncProgress], None]:
     waiting = [told] if told else []
 
-    def show(progress: Indexed) -> None:
+    def show(progress: Indexed | SyncProgress) -> None:
         left = progress.total_passages - progress.passages
         if waiting and left >= _TOLD_PASSAGES:
             click.secho(waiting.pop().format(f"{left:,}"), dim=True, err=True)

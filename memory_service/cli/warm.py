@@ -320,14 +320,6 @@ def _indented(raw: bytes, by: int) -> str:
     return b"".join(made).decode()
 
 
-class _Indexed(NamedTuple):
-    """Progress of a server's work."""
-
-    passages: int
-    total_passages: int
-    path: str = ""
-
-
 def _waits(degraded: str) -> bool:
     """True if a part is missing that is there once all is indexed, by the remedy that the message names."""
     return degraded.startswith(("index: ", "vector: ")) and degraded.endswith(_REMEDIED_BY_WAITING)
@@ -420,20 +412,20 @@ class WarmMemory:
 
     def _indexed(self, workspace: str) -> None:
         """Have the server index all that changed, and wait for it."""
-        from memory_service.cli.output import INDEXED_FIRST, progress_bar
+        from memory_service.cli.output import INDEXED_FIRST, Indexed, progress_bar
 
         path = f"/v1/workspaces/{workspace}"
         begun = answer_of(self._server.ask("POST", f"{path}/reindex", b"{}", seconds=_SECONDS))
         with progress_bar(INDEXED_FIRST) as show:
             while True:
                 now = answer_of(self._server.ask("GET", f"{path}/operations/{begun.operation_id}", seconds=_SECONDS))
-                show(_Indexed(now.done, now.total))
+                show(Indexed(now.done, now.total))
                 if now.state not in ("queued", "running"):
                     break
                 time.sleep(_POLL_SECONDS)
             # What the server does of its own accord may take longer.
             while (found := answer_of(self._server.ask("GET", f"{path}/status", seconds=_SECONDS))).syncing:
-                show(_Indexed(found.sync_done, found.sync_total))
+                show(Indexed(found.sync_done, found.sync_total))
                 time.sleep(_POLL_SECONDS)
 
     def _asked(
