@@ -156,7 +156,7 @@ def fill_in(
         paths: Only passages of these files; None is all.
         most: Largest number of passages to look at.
         before_batch: Called before each batch; an exception of it ends the work.
-        after_batch: Called after each with the number of passages that were looked at.
+        after_batch: Called after each with the number of passages that got a vector.
 
     Raises:
         StoreReplaced: The index was rebuilt meanwhile.
@@ -173,7 +173,7 @@ def fill_in(
         rows = [(each.key, found[each.text_hash]) for each in lacking if each.text_hash in found]
         if rows:
             store.write((), vectors=rows, made_with=made)
-        after_batch(len(lacking))
+        after_batch(len(rows))
         below, left = lacking[-1].key, None if left is None else left - len(lacking)
 
 

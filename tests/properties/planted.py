@@ -22,7 +22,7 @@ from memory_service.api import admission, app, auth
 from memory_service.api import errors as api_errors
 from memory_service.client import _wire
 from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary, view
-from memory_service.memories import block, daily_notes, store
+from memory_service.memories import block, daily_notes, entries
 from memory_service.service import MemoryService
 from memory_service.sessions import log, media, recovery
 from tests.memory_service.api import test_keys as keys
@@ -31,6 +31,11 @@ from tests.properties import compacting, durable
 from tests.serving import RunningServer, serving, settings
 
 Check = Callable[[Path], None]
+_LOCKED = (
+    "        with self._locked():\n"
+    "            bearers = self._bearers(memory_id)\n"
+    "            for path in dict.fromkeys(each.path for each in bearers):\n"
+)
 
 
 class TextChanged(Exception):
@@ -252,13 +257,13 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             durable.check_those_who_wait_together_share_a_sync,
         ),
         "an entry is erased without the lock": _mutant(
-            store,
-            "            with self._locked():\n                bearers =",
-            "            if True:\n                bearers =",
+            entries,
+            _LOCKED,
+            _LOCKED.replace("with self._locked():", "if True:"),
             durable.check_an_append_waits_for_a_forget,
         ),
         "a page that was saved meanwhile is removed": _mutant(
-            store,
+            entries,
             "if is_blank_page(rest, day) and disk.current_signature(target) == seen:",
             "if is_blank_page(rest, day):",
             durable.check_a_saved_page_is_not_removed,

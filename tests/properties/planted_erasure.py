@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from indexer.engine.segments import builder
-from indexer.sync import run
+from indexer.sync import run, runner
 from memory_service import disk
-from memory_service.memories import long_term, receipts, store
+from memory_service.memories import entries, long_term, receipts, store
 from memory_service.service import compactions, contexts, flushes, session_recall
 from memory_service.service import contexts as recalls
 from memory_service.sessions import folder, log, offsets, recovery, session
@@ -145,8 +145,8 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_drafts_are_swept,
         ),
         "a copied id takes another entry along": _mutant(
-            store,
-            "                _check_copies(memory_id, bearers)\n",
+            entries,
+            "            self._check_copies(memory_id, found)\n",
             "",
             erased.check_forget_takes_true_bearers_alone,
         ),
@@ -181,7 +181,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_what_is_deleted_leaves_the_packed_file,
         ),
         "a stopped rebuild keeps what was edited out": _mutant(
-            run,
+            runner,
             "stale = (*plan.removed, *(file.path for file in plan.suspects))",
             "stale = plan.removed",
             erased.check_a_stopped_rebuild_has_no_edited_word,

@@ -156,6 +156,10 @@ ESSENTIAL = {
     "frames, which keep text from being taken for the service's words": (
         *("attributed", "escaped", "fenced", "visible", "without_thoughts", "said_messages"),
     ),
+    "tables of the service's own texts, and counts of characters that choose one": (
+        *("texts_in", "in_every_language", "pattern_of", "names_in_every_language"),
+        *("language_of", "talk_language", "written_in"),
+    ),
     "tests of single characters": ("has_unspaced", "is_spaced", "fold"),
     "cuts at a length": ("clip", "single_line", "split_text"),
     "readers within one message of a flush, of which others fail in the table": (

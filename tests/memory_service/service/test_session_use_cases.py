@@ -20,6 +20,7 @@ from tests.memory_service.service.rooms import Room, S, W, says, user
 NAMED = {
     "context": "session_context", "search": "session_search", "status": "session_status", "update": "update_session",
     "delete": "delete_session", "events": "session_events",
+    "erase": "erase_messages",
 }  # fmt: skip
 CLIENTS_OWN = {"complete", "plan", "preview"}
 
