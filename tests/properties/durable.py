@@ -218,7 +218,7 @@ def _saves(page: Path, text: str) -> Callable[[], None]:
 
 def check_a_saved_page_is_not_removed(home: Path) -> None:
     """A page that somebody saves while its last entry is being forgotten stays, whenever that is."""
-    for looks in range(1, 4):
+    for looks in range(1, 8):
         folder = home / str(looks)
         page = folder / W / PAGE
         with opened(folder) as service:
