@@ -13,6 +13,7 @@ import pytest
 
 from memory_service.disk import MAX_READ_BYTES
 from memory_service.memories.block_text import is_block
+from memory_service.text.texts import in_every_language
 from tests.memory_service.api.talking import Json, begin, ok, talking
 from tests.serving import RunningServer, W
 from tests.wire import problems
@@ -65,9 +66,13 @@ def blocks(made: Json) -> list[str]:
     return [each["content"] for each in made["messages"] if is_block(str(each["content"]))]
 
 
+# The first line of a block, in the language of the talk.
+FRAME = in_every_language("block_note")
+
+
 def lines(made: Json) -> list[str]:
     """The lines of all blocks but those of the frame."""
-    return [line for block in blocks(made) for line in block.splitlines() if not line.startswith(("<", "Notes"))]
+    return [line for block in blocks(made) for line in block.splitlines() if not line.startswith(("<", *FRAME))]
 
 
 def begins_as(made: Json, before: Json) -> bool:

@@ -158,7 +158,7 @@ def test_stubs_and_the_checkpoint_are_marked_and_numbers_are_those_of_the_log(cl
     begun(cli, turns=60, window=24_000)
     cli.ok("sessions", "compact", "support-42")
     printed = cli.run("sessions", "show", "support-42", "-n", "500").out.split("\n\n", 1)[1].splitlines()
-    assert printed[1].startswith("     - user       (checkpoint) [Checkpoint: ")
+    assert printed[1].startswith("     - user       (checkpoint) [检查点：")
     stubs = [line for line in printed if "(cleared)" in line]
     assert stubs
     for line in stubs:
