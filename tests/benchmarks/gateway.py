@@ -32,6 +32,7 @@ from memory_service.testing import Reply, ScriptedServer
 from tests.campaigns.load import processor_seconds, resident_bytes
 from tests.serving import W, own_process
 
+_ASKED_AGAIN = 60  # calls of one stream, at most
 _SAID = "They go out on Tuesdays, after the stand-up, and Dana signs them off."
 _PROTOCOLS = {"chat": "chat/completions", "messages": "messages", "responses": "responses"}
 _SAMPLE_SECONDS = 0.01
@@ -112,6 +113,7 @@ async def streamed_at_once(url: str, count: int) -> dict[str, object]:
         texts = await asyncio.gather(*(_streamed(http, number) for number in range(count)))
         seconds = time.perf_counter() - begun
         kept = [await http.get(f"{W}/sessions/stream-{n}/messages", params={"view": "log"}) for n in range(count)]
+    assert all(answer.is_success for answer in kept), [answer.text for answer in kept if not answer.is_success]
     logs = [[message["content"] for message in answer.json()["messages"]] for answer in kept]
     return {
         "streams": count,
@@ -126,15 +128,21 @@ def _asking(number: int) -> str:
 
 
 async def _streamed(http: httpx.AsyncClient, number: int) -> str:
+    """The text of one stream; a call that a busy server refuses is sent again when the server says, as clients do."""
     body = turn_body("chat", [{"role": "user", "content": _asking(number)}], stream=True)
-    text = ""
-    async with http.stream(
-        "POST", "/v1/chat/completions", json=body, headers={"X-Memory-Session": f"stream-{number}"}
-    ) as answer:
-        async for line in answer.aiter_lines():
-            if line.startswith("data: {"):
-                choices = json.loads(line[6:])["choices"]
-                text += "".join(choice["delta"].get("content") or "" for choice in choices)
+    headers = {"X-Memory-Session": f"stream-{number}"}
+    text, wait = "", 0.0
+    for _ in range(_ASKED_AGAIN):
+        await asyncio.sleep(wait)
+        async with http.stream("POST", "/v1/chat/completions", json=body, headers=headers) as answer:
+            if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+                wait = float(answer.headers["Retry-After"])
+                continue
+            async for line in answer.aiter_lines():
+                if line.startswith("data: {"):
+                    choices = json.loads(line[6:])["choices"]
+                    text += "".join(choice["delta"].get("content") or "" for choice in choices)
+            break
     return text
 
 
