@@ -1,34 +1,27 @@
-"""Memory extraction by rules: messages to notes, notes to the candidates worth keeping. Pure.
+"""Notes by rules: every fact that a stretch holds, in order, each with its worth. Pure.
 
 ```
-speech, statements, wording, secrets, outcomes  ->  worth  ->  notes (every fact)  ->  candidates (the best of them)
+speech, statements, wording, outcomes  ->  worth  ->  notes
 ```
-Invariants: linear in the number of messages; a note is one line of less than 400 characters that holds no secret and
-opens no comment; a day stands in it where its words would come to mean another one later. A tool's result gives one
-note at most: an error's message, or the id or address of what the call made. The same messages give the same
-candidates; no two say the same thing; together they stay within a share of what was said, except in a short stretch,
-and always within `MAX_ENTRIES` and `_MAX_NOTES_TOKENS`.
+Invariants: linear in the number of messages. A tool's result gives one note at most: an error's message, or the id or
+address of what the call made.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TypeAlias
 
 from indexer.text import lazy_regex
-from indexer.text.authorship import MessagePart, PartKind, introduction, is_reported, message_parts
+from indexer.text.authorship import introduction, is_reported
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
 from indexer.throttle import THROTTLE
+from memory_service.flush.notes import BODY_CHARS, STATEMENT_CHARS, Note, joined, lines_of, note_of
 from memory_service.flush.tool_outcomes import outcome_line, tool_names
 from memory_service.messages import Numbered, tool_calls_of
-from memory_service.messages.sizes import count_tokens, quarters
-from memory_service.schemas.roles import NotedOrigin
 from memory_service.text.grounding import names_user
 from memory_service.text.lasting import asks_to_remember, is_about_self, names_nothing, tells_value, wishes_address
 from memory_service.text.phrases import (
@@ -39,26 +32,17 @@ from memory_service.text.phrases import (
     is_nothing,
     is_own,
     is_pleasantry,
-    is_relative,
     picture_of,
     points_back,
     requests_action,
-    statement_lines,
     without_joint,
 )
 from memory_service.text.salience import FACTS, Mark, chance, content_of, limit_marks, marks_of, words_of, worth_of
-from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks, without_secrets
-from memory_service.text.similarity import groups_of
-from memory_service.text.speech import Utterance, read_speech
+from memory_service.text.secrets import REDACTED
+from memory_service.text.speech import Utterance
 from memory_service.text.statements import decisions_of, is_order, is_promise, lays_down, reports_will, rules_of
-from memory_service.text.texts import language_of, texts_in, written_in
+from memory_service.text.texts import texts_in
 
-MAX_NOTE_CHARS = 396
-_BODY_CHARS = 300
-_STATEMENT_CHARS = 600
-# Of a message with more lines, which is a paste, only its first and last ones are read.
-_MAX_LINES = 40
-_FIRST_LINES, _LAST_LINES = 10, 5
 _MAX_NAMES = 32
 _QUESTION_CHARS = 70
 # What a message mostly says stays: shortened, it keeps so much of its content words.
@@ -80,33 +64,6 @@ _VALUE = lazy_regex(r"[\w:/#.-]{3,}(?<![.:-])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """One fact, before it is known whether there is room for it.
-
-    Attributes:
-        order: Its place among all notes.
-        text: The line, with who said it.
-        body: What was said, without the speaker.
-        content: Its content words.
-        seqs: The messages it comes from.
-        day: The day it was said.
-        score: Its worth, from 0 to 1.
-        binding: Whether it holds what must not be forgotten: a rule, a decision, a promise for a day.
-        origin: Whose words they are.
-    """
-
-    order: int
-    text: str
-    body: str
-    content: frozenset[str]
-    seqs: tuple[int, ...]
-    day: dt.date | None
-    score: float
-    binding: bool = False
-    origin: NotedOrigin = "user"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Statement:
     text: str
     binding: bool
@@ -124,7 +81,7 @@ class _Question:
     text: str
 
 
-def _find_notes(said: Sequence[Utterance], messages: Sequence[Numbered], language: str) -> list[Note]:
+def notes_by_rules(said: Sequence[Utterance], messages: Sequence[Numbered], language: str) -> list[Note]:
     """Every fact that a stretch holds, in order.
 
     Args:
@@ -169,7 +126,7 @@ class _Reader:
 
     def _message(self, item: Utterance) -> Iterator[Note]:
         asked, question = self._answered(item), ""
-        for line, kind in _without_bulk(_lines_of(item)):
+        for line, kind in lines_of(item):
             if kind != "typed":
                 yield from self._passed_on(line, item)
                 continue
@@ -196,7 +153,7 @@ class _Reader:
         facts: list[_Statement] = []
         picture = question = before = ""
         for whole in line:
-            raw = whole[:_STATEMENT_CHARS]
+            raw = whole[:STATEMENT_CHARS]
             if is_aside(raw):
                 picture = picture_of(raw) or picture
                 continue
@@ -236,7 +193,7 @@ class _Reader:
                 return None
         if binding:
             text = without_joint(text)
-            if points_back(text) and before and len(before) + len(text) < _BODY_CHARS:
+            if points_back(text) and before and len(before) + len(text) < BODY_CHARS:
                 text = f"{before} {text}"
                 content |= content_of(words_of(before))
         worth = worth_of(limit_marks(marks), _size(content))
@@ -262,18 +219,18 @@ class _Reader:
     def _passed_on(self, line: list[str], item: Utterance) -> Iterator[Note]:
         """Statements of others that a user passes on with their name: "Lee answered:"; no rule and no decision."""
         for raw in line:
-            text = clean(raw[:_STATEMENT_CHARS], self._names)
+            text = clean(raw[:STATEMENT_CHARS], self._names)
             intro = introduction(item.text, item.text.find(raw)) if item.role == "user" and not item.name else ""
             if not intro or asks(raw) or _binds(text, "user") or lays_down(text):
                 continue
             if statement := self._statement(text, item, "", answers=False):
-                passed = replace(statement, text=_joined((intro, statement.text)), binding=False, lasting=False)
+                passed = replace(statement, text=joined((intro, statement.text)), binding=False, lasting=False)
                 if note := self._fact(replace(item, role="quoted"), [passed], "", None):
                     yield note
 
     def _fact(self, item: Utterance, group: list[_Statement], picture: str, asked: _Question | None) -> Note | None:
         kept = group if group and group[0].binding else _shortened(group)
-        body = _joined(statement.text for statement in kept)
+        body = joined(statement.text for statement in kept)
         content = frozenset[str]().union(*(statement.content for statement in kept))
         marks = limit_marks(*(statement.marks for statement in kept))
         worth = worth_of(marks, _size(content), answers=asked is not None, picture=bool(picture))
@@ -303,72 +260,17 @@ class _Reader:
     ) -> Note:
         self._order += 1
         asked = self._question if question else None
-        head = _head(item, question, body, self._language)
-        text = _one_line(head + body)
-        return Note(
+        return note_of(
+            item,
+            body,
             order=self._order,
-            text=text if len(text) <= MAX_NOTE_CHARS else text[: MAX_NOTE_CHARS - 1].rstrip() + "…",
-            body=body,
+            language=self._language,
             content=content,
-            seqs=(asked.seq, item.seq) if asked else (item.seq,),
-            day=item.day,
             score=score,
+            question=question,
+            asked_in=asked.seq if asked else None,
             binding=binding,
-            origin=_ORIGINS.get(item.role, "tool"),
         )
-
-
-# Lines of statements, and whether the writer of the message typed them.
-_Line: TypeAlias = tuple[list[str], PartKind]
-_ORIGINS: Mapping[str, NotedOrigin] = MappingProxyType({"user": "user", "assistant": "assistant"})
-
-
-def _lines_of(item: Utterance) -> list[_Line]:
-    """The statements of each line of a message, without secrets; of an assistant's all are its own."""
-    text = without_public_blocks(item.text)
-    parts = message_parts(text) if item.role == "user" else [MessagePart(kind="typed", start=0, text=text)]
-    lines = [(line, part.kind) for part in parts if _is_read(part, item) for line in statement_lines(part.text)]
-    clear = _without_secrets([line for line, _ in lines])
-    return [(line, kind) for line, (_, kind) in zip(clear, lines, strict=True)]
-
-
-def _is_read(part: MessagePart, item: Utterance) -> bool:
-    """True for all but pasted text; in a talk of named people a quotation is part of the talk."""
-    return part.kind != "pasted" or bool(introduction(item.text, part.start))
-
-
-def _without_bulk(lines: list[_Line]) -> list[_Line]:
-    return lines if len(lines) <= _MAX_LINES else [*lines[:_FIRST_LINES], *lines[-_LAST_LINES:]]
-
-
-def _joined(texts: Iterable[str]) -> str:
-    """Sentences as one text; after a Chinese full stop stands no blank."""
-    return re.sub("(?<=[。！？；：]) ", "", " ".join(texts))
-
-
-def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
-    """The statements that hold no secret; what follows "the password is:" is one, on the next line too."""
-    announced = False
-    kept: list[list[str]] = []
-    for line in lines:
-        clear = []
-        for statement in line:
-            hidden, announced = announced, announces_secret(statement)
-            if not (hidden or announced or REDACTED in statement or ";base64," in statement):
-                clear.append(statement)
-        kept.append(clear)
-    return kept
-
-
-def _head(item: Utterance, question: str, body: str, language: str) -> str:
-    """Opening of a note: the speaker, the day where it matters, the question where the answer needs it."""
-    # What was said in a language has its words in front of it; a sentence of another one in a talk has the talk's.
-    texts = texts_in(written_in(body if item.name else item.text[:_STATEMENT_CHARS]) or language)
-    name = "" if item.role == "tool" else item.name or texts.noted.get(item.role, texts.noted["assistant"])
-    day = str(item.day) if item.day and is_relative(f"{question} {body}") else ""
-    head = name + (texts.noted_day.format(day=day) if day else "")
-    head += texts.noted_question.format(question=question) if question else ""
-    return f"{head}{texts.noted_end}" if head.strip() else ""
 
 
 def _binds(text: str, role: str) -> bool:
@@ -388,10 +290,6 @@ def _tells(question: str) -> bool:
     return bool(told) and is_about_self(", ".join(told))
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.replace("<!--", "<! --").split())
-
-
 def _size(content: frozenset[str] | set[str]) -> int:
     """Size of a text in words; two pairs of Chinese characters count as one."""
     pairs = sum(not word.isascii() for word in content)
@@ -406,7 +304,7 @@ def _groups(facts: list[_Statement]) -> Iterator[list[_Statement]]:
         # What is short goes on with what stands before it.
         other = bool(group) and fact.binding != group[0].binding
         apart = other and (fact.binding or _size(fact.content) >= _WEAK_SIZE)
-        if group and (size + len(fact.text) > _BODY_CHARS or apart):
+        if group and (size + len(fact.text) > BODY_CHARS or apart):
             yield group
             group, size = [], 0
         group.append(fact)
@@ -437,125 +335,3 @@ def _shortened(group: list[_Statement]) -> list[_Statement]:
         first -= 1
         kept.add(first)
     return [group[at] for at in sorted(kept)]
-
-
-_SHARE = 0.34
-MAX_ENTRIES = 40
-_MAX_NOTES_TOKENS = 4_000
-# What an entry takes in its file beside its text, at most: list marker, time heading, blank line.
-ENTRY_CHARS = 14
-# Up to so many messages, or quarters of a token, nothing is left out for its size; from so many on the share holds.
-_SHORT_MESSAGES = 6, 12
-_SHORT_QUARTERS = 800, 1_600
-# Source: evidence kept per character on LoCoMo (our measurement); 0 takes the best notes, 1 the densest.
-_DENSITY = 0.8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One fact worth keeping.
-
-    Attributes:
-        text: One line of Markdown that reads as a fact to someone who was not there.
-        seqs: The messages it comes from.
-        date: The day it was said; None if that is not known.
-        score: How much it is worth, from 0 to 1.
-        origin: Whose words they are; the agent's if a model wrote them.
-    """
-
-    text: str
-    seqs: tuple[int, ...]
-    date: dt.date | None
-    score: float
-    origin: NotedOrigin = "agent"
-
-
-def find_candidates(
-    messages: Sequence[Numbered],
-    *,
-    share: float = _SHARE,
-    zone: dt.tzinfo = dt.UTC,
-    before: Sequence[Numbered] = (),
-) -> list[Candidate]:
-    """The facts of a stretch of conversation, in the order in which they were said.
-
-    Args:
-        messages: A stretch of a session: a talk, or an agent's work with calls and results.
-        share: How long the candidates may be together, as a share of what was said.
-        zone: Whose days count where only the moment of a message is known.
-        before: What was said before the stretch: a day that was stated there still holds.
-    """
-    # Of a message whose secrets cannot be told nothing is noted.
-    messages = [clear for each in messages for clear in ornament("secrets", (), without_secrets, (each,))]
-    said = ornament("speech", [], read_speech, messages, zone, before=before)
-    sizes = [quarters(item.text) for item in said if item.role != "tool"]
-    notes = _find_notes(said, messages, language_of((*before, *messages)))
-    chosen = _choose(notes, _budget(len(sizes), sum(sizes), share))
-    return [
-        Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4), origin=note.origin)
-        for note in sorted(chosen, key=lambda note: note.order)
-    ]
-
-
-def _budget(count: int, size: int, share: float) -> float:
-    """Budget for the notes of a stretch, in quarters of a token.
-
-    A short stretch may be kept whole, with what each entry adds; the share holds for a long one.
-    """
-    longer = min(_between(count, *_SHORT_MESSAGES), _between(size, *_SHORT_QUARTERS))
-    return size * share * longer + _MAX_NOTES_TOKENS * 4 * (1 - longer)
-
-
-def _between(value: float, low: float, high: float) -> float:
-    """Relative position of a value between two others, from 0 to 1."""
-    return min(1.0, max(0.0, (value - low) / (high - low)))
-
-
-def deduplicate(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The candidates without those that say the same as a later one, which has the messages of both.
-
-    What was said once more after its opposite has to stand behind it.
-    """
-    listed = list(candidates)
-    groups = sorted(groups_of([each.text for each in listed]), key=lambda group: group[-1])
-    return [
-        replace(listed[group[-1]], seqs=_united(listed[at].seqs for at in group))
-        if len(group) > 1
-        else listed[group[0]]
-        for group in groups
-    ]
-
-
-def _united(seqs: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(sorted({seq for each in seqs for seq in each}))
-
-
-def _choose(notes: list[Note], budget: float) -> list[Note]:
-    """Select notes by score per character within the budget; binding notes first, near-duplicates skipped."""
-    chosen: list[Note] = []
-    used = tokens = 0
-    notes = _each_once(notes)
-    sizes = {note.order: quarters(note.text) + ENTRY_CHARS for note in notes}
-    for note in sorted(notes, key=lambda note: _rank(note, sizes[note.order])):
-        size, cost = sizes[note.order], count_tokens(note.text)
-        if used + size > budget or tokens + cost > _MAX_NOTES_TOKENS:
-            continue
-        chosen.append(note)
-        used, tokens = used + size, tokens + cost
-        if len(chosen) == MAX_ENTRIES:
-            break
-    return chosen
-
-
-def _rank(note: Note, size: int) -> tuple[bool, float, int]:
-    return not note.binding, -note.score / size**_DENSITY, note.order
-
-
-def _each_once(notes: list[Note]) -> list[Note]:
-    """Of notes that say the same the best, at the place of the last: so a fact stands behind what it corrects."""
-    return [_merged([notes[at] for at in group]) for group in groups_of([note.text for note in notes])]
-
-
-def _merged(notes: list[Note]) -> Note:
-    best = min(notes, key=lambda note: _rank(note, quarters(note.text) + ENTRY_CHARS))
-    return replace(best, order=notes[-1].order, seqs=_united(note.seqs for note in notes))

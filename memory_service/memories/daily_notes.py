@@ -143,19 +143,26 @@ class DailyNotes:
         return False
 
     def append_all(self, drafts: Sequence[EntryDraft]) -> list[StoredMemory]:
-        """Writes memories of one moment into the file of today, below one heading and with one wait for the disk.
+        """Writes memories of one moment, each into the file of its day, with one heading and one wait for each file.
 
-        Those whose text stands there already are left out; a `date` or `key` of theirs does not count.
+        Those without a date belong to today. Those whose text stands there already are left out; a `key` does not
+        count.
 
         Raises:
-            InvalidRequest: The file of the day is not UTF-8; none was written.
-            StorageFailed: The disk did not take them; the file is as it was.
+            InvalidRequest: The file of a day is not UTF-8; nothing was written into it.
+            StorageFailed: The disk did not take them; the file is as it was, and those of earlier days stay.
         """
         if not drafts:
             return []
         with self._lock.held():
             now = self._now()
-            return self._append_drafts(drafts, now.date(), now, headings=False)
+            days = [draft.date or now.date() for draft in drafts]
+            stored: dict[int, StoredMemory] = {}
+            for day in sorted(set(days)):
+                places = [at for at, each in enumerate(days) if each == day]
+                written = self._append_drafts([drafts[at] for at in places], day, now, headings=False)
+                stored |= zip(places, written, strict=True)
+            return [stored[at] for at in range(len(drafts))]
 
     def _append_drafts(
         self, drafts: Sequence[EntryDraft], day: dt.date, now: dt.datetime, *, headings: bool

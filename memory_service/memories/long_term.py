@@ -121,7 +121,7 @@ class LongTermMemory:
     def remember_all(
         self, drafts: Sequence[EntryDraft], *, during: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> tuple[list[StoredMemory | None], list[str]]:
-        """Append those facts to the file of today that no memory states yet, and index them.
+        """Append those facts to the files of their days that no memory states yet, and index them.
 
         Args:
             drafts: The facts.
@@ -143,7 +143,8 @@ class LongTermMemory:
             entries = self.files.notes.append_all([drafts[at] for at in fresh])
         # Another process may have written the same meanwhile.
         written = {at: entry for at, entry in zip(fresh, entries, strict=True) if not entry.duplicate}
-        return [written.get(at) for at in range(len(drafts))], [*missing, *self._refresh([entries[0].path])]
+        paths = list(dict.fromkeys(entry.path for entry in entries))
+        return [written.get(at) for at in range(len(drafts))], [*missing, *self._refresh(paths)]
 
     @THROTTLE.passing()
     def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> WrittenFile:

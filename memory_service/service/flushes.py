@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from memory_service.compaction.budget import ContextBudget
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
+from memory_service.flush.candidates import Candidate, find_candidates
 from memory_service.flush.replies import agent_prompt, facts_of_reply, is_silent
-from memory_service.flush.rules import Candidate, find_candidates
 from memory_service.hooks import Intent
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent

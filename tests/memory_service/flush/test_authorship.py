@@ -7,7 +7,7 @@ import pytest
 from memory_service.compaction.extractive import extract
 from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.summary import SummaryRequest
-from memory_service.flush.rules import find_candidates
+from memory_service.flush.candidates import find_candidates
 from memory_service.messages import Message, Numbered, numbered
 
 OTHERS = (

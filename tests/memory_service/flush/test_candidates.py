@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.flush.rules import _MAX_NOTES_TOKENS, _SHARE, ENTRY_CHARS, MAX_ENTRIES, find_candidates
+from memory_service.flush.candidates import _MAX_NOTES_TOKENS, _SHARE, ENTRY_CHARS, MAX_ENTRIES, find_candidates
 from memory_service.messages import Message, Numbered, numbered
 from memory_service.messages.sizes import count_tokens, quarters
 from tests.memory_service.flush.stretches import AT, stretch, texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.flush.rules import find_candidates
+from memory_service.flush.candidates import find_candidates
 from memory_service.messages import Message, numbered
 from tests.memory_service.flush.stretches import call, result, stretch, texts
 

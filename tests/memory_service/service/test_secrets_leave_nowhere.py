@@ -12,9 +12,9 @@ from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.model_summary import SummaryRules, summarize
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.errors import SummaryFailed
+from memory_service.flush.candidates import find_candidates
 from memory_service.flush.model import extract_facts
 from memory_service.flush.replies import facts_of_reply
-from memory_service.flush.rules import find_candidates
 from memory_service.messages import Message, Numbered
 from memory_service.testing import ScriptedModel
 from tests.memory_service.compaction.talk import calls, log, result, says, user

@@ -1,0 +1,147 @@
+"""Candidates of a flush: the notes of a stretch that are worth keeping. Pure.
+
+```
+messages -> speech -> notes, by the judge or by rules -> candidates (the best of them)
+```
+Invariants: linear in the number of messages; no two candidates say the same thing; together they stay within a share of
+what was said, except in a short stretch, and always within `MAX_ENTRIES` and `_MAX_NOTES_TOKENS`; the same messages
+and judge give the same candidates.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from indexer.text.ornaments import ornament
+from memory_service.flush.notes import Note
+from memory_service.flush.rules import notes_by_rules
+from memory_service.messages import Numbered
+from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.schemas.roles import NotedOrigin
+from memory_service.text.secrets import without_secrets
+from memory_service.text.similarity import groups_of
+from memory_service.text.speech import read_speech
+from memory_service.text.texts import language_of
+
+_SHARE = 0.34
+MAX_ENTRIES = 40
+_MAX_NOTES_TOKENS = 4_000
+# What an entry takes in its file beside its text, at most: list marker, time heading, blank line.
+ENTRY_CHARS = 14
+# Up to so many messages, or quarters of a token, nothing is left out for its size; from so many on the share holds.
+_SHORT_MESSAGES = 6, 12
+_SHORT_QUARTERS = 800, 1_600
+# Source: evidence kept per character on LoCoMo (our measurement); 0 takes the best notes, 1 the densest.
+_DENSITY = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One fact worth keeping.
+
+    Attributes:
+        text: One line of Markdown that reads as a fact to someone who was not there.
+        seqs: The messages it comes from.
+        date: The day it was said; None if that is not known.
+        score: How much it is worth, from 0 to 1.
+        origin: Whose words they are; the agent's if a model wrote them.
+    """
+
+    text: str
+    seqs: tuple[int, ...]
+    date: dt.date | None
+    score: float
+    origin: NotedOrigin = "agent"
+
+
+def find_candidates(
+    messages: Sequence[Numbered],
+    *,
+    share: float = _SHARE,
+    zone: dt.tzinfo = dt.UTC,
+    before: Sequence[Numbered] = (),
+) -> list[Candidate]:
+    """The facts of a stretch of conversation, in the order in which they were said.
+
+    Args:
+        messages: A stretch of a session: a talk, or an agent's work with calls and results.
+        share: How long the candidates may be together, as a share of what was said.
+        zone: Whose days count where only the moment of a message is known.
+        before: What was said before the stretch: a day that was stated there still holds.
+    """
+    # Of a message whose secrets cannot be told nothing is noted.
+    messages = [clear for each in messages for clear in ornament("secrets", (), without_secrets, (each,))]
+    said = ornament("speech", [], read_speech, messages, zone, before=before)
+    sizes = [quarters(item.text) for item in said if item.role != "tool"]
+    notes = notes_by_rules(said, messages, language_of((*before, *messages)))
+    chosen = _choose(notes, _budget(len(sizes), sum(sizes), share))
+    return [
+        Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4), origin=note.origin)
+        for note in sorted(chosen, key=lambda note: note.order)
+    ]
+
+
+def _budget(count: int, size: int, share: float) -> float:
+    """Budget for the notes of a stretch, in quarters of a token.
+
+    A short stretch may be kept whole, with what each entry adds; the share holds for a long one.
+    """
+    longer = min(_between(count, *_SHORT_MESSAGES), _between(size, *_SHORT_QUARTERS))
+    return size * share * longer + _MAX_NOTES_TOKENS * 4 * (1 - longer)
+
+
+def _between(value: float, low: float, high: float) -> float:
+    """Relative position of a value between two others, from 0 to 1."""
+    return min(1.0, max(0.0, (value - low) / (high - low)))
+
+
+def deduplicate(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates without those that say the same as a later one, which has the messages of both.
+
+    What was said once more after its opposite has to stand behind it.
+    """
+    listed = list(candidates)
+    groups = sorted(groups_of([each.text for each in listed]), key=lambda group: group[-1])
+    return [
+        replace(listed[group[-1]], seqs=_united(listed[at].seqs for at in group))
+        if len(group) > 1
+        else listed[group[0]]
+        for group in groups
+    ]
+
+
+def _united(seqs: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(sorted({seq for each in seqs for seq in each}))
+
+
+def _choose(notes: list[Note], budget: float) -> list[Note]:
+    """Select notes by score per character within the budget; binding notes first, near-duplicates skipped."""
+    chosen: list[Note] = []
+    used = tokens = 0
+    notes = _each_once(notes)
+    sizes = {note.order: quarters(note.text) + ENTRY_CHARS for note in notes}
+    for note in sorted(notes, key=lambda note: _rank(note, sizes[note.order])):
+        size, cost = sizes[note.order], count_tokens(note.text)
+        if used + size > budget or tokens + cost > _MAX_NOTES_TOKENS:
+            continue
+        chosen.append(note)
+        used, tokens = used + size, tokens + cost
+        if len(chosen) == MAX_ENTRIES:
+            break
+    return chosen
+
+
+def _rank(note: Note, size: int) -> tuple[bool, float, int]:
+    return not note.binding, -note.score / size**_DENSITY, note.order
+
+
+def _each_once(notes: list[Note]) -> list[Note]:
+    """Of notes that say the same the best, at the place of the last: so a fact stands behind what it corrects."""
+    return [_merged([notes[at] for at in group]) for group in groups_of([note.text for note in notes])]
+
+
+def _merged(notes: list[Note]) -> Note:
+    best = min(notes, key=lambda note: _rank(note, quarters(note.text) + ENTRY_CHARS))
+    return replace(best, order=notes[-1].order, seqs=_united(note.seqs for note in notes))

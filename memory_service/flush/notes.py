@@ -1,0 +1,152 @@
+"""Notes: lines that a flush may keep, and what they are made of. Pure.
+
+Invariants: a note is one line of less than 400 characters that holds no secret and opens no comment; a day stands in it
+where its words would come to mean another one later.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from indexer.text.authorship import MessagePart, PartKind, introduction, message_parts
+from memory_service.schemas.roles import NotedOrigin
+from memory_service.text.phrases import is_relative, statement_lines
+from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks
+from memory_service.text.speech import Utterance
+from memory_service.text.texts import texts_in, written_in
+
+MAX_NOTE_CHARS = 396
+# Of a note's body; neighbouring statements share a note up to that.
+BODY_CHARS = 300
+STATEMENT_CHARS = 600
+# Of a message with more lines, which is a paste, only its first and last ones are read.
+_MAX_LINES = 40
+_FIRST_LINES, _LAST_LINES = 10, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One fact, before it is known whether there is room for it.
+
+    Attributes:
+        order: Its place among all notes.
+        text: The line, with who said it.
+        body: What was said, without the speaker.
+        content: Its content words.
+        seqs: The messages it comes from.
+        day: The day it was said.
+        score: Its worth, from 0 to 1.
+        binding: Whether it holds what must not be forgotten: a rule, a decision, a promise for a day.
+        origin: Whose words they are.
+    """
+
+    order: int
+    text: str
+    body: str
+    content: frozenset[str]
+    seqs: tuple[int, ...]
+    day: dt.date | None
+    score: float
+    binding: bool = False
+    origin: NotedOrigin = "user"
+
+
+# Lines of statements, and whether the writer of the message typed them.
+Line: TypeAlias = tuple[list[str], PartKind]
+_ORIGINS: Mapping[str, NotedOrigin] = MappingProxyType({"user": "user", "assistant": "assistant"})
+
+
+def lines_of(item: Utterance) -> list[Line]:
+    """The statements of each line of a message, without secrets; of an assistant's all are its own.
+
+    Of a message with many lines, which is a paste, only the first and last ones are read.
+    """
+    text = without_public_blocks(item.text)
+    parts = message_parts(text) if item.role == "user" else [MessagePart(kind="typed", start=0, text=text)]
+    lines = [(line, part.kind) for part in parts if _is_read(part, item) for line in statement_lines(part.text)]
+    clear = _without_secrets([line for line, _ in lines])
+    kept = [(line, kind) for line, (_, kind) in zip(clear, lines, strict=True)]
+    return kept if len(kept) <= _MAX_LINES else [*kept[:_FIRST_LINES], *kept[-_LAST_LINES:]]
+
+
+def _is_read(part: MessagePart, item: Utterance) -> bool:
+    """True for all but pasted text; in a talk of named people a quotation is part of the talk."""
+    return part.kind != "pasted" or bool(introduction(item.text, part.start))
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Sentences as one text; after a Chinese full stop stands no blank."""
+    return re.sub("(?<=[。！？；：]) ", "", " ".join(texts))
+
+
+def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
+    """The statements that hold no secret; what follows "the password is:" is one, on the next line too."""
+    announced = False
+    kept: list[list[str]] = []
+    for line in lines:
+        clear = []
+        for statement in line:
+            hidden, announced = announced, announces_secret(statement)
+            if not (hidden or announced or REDACTED in statement or ";base64," in statement):
+                clear.append(statement)
+        kept.append(clear)
+    return kept
+
+
+def _head(item: Utterance, question: str, body: str, language: str) -> str:
+    """Opening of a note: the speaker, the day where it matters, the question where the answer needs it."""
+    # What was said in a language has its words in front of it; a sentence of another one in a talk has the talk's.
+    texts = texts_in(written_in(body if item.name else item.text[:STATEMENT_CHARS]) or language)
+    name = "" if item.role == "tool" else item.name or texts.noted.get(item.role, texts.noted["assistant"])
+    day = str(item.day) if item.day and is_relative(f"{question} {body}") else ""
+    head = name + (texts.noted_day.format(day=day) if day else "")
+    head += texts.noted_question.format(question=question) if question else ""
+    return f"{head}{texts.noted_end}" if head.strip() else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("<!--", "<! --").split())
+
+
+def note_of(
+    item: Utterance,
+    body: str,
+    *,
+    order: int,
+    language: str,
+    content: frozenset[str],
+    score: float,
+    question: str = "",
+    asked_in: int | None = None,
+    binding: bool = False,
+) -> Note:
+    """A note of what somebody said.
+
+    Args:
+        item: The message that it comes from.
+        body: What was said.
+        order: Its place among all notes.
+        language: Of the talk.
+        content: Its content words.
+        score: Its worth, from 0 to 1.
+        question: What it answers, where the answer needs that.
+        asked_in: The message of that.
+        binding: See `Note`.
+    """
+    text = _one_line(_head(item, question, body, language) + body)
+    return Note(
+        order=order,
+        text=text if len(text) <= MAX_NOTE_CHARS else text[: MAX_NOTE_CHARS - 1].rstrip() + "…",
+        body=body,
+        content=content,
+        seqs=(item.seq,) if asked_in is None else (asked_in, item.seq),
+        day=item.day,
+        score=score,
+        binding=binding,
+        origin=_ORIGINS.get(item.role, "tool"),
+    )
