@@ -48,6 +48,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.sources.*",
         "indexer.testing",
         "memory_service.client.*",
+        "memory_service.judges.*",
         "memory_service.llm.*",
     ),
     (
@@ -103,7 +104,13 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "Stemmer": ("indexer.text.terms",),
     "watchfiles": ("indexer.sources.watch",),
     "rank_bm25": ("memory_service.sessions.search",),
-    "numpy": ("indexer", "indexer.*", "memory_service.memories.block", "memory_service.service.doctor"),
+    "numpy": (
+        "indexer",
+        "indexer.*",
+        "memory_service.judges.*",
+        "memory_service.memories.block",
+        "memory_service.service.doctor",
+    ),
     "pydantic": (
         "memory_service.schemas.*",
         "memory_service.config",

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from indexer.text.ornaments import ornament
+from memory_service.flush.judged import Judge, notes_by_judge
 from memory_service.flush.notes import Note
 from memory_service.flush.rules import notes_by_rules
 from memory_service.messages import Numbered
@@ -26,6 +27,8 @@ from memory_service.text.speech import read_speech
 from memory_service.text.texts import language_of
 
 _SHARE = 0.34
+# What the judge lets through is little, and all of it lasts.
+_JUDGED_SHARE = 0.6
 MAX_ENTRIES = 40
 _MAX_NOTES_TOKENS = 4_000
 # What an entry takes in its file beside its text, at most: list marker, time heading, blank line.
@@ -62,6 +65,7 @@ def find_candidates(
     share: float = _SHARE,
     zone: dt.tzinfo = dt.UTC,
     before: Sequence[Numbered] = (),
+    judge: Judge | None = None,
 ) -> list[Candidate]:
     """The facts of a stretch of conversation, in the order in which they were said.
 
@@ -70,12 +74,17 @@ def find_candidates(
         share: How long the candidates may be together, as a share of what was said.
         zone: Whose days count where only the moment of a message is known.
         before: What was said before the stretch: a day that was stated there still holds.
+        judge: The judge of sentences; None if there is none. Talks of named people are read by rules.
     """
     # Of a message whose secrets cannot be told nothing is noted.
     messages = [clear for each in messages for clear in ornament("secrets", (), without_secrets, (each,))]
     said = ornament("speech", [], read_speech, messages, zone, before=before)
     sizes = [quarters(item.text) for item in said if item.role != "tool"]
-    notes = notes_by_rules(said, messages, language_of((*before, *messages)))
+    language = language_of((*before, *messages))
+    if judge is None or any(item.name for item in said):
+        notes = notes_by_rules(said, messages, language)
+    else:
+        notes, share = notes_by_judge(said, judge, language), _JUDGED_SHARE
     chosen = _choose(notes, _budget(len(sizes), sum(sizes), share))
     return [
         Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4), origin=note.origin)

@@ -9,18 +9,22 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from indexer.errors import IndexerError
 from memory_service.compaction.budget import ContextBudget
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
 from memory_service.flush.candidates import Candidate, find_candidates
 from memory_service.flush.replies import agent_prompt, facts_of_reply, is_silent
 from memory_service.hooks import Intent
+from memory_service.judges.weights import DamagedWeights
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.memories.drafts import entry_draft
 from memory_service.messages import Numbered, is_system
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
+from memory_service.service.models import make_sentence_judge
 from memory_service.sessions.records import FlushRecord
 from memory_service.sessions.session import SessionState
 
@@ -181,17 +185,30 @@ class Flushes:
                 candidates=found.candidates,
                 method="extractive",
                 reason=found.reason,
-                degraded=(f"flush: the model failed ({error.kind}); rules found the memories. {error}",),
+                degraded=(
+                    *found.degraded,
+                    f"flush: the model failed ({error.kind}); rules found the memories. {error}",
+                ),
             )
         return _Found(candidates=tuple(candidates), method="model", reason=f"found by {model.name}")
 
     def _by_rules(self, state: SessionState, stretch: Sequence[Numbered]) -> _Found:
-        before = state.between(1, state.flushed_to)
-        candidates = tuple(find_candidates(stretch, zone=self._services.now().tzinfo or dt.UTC, before=before))
+        find = partial(
+            find_candidates,
+            stretch,
+            zone=self._services.now().tzinfo or dt.UTC,
+            before=state.between(1, state.flushed_to),
+        )
+        judge, degraded = make_sentence_judge(self._services.shared.settings), ""
+        if judge is None:
+            degraded = "flush: embedding_model is none, so rules alone tell what lasts."
+        try:
+            candidates = tuple(find(judge=judge))
+        except (IndexerError, DamagedWeights) as error:
+            candidates, degraded = tuple(find()), f"flush: the judge of what lasts is missing. {error}"
+        found = f"{len(candidates)} facts found" if candidates else "nothing was found to note"
         return _Found(
-            candidates=candidates,
-            method="extractive",
-            reason=f"{len(candidates)} facts found by rules" if candidates else "the rules found nothing to note",
+            candidates=candidates, method="extractive", reason=found, degraded=(degraded,) if degraded else ()
         )
 
     def _written(self, snapshot: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> Flush:
@@ -202,6 +219,7 @@ class Flushes:
                 origin=candidate.origin,
                 session_id=session_id,
                 messages=(candidate.seqs[0], candidate.seqs[-1]) if candidate.seqs else None,
+                date=_day_of(candidate, self._services.now().date()),
             )
             for candidate in found.candidates
         ]
@@ -259,6 +277,11 @@ def _report(**fields: object) -> Flush:
         "messages": None,
     }
     return Flush.model_validate({**nothing, "reason": "", **fields})
+
+
+def _day_of(candidate: Candidate, today: dt.date) -> dt.date | None:
+    """The day whose file a memory belongs to: the one on which it was said; None for today's."""
+    return candidate.date if candidate.date and candidate.date < today else None
 
 
 def _stretch(state: SessionState) -> tuple[Numbered, ...]:

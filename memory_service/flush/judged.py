@@ -1,0 +1,182 @@
+"""Notes by the judge of sentences: what lasts of a talk with an assistant. Pure.
+
+```
+speech -> sentences -> judge -> those that last -> notes (neighbours of one message share a note)
+```
+Invariants: linear in the number of messages; a tool's output gives no note; a sentence of an assistant's lays down no
+rule and decides nothing for a user; a line can be read alone, so what points back takes its sentence before it along,
+and a bare answer its question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from indexer.text.authorship import is_reported
+from indexer.text.ornaments import ornament
+from indexer.text.questions import asks
+from indexer.throttle import THROTTLE
+from memory_service.flush.notes import BODY_CHARS, STATEMENT_CHARS, Note, joined, lines_of, note_of
+from memory_service.judges.sentences import Heard, Labels, size_of
+from memory_service.text.lasting import asks_to_remember
+from memory_service.text.phrases import clean, is_aside, is_nothing, is_pleasantry, points_back, without_joint
+from memory_service.text.salience import content_of, words_of
+from memory_service.text.sentences import Voice
+from memory_service.text.speech import Utterance
+from memory_service.text.statements import lays_down
+
+Judge: TypeAlias = Callable[[Sequence[Heard]], Sequence[Labels]]
+
+# Source: our measurement on labelled talks that took no part; most of what lasts, a few lines of the moment.
+USER_LASTS = 0.5
+ASSISTANT_LASTS = 0.7
+_QUESTION_CHARS = 120
+_ANSWER_WORDS = 4
+_BINDING = frozenset({"rule", "decision", "preference", "plan"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """A sentence of a message.
+
+    Attributes:
+        item: The message.
+        text: The sentence, cleaned.
+        heard: What is judged.
+        noted: False for what is never noted, whatever the judge says.
+        question: The question that it answers, where it is too short to stand alone.
+        asked_in: The message of that.
+    """
+
+    item: Utterance
+    text: str
+    heard: Heard
+    noted: bool
+    question: str = ""
+    asked_in: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """A sentence with its judgement."""
+
+    said: _Said
+    labels: Labels
+    lasts: bool
+
+
+def notes_by_judge(said: Sequence[Utterance], judge: Judge, language: str) -> list[Note]:
+    """What lasts of a stretch, in order.
+
+    Args:
+        said: What was said in it.
+        judge: The judge of sentences.
+        language: Of the talk.
+    """
+    sentences = list(_sentences(said))
+    labels = judge([sentence.heard for sentence in sentences])
+    judged = [
+        _Judged(said=each, labels=found, lasts=_lasts(each, found))
+        for each, found in zip(sentences, labels, strict=True)
+    ]
+    return [_note(group, order, language) for order, group in enumerate(_groups(judged))]
+
+
+def _sentences(said: Sequence[Utterance]) -> Iterator[_Said]:
+    question: tuple[str, Utterance] | None = None
+    for item in THROTTLE.paced(said):
+        asked = question if question and question[1].role != item.role else None
+        found = ornament("statements", [], _of_message, item, asked)
+        yield from found
+        asking = [sentence for sentence in found if asks(sentence.text)]
+        question = (asking[-1].text, item) if asking else None
+
+
+def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_Said]:
+    if item.role == "tool":
+        # Only that there was one counts.
+        heard = Heard(text=item.text[:STATEMENT_CHARS], voice="tool", message=item.seq)
+        return [_Said(item=item, text="", heard=heard, noted=False)]
+    found: list[_Said] = []
+    for line, kind in lines_of(item):
+        for raw in line:
+            if is_aside(raw):
+                continue
+            text = clean(raw[:STATEMENT_CHARS], ())
+            question = "" if asked is None or any(each.noted for each in found) else asked[0]
+            if size_of(text) >= _ANSWER_WORDS or len(question) > _QUESTION_CHARS:
+                question = ""
+            voice: Voice = "assistant" if item.role == "assistant" else "user"
+            found.append(
+                _Said(
+                    item=item,
+                    text=text,
+                    heard=Heard(text=f"{question} {text}".strip(), voice=voice, message=item.seq),
+                    noted=kind == "typed" and _is_own(raw, text, voice),
+                    question=question,
+                    asked_in=asked[1].seq if asked and question else None,
+                )
+            )
+    return found
+
+
+def _is_own(raw: str, text: str, voice: Voice) -> bool:
+    """True if a sentence says something that is its writer's: no words of others, no will that an assistant reports."""
+    if not any(map(str.isalnum, text)) or is_nothing(text) or is_pleasantry(text) or is_reported(raw):
+        return False
+    return not (voice == "assistant" and lays_down(raw))
+
+
+def _lasts(said: _Said, labels: Labels) -> bool:
+    if not said.noted:
+        return False
+    if said.heard.voice == "assistant":
+        return labels.durable >= ASSISTANT_LASTS
+    return labels.durable >= USER_LASTS or asks_to_remember(said.text)
+
+
+def _groups(judged: Sequence[_Judged]) -> Iterator[list[_Judged]]:
+    """Neighbours that last, of one message each; what points back has its sentence before it in front."""
+    group: list[_Judged] = []
+    before: _Judged | None = None
+    for each in judged:
+        begins = before is None or before.said.item is not each.said.item
+        if group and (begins or not each.lasts or _size(group) + len(each.said.text) > BODY_CHARS):
+            yield group
+            group = []
+        if each.lasts:
+            if not group and before is not None and not begins and _needs(each.said, before.said):
+                group.append(before)
+            group.append(each)
+        before = each
+    if group:
+        yield group
+
+
+def _needs(said: _Said, before: _Said) -> bool:
+    """True if a sentence means nothing without the one before it."""
+    if not before.noted or asks(before.text) or len(before.text) + len(said.text) >= BODY_CHARS:
+        return False
+    return points_back(without_joint(said.text))
+
+
+def _size(group: Sequence[_Judged]) -> int:
+    return sum(len(each.said.text) + 1 for each in group)
+
+
+def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
+    first = group[0].said
+    body = joined([without_joint(first.text), *(each.said.text for each in group[1:])])
+    return note_of(
+        first.item,
+        body,
+        order=order,
+        language=language,
+        content=frozenset(content_of(words_of(body))),
+        score=max(each.labels.durable for each in group),
+        question=first.question,
+        asked_in=first.asked_in,
+        binding=any(each.labels.lasting_kind in _BINDING for each in group),
+    )

@@ -1,0 +1,277 @@
+"""Judge of sentences: the probability that a sentence of a talk lasts, and of each kind that it may be.
+
+```
+sentence, voice -> vector of "voice: sentence" -> kinds of it  -> does it last?
+                -> cues (form, rules)          -> kinds around it /
+```
+Invariants: a sentence is judged by itself and by what kinds of sentences stand around it, for the same sentence is a
+fact in a report and none in a novel; greetings, empty phrases and a tool's output cost no vector and do not last; the
+vectors come from a function that is given; weights are read at the first judgement.
+
+Source: our measurement; on talks that took no part the kinds around a sentence halve what is kept by mistake.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.text import lazy_regex
+from indexer.text.authorship import is_reported
+from indexer.text.dates import days_of
+from indexer.text.questions import asks
+from indexer.text.terms import has_unspaced
+from indexer.types import Vectors
+from memory_service.judges.weights import Floats, Weights, logistic, read_weights, softmax
+from memory_service.text.lasting import asks_to_remember, is_about_self, tells_value, wishes_address
+from memory_service.text.phrases import is_narration, is_nothing, is_pleasantry, is_relative, points_back
+from memory_service.text.salience import WEIGHTS as MARKS
+from memory_service.text.salience import limit_marks, marks_of, words_of
+from memory_service.text.sentences import Voice
+from memory_service.text.statements import decisions_of, is_order, is_promise, reports_will, rules_of
+
+LASTING = ("rule", "decision", "preference", "plan", "cause", "change", "event", "fact")
+PASSING = (
+    "superseded", "chatter", "question", "order", "offer", "report", "state", "temporary", "knowledge", "joke",
+    "belief", "quoted", "tool",
+)  # fmt: skip
+KINDS = (*LASTING, *PASSING)
+WEIGHTS_PATH = Path(__file__).parent / "sentences.json"
+# Factor of a vector beside cues of about 1.
+_SCALE = 4.0
+# So many sentences on each side tell what a talk is like, and so many figures tell what stands around a sentence.
+_WINDOW = 25
+_AROUND = 6 * len(KINDS) + 3
+
+# Characters of a sentence that count.
+MAX_CHARS = 600
+
+Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A sentence and whose it is.
+
+    Attributes:
+        text: The sentence.
+        voice: The role of its message.
+        message: The number of its message.
+        name: Its speaker in a talk of named people; empty in a talk with an assistant.
+    """
+
+    text: str
+    voice: Voice
+    message: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """Judgement of a sentence.
+
+    Attributes:
+        durable: Probability that it lasts.
+        kinds: Probability of each kind, of which one holds.
+        vector: The vector of the sentence; the mean of all where it was judged without one.
+    """
+
+    durable: float
+    kinds: Mapping[str, float]
+    vector: Floats
+
+    @property
+    def kind(self) -> str:
+        """The likeliest kind."""
+        return max(self.kinds, key=self.kinds.__getitem__)
+
+    @property
+    def lasting_kind(self) -> str:
+        """The likeliest of the kinds that last."""
+        return max(LASTING, key=lambda kind: self.kinds[kind])
+
+
+_CAPITAL = lazy_regex(r"(?<=[^\W\d_][ ,;:] )[A-ZÀ-ÞА-Я]|(?<=[a-zà-þа-я,;:] )[A-ZÀ-ÞА-Я]")
+_CODE = lazy_regex(r"[{}<>|\\=;`$]|\w\(|::|\w_\w")
+_LIST = lazy_regex(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")
+_QUOTED = lazy_regex('["“”„«»「『《]')
+_MARKS = tuple(MARKS)
+
+_FORMS: Mapping[str, Callable[[str], object]] = {
+    "asks": asks,
+    "question_mark": lambda text: text.rstrip("\"'”’)） ").endswith(("?", "？")),
+    "exclaims": lambda text: text.rstrip().endswith(("!", "！")),
+    "digit": lambda text: any(map(str.isdigit, text)),
+    "day": lambda text: next(iter(days_of(text)), None),
+    "capital": _CAPITAL.search,
+    "code": _CODE.search,
+    "list": _LIST.match,
+    "quotes": _QUOTED.search,
+    "colon": lambda text: text.rstrip().endswith((":", "：")),
+    "pleasantry": is_pleasantry,
+    "narration": is_narration,
+    "nothing": is_nothing,
+    "points_back": points_back,
+    "relative": is_relative,
+    "reported": is_reported,
+    "will": reports_will,
+    "rule_words": rules_of,
+    "decision_words": decisions_of,
+    "order_words": is_order,
+    "promise_words": is_promise,
+    "remember_words": asks_to_remember,
+    "address_words": wishes_address,
+    "self_words": is_about_self,
+    "value_words": tells_value,
+}
+CUES = ("user", "assistant", "tool", "named", "length", "words", "few", *_FORMS, *(f"mark_{mark}" for mark in _MARKS))
+
+
+def cues_of(heard: Heard) -> list[float]:
+    """The figures of `CUES` for a sentence, each about 0 to 2."""
+    text = heard.text[:MAX_CHARS]
+    words = words_of(text)
+    size = size_of(text)
+    marks = limit_marks(marks_of(text, words, (heard.name,) if heard.name else ()))
+    named = bool(heard.name)
+    return [
+        float(heard.voice == "user" and not named),
+        float(heard.voice == "assistant" and not named),
+        float(heard.voice == "tool"),
+        float(named),
+        min(2.0, len(text) / 100),
+        min(2.0, math.log1p(size) / 2),
+        float(size < 4),
+        *(float(bool(form(text))) for form in _FORMS.values()),
+        *(min(2.0, marks.get(mark, 0)) for mark in _MARKS),
+    ]
+
+
+def size_of(text: str) -> int:
+    """Size of a text in words; a Chinese character carries about what half a word does."""
+    return max(1, len(text) // 2) if has_unspaced(text) else text.count(" ") + 1
+
+
+def judged_text(heard: Heard) -> str:
+    """The text whose vector is judged."""
+    return f"{'user' if heard.name else heard.voice}: {heard.text[:MAX_CHARS]}"
+
+
+def known_kind(heard: Heard) -> str:
+    """The kind of a sentence that needs no vector; empty if it needs one."""
+    if heard.voice == "tool":
+        return "tool"
+    text = heard.text[:MAX_CHARS]
+    says = any(map(str.isalnum, text)) and not is_nothing(text) and not is_pleasantry(text)
+    return "" if says else "chatter"
+
+
+def kind_figures(mean: Floats, vectors: NDArray[np.floating[Any]], heard: Sequence[Heard]) -> Floats:
+    """What the kinds of sentences are read from, of shape (sentences, dimensions + cues)."""
+    cues = np.array([cues_of(each) for each in heard], np.float64).reshape(len(heard), len(CUES))
+    return np.hstack([(np.asarray(vectors, np.float64) - mean) * _SCALE, cues])
+
+
+def durable_figures(own: Floats, kinds: Floats, heard: Sequence[Heard]) -> Floats:
+    """What is read to tell whether sentences last.
+
+    Args:
+        own: See `kind_figures`.
+        kinds: Probability of each kind, of shape (sentences, kinds); of a whole stretch.
+        heard: The sentences.
+    """
+    rows = []
+    nothing = np.zeros(kinds.shape[1])
+    first, last = _messages(heard)
+    for at in range(len(heard)):
+        begin, end = first[at], last[at]
+        others = [*range(begin, at), *range(at + 1, end)]
+        near = kinds[max(0, at - _WINDOW) : at + _WINDOW + 1]
+        place = [float(at == begin), float(end - begin == 1), min(2.0, (end - begin) / 5)]
+        before = kinds[at - 1] if at > begin else nothing
+        after = kinds[at + 1] if at + 1 < end else nothing
+        earlier = kinds[begin - 1] if begin else nothing
+        around = kinds[others].mean(axis=0) if others else nothing
+        rows.append(np.concatenate([kinds[at] * 2, before, after, earlier, around, place, near.mean(axis=0) * 3]))
+    return np.hstack([own, np.array(rows).reshape(len(heard), _AROUND)])
+
+
+def _messages(heard: Sequence[Heard]) -> tuple[list[int], list[int]]:
+    """Of each sentence, the places of the first one of its message and of the first one of the next message."""
+    first, last = [0] * len(heard), [len(heard)] * len(heard)
+    for at in range(1, len(heard)):
+        first[at] = first[at - 1] if heard[at].message == heard[at - 1].message else at
+    for at in range(len(heard) - 2, -1, -1):
+        last[at] = last[at + 1] if heard[at].message == heard[at + 1].message else at + 1
+    return first, last
+
+
+def classify(heard: Sequence[Heard], embed: Embed, *, embedder: str) -> list[Labels]:
+    """Judgements of the sentences of a stretch, in order.
+
+    Args:
+        heard: The sentences.
+        embed: Gives the vectors of texts.
+        embedder: Fingerprint of its model.
+
+    Raises:
+        DamagedWeights: There are no weights for that model.
+    """
+    weights = sentence_weights(embedder)
+    if not heard:
+        return []
+    known = [known_kind(each) for each in heard]
+    asked = [at for at, kind in enumerate(known) if not kind]
+    vectors = np.tile(weights.mean, (len(heard), 1))
+    if asked:
+        vectors[asked] = embed([judged_text(heard[at]) for at in asked])
+    kinds, lasts = probabilities(weights, vectors, heard, known)
+    return [
+        Labels(
+            durable=0.0 if known[at] else float(lasts[at]),
+            kinds={kind: float(value) for kind, value in zip(KINDS, kinds[at], strict=True)},
+            vector=vectors[at],
+        )
+        for at in range(len(heard))
+    ]
+
+
+def probabilities(
+    weights: Weights, vectors: NDArray[np.floating[Any]], heard: Sequence[Heard], known: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """Probabilities of kinds, of shape (sentences, kinds), and that each sentence lasts, of shape (sentences,).
+
+    Args:
+        weights: Those of the judge.
+        vectors: Of the sentences; of those of a known kind they do not count.
+        heard: The sentences of a stretch, in order.
+        known: See `known_kind`.
+    """
+    own = kind_figures(weights.mean, vectors, heard)
+    kinds = softmax(weights.functions["kinds"].scores(own))
+    for at, kind in enumerate(known):
+        if kind:
+            kinds[at] = [float(each == kind) for each in KINDS]
+    lasts = logistic(weights.functions["durable"].scores(durable_figures(own, kinds, heard)))[:, 0]
+    return kinds, lasts
+
+
+@cache
+def sentence_weights(embedder: str) -> Weights:
+    """The weights of the package.
+
+    Args:
+        embedder: Fingerprint of the model at hand.
+
+    Raises:
+        DamagedWeights: They cannot be read, or are for another model.
+    """
+    widths = {"kinds": len(CUES), "durable": len(CUES) + _AROUND}
+    return read_weights(WEIGHTS_PATH, embedder=embedder, figures=(*CUES, *KINDS), widths=widths)
