@@ -15,9 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from indexer.text.ornaments import ornament
-from memory_service.flush.judged import Judge, notes_by_judge
+from memory_service.flush.judged import notes_by_judge
 from memory_service.flush.notes import Note
 from memory_service.flush.rules import notes_by_rules
+from memory_service.judges.talk import TalkJudge
 from memory_service.messages import Numbered
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.roles import NotedOrigin
@@ -27,8 +28,8 @@ from memory_service.text.speech import read_speech
 from memory_service.text.texts import language_of
 
 _SHARE = 0.34
-# What the judge lets through is little, and all of it lasts.
-_JUDGED_SHARE = 0.6
+# What the judge lets through lasts: all of it may stay.
+_JUDGED_SHARE = 2.0
 MAX_ENTRIES = 40
 _MAX_NOTES_TOKENS = 4_000
 # What an entry takes in its file beside its text, at most: list marker, time heading, blank line.
@@ -65,7 +66,7 @@ def find_candidates(
     share: float = _SHARE,
     zone: dt.tzinfo = dt.UTC,
     before: Sequence[Numbered] = (),
-    judge: Judge | None = None,
+    judge: TalkJudge | None = None,
 ) -> list[Candidate]:
     """The facts of a stretch of conversation, in the order in which they were said.
 

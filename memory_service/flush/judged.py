@@ -10,30 +10,28 @@ and a bare answer its question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from indexer.text.authorship import is_reported
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
 from indexer.throttle import THROTTLE
 from memory_service.flush.notes import BODY_CHARS, STATEMENT_CHARS, Note, joined, lines_of, note_of
-from memory_service.judges.sentences import Heard, Labels, size_of
+from memory_service.judges.corrections import Told
+from memory_service.judges.sentences import Heard, Labels, answering
+from memory_service.judges.talk import TalkJudge
 from memory_service.text.lasting import asks_to_remember
 from memory_service.text.phrases import clean, is_aside, is_nothing, is_pleasantry, points_back, without_joint
 from memory_service.text.salience import content_of, words_of
 from memory_service.text.sentences import Voice
 from memory_service.text.speech import Utterance
 from memory_service.text.statements import lays_down
-
-Judge: TypeAlias = Callable[[Sequence[Heard]], Sequence[Labels]]
+from memory_service.text.texts import texts_in, written_in
 
 # Source: our measurement on labelled talks that took no part; most of what lasts, a few lines of the moment.
 USER_LASTS = 0.5
 ASSISTANT_LASTS = 0.7
-_QUESTION_CHARS = 120
-_ANSWER_WORDS = 4
 _BINDING = frozenset({"rule", "decision", "preference", "plan"})
 
 
@@ -60,14 +58,19 @@ class _Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """A sentence with its judgement."""
+    """A sentence with its judgement.
+
+    Attributes:
+        before: What it corrects.
+    """
 
     said: _Said
     labels: Labels
     lasts: bool
+    before: str = ""
 
 
-def notes_by_judge(said: Sequence[Utterance], judge: Judge, language: str) -> list[Note]:
+def notes_by_judge(said: Sequence[Utterance], judge: TalkJudge, language: str) -> list[Note]:
     """What lasts of a stretch, in order.
 
     Args:
@@ -76,11 +79,12 @@ def notes_by_judge(said: Sequence[Utterance], judge: Judge, language: str) -> li
         language: Of the talk.
     """
     sentences = list(_sentences(said))
-    labels = judge([sentence.heard for sentence in sentences])
+    labels = judge.labels([sentence.heard for sentence in sentences])
     judged = [
         _Judged(said=each, labels=found, lasts=_lasts(each, found))
         for each, found in zip(sentences, labels, strict=True)
     ]
+    judged = _with_corrections(judged, judge)
     return [_note(group, order, language) for order, group in enumerate(_groups(judged))]
 
 
@@ -105,18 +109,17 @@ def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_S
             if is_aside(raw):
                 continue
             text = clean(raw[:STATEMENT_CHARS], ())
-            question = "" if asked is None or any(each.noted for each in found) else asked[0]
-            if size_of(text) >= _ANSWER_WORDS or len(question) > _QUESTION_CHARS:
-                question = ""
+            question = asked[0] if asked and not found else ""
+            whole = answering(text, question)
             voice: Voice = "assistant" if item.role == "assistant" else "user"
             found.append(
                 _Said(
                     item=item,
                     text=text,
-                    heard=Heard(text=f"{question} {text}".strip(), voice=voice, message=item.seq),
+                    heard=Heard(text=whole or text, voice=voice, message=item.seq),
                     noted=kind == "typed" and _is_own(raw, text, voice),
-                    question=question,
-                    asked_in=asked[1].seq if asked and question else None,
+                    question=question if whole else "",
+                    asked_in=asked[1].seq if asked and whole else None,
                 )
             )
     return found
@@ -135,6 +138,23 @@ def _lasts(said: _Said, labels: Labels) -> bool:
     if said.heard.voice == "assistant":
         return labels.durable >= ASSISTANT_LASTS
     return labels.durable >= USER_LASTS or asks_to_remember(said.text)
+
+
+def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
+    """The sentences, of which those that a later one corrects go on in that one alone."""
+    places = [at for at, each in enumerate(judged) if each.lasts]
+    messages = {seq: place for place, seq in enumerate(dict.fromkeys(each.said.item.seq for each in judged))}
+    told = [
+        Told(heard=judged[at].said.heard, labels=judged[at].labels, place=messages[judged[at].said.item.seq])
+        for at in places
+    ]
+    changed = list(judged)
+    for old, new in judge.corrected(told).items():
+        before, at = judged[places[old]], places[new]
+        changed[places[old]] = replace(changed[places[old]], lasts=False)
+        # Of several values the first one that the last one corrects is enough.
+        changed[at] = replace(changed[at], before=changed[at].before or before.said.text)
+    return changed
 
 
 def _groups(judged: Sequence[_Judged]) -> Iterator[list[_Judged]]:
@@ -169,6 +189,9 @@ def _size(group: Sequence[_Judged]) -> int:
 def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
     first = group[0].said
     body = joined([without_joint(first.text), *(each.said.text for each in group[1:])])
+    befores = [each.before.rstrip(".。 ") for each in group if each.before]
+    if befores:
+        body += texts_in(written_in(body) or language).noted_before.format(before="; ".join(befores))
     return note_of(
         first.item,
         body,

@@ -44,6 +44,7 @@ PASSING = (
 )  # fmt: skip
 KINDS = (*LASTING, *PASSING)
 WEIGHTS_PATH = Path(__file__).parent / "sentences.json"
+_ANSWER_WORDS, _QUESTION_CHARS = 4, 120
 # Factor of a vector beside cues of about 1.
 _SCALE = 4.0
 # So many sentences on each side tell what a talk is like, and so many figures tell what stands around a sentence.
@@ -80,7 +81,8 @@ class Labels:
     Attributes:
         durable: Probability that it lasts.
         kinds: Probability of each kind, of which one holds.
-        vector: The vector of the sentence; the mean of all where it was judged without one.
+        vector: The unit vector of what sets the sentence apart from others, of shape (dimensions,); zeros where it was
+            judged without one.
     """
 
     durable: float
@@ -159,6 +161,17 @@ def size_of(text: str) -> int:
     return max(1, len(text) // 2) if has_unspaced(text) else text.count(" ") + 1
 
 
+def answering(text: str, question: str) -> str:
+    """A sentence with the question before it, where it is an answer too short to be judged alone; else empty.
+
+    Args:
+        text: The first sentence of a message.
+        question: The last question of the message before, of somebody else; empty if there is none.
+    """
+    short = question and size_of(text) < _ANSWER_WORDS and len(question) <= _QUESTION_CHARS
+    return f"{question} {text}" if short else ""
+
+
 def judged_text(heard: Heard) -> str:
     """The text whose vector is judged."""
     return f"{'user' if heard.name else heard.voice}: {heard.text[:MAX_CHARS]}"
@@ -233,11 +246,12 @@ def classify(heard: Sequence[Heard], embed: Embed, *, embedder: str) -> list[Lab
     if asked:
         vectors[asked] = embed([judged_text(heard[at]) for at in asked])
     kinds, lasts = probabilities(weights, vectors, heard, known)
+    apart = set_apart(vectors, weights.mean)
     return [
         Labels(
             durable=0.0 if known[at] else float(lasts[at]),
             kinds={kind: float(value) for kind, value in zip(KINDS, kinds[at], strict=True)},
-            vector=vectors[at],
+            vector=apart[at],
         )
         for at in range(len(heard))
     ]
@@ -261,6 +275,13 @@ def probabilities(
             kinds[at] = [float(each == kind) for each in KINDS]
     lasts = logistic(weights.functions["durable"].scores(durable_figures(own, kinds, heard)))[:, 0]
     return kinds, lasts
+
+
+def set_apart(vectors: NDArray[np.floating[Any]], mean: Floats) -> Floats:
+    """Vectors without what all have in common, as unit vectors, of the same shape."""
+    apart = np.asarray(vectors, np.float64) - mean
+    unit: Floats = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
+    return unit
 
 
 @cache

@@ -51,7 +51,7 @@ class Weights:
     Attributes:
         embedder: Fingerprint of the model whose vectors they read.
         figures: Names of the figures beside the vector.
-        mean: Mean of the vectors that the judge was trained on, of shape (dimensions,).
+        mean: Mean of the vectors that the judge was trained on, of shape (dimensions,); empty where it reads no vector.
         functions: The functions by name.
     """
 

@@ -24,7 +24,7 @@ from memory_service.llm.calls import Spent
 from memory_service.memories.drafts import entry_draft
 from memory_service.messages import Numbered, is_system
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
-from memory_service.service.models import make_sentence_judge
+from memory_service.service.models import make_talk_judge
 from memory_service.sessions.records import FlushRecord
 from memory_service.sessions.session import SessionState
 
@@ -199,7 +199,7 @@ class Flushes:
             zone=self._services.now().tzinfo or dt.UTC,
             before=state.between(1, state.flushed_to),
         )
-        judge, degraded = make_sentence_judge(self._services.shared.settings), ""
+        judge, degraded = make_talk_judge(self._services.shared.settings), ""
         if judge is None:
             degraded = "flush: embedding_model is none, so rules alone tell what lasts."
         try:

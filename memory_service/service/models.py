@@ -13,7 +13,7 @@ from memory_service.errors import InvalidRequest
 if TYPE_CHECKING:
     from indexer import Embedder, Reranker
     from memory_service.config import Settings
-    from memory_service.flush.judged import Judge
+    from memory_service.judges.talk import TalkJudge
     from memory_service.llm.base import ChatModel
 
 
@@ -71,20 +71,15 @@ def make_embedder(settings: Settings) -> Embedder | None:
     )
 
 
-def make_sentence_judge(settings: Settings) -> Judge | None:
-    """The judge of what lasts of a talk; None where no vectors are wanted.
-
-    Raises (the judge):
-        IndexerError: Its model cannot be loaded.
-        DamagedWeights: Its weights cannot be read.
-    """
+def make_talk_judge(settings: Settings) -> TalkJudge | None:
+    """The judge of what lasts of a talk, whose model is loaded at its first use; None where no vectors are wanted."""
     if settings.embedding_model == "none":
         return None
     from indexer import multilingual_embedder
-    from memory_service.judges.sentences import classify
+    from memory_service.judges.talk import TalkJudge
 
     embedder = multilingual_embedder()
-    return lambda heard: classify(heard, embedder.embed_documents, embedder=embedder.fingerprint)
+    return TalkJudge(embed=embedder.embed_documents, embedder=embedder.fingerprint)
 
 
 def make_reranker(settings: Settings) -> Reranker | None:

@@ -100,9 +100,9 @@ class _Opened:
 
 def _stated_day(before: Sequence[Numbered], messages: Sequence[Numbered]) -> dt.date | None:
     """The day stated last before some messages, if that was lately by the clock."""
-    until = _moment_at(messages[0].at) if messages else None
+    until = _moment_of(messages[0]) if messages else None
     for item in reversed(before):
-        moment = _moment_at(item.at)
+        moment = _moment_of(item)
         if until is None or moment is None or until - moment >= STATED_HOLDS:
             return None
         if not (is_system(item.message) or is_tool_result(item.message)):
@@ -119,11 +119,11 @@ def _opened(messages: Sequence[Numbered], zone: dt.tzinfo, stated: dt.date | Non
             continue
         text = without_inserted(text_of(message)[: MAX_SAID_CHARS * 2])[:MAX_SAID_CHARS]
         if is_tool_result(message):
-            day, label, rest = stated or _day_at(item.at, zone), "", text
+            day, label, rest = stated or _day_of(item, zone), "", text
         else:
             found, text = _bracketed_day(text)
             stated = found or stated
-            day = stated or _day_at(item.at, zone)
+            day = stated or _day_of(item, zone)
             label, rest = _label(text)
         failed = bool(message.get("is_error"))
         if text.strip():
@@ -171,16 +171,26 @@ def _bracketed_day(text: str) -> tuple[dt.date | None, str]:
     return (day, text[match.end() :]) if match and day else (None, text)
 
 
-def _moment_at(at: str) -> dt.datetime | None:
+def _moment_of(item: Numbered) -> dt.datetime | None:
+    """The moment at which a message was said: as it tells itself, else when it was appended."""
+    appended = _moment_at(item.at)
+    told = _moment_at(item.message.get("created_at"))
+    # A clock that is ahead would write into files of days to come.
+    return told if told and (appended is None or told <= appended) else appended
+
+
+def _moment_at(at: object) -> dt.datetime | None:
     try:
-        moment = dt.datetime.fromisoformat(at)
-    except ValueError:
+        if isinstance(at, int | float):
+            return dt.datetime.fromtimestamp(at, dt.UTC)
+        moment = dt.datetime.fromisoformat(at) if isinstance(at, str) else None
+    except (ValueError, OverflowError, OSError):
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    return moment.replace(tzinfo=dt.UTC) if moment and moment.tzinfo is None else moment
 
 
-def _day_at(at: str, zone: dt.tzinfo) -> dt.date | None:
-    moment = _moment_at(at)
+def _day_of(item: Numbered, zone: dt.tzinfo) -> dt.date | None:
+    moment = _moment_of(item)
     return moment.astimezone(zone).date() if moment else None
 
 

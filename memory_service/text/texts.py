@@ -51,6 +51,7 @@ class Texts:
         noted_day: The day behind that.
         noted_question: The question that a memory answers, behind that.
         noted_end: What ends the head of a memory.
+        noted_before: What a memory corrects, behind it.
         tool: A tool whose name is not known.
         tool_failed: What a tool's error message stands behind.
         tool_made: What a tool made stands behind.
@@ -83,6 +84,7 @@ class Texts:
     noted_day: str
     noted_question: str
     noted_end: str
+    noted_before: str
     tool: str
     tool_failed: str
     tool_made: str
@@ -144,6 +146,7 @@ ENGLISH = Texts(
     noted_day=" ({day})",
     noted_question=', asked "{question}"',
     noted_end=": ",
+    noted_before=" (previously: {before})",
     tool="A tool",
     tool_failed=" failed: ",
     tool_made=" made ",
@@ -203,6 +206,7 @@ CHINESE = Texts(
     noted_day="（{day}）",
     noted_question="（问：{question}）",
     noted_end="：",
+    noted_before="（此前：{before}）",
     tool="某个工具",
     tool_failed=" 失败：",
     tool_made=" 生成了 ",

@@ -23,12 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import multilingual_embedder
+from indexer.text.questions import asks
 from memory_service.judges.sentences import (
     CUES,
     KINDS,
     LASTING,
     WEIGHTS_PATH,
     Heard,
+    answering,
     durable_figures,
     judged_text,
     kind_figures,
@@ -86,12 +88,18 @@ def load(folder: Path = LABELLED) -> list[Labelled]:
 
 
 def _read(talk: dict[str, Any]) -> Iterator[Labelled]:
+    question, asker = "", ""
     for number, message in enumerate(talk["messages"]):
         voice, _, name = message["voice"].partition(":")
-        for text, label in message["sentences"]:
-            if text.strip():
-                heard = Heard(text=text.strip(), voice="user" if name else voice, message=number, name=name)
+        asked = question if asker not in ("", message["voice"]) else ""
+        question, first = "", True
+        for raw, label in message["sentences"]:
+            text = raw.strip()
+            if text:
+                whole = answering(text, asked) if first else ""
+                heard = Heard(text=whole or text, voice="user" if name else voice, message=number, name=name)
                 yield Labelled(talk=talk["name"], language=talk["language"], heard=heard, label=label)
+                question, asker, first = (text, message["voice"], False) if asks(text) else (question, asker, False)
 
 
 def by_talk(rows: Sequence[Labelled]) -> list[list[int]]:

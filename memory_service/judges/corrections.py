@@ -1,0 +1,122 @@
+"""Judge of corrections: the probability that a sentence of a talk gives a value anew that an earlier one gave.
+
+```
+earlier sentence, later sentence -> figures of the pair (likeness, words, kinds, distance) -> a logistic function
+```
+Invariants: only sentences of the same talk are compared, and only with what was said before them; a pair is judged by
+itself; weights are read at the first judgement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from indexer.text import lazy_regex
+from indexer.text.restated import restating
+from indexer.text.terms import query_terms
+from memory_service.judges.sentences import Heard, Labels
+from memory_service.judges.weights import Floats, Weights, logistic, read_weights
+
+WEIGHTS_PATH = Path(__file__).parent / "corrections.json"
+FIGURES = (
+    "likeness", "shared", "overlap", "near", "same_message", "same_voice", "numbers", "later_change",
+    "later_superseded", "earlier_superseded", "same_kind", "restated", "earlier_length", "later_length",
+)  # fmt: skip
+_NUMBER = lazy_regex(r"\d+(?:[.,:]\d+)*")
+_NEAR_MESSAGES = 3
+# Sentences that last and stand between a value and its correction, at most.
+_MOST_BEFORE = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A sentence that was judged to last.
+
+    Attributes:
+        heard: The sentence.
+        labels: Its judgement.
+        place: The place of its message in the talk.
+    """
+
+    heard: Heard
+    labels: Labels
+    place: int
+
+
+def figures_of(earlier: Told, later: Told) -> list[float]:
+    """The figures of `FIGURES` for a pair of sentences, each about 0 to 2."""
+    old, new = earlier.heard.text, later.heard.text
+    words, others = frozenset(query_terms(old)), frozenset(query_terms(new))
+    numbers, more = frozenset(_NUMBER.findall(old)), frozenset(_NUMBER.findall(new))
+    before, after = earlier.labels.kinds, later.labels.kinds
+    return [
+        float(earlier.labels.vector @ later.labels.vector),
+        len(words & others) / max(1, min(len(words), len(others))),
+        len(words & others) / max(1, len(words | others)),
+        math.exp((earlier.place - later.place) / _NEAR_MESSAGES),
+        float(earlier.place == later.place),
+        float((earlier.heard.voice, earlier.heard.name) == (later.heard.voice, later.heard.name)),
+        float(bool(numbers and more and numbers != more)),
+        after["change"],
+        after["superseded"],
+        before["superseded"],
+        sum(before[kind] * after[kind] for kind in before),
+        float(restating(old, new) is not None),
+        min(2.0, len(old) / 100),
+        min(2.0, len(new) / 100),
+    ]
+
+
+def corrected(told: Sequence[Told], *, embedder: str, threshold: float) -> dict[int, int]:
+    """The sentences that a later one corrects.
+
+    Args:
+        told: Sentences that last, in order.
+        embedder: Fingerprint of the model that they were judged with.
+        threshold: The least probability.
+
+    Returns:
+        The place of each corrected sentence in `told`, with the place of the one that corrects it.
+
+    Raises:
+        DamagedWeights: There are no weights for that model.
+    """
+    pairs = [
+        (old, new)
+        for new, later in enumerate(told)
+        for old in range(max(0, new - _MOST_BEFORE), new)
+        if later.heard.voice != "assistant" and told[old].place <= later.place
+    ]
+    if not pairs:
+        return {}
+    figures = pair_matrix([(told[old], told[new]) for old, new in pairs])
+    chances = logistic(correction_weights(embedder).functions["corrects"].scores(figures))[:, 0]
+    found: dict[int, tuple[float, int]] = {}
+    for (old, new), chance in zip(pairs, chances, strict=True):
+        if chance >= max(threshold, found.get(old, (0.0, 0))[0]):
+            found[old] = (float(chance), new)
+    return {old: new for old, (_, new) in found.items()}
+
+
+@cache
+def correction_weights(embedder: str) -> Weights:
+    """The weights of the package.
+
+    Args:
+        embedder: Fingerprint of the model at hand.
+
+    Raises:
+        DamagedWeights: They cannot be read, or are for another model.
+    """
+    return read_weights(WEIGHTS_PATH, embedder=embedder, figures=FIGURES, widths={"corrects": len(FIGURES)})
+
+
+def pair_matrix(pairs: Sequence[tuple[Told, Told]]) -> Floats:
+    """The figures of some pairs, of shape (pairs, figures)."""
+    return np.array([figures_of(old, new) for old, new in pairs], np.float64).reshape(len(pairs), len(FIGURES))
