@@ -49,7 +49,7 @@ from indexer.types import (
 if TYPE_CHECKING:
     from indexer.compatibility import IndexStatus
     from indexer.embeddings.base import CachedEmbedder, Embedder
-    from indexer.embeddings.bundled import MiniLM, MultilingualE5
+    from indexer.embeddings.bundled import MiniLM, MultilingualE5, multilingual_embedder
     from indexer.embeddings.litellm import LiteLLMEmbedder, LiteLLMReranker
     from indexer.embeddings.onnx_models import OnnxEmbedder, OnnxReranker
     from indexer.embeddings.reranking import Reranker
@@ -103,6 +103,7 @@ __all__ = [
     "SyncPlan",
     "SyncProgress",
     "SyncReport",
+    "multilingual_embedder",
 ]
 
 _MODULES = {
@@ -123,6 +124,7 @@ _MODULES = {
     "Reranker": "embeddings.reranking",
     "SentenceTransformerEmbedder": "embeddings.sentence_transformers",
     "SyncPlan": "sync.plan",
+    "multilingual_embedder": "embeddings.bundled",
 }
 
 # Unseen by type checkers, which would take any name for one that is here.

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from indexer.embeddings.base import without_surrogates
+from indexer.embeddings.base import CachedEmbedder, Embedder, without_surrogates
 from indexer.embeddings.model_folder import NO_PROMPTS, Prompts
 from indexer.embeddings.onnx_session import (
     LEAST_PIECE,
@@ -240,3 +240,18 @@ def load_engine(model: BundledModel, folder: Path) -> Engine:
         raise EmbedderUnavailable(
             f"The {model.name} model's file {path} cannot be read ({type(error).__name__}). {_REINSTALL}"
         ) from error
+
+
+# At import, so that no two threads make one each; it holds nothing until its first text.
+_ONE_MULTILINGUAL: Final = CachedEmbedder(MultilingualE5())
+
+
+def multilingual_embedder() -> Embedder:
+    """The bundled model for all languages, the same one for the whole process.
+
+    Whoever judges a text by its vector asks this one, whatever model the index of a workspace is made with: it is
+    loaded once, at its first text, by whichever thread comes first, and a text that was embedded lately is not embedded
+    again. `embed_documents` is for texts that are compared with each other or stored, `embed_query` for a question that
+    is held against such texts; the same words get another vector from each.
+    """
+    return _ONE_MULTILINGUAL

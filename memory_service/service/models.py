@@ -48,9 +48,9 @@ def make_embedder(settings: Settings) -> Embedder | None:
 
             return CachedEmbedder(MiniLM())
         case "multilingual-e5-small", "":
-            from indexer import MultilingualE5
+            from indexer import multilingual_embedder
 
-            return CachedEmbedder(MultilingualE5())
+            return multilingual_embedder()
         case "sentence-transformers", str(name) if name:
             from indexer import SentenceTransformerEmbedder
 

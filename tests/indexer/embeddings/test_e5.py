@@ -18,7 +18,7 @@ import pytest
 from indexer import Index
 from indexer.embeddings import bundled
 from indexer.embeddings.base import Embedder
-from indexer.embeddings.bundled import MultilingualE5
+from indexer.embeddings.bundled import MultilingualE5, multilingual_embedder
 from indexer.errors import EmbedderUnavailable
 from indexer.types import Vectors
 
@@ -153,6 +153,44 @@ def test_making_one_loads_nothing() -> None:
         "raise SystemExit(bool({'onnxruntime', 'tokenizers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+ONE_FOR_THE_PROCESS = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from indexer import MiniLM, multilingual_embedder
+from indexer.embeddings import bundled
+loaded, load = [], bundled.load_engine
+def counted(model, folder):
+    loaded.append(model.name)
+    return load(model, folder)
+bundled.load_engine = counted
+MiniLM().embed_query("An index in English loads the model for English alone.")
+multilingual_embedder()
+assert loaded == ["minilm"], loaded
+start = threading.Barrier(8)
+def vector(number):
+    start.wait()
+    return multilingual_embedder().embed_documents(["Bitte nicht anrufen."])[0].tobytes()
+with ThreadPoolExecutor(8) as pool:
+    rows = set(pool.map(vector, range(8)))
+assert loaded == ["minilm", "multilingual-e5-small"], loaded
+assert len(rows) == 1
+"""
+
+
+def test_one_for_the_process_is_loaded_once_when_it_is_asked() -> None:
+    done = subprocess.run([sys.executable, "-c", ONE_FOR_THE_PROCESS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_one_for_the_process_gives_the_vectors_of_the_model(embedder: MultilingualE5) -> None:
+    text = "Der Hausmeister heißt Lindqvist."
+    one = multilingual_embedder()
+    assert one.fingerprint == embedder.fingerprint and one.dimensions == embedder.dimensions
+    np.testing.assert_allclose(one.embed_documents([text])[0], embedder.embed_documents([text])[0], atol=1e-6)
+    np.testing.assert_allclose(one.embed_query(text), embedder.embed_query(text), atol=1e-6)
+    assert not np.allclose(one.embed_query(text), one.embed_documents([text])[0], atol=1e-3)
 
 
 def damaged(folder: Path, name: str) -> MultilingualE5:
