@@ -49,7 +49,7 @@ from indexer.types import (
 if TYPE_CHECKING:
     from indexer.compatibility import IndexStatus
     from indexer.embeddings.base import CachedEmbedder, Embedder
-    from indexer.embeddings.bundled import MiniLM, MultilingualE5, multilingual_embedder
+    from indexer.embeddings.bundled import LanguageChoice, MiniLM, MultilingualE5, bundled_choice, multilingual_embedder
     from indexer.embeddings.litellm import LiteLLMEmbedder, LiteLLMReranker
     from indexer.embeddings.onnx_models import OnnxEmbedder, OnnxReranker
     from indexer.embeddings.reranking import Reranker
@@ -73,6 +73,7 @@ __all__ = [
     "IndexStatus",
     "IndexStore",
     "IndexerError",
+    "LanguageChoice",
     "LineRange",
     "LiteLLMEmbedder",
     "LiteLLMReranker",
@@ -103,6 +104,7 @@ __all__ = [
     "SyncPlan",
     "SyncProgress",
     "SyncReport",
+    "bundled_choice",
     "multilingual_embedder",
 ]
 
@@ -113,6 +115,7 @@ _MODULES = {
     "Index": "index",
     "IndexStatus": "compatibility",
     "IndexStore": "stores.base",
+    "LanguageChoice": "embeddings.bundled",
     "LiteLLMEmbedder": "embeddings.litellm",
     "LiteLLMReranker": "embeddings.litellm",
     "MiniLM": "embeddings.bundled",
@@ -124,6 +127,7 @@ _MODULES = {
     "Reranker": "embeddings.reranking",
     "SentenceTransformerEmbedder": "embeddings.sentence_transformers",
     "SyncPlan": "sync.plan",
+    "bundled_choice": "embeddings.bundled",
     "multilingual_embedder": "embeddings.bundled",
 }
 

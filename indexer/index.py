@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from indexer.compatibility import IndexCompatibility, IndexStatus, outdated
 from indexer.corpus import Ints
 from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
+from indexer.embeddings.bundled import LanguageChoice
 from indexer.embeddings.reranking import RERANKED_FROM, Reranker, Reranking
 from indexer.engine.chains import current_first
 from indexer.engine.ranking import RankingSettings
@@ -31,15 +32,14 @@ from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdate
 from indexer.rebuild import Rebuild, partial_state, scrub_others
 from indexer.search import nearest
 from indexer.sources.folders import Folders
-from indexer.sources.scan import require_folder
+from indexer.sources.scan import read_writing, require_folder
 from indexer.stores import DEFAULT_STORE, open_store
 from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_of
-from indexer.sync.plan import SyncPlan, SyncPlanner, failures
-from indexer.sync.run import Progress, Sync, has_term_rules
+from indexer.sync.plan import SyncPlan, SyncPlanner, failures, find_erased
+from indexer.sync.run import Progress, Sync
 from indexer.sync.runner import SyncControl, SyncRunner, SyncRuns, not_cancelled, restate
 from indexer.sync.vectors import TextVectors, fill_in
 from indexer.text.facts import FACT_RULES, UNREAD_FACTS
-from indexer.text.terms import passage_terms
 from indexer.throttle import THROTTLE
 from indexer.types import ErasedPassages, Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
 
@@ -75,31 +75,6 @@ def neighbours(view: IndexReader, samples: int) -> tuple[int, int]:
     return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
 
 
-def _find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Collection[int]) -> ErasedPassages:
-    """Look for passages that were erased.
-
-    Args:
-        view: The index as it is now.
-        before: The passages of some files before the erasure.
-        after: Keys of those that stay.
-    """
-    gone = [known for known in before if known.key not in after]
-    keys = np.array([known.key for known in gone], np.int64)
-    made = view.store.head().fingerprint
-    terms = {term for known in gone for term in passage_terms(known.passage)} if has_term_rules(made) else None
-    found = {
-        "rows": bool(view.store.passages(keys.tolist())),
-        "full text": bool(view.store.postings(terms, among=set(keys.tolist()))),
-    }
-    if made is not None and made.dimensions:
-        found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
-    if view.packed:
-        segment = view.packed.segment
-        found["pack"] = bool(np.isin(segment.keys(np.arange(len(segment))), keys).any())
-    left = tuple(place for place, is_there in found.items() if is_there)
-    return ErasedPassages(passages=len(gone), checked=tuple(found), left=left)
-
-
 def _sampled(view: IndexReader, count: int) -> Ints:
     packed = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
     keys = np.concatenate([view.corpus.keys, packed])
@@ -119,7 +94,8 @@ class Index:
 
     Args:
         root: The workspace folder.
-        embedder: Makes vectors; None searches by words alone. One whose texts are as near each other as those of
+        embedder: Makes vectors; None searches by words alone. Of a choice, the one is taken that fits what the
+            workspace is written in. One whose texts are as near each other as those of
             another model, say as another export of it, may have its fingerprint as `calibrated_as`.
         store: Where passages are kept: the name of a store, "sqlite" (the file `<root>/index.sqlite`) or "memory" (lost
             with the process), or the store itself.
@@ -140,7 +116,7 @@ class Index:
     def __init__(
         self,
         root: Path,
-        embedder: Embedder | None,
+        embedder: Embedder | LanguageChoice | None,
         *,
         store: IndexStore | str = DEFAULT_STORE,
         ranking: RankingSettings = RankingSettings(),  # noqa: B008  (frozen)
@@ -157,7 +133,7 @@ class Index:
         self.root = root
         self._embedder = embedder
         self._store = open_store(store, root) if isinstance(store, str) else store
-        self._compatibility = IndexCompatibility(self._store, embedder)
+        self._compatibility = IndexCompatibility(self._store, embedder, lambda: read_writing(root, sessions=sessions))
         self._ranking = ranking
         self._extra = extra or Folders(root)
         self._planner = SyncPlanner(root, self._extra, sessions=sessions)
@@ -204,8 +180,19 @@ class Index:
         """Why the index should be made anew, and how; empty where it need not. To tell, a model may be fetched."""
         if fetches:
             self._compatibility.identify()
+        self._compatibility.choose()
         stored = self._store.head().fingerprint
         return outdated(stored, self.fingerprint) if stored else ""
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The model that questions are embedded with; None for none."""
+        return self._compatibility.embedder(self._store.head().fingerprint) or self._compatibility.wanted
+
+    def moves(self) -> bool:
+        """True if another model is chosen by what is written now; the present one serves until a full sync."""
+        self._compatibility.choose()
+        return self._compatibility.is_moving(self._store.head().fingerprint)
 
     def plan(self, paths: Collection[str] = (), *, missing_ok: bool = False) -> SyncPlan:
         """The plan of a sync; see `sync`."""
@@ -386,7 +373,11 @@ class Index:
         return own or (made_with.model if made_with else "")
 
     def status(self) -> IndexStatus:
-        """How the index stands; reads no file's content, and waits neither for a sync nor for a reader to be loaded."""
+        """How the index stands; waits neither for a sync nor for a reader to be loaded.
+
+        Of files it reads nothing, but a sample where the model is chosen by what they are written in.
+        """
+        choice = self._compatibility.choose()
         head, current = self._store.head(), self.fingerprint
         stored = head.fingerprint
         readable = stored is not None and stored.schema == current.schema
@@ -410,6 +401,8 @@ class Index:
             slow=slow,
             unread=UNREAD_FACTS if counts and counts.passages and head.fact_rules != FACT_RULES else "",
             syncing=self._syncs.progress,
+            choice=choice,
+            moving=self._compatibility.is_moving(stored),
         )
 
     def _packing(self, passages: int) -> tuple[int, str]:
@@ -485,6 +478,7 @@ class Index:
             views = self._readers.views()
         views.scrub()
         self._store.scrub()
+        self._compatibility.choose()
         return scrub_others(self._store, self._rebuild_runner(SyncControl()), self.fingerprint)
 
     def passages_of(self, paths: Collection[str]) -> tuple[StoredPassage, ...]:
@@ -513,7 +507,7 @@ class Index:
         """
         with self._store.reading():
             after = {known.key for path in paths for known in passages_of(self._store, path)}
-            return _find_erased(self._reader(), tuple(before), after)
+            return find_erased(self._reader(), tuple(before), after)
 
     def close(self) -> None:
         """Give back files and memory."""
@@ -555,6 +549,7 @@ class Index:
 
     def _rebuilt(self, control: SyncControl) -> SyncReport:
         """Make the index anew beside the one in use, and take it into use."""
+        self._compatibility.choose()
         self._compatibility.learn()
 
         def adopt(store: IndexStore) -> None:
@@ -573,7 +568,7 @@ class Index:
 
     def _rebuild_runner(self, control: SyncControl) -> SyncRunner:
         """Runner that fills the next generation, without disturbing what is remembered of the files."""
-        return self._runner(self._embedder, self.fingerprint, control, Splitter(), Logs())
+        return self._runner(self._compatibility.wanted, self.fingerprint, control, Splitter(), Logs())
 
     def _runner(
         self, embedder: Embedder | None, made: Fingerprint, control: SyncControl, splitter: Splitter, logs: Logs

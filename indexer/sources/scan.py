@@ -21,7 +21,8 @@ from typing import NamedTuple
 from indexer.errors import SourceMissing
 from indexer.stores.base import FileState, packed_stat
 from indexer.text import lazy_regex
-from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Source
+from indexer.text.languages import Writing, languages_of
+from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Passage, Source
 
 MEMORY_FOLDER = "memory"
 SESSIONS_FOLDER = "sessions"
@@ -32,6 +33,10 @@ _MOST = (1 << 63) - 1
 _READ_ATTEMPTS = 3
 # Where a NUL shows that a file of an extra folder is no text, as git looks for it.
 _SNIFFED_BYTES = 8 * 1024
+# Of a workspace, so many files are looked at to tell its languages, so much of each, and so many of its passages.
+_SAMPLED_FILES = 48
+_SAMPLED_BYTES = 16 * 1024
+_SAMPLED_PASSAGES = 60
 
 
 class SourceFile(NamedTuple):
@@ -286,6 +291,57 @@ def _read_settled(absolute: Path, file: SourceFile) -> Content | None:
         if source_file(file.path, os.lstat(absolute)) == before and len(raw) == before.size_bytes:
             return _decoded(before, checked_ns, raw)
     return None
+
+
+def read_writing(root: Path, *, sessions: bool = True) -> Writing:
+    """The languages of a workspace's memories and conversations, from a sample; none where there is no such folder.
+
+    The same files give the same answer in every process. What tools printed does not count, nor do the folders beside
+    the workspace, which may be full of code, nor a file that cannot be read.
+
+    Args:
+        root: The workspace folder.
+        sessions: Whether its conversations count.
+    """
+    try:
+        files = list(scan_workspace(root, sessions=sessions).files.values())
+    except SourceMissing:
+        files = []
+    # Some of many, the same ones each time, whatever is added beside them.
+    chosen = sorted(files, key=lambda file: hashlib.blake2b(file.path.encode("utf-8", "surrogateescape")).digest())[
+        :_SAMPLED_FILES
+    ]
+    return languages_of(text for file in chosen for text in _sampled_texts(root, file))
+
+
+def _sampled_texts(root: Path, file: SourceFile) -> Iterator[tuple[str, float]]:
+    """Some texts of a file, each with the number of passages that it stands for."""
+    try:
+        with open(root / file.path, "rb", opener=_no_follow) as stream:
+            # The newest of a conversation, and the beginning of a page.
+            if file.source == "sessions" and file.size_bytes > _SAMPLED_BYTES:
+                stream.seek(-_SAMPLED_BYTES, os.SEEK_END)
+                stream.readline()
+            raw = stream.read(_SAMPLED_BYTES)
+        passages = _sampled_passages(file, raw)
+    except Exception:  # of readers of any content; why a file cannot be read is said where it is indexed
+        return
+    if not passages:
+        return
+    weight = max(1.0, file.size_bytes / max(1, len(raw))) * len(passages)
+    looked_at = passages[:: max(1, len(passages) // _SAMPLED_PASSAGES)]
+    for passage in looked_at:
+        yield passage.text, weight / len(looked_at)
+
+
+def _sampled_passages(file: SourceFile, raw: bytes) -> list[Passage]:
+    # Late: what lists files needs no reader of them.
+    from indexer.documents.incremental import Splitter
+    from indexer.documents.transcripts import split_transcript
+
+    if file.source == "sessions":
+        return [passage for passage in split_transcript(raw) if passage.role not in ("tool", "pasted")]
+    return Splitter().split(raw.decode("utf-8", "replace"), file.path)
 
 
 def _no_follow(path: str, flags: int) -> int:

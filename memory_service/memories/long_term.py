@@ -46,6 +46,8 @@ from memory_service.memories.indexing import (
     all_waiting,
     interleave_hits,
     logs_words,
+    made_anew,
+    move_over,
     sync_files,
     unread_logs,
 )
@@ -396,20 +398,15 @@ class LongTermMemory:
                 failed = self._index_all(found, cancelled) if found.paths else ()
             except StoreOutdated as error:
                 # It cannot be read at all: who works in the background makes it anew, and nobody has to ask for it.
-                looked_seconds, failed = time.monotonic() - started, self._made_anew(error, cancelled)
+                looked_seconds, failed = time.monotonic() - started, made_anew(self.index, error, cancelled)
             except IndexerError as error:
                 looked_seconds, failed = time.monotonic() - started, (f"index: {error}",)
             if failed or not paths:
                 self._behind = (*failed, *self._ended(), *self._heal(None, cancelled))
+        if not paths:
+            # Others may look at the files meanwhile: it takes as long as to embed all of them.
+            self._behind = (*self._behind, *move_over(self.index, cancelled))
         return looked_seconds
-
-    def _made_anew(self, outdated: StoreOutdated, cancelled: Callable[[], bool]) -> tuple[str, ...]:
-        """Make an index of another schema anew, beside it; why that could not be done."""
-        _log.warning("%s It is being made anew now.", outdated)
-        try:
-            return self.index.sync(full=True, cancelled=cancelled).degraded
-        except IndexerError as error:
-            return (f"index: {error}",)
 
     def _index_all(self, found: WaitingFiles, cancelled: Callable[[], bool]) -> tuple[str, ...]:
         if found.is_small:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from indexer import Embedder, Index, IndexerError, IndexStatus, Reranker, SearchResults
+from indexer import Embedder, Index, IndexerError, IndexStatus, LanguageChoice, Reranker, SearchResults
 from indexer.embeddings.base import empty_rows, unit_rows
 from indexer.rebuild import needed_bytes
 from indexer.sources.scan import is_memory_path
@@ -48,7 +48,7 @@ _ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine 
 def examine(
     settings: Settings,
     folder: Path,
-    embedder: Embedder | None,
+    embedder: Embedder | LanguageChoice | None,
     *,
     reranker: Reranker | None = None,
     engine_problems: tuple[str, ...] = (),
@@ -58,7 +58,7 @@ def examine(
     Args:
         settings: What is configured.
         folder: The workspace to look at.
-        embedder: The model in use, or None.
+        embedder: The model in use, or the two that are chosen from; None for none.
         reranker: The model that has a second look at results, or None.
         engine_problems: What a context engine failed to do in this process.
     """
@@ -185,9 +185,11 @@ def _left_over(settings: Settings, folder: Path) -> str:
     return "nothing"
 
 
-def _model(embedder: Embedder | None) -> str:
+def _model(embedder: Embedder | LanguageChoice | None) -> str:
     if embedder is None:
         return "none is configured: search goes by words alone"
+    if isinstance(embedder, LanguageChoice):
+        return "; ".join(_model(each) for each in embedder.models)
     texts = ["The cat sleeps.", "A cat is sleeping.", "Invoices are due in March."]
     made = embedder.embed_documents(texts)
     rows = unit_rows(embedder.name, made, texts=len(texts), dimensions=embedder.dimensions)
@@ -206,7 +208,7 @@ def _rerank(reranker: Reranker) -> str:
     return f"{reranker.name} tells an answer from another text"
 
 
-def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
+def _round_trip(settings: Settings, embedder: Embedder | LanguageChoice | None) -> str:
     """Write, find by words and by meaning, erase, and find no more."""
     place = settings.home if settings.home.exists() else None
     with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as name:
@@ -270,6 +272,8 @@ def _index(index: Index) -> str:
     _rebuild(index.root, status)
     if status.rebuild and status.rebuild.running:
         return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
+    if status.moving:
+        return _moving(index.root, status)
     if status.outdated or status.counts is None:
         raise _Failed("another model or version made the index", _full_reindex(index.root, status))
     counts = status.counts
@@ -291,7 +295,17 @@ def _index(index: Index) -> str:
         raise _Failed(detail, remedy)
     packed = f", {status.packed} packed" if status.packed else ""
     unjudged = f"; {status.unjudged}" if status.unjudged else ""
-    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged{unjudged}"
+    chosen = f"; the model is {status.choice}" if status.choice else ""
+    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged{chosen}{unjudged}"
+
+
+def _moving(folder: Path, status: IndexStatus) -> str:
+    """Report an index that another model was chosen for; without room to make it anew that is no good."""
+    remedy = _full_reindex(folder, status)
+    if remedy.startswith("Free"):
+        raise _Failed(f"the index should be made anew with {status.choice}, and the disk has no room for it", remedy)
+    how = "a server does that by itself, `memory-service reindex` at once"
+    return f"it answers, and is made anew with {status.choice}: {how}"
 
 
 def _rebuild(folder: Path, status: IndexStatus) -> None:

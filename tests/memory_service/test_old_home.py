@@ -31,7 +31,7 @@ FOUND = (
     ("退款由谁审批", "李梅"),
     ("green parcel service freight ORD-4110", "ORD-4110"),
 )
-STANDING = ("files", "passages", "embedded", "coverage", "dirty", "failed", "embedding_model", "rebuild", "degraded")
+STANDING = ("files", "passages", "embedded", "coverage", "dirty", "failed", "rebuild", "degraded")
 MODES = ("hybrid", "vector", "text")
 
 
