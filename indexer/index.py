@@ -347,11 +347,16 @@ class Index:
             if done == "text" and mode == "vector" and embedder is not None:
                 words = find_terms(view, text)
             reads_all = searching.reads_all(embedder if vector is not None else None)
-            ranked = searching.rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_all)
+            weights = searching.weights_of(made_with.model if made_with else "")
+            ranked = searching.rank(
+                view, asked, words, vector, trust, self._ranking, reads_all=reads_all, weights=weights
+            )
             watch.lap("rank")
             regime = searching.regime_of(asked, vector, trust)
-            unjudged = self._calibration.problem(regime, self._calibrated_as(made_with), self._ranking)
-            relevance = searching.relevance_of(view, asked, words, regime, None if unjudged else self._calibration)
+            judge = self._calibrated_as(made_with)
+            unjudged = self._calibration.problem(regime, judge, self._ranking)
+            known = None if unjudged else self._calibration
+            relevance = searching.relevance_of(view, asked, words, regime, known, judge)
             hits = searching.to_hits(view, asked, ranked, self._ranking, relevance)
         watch.lap("fetch")
         if self._reranking:

@@ -29,12 +29,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer import CachedEmbedder, Hit, Index, MiniLM, Mode, RankingSettings
+from indexer import CachedEmbedder, Hit, Index, MiniLM, Mode, MultilingualE5, RankingSettings
 from indexer.engine.relevance import (
     PASSAGE_SIGNALS,
     QUESTION_SIGNALS,
@@ -61,7 +60,10 @@ _UNKNOWN = 0.01
 _SHOWN = 20
 _BINS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
+_WITH_VECTORS: tuple[Mode, ...] = ("hybrid", "vector")
 _REGIMES: tuple[Regime, ...] = ("hybrid", "words", "characters", "vector")
+_BY_VECTORS: tuple[Regime, ...] = ("hybrid", "vector")
+_MODELS: dict[str, type[MiniLM] | type[MultilingualE5]] = {"minilm": MiniLM, "multilingual-e5-small": MultilingualE5}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ class Recorder(Calibration):
     """A calibration that keeps the signals it is given."""
 
     def __init__(self) -> None:
-        super().__init__("", "", {})
+        super().__init__("", {})
         self.seen = _NOTHING
 
     def problem(self, regime: Regime, model: str, settings: RankingSettings) -> str:
@@ -304,7 +306,7 @@ def judged(rows: Sequence[Asked]) -> list[tuple[Floats, Floats]]:
     found: list[tuple[Floats, Floats]] = [(np.zeros(0), np.zeros(0))] * len(rows)
     for part in range(PARTS):
         table = fitted([row for row in rows if row.group % PARTS != part])
-        calibration = Calibration("", "", {row.signals.regime: table for row in rows})
+        calibration = Calibration("", {row.signals.model: {row.signals.regime: table} for row in rows})
         for place, row in enumerate(rows):
             if row.group % PARTS == part:
                 found[place] = calibration.judge(row.signals)
@@ -349,12 +351,11 @@ def _auc(rows: Sequence[Asked], relevance: Sequence[Floats]) -> float:
     return float((order[answered].sum() - yes * (yes + 1) / 2) / max(1, yes * no))
 
 
-def gathered(path: Path | None) -> Iterator[Asked]:
-    """All questions in all modes."""
-    embedder = CachedEmbedder(MiniLM())
-    for mode in _MODES:
+def gathered(path: Path | None, embedder: CachedEmbedder) -> Iterator[Asked]:
+    """All questions in all modes; by vectors alone in those languages that the model reads."""
+    for mode in _MODES if embedder.name == "minilm" else _WITH_VECTORS:
         yield from facts(embedder, mode)
-        if mode != "vector":
+        if mode != "vector" or embedder.name != "minilm":
             yield from chinese_lines(embedder, mode)
         if path:
             yield from conversations(path, embedder, mode)
@@ -364,18 +365,21 @@ def gathered(path: Path | None) -> Iterator[Asked]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path, nargs="?", help="LoCoMo's file; without it the conversations are left out")
-    parser.add_argument("--write", action="store_true", help="fit to everything and write the table")
+    parser.add_argument("--model", choices=[*_MODELS], default="minilm", help="whose vectors are judged")
+    parser.add_argument("--write", action="store_true", help="fit to everything and write the model's tables")
     arguments = parser.parse_args()
-    rows = [row for row in gathered(arguments.path) if len(row.answers)]
-    tables: dict[str, Any] = {}
-    for regime in _REGIMES:
+    model = _MODELS[arguments.model]
+    rows = [row for row in gathered(arguments.path, CachedEmbedder(model(), capacity=65_536)) if len(row.answers)]
+    tables = json.loads(TABLE.read_text("utf-8"))["tables"]
+    # What is known of words alone is fitted once, where the other model does not read a question.
+    for regime in _REGIMES if model is MiniLM else _BY_VECTORS:
         of_regime = [row for row in rows if row.signals.regime == regime]
         relevance, answers = zip(*judged(of_regime), strict=True)
         report(f"{regime}, relevance", of_regime, relevance)
         report(f"{regime}, answers", of_regime, answers)
-        tables[regime] = asdict(fitted(of_regime))
+        tables.setdefault(of_regime[0].signals.model, {})[regime] = asdict(fitted(of_regime))
     if arguments.write:
-        made = {"ranking": RULES, "model": MiniLM.fingerprint, "tables": tables}
+        made = {"ranking": RULES, "tables": tables}
         TABLE.write_text(json.dumps(made, indent=2) + "\n", "utf-8")
 
 
