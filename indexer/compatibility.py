@@ -172,32 +172,30 @@ class IndexCompatibility:
         self._store = store
         self._given = embedder
         self._written = written
-        self._choice: tuple[Embedder, Writing] | None = None
+        self._chosen: Embedder | None = None
 
     @property
     def wanted(self) -> Embedder | None:
         """The embedder that the index would be made with now; None for none."""
         if not isinstance(self._given, LanguageChoice):
             return self._given
-        if self._choice is None:
+        if self._chosen is None:
             stored = self._store.head().fingerprint
             maker = self._given.maker(stored.model) if stored else None
-            return maker or self._choose(self._given)
-        return self._choice[0]
+            return maker or self._choose(self._given)[0]
+        return self._chosen
 
     def choose(self) -> str:
         """Look at what is written and choose the embedder by it; which and why, empty where none is chosen."""
         if not isinstance(self._given, LanguageChoice):
             return ""
-        self._choose(self._given)
-        embedder, writing = self._choice or (self._given.english, Writing(shares={}))
-        return f"{embedder.name}, as {writing}"
+        chosen, writing = self._choose(self._given)
+        return f"{chosen.name}, as {self._given.reason(chosen, writing)}"
 
-    def _choose(self, given: LanguageChoice) -> Embedder:
+    def _choose(self, given: LanguageChoice) -> tuple[Embedder, Writing]:
         stored, writing = self._store.head().fingerprint, self._written()
-        chosen = given.chosen(writing, stored.model if stored else "")
-        self._choice = chosen, writing
-        return chosen
+        self._chosen = given.chosen(writing, stored.model if stored else "")
+        return self._chosen, writing
 
     def is_moving(self, stored: Fingerprint | None) -> bool:
         """True if an index is served by one of the two models, and the other was chosen for it since."""
@@ -236,7 +234,10 @@ class IndexCompatibility:
 
     def dimensions(self) -> int | None:
         """Length of the stored vectors; None if a search cannot use them."""
-        return self.current.dimensions if self.embedder(self._store.head().fingerprint) else None
+        stored = self._store.head().fingerprint
+        if self.embedder(stored) is None:
+            return None
+        return stored.dimensions if stored else self.current.dimensions
 
     def for_search(self, mode: Mode, degraded: list[str]) -> tuple[Embedder | None, Fingerprint | None]:
         """The embedder, if the stored vectors are its own, and the fingerprint of the index.
@@ -280,6 +281,20 @@ class IndexCompatibility:
             EmbeddingError: The model does not answer.
         """
         _learn(self.wanted)
+
+    def learned(self) -> Fingerprint:
+        """Fingerprint of an index that is to be made anew, of a model that was chosen now and says what it is.
+
+        Raises:
+            EmbeddingError: The model does not answer.
+        """
+        self.choose()
+        self.learn()
+        made = self.current
+        if self.is_moving(self._store.head().fingerprint) and (chosen := self.embedder(made)) is not None:
+            # The other one does: an index that answers is not given up for one that has no vectors.
+            chosen.embed_query(_FIRST_TEXT)
+        return made
 
     def identify(self) -> None:
         """Fetch a model that is not on this machine, if there is an index that it may be another one for.

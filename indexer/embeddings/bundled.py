@@ -30,7 +30,7 @@ from indexer.embeddings.onnx_session import (
     start_session,
 )
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.text.languages import Writing
+from indexer.text.languages import ENGLISH_NAME, Writing
 from indexer.types import Vectors
 
 # Tokens in one run, padding included. Source: our measurement; 1,024 is 5 to 20 % slower, since what passes
@@ -296,6 +296,17 @@ class LanguageChoice:
         """
         least = _MOSTLY_ENGLISH if made_with == self.others.fingerprint else _MOSTLY_FOREIGN
         return self.others if writing.foreign >= least and writing.shares else self.english
+
+    def reason(self, chosen: Embedder, writing: Writing) -> str:
+        """Why one of both was chosen for a workspace, as a share of what is written there."""
+        if not writing.shares:
+            return "nothing is written here yet"
+        if chosen is self.english:
+            return f"{1 - writing.foreign:.0%} of what is written here is {ENGLISH_NAME}"
+        name, share = next(item for item in writing.shares.items() if item[0] != ENGLISH_NAME)
+        if share < writing.foreign:
+            return f"{writing.foreign:.0%} of what is written here is not {ENGLISH_NAME}, most of that {name}"
+        return f"{share:.0%} of what is written here is {name}"
 
     def maker(self, made_with: str) -> Embedder | None:
         """The embedder of that fingerprint; None if neither has it."""

@@ -12,9 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from indexer.errors import SourceMissing
 from indexer.sources.folders import Folders
@@ -29,11 +26,7 @@ from indexer.sources.scan import (
     with_folders,
 )
 from indexer.stores.base import FileState, IndexStore, StoredPassage
-from indexer.text.terms import TERM_RULES, passage_terms
-from indexer.types import EXTRA_MARK, ErasedPassages, FileFailure, Fingerprint, Passage
-
-if TYPE_CHECKING:
-    from indexer.engine.reader import IndexReader
+from indexer.types import EXTRA_MARK, FileFailure, Passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,33 +195,3 @@ def _below(folders: Collection[str]) -> Callable[[str], bool]:
     """Test for paths that are one of some files and folders, or below one."""
     named = {folder.rstrip("/") for folder in folders}
     return lambda path: not named.isdisjoint(with_folders(path))
-
-
-def has_term_rules(made: Fingerprint | None) -> bool:
-    """True if the terms of an index were made by the rules of today."""
-    return made is not None and made.rules.rpartition("/")[2] == TERM_RULES
-
-
-def find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Collection[int]) -> ErasedPassages:
-    """Look for passages that were erased.
-
-    Args:
-        view: The index as it is now.
-        before: The passages of some files before the erasure.
-        after: Keys of those that stay.
-    """
-    gone = [known for known in before if known.key not in after]
-    keys = np.array([known.key for known in gone], np.int64)
-    made = view.store.head().fingerprint
-    terms = {term for known in gone for term in passage_terms(known.passage)} if has_term_rules(made) else None
-    found = {
-        "rows": bool(view.store.passages(keys.tolist())),
-        "full text": bool(view.store.postings(terms, among=set(keys.tolist()))),
-    }
-    if made is not None and made.dimensions:
-        found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
-    if view.packed:
-        segment = view.packed.segment
-        found["pack"] = bool(np.isin(segment.keys(np.arange(len(segment))), keys).any())
-    left = tuple(place for place, is_there in found.items() if is_there)
-    return ErasedPassages(passages=len(gone), checked=tuple(found), left=left)

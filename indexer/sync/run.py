@@ -24,12 +24,12 @@ from indexer.embeddings.base import Embedder
 from indexer.errors import StoreLocked, SyncCancelled
 from indexer.sources.scan import Content, SourceFile, read, source_file
 from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written, passages_of
-from indexer.sync.plan import PassageDiff, SyncPlan, compare, has_term_rules, text_hash
+from indexer.sync.plan import PassageDiff, SyncPlan, compare, text_hash
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
 from indexer.text.facts import facts_of, things_of
 from indexer.text.names import greeted_name
 from indexer.text.ornaments import ornament
-from indexer.text.terms import passage_terms
+from indexer.text.terms import has_term_rules, passage_terms
 from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
 
 # Without a model what a transaction itself costs counts, and how long it keeps other writers waiting: 10-20 ms.

@@ -14,7 +14,7 @@ from typing import Final
 from indexer.text import lazy_regex
 from indexer.text.scripts import ALL_HAN, HANGUL, KANA
 
-_ENGLISH_NAME: Final = "English"
+ENGLISH_NAME: Final = "English"
 
 # The script of a language that alone, or more than others, is written in it.
 _SCRIPTS: tuple[tuple[str, str], ...] = (
@@ -112,7 +112,7 @@ class Writing:
     """Languages of a collection of texts.
 
     Attributes:
-        shares: Share of the texts in each language, of those that tell one; empty where none does.
+        shares: Share of the texts in each language, of those that tell one, the largest first; empty where none does.
     """
 
     shares: Mapping[str, float]
@@ -120,26 +120,20 @@ class Writing:
     @property
     def foreign(self) -> float:
         """Share of the texts that are not in English; 0 where nothing is written."""
-        return sum(share for name, share in self.shares.items() if name != _ENGLISH_NAME)
-
-    def __str__(self) -> str:
-        if not self.shares:
-            return "nothing is written here yet"
-        name, share = max(self.shares.items(), key=lambda item: item[1])
-        return f"{share:.0%} of what is written here is {name}"
+        return sum(share for name, share in self.shares.items() if name != ENGLISH_NAME)
 
 
-def languages_of(texts: Iterable[tuple[str, float]]) -> Writing:
-    """The languages of texts, each of which counts with a weight."""
-    found = Counter[str]()
-    for text, weight in texts:
-        if name := _language_of(text):
-            found[name] += weight  # type: ignore[assignment]  # a Counter adds up any numbers
-    whole = sum(found.values())
-    return Writing(shares={name: weight / whole for name, weight in found.most_common()})
+def writing_of(found: Iterable[tuple[str, float]]) -> Writing:
+    """The languages of texts, each by the name of its language and the weight that it has."""
+    weights = Counter[str]()
+    for name, weight in found:
+        if name:
+            weights[name] += weight  # type: ignore[assignment]  # a Counter adds up any numbers
+    whole = sum(weights.values())
+    return Writing(shares={name: weight / whole for name, weight in weights.most_common()})
 
 
-def _language_of(text: str) -> str:
+def language_of(text: str) -> str:
     """The language of a text, "English" or the name of another or of its script; empty where it does not tell."""
     lowered = _NO_PROSE.sub(" ", text[:4_000]).lower()
     words = _LATIN_WORD.findall(lowered)
@@ -169,4 +163,4 @@ def _latin(words: list[str]) -> str:
         name, most = found.most_common(1)[0]
         if most > _CLEARLY * english:
             return name
-    return _ENGLISH_NAME if english else ""
+    return ENGLISH_NAME if english else ""

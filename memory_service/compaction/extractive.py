@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from indexer.embeddings.bundled import LanguageChoice
 from indexer.errors import EmbeddingError
-from indexer.text.languages import languages_of
+from indexer.text.languages import language_of, writing_of
 from indexer.text.terms import MOSTLY, asked_terms, read_part
 from memory_service.compaction.extractive_lines import CandidateLines, candidate_lines
 from memory_service.compaction.summary import Summary, SummaryRequest
@@ -211,7 +211,7 @@ def _suited(embedder: Embedder | LanguageChoice | None, facts: Sequence[SummaryL
     Of a choice it is the one for English: how like two lines are was measured with that one.
     """
     if isinstance(embedder, LanguageChoice):
-        english = languages_of((line.text, 1.0) for line in facts).foreign < MOSTLY
+        english = writing_of((language_of(line.text), 1.0) for line in facts).foreign < MOSTLY
         embedder = embedder.english if english else None
     if embedder is None:
         return None

@@ -20,18 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import count, zip_longest
 from pathlib import Path
 
-from indexer import (
-    FileFailure,
-    Hit,
-    Index,
-    IndexerError,
-    Passage,
-    SearchFilter,
-    StoreBusy,
-    StoreOutdated,
-    SyncCancelled,
-    SyncPlan,
-)
+from indexer import FileFailure, Hit, Index, IndexerError, Passage, SearchFilter, SyncPlan
 from indexer.documents.transcripts import is_openclaw, split_transcript
 from indexer.sources.scan import is_session_path
 from indexer.stores.base import StoredPassage
@@ -161,33 +150,6 @@ class IndexRefresher:
                 self._outcomes = {mine: outcome} | {n: o for n, o in self._outcomes.items() if n > mine - 8}
                 self._turn.notify_all()
         return outcome
-
-
-def move_over(index: Index, cancelled: Callable[[], bool]) -> tuple[str, ...]:
-    """Make an index anew with another model, where what is written asks for it; why that could not be done.
-
-    It goes on answering meanwhile, and an interrupted one goes on where it was. One that another process makes is left
-    to that.
-    """
-    try:
-        if not index.moves() or index.is_rebuilding:
-            return ()
-        _log.info("The index of %s is made anew, as most of what is written there asks for another model.", index.root)
-        return index.sync(full=True, cancelled=cancelled).degraded
-    except (StoreBusy, SyncCancelled):
-        return ()
-    except IndexerError as error:
-        _log.warning("The index of %s stays with its model: %s", index.root, error)
-        return (f"index: {error}",)
-
-
-def made_anew(index: Index, outdated: StoreOutdated, cancelled: Callable[[], bool]) -> tuple[str, ...]:
-    """Make an index of another schema anew, beside it; why that could not be done."""
-    _log.warning("%s It is being made anew now.", outdated)
-    try:
-        return index.sync(full=True, cancelled=cancelled).degraded
-    except IndexerError as error:
-        return (f"index: {error}",)
 
 
 def sync_files(index: Index, paths: Collection[str], *, cancelled: Callable[[], bool] = lambda: False) -> str:

@@ -46,11 +46,10 @@ from memory_service.memories.indexing import (
     all_waiting,
     interleave_hits,
     logs_words,
-    made_anew,
-    move_over,
     sync_files,
     unread_logs,
 )
+from memory_service.memories.moving import IndexMoves, made_anew
 from memory_service.memories.overlap import stated_among
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import Erasures, MemoryStore
@@ -108,6 +107,7 @@ class LongTermMemory:
         self._searching = ConcurrencyProbe()
         self._large = DeferredRefresh(self._index_large)
         self._vectors = DeferredRefresh(lambda _: "; ".join((*self._ended(), *self._heal(None))))
+        self._moves = IndexMoves(index)
         self._healing = threading.Lock()
         self._heal_again = 0.0
         self._unhealed: tuple[str, ...] = ()
@@ -319,6 +319,7 @@ class LongTermMemory:
         if self.erasures.is_marked:
             found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(passage_of(hit))))
         ided = tuple(self._with_ids(found.hits))
+        behind = (*behind, *self._moves.problems)
         degraded = tuple(dict.fromkeys((*found.degraded, *behind, *filter(None, [found.unjudged]))))
         return SearchResults(hits=ided, mode=found.mode, degraded=degraded)
 
@@ -359,11 +360,13 @@ class LongTermMemory:
         with self._looking:
             try:
                 plan = self.index.plan()
-                if all_waiting(plan) or plan.unsure:
+                if changed := bool(all_waiting(plan) or plan.unsure):
                     report = self.index.sync(on_progress=on_progress)
                     behind = (*report.degraded, *unread_logs(report.failed))
                 else:
                     behind = (*self._heal(None), *unread_logs(plan.failures))
+                if changed or self.index.beside.others:
+                    behind = (*behind, *self._moves.move(on_progress=on_progress))
             except IndexerError as error:
                 behind = (f"index: {error}",)
             self._behind = (*behind, *self._ended())
@@ -404,8 +407,7 @@ class LongTermMemory:
             if failed or not paths:
                 self._behind = (*failed, *self._ended(), *self._heal(None, cancelled))
         if not paths:
-            # Others may look at the files meanwhile: it takes as long as to embed all of them.
-            self._behind = (*self._behind, *move_over(self.index, cancelled))
+            self._moves.note()
         return looked_seconds
 
     def _index_all(self, found: WaitingFiles, cancelled: Callable[[], bool]) -> tuple[str, ...]:
@@ -426,6 +428,7 @@ class LongTermMemory:
         self._sessions.close()
         self._large.close()
         self._vectors.close()
+        self._moves.close()
         self.index.close()
 
     def _refresh(self, paths: Collection[str]) -> list[str]:
@@ -433,6 +436,7 @@ class LongTermMemory:
         if not outcome:
             # The model answers, if there is one: whatever else lacks a vector need not wait.
             self._heal_again = 0.0
+            self._moves.note()
         return [outcome] if outcome else []
 
     def _index_large(self, paths: Collection[str]) -> str:
@@ -446,6 +450,7 @@ class LongTermMemory:
         except IndexerError as error:
             return f"index: {error}"
         unread = unread_logs(report.failed)
+        self._moves.note()
         if unread or report.degraded:
             # The next look names what is missing, as every one after it does.
             self._look_again = 0.0
@@ -552,7 +557,7 @@ class LongTermMemory:
         return self.erasures.ended(self._end_erasures)
 
     def _end_erasures(self) -> list[str]:
-        if self.index.is_rebuilding:
+        if self.index.beside.running:
             return [indexing.BEING_REBUILT]
         try:
             self.index.sync(cancelled=lambda: self._vectors.is_closed)
