@@ -23,6 +23,7 @@ from indexer import (
     Mode,
     SearchFilter,
     SearchResults,
+    StoreFull,
     StoreOutdated,
     SyncPlan,
     SyncProgress,
@@ -345,12 +346,13 @@ class LongTermMemory:
         try:
             anew = full or (not paths and bool(self.index.outdated(fetches=True)))
             report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
-        except EmbeddingError as error:
+        except (EmbeddingError, StoreFull) as error:
             if full:
                 raise
-            # Nobody asked for it to be made anew, and the model that should is away: its words are kept up to date.
+            # Nobody asked for it to be made anew, and there is no model or no room for that: it is kept up to date.
             report = self.index.sync(paths, on_progress=on_progress, cancelled=cancelled)
-            report = replace(report, degraded=tuple(dict.fromkeys((*report.degraded, f"vector: {error}"))))
+            part = "vector" if isinstance(error, EmbeddingError) else "index"
+            report = replace(report, degraded=tuple(dict.fromkeys((*report.degraded, f"{part}: {error}"))))
         self._look_again = 0.0
         left = self._ended()
         return replace(report, degraded=(*report.degraded, *left)) if left else report

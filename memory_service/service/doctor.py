@@ -63,25 +63,20 @@ def examine(
         engine_problems: What a context engine failed to do in this process.
     """
     yield _check("home", lambda: _home(settings.home))
-    model = _check("model", lambda: _model(embedder))
+    used = _used(settings, folder, embedder)
+    model = _check("model", lambda: _models(used))
     yield model
     if reranker is not None:
         yield _check("rerank", lambda: _rerank(reranker))
     # One that is no good was named; the rest has to work without it.
-    yield _check("round trip", lambda: _round_trip(settings, embedder if model.ok else None))
+    yield _check("round trip", lambda: _round_trip(settings, used[0] if used and model.ok else None))
     if settings.context_engine != DEFAULT:
         yield _check("engine", lambda: _engine(settings, engine_problems))
     there = _check("workspace", lambda: _workspace(folder))
     if there.ok and folder.is_dir():
         if not (left := _check("left over", lambda: _left_over(settings, folder))).ok:
             yield left
-        index = Index(
-            folder,
-            embedder,
-            store=settings.store,
-            extra=extra_folders(folder, settings.extra_paths),
-            max_file_bytes=settings.max_file_bytes,
-        )
+        index = _opened(settings, folder, embedder)
         try:
             yield _check("index", lambda: _index(index))
             yield _check("files", lambda: _files(index))
@@ -91,6 +86,28 @@ def examine(
     else:
         yield there
     yield _check("readers", _readers)
+
+
+def _opened(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> Index:
+    extra = extra_folders(folder, settings.extra_paths)
+    return Index(folder, embedder, store=settings.store, extra=extra, max_file_bytes=settings.max_file_bytes)
+
+
+def _used(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> list[Embedder]:
+    """The models that a workspace uses: where it is chosen, that of its index, and the one that it moves to."""
+    if not isinstance(embedder, LanguageChoice):
+        return [embedder] if embedder else []
+    if not folder.is_dir():
+        return [embedder.english]
+    index = _opened(settings, folder, embedder)
+    try:
+        moves, used = index.moves(), index.embedder
+    except (IndexerError, OSError):
+        # Its own check says why.
+        return list(embedder.models)
+    finally:
+        index.close()
+    return sorted(embedder.models, key=lambda each: each is not used)[: 2 if moves else 1]
 
 
 class _Failed(Exception):
@@ -185,11 +202,13 @@ def _left_over(settings: Settings, folder: Path) -> str:
     return "nothing"
 
 
-def _model(embedder: Embedder | LanguageChoice | None) -> str:
-    if embedder is None:
+def _models(used: list[Embedder]) -> str:
+    if not used:
         return "none is configured: search goes by words alone"
-    if isinstance(embedder, LanguageChoice):
-        return "; ".join(_model(each) for each in embedder.models)
+    return "; ".join(map(_model, used))
+
+
+def _model(embedder: Embedder) -> str:
     texts = ["The cat sleeps.", "A cat is sleeping.", "Invoices are due in March."]
     made = embedder.embed_documents(texts)
     rows = unit_rows(embedder.name, made, texts=len(texts), dimensions=embedder.dimensions)
@@ -208,7 +227,7 @@ def _rerank(reranker: Reranker) -> str:
     return f"{reranker.name} tells an answer from another text"
 
 
-def _round_trip(settings: Settings, embedder: Embedder | LanguageChoice | None) -> str:
+def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
     """Write, find by words and by meaning, erase, and find no more."""
     place = settings.home if settings.home.exists() else None
     with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as name:
