@@ -366,7 +366,7 @@ class Index:
 
     def _calibrated_as(self, made_with: Fingerprint | None) -> str:
         """Fingerprint of the model whose relevance the vectors have."""
-        own: str = getattr(self._embedder, "calibrated_as", "")
+        own: str = getattr(self._compatibility.embedder(made_with), "calibrated_as", "")
         return own or (made_with.model if made_with else "")
 
     def status(self) -> IndexStatus:

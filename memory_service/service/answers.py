@@ -193,8 +193,10 @@ def status(
 
 def _choice(found: IndexStatus) -> str | None:
     """The model that was chosen, and why; None where the settings name one."""
-    moving = ". The index answers with the other model until it is made anew in the background" if found.moving else ""
-    return f"{found.choice}{moving}" if found.choice else None
+    if found.choice and found.moving:
+        how = "by a server in the background, or by the next command that searches after a change"
+        return f"{found.choice}. The index answers with the other model until it is made anew: {how}"
+    return found.choice or None
 
 
 def reader_failures() -> dict[str, int]:

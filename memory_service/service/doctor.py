@@ -323,7 +323,7 @@ def _moving(folder: Path, status: IndexStatus) -> str:
     remedy = _full_reindex(folder, status)
     if remedy.startswith("Free"):
         raise _Failed(f"the index should be made anew with {status.choice}, and the disk has no room for it", remedy)
-    how = "a server does that by itself, `memory-service reindex` at once"
+    how = "a server does that in the background, `memory-service reindex` at once"
     return f"it answers, and is made anew with {status.choice}: {how}"
 
 

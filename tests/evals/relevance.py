@@ -44,7 +44,7 @@ from indexer.engine.relevance import (
     Table,
     Weights,
 )
-from tests.evals import chinese
+from tests.evals import chinese, paraphrases
 from tests.evals.locomo import Conversation
 from tests.evals.locomo import load as load_conversations
 
@@ -178,12 +178,27 @@ def chinese_lines(embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
             yield from _asked_of(world, wanted, f"{kind}, {_PAGE} lines", mode)
 
 
-def _asked_of(world: World, pairs: Iterable[tuple[int, chinese.Pair]], kind: str, mode: Mode) -> Iterator[Asked]:
+def _asked_of(
+    world: World, pairs: Iterable[tuple[int, chinese.Pair]], kind: str, mode: Mode, *, weight: float = 1.0
+) -> Iterator[Asked]:
     for number, pair in pairs:
         found, hits = world.ask(pair.question, mode, 60)
         answers = np.array([pair.answer in hit.passage.text for hit in hits], bool)
-        yield Asked(kind=kind, group=number, weight=1.0, unknown=1.0, signals=found, answers=answers)
+        yield Asked(kind=kind, group=number, weight=weight, unknown=1.0, signals=found, answers=answers)
     world.close()
+
+
+def other_words(embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
+    """Notes of thirteen languages, asked for in other words: all of them, half of them, few."""
+    for place, language in enumerate(paraphrases.LANGUAGES):
+        notes = paraphrases.load(language)
+        for share in (1.0, 0.5, 0.2):
+            some = random.Random(place)
+            files = {
+                path: "".join(f"{line}\n" for line in lines if some.random() < share)
+                for path, lines in notes.files.items()
+            }
+            yield from _asked_of(World(files, embedder), enumerate(notes.pairs), "other words", mode, weight=0.5)
 
 
 def conversations(path: Path, embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
@@ -357,6 +372,8 @@ def gathered(path: Path | None, embedder: CachedEmbedder) -> Iterator[Asked]:
         yield from facts(embedder, mode)
         if mode != "vector" or embedder.name != "minilm":
             yield from chinese_lines(embedder, mode)
+        if embedder.name != "minilm":
+            yield from other_words(embedder, mode)
         if path:
             yield from conversations(path, embedder, mode)
         print(f"asked in mode {mode}", file=sys.stderr)

@@ -42,6 +42,25 @@ def test_a_large_file_counts_for_all_of_it(tmp_path: Path) -> None:
     assert read_writing(tmp_path).foreign > 0.95
 
 
+def test_a_large_file_is_looked_at_from_its_beginning_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "MEMORY.md").write_text(items([ENGLISH] * 2_000 + [CHINESE] * 4_000), "utf-8")
+    assert read_writing(tmp_path).foreign == pytest.approx(0.67, abs=0.15)
+
+
+@pytest.mark.parametrize("line", ["x" * 90_000, "没有空格" * 30_000, ENGLISH * 3_000])
+def test_a_file_of_one_long_line_is_no_fault(tmp_path: Path, line: str) -> None:
+    (tmp_path / "MEMORY.md").write_text(line, "utf-8")
+    (tmp_path / "USER.md").write_text(items([CHINESE]), "utf-8")
+    assert "Chinese" in read_writing(tmp_path).shares
+
+
+def test_what_changed_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / "MEMORY.md").write_text(items([ENGLISH]), "utf-8")
+    assert dict(read_writing(tmp_path).shares) == {"English": 1.0}
+    (tmp_path / "MEMORY.md").write_text(items([CHINESE]), "utf-8")
+    assert dict(read_writing(tmp_path).shares) == {"Chinese": 1.0}
+
+
 def test_nothing_is_written_where_there_is_no_folder(tmp_path: Path) -> None:
     assert not read_writing(tmp_path / "none").shares
 
