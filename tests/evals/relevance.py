@@ -1,6 +1,6 @@
 """The relevance measure: is the probability that a hit carries the share of such hits that do bear on the question?
 
-`python -m tests.evals.relevance [PATH/locomo10.json] [--write]`
+`python -m tests.evals.relevance [PATH/locomo10.json] [--model multilingual-e5-small] [--write]`
 
 Fits the weights of `indexer/engine/relevance.py` and judges them. Questions are asked of indexes that hold what answers
 them, and of indexes that do not: of a part of the notes is known what answers which question, so leaving it out makes a
@@ -297,19 +297,26 @@ def _weights(question: Floats, passages: Floats, intercept: float) -> Weights:
 def _logistic(
     signals: Floats, answers: Floats, weights: Floats, *, offset: Floats | float = 0.0, ridge: float = 2.0
 ) -> tuple[Floats, float]:
-    """Weights and intercept of a ridge logistic regression, by Newton's method."""
+    """Weights and intercept of a ridge logistic regression, by Newton's method with steps that do not lose."""
     mean, spread = signals.mean(axis=0), signals.std(axis=0)
     spread = np.where(spread > 1e-9, spread, np.inf)
     design = np.hstack([np.ones((len(signals), 1)), (signals - mean) / spread])
     penalty = ridge * np.eye(design.shape[1])
     penalty[0, 0] = 1e-6
-    found = np.zeros(design.shape[1])
-    for _ in range(50):
-        chance = 1 / (1 + np.exp(-(design @ found + offset)))
+
+    def loss(weights_now: Floats) -> float:
+        logits = design @ weights_now + offset
+        return float(weights @ (np.logaddexp(0, logits) - answers * logits) + weights_now @ penalty @ weights_now / 2)
+
+    found, lost = np.zeros(design.shape[1]), loss(np.zeros(design.shape[1]))
+    for _ in range(100):
+        chance = 1 / (1 + np.exp(-np.clip(design @ found + offset, -500, 500)))
         slope = design.T @ (weights * (answers - chance)) - penalty @ found
         bend = (design * (weights * chance * (1 - chance))[:, None]).T @ design + penalty
         step = np.linalg.solve(bend, slope)
-        found += step
+        while (now := loss(found + step)) > lost and np.abs(step).max() > 1e-7:
+            step /= 2
+        found, lost = found + step, now
         if np.abs(step).max() < 1e-7:
             break
     by_signal = found[1:] / spread
