@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 
 from indexer.documents import formats, markdown, transcripts
 from indexer.embeddings.base import Embedder
+from indexer.embeddings.bundled import LanguageChoice
 from indexer.errors import EmbedderUnavailable, EmbeddingError, StoreOutdated
 from indexer.rebuild import RebuildState
 from indexer.stores.base import IndexStore, StoreCounts
 from indexer.text import terms
+from indexer.text.languages import Writing
 from indexer.types import FileFailure, Fingerprint, Mode, SyncProgress, Vectors
 
 _FIRST_TEXT = "The first text tells how long the vectors are."
@@ -38,6 +40,8 @@ class IndexStatus:
         slow: Why the index is not packed although it is large; empty where it is, or need not be.
         syncing: Progress of a sync that runs in this process; None if none does.
         unread: Why replaced values may stand unmarked, as `degraded` says it; empty where they do not.
+        choice: Which model was chosen by what the workspace is written in, and why; empty where a name is configured.
+        moving: True if the index goes on with another model until it is made anew with that one.
     """
 
     counts: StoreCounts | None
@@ -52,6 +56,8 @@ class IndexStatus:
     slow: str = ""
     unread: str = ""
     syncing: SyncProgress | None = None
+    choice: str = ""
+    moving: bool = False
 
     @property
     def unembedded(self) -> int:
@@ -62,7 +68,7 @@ class IndexStatus:
     @property
     def outdated(self) -> str:
         """Why the index should be rebuilt, and what to do; empty if it is up to date."""
-        if self.stored is None or not outdated(self.stored, self.current):
+        if self.stored is None or self.moving or not outdated(self.stored, self.current):
             return ""
         if self.rebuild and self.rebuild.running and self.rebuild.current:
             share = f"{self.rebuild.share:.0%} of the files are done"
@@ -152,11 +158,49 @@ def _learn(embedder: Embedder | None, *, briefly: bool = False) -> None:
 
 
 class IndexCompatibility:
-    """An embedder and the index that it serves."""
+    """An embedder, or the choice of one, and the index that it serves.
 
-    def __init__(self, store: IndexStore, embedder: Embedder | None) -> None:
+    Args:
+        store: The index.
+        embedder: The embedder, or the two that it is chosen from; None for none.
+        written: Reads what the workspace is written in.
+    """
+
+    def __init__(
+        self, store: IndexStore, embedder: Embedder | LanguageChoice | None, written: Callable[[], Writing]
+    ) -> None:
         self._store = store
-        self._embedder = embedder
+        self._given = embedder
+        self._written = written
+        self._chosen: Embedder | None = None
+
+    @property
+    def wanted(self) -> Embedder | None:
+        """The embedder that the index would be made with now; None for none."""
+        if not isinstance(self._given, LanguageChoice):
+            return self._given
+        if self._chosen is None:
+            stored = self._store.head().fingerprint
+            maker = self._given.maker(stored.model) if stored else None
+            return maker or self._choose(self._given)[0]
+        return self._chosen
+
+    def choose(self) -> str:
+        """Look at what is written and choose the embedder by it; which and why, empty where none is chosen."""
+        if not isinstance(self._given, LanguageChoice):
+            return ""
+        chosen, writing = self._choose(self._given)
+        return f"{chosen.name}, as {self._given.reason(chosen, writing)}"
+
+    def _choose(self, given: LanguageChoice) -> tuple[Embedder, Writing]:
+        stored, writing = self._store.head().fingerprint, self._written()
+        self._chosen = given.chosen(writing, stored.model if stored else "")
+        return self._chosen, writing
+
+    def is_moving(self, stored: Fingerprint | None) -> bool:
+        """True if an index is served by one of the two models, and the other was chosen for it since."""
+        maker = self.embedder(stored) if stored and stored.model else None
+        return maker is not None and maker is not self.wanted
 
     @property
     def current(self) -> Fingerprint:
@@ -182,13 +226,18 @@ class IndexCompatibility:
 
     def embedder(self, made: Fingerprint | None) -> Embedder | None:
         """The embedder, if the vectors of an index are, or would be, its own."""
+        if made is not None and isinstance(self._given, LanguageChoice):
+            return self._given.maker(made.model)
         current = self.current
         fits = made is None or (made.model, made.dimensions) == (current.model, current.dimensions)
-        return self._embedder if fits and current.model else None
+        return self.wanted if fits and current.model else None
 
     def dimensions(self) -> int | None:
         """Length of the stored vectors; None if a search cannot use them."""
-        return self.current.dimensions if self.embedder(self._store.head().fingerprint) else None
+        stored = self._store.head().fingerprint
+        if self.embedder(stored) is None:
+            return None
+        return stored.dimensions if stored else self.current.dimensions
 
     def for_search(self, mode: Mode, degraded: list[str]) -> tuple[Embedder | None, Fingerprint | None]:
         """The embedder, if the stored vectors are its own, and the fingerprint of the index.
@@ -203,7 +252,7 @@ class IndexCompatibility:
             raise StoreOutdated(outdated(stored, current))
         if stored and stored.rules != current.rules:
             degraded.append(f"index: {outdated(stored, current)}")
-        if self._embedder is None:
+        if self._given is None:
             if mode == "vector":
                 degraded.append("vector: no embedding model is configured. Set embedding_model and run a full reindex.")
             return None, stored
@@ -215,7 +264,7 @@ class IndexCompatibility:
         return usable, stored
 
     def _waiting(self) -> str:
-        name = self._embedder.name if self._embedder else "none"
+        name = self.wanted.name if self.wanted else "none"
         return f"The index has no vectors yet. They are made as soon as the model {name} answers."
 
     def measured(self, vector: Vectors | None, stored: Fingerprint | None, degraded: list[str]) -> Vectors | None:
@@ -231,7 +280,21 @@ class IndexCompatibility:
         Raises:
             EmbeddingError: The model does not answer.
         """
-        _learn(self._embedder)
+        _learn(self.wanted)
+
+    def learned(self) -> Fingerprint:
+        """Fingerprint of an index that is to be made anew, of a model that was chosen now and says what it is.
+
+        Raises:
+            EmbeddingError: The model does not answer.
+        """
+        self.choose()
+        self.learn()
+        made = self.current
+        if self.is_moving(self._store.head().fingerprint) and (chosen := self.embedder(made)) is not None:
+            # The other one does: an index that answers is not given up for one that has no vectors.
+            chosen.embed_query(_FIRST_TEXT)
+        return made
 
     def identify(self) -> None:
         """Fetch a model that is not on this machine, if there is an index that it may be another one for.
@@ -257,6 +320,8 @@ class IndexCompatibility:
             StoreOutdated: Another version made it, and `full` is not set.
             EmbeddingError: The model does not say what it is, and there is an index that would lose its vectors.
         """
+        if full or not self.is_filled:
+            self.choose()
         stored, current = self._store.head().fingerprint, self.current
         problem = ""
         if stored is None or full or (stored != current and not self.is_filled):
@@ -266,9 +331,12 @@ class IndexCompatibility:
             stored = self._store.begin(current, only_missing=stored is None and not full)
         if stored.schema != current.schema:
             raise StoreOutdated(outdated(stored, current))
-        if not stored.model and self._embedder is not None and not problem:
+        if not stored.model and self._given is not None and not problem:
             stored, problem = self._with_vectors(stored, briefly=briefly)
         current = self.current
+        if self.is_moving(stored):
+            # It is served by its own model until it is made anew, which is no matter of this sync.
+            current = replace(current, model=stored.model, dimensions=stored.dimensions)
         part = "index" if stored.model == current.model else "vector"
         difference = outdated(stored, current)
         return stored, [
@@ -279,7 +347,7 @@ class IndexCompatibility:
     def _with_vectors(self, stored: Fingerprint, *, briefly: bool) -> tuple[Fingerprint, str]:
         """The fingerprint of an index of words that takes vectors now, and why it does not."""
         try:
-            _learn(self._embedder, briefly=briefly)
+            _learn(self.wanted, briefly=briefly)
         except EmbeddingError as error:
             return stored, str(error)
         model = self._identity()
@@ -290,10 +358,11 @@ class IndexCompatibility:
 
     def answers(self) -> str:
         """Why the model gives no vectors now, tried with one short question; empty if it does."""
-        if self._embedder is None:
+        embedder = self.embedder(self._store.head().fingerprint) or self.wanted
+        if embedder is None:
             return ""
         try:
-            self._embedder.embed_query(f"Is somebody there? {time.monotonic_ns()}")
+            embedder.embed_query(f"Is somebody there? {time.monotonic_ns()}")
         except EmbeddingError as error:
             return str(error)
         return ""
@@ -308,4 +377,4 @@ class IndexCompatibility:
         return ""
 
     def _identity(self) -> Identity:
-        return _identify(self._embedder, lambda: self._store.head().fingerprint)
+        return _identify(self.wanted, lambda: self._store.head().fingerprint)

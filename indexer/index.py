@@ -7,9 +7,8 @@ truth, and nothing here writes to them; no lock is held while a text is embedded
 from __future__ import annotations
 
 import datetime as dt
-import random
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,37 +17,39 @@ import numpy as np
 
 from indexer import search as searching
 from indexer.compatibility import IndexCompatibility, IndexStatus, outdated
-from indexer.corpus import Ints
 from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
+from indexer.embeddings.bundled import LanguageChoice
 from indexer.embeddings.reranking import RERANKED_FROM, Reranker, Reranking
 from indexer.engine.chains import current_first
 from indexer.engine.ranking import RankingSettings
-from indexer.engine.reader import NO_TERMS, IndexReader, find_named, find_terms, vector_text
+from indexer.engine.reader import (
+    NO_TERMS,
+    IndexReader,
+    find_erased,
+    find_named,
+    find_terms,
+    neighbours,
+    sampled_keys,
+    sampled_texts,
+    vector_text,
+)
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
 from indexer.engine.relevance import Calibration, bundled_calibration
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
 from indexer.rebuild import Rebuild, partial_state, scrub_others
 from indexer.search import nearest
 from indexer.sources.folders import Folders
-from indexer.sources.scan import require_folder
+from indexer.sources.scan import read_writing, require_folder
 from indexer.stores import DEFAULT_STORE, open_store
-from indexer.stores.base import IndexStore, StoredPassage, Unembedded, passages_of
+from indexer.stores.base import BesideState, IndexStore, StoredPassage, Unembedded, passages_of
 from indexer.sync.plan import SyncPlan, SyncPlanner, failures
-from indexer.sync.run import Progress, Sync, has_term_rules
+from indexer.sync.run import Progress, Sync
 from indexer.sync.runner import SyncControl, SyncRunner, SyncRuns, not_cancelled, restate
 from indexer.sync.vectors import TextVectors, fill_in
 from indexer.text.facts import FACT_RULES, UNREAD_FACTS
-from indexer.text.terms import passage_terms
 from indexer.throttle import THROTTLE
 from indexer.types import ErasedPassages, Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
-
-
-def sampled_texts(view: IndexReader, count: int) -> list[str]:
-    """Texts of some passages, spread over all of them."""
-    keys = _sampled(view, count)
-    stored = view.store.passages(keys.tolist())
-    return [found.passage.text for found in stored.values()]
 
 
 def recall(view: IndexReader, limit: int, samples: int, filter: SearchFilter) -> float | None:
@@ -56,7 +57,7 @@ def recall(view: IndexReader, limit: int, samples: int, filter: SearchFilter) ->
 
     The exact ones are sqlite-vec's, also where the search looks at all vectors itself.
     """
-    _, vectors = view.store.vectors(_sampled(view, samples).tolist())
+    _, vectors = view.store.vectors(sampled_keys(view, samples).tolist())
     shares = []
     for vector in vectors:
         exact, cosines = view.store.nearest(vector, limit, filter)
@@ -66,45 +67,6 @@ def recall(view: IndexReader, limit: int, samples: int, filter: SearchFilter) ->
         ties = int(np.count_nonzero(found_cosines >= cosines[-1] - 1e-6)) if len(cosines) else 0
         shares.append(max(good, min(ties, len(exact))) / max(1, len(exact)))
     return float(np.mean(shares)) if shares else None
-
-
-def neighbours(view: IndexReader, samples: int) -> tuple[int, int]:
-    """Of how many stored vectors sqlite-vec was asked for the nearest, and how many it answered with an equal."""
-    _, vectors = view.store.vectors(_sampled(view, samples).tolist())
-    found = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in vectors]
-    return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
-
-
-def _find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Collection[int]) -> ErasedPassages:
-    """Look for passages that were erased.
-
-    Args:
-        view: The index as it is now.
-        before: The passages of some files before the erasure.
-        after: Keys of those that stay.
-    """
-    gone = [known for known in before if known.key not in after]
-    keys = np.array([known.key for known in gone], np.int64)
-    made = view.store.head().fingerprint
-    terms = {term for known in gone for term in passage_terms(known.passage)} if has_term_rules(made) else None
-    found = {
-        "rows": bool(view.store.passages(keys.tolist())),
-        "full text": bool(view.store.postings(terms, among=set(keys.tolist()))),
-    }
-    if made is not None and made.dimensions:
-        found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
-    if view.packed:
-        segment = view.packed.segment
-        found["pack"] = bool(np.isin(segment.keys(np.arange(len(segment))), keys).any())
-    left = tuple(place for place, is_there in found.items() if is_there)
-    return ErasedPassages(passages=len(gone), checked=tuple(found), left=left)
-
-
-def _sampled(view: IndexReader, count: int) -> Ints:
-    packed = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
-    keys = np.concatenate([view.corpus.keys, packed])
-    chosen = random.Random(len(keys)).sample(range(len(keys)), min(count, len(keys)))
-    return np.sort(keys[chosen])
 
 
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -119,8 +81,9 @@ class Index:
 
     Args:
         root: The workspace folder.
-        embedder: Makes vectors; None searches by words alone. One whose texts are as near each other as those of
-            another model, say as another export of it, may have its fingerprint as `calibrated_as`.
+        embedder: Makes vectors; None searches by words alone. Of a choice, the one is taken that fits what the
+            workspace is written in. One whose texts are as near each other as those of another model, say as another
+            export of it, may have its fingerprint as `calibrated_as`.
         store: Where passages are kept: the name of a store, "sqlite" (the file `<root>/index.sqlite`) or "memory" (lost
             with the process), or the store itself.
         ranking: How results are ordered.
@@ -140,7 +103,7 @@ class Index:
     def __init__(
         self,
         root: Path,
-        embedder: Embedder | None,
+        embedder: Embedder | LanguageChoice | None,
         *,
         store: IndexStore | str = DEFAULT_STORE,
         ranking: RankingSettings = RankingSettings(),  # noqa: B008  (frozen)
@@ -157,7 +120,7 @@ class Index:
         self.root = root
         self._embedder = embedder
         self._store = open_store(store, root) if isinstance(store, str) else store
-        self._compatibility = IndexCompatibility(self._store, embedder)
+        self._compatibility = IndexCompatibility(self._store, embedder, lambda: read_writing(root, sessions=sessions))
         self._ranking = ranking
         self._extra = extra or Folders(root)
         self._planner = SyncPlanner(root, self._extra, sessions=sessions)
@@ -204,8 +167,24 @@ class Index:
         """Why the index should be made anew, and how; empty where it need not. To tell, a model may be fetched."""
         if fetches:
             self._compatibility.identify()
+        self._compatibility.choose()
         stored = self._store.head().fingerprint
         return outdated(stored, self.fingerprint) if stored else ""
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The model that questions are embedded with; None for none."""
+        return self._compatibility.embedder(self._store.head().fingerprint) or self._compatibility.wanted
+
+    @property
+    def is_chosen_for(self) -> bool:
+        """True if its model is chosen by what is written, so that it may move to another."""
+        return isinstance(self._embedder, LanguageChoice)
+
+    def moves(self) -> bool:
+        """True if another model is chosen by what is written now; the present one serves until a full sync."""
+        self._compatibility.choose()
+        return self._compatibility.is_moving(self._store.head().fingerprint)
 
     def plan(self, paths: Collection[str] = (), *, missing_ok: bool = False) -> SyncPlan:
         """The plan of a sync; see `sync`."""
@@ -335,7 +314,7 @@ class Index:
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._loading:
                 embedder, made_with = self._compatibility.for_search(mode, degraded)
-                view = self._readers.views().view(self.fingerprint.dimensions if embedder else None)
+                view = self._readers.views().view(self._compatibility.dimensions() if embedder else None)
             watch.lap("view")
             words = find_terms(view, text) if mode != "vector" or embedder is None else NO_TERMS
             named = find_named(view, text, words)
@@ -360,11 +339,16 @@ class Index:
             if done == "text" and mode == "vector" and embedder is not None:
                 words = find_terms(view, text)
             reads_all = searching.reads_all(embedder if vector is not None else None)
-            ranked = searching.rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_all)
+            weights = searching.weights_of(made_with.model if made_with else "")
+            ranked = searching.rank(
+                view, asked, words, vector, trust, self._ranking, reads_all=reads_all, weights=weights
+            )
             watch.lap("rank")
             regime = searching.regime_of(asked, vector, trust)
-            unjudged = self._calibration.problem(regime, self._calibrated_as(made_with), self._ranking)
-            relevance = searching.relevance_of(view, asked, words, regime, None if unjudged else self._calibration)
+            judge = self._calibrated_as(made_with)
+            unjudged = self._calibration.problem(regime, judge, self._ranking)
+            known = None if unjudged else self._calibration
+            relevance = searching.relevance_of(view, asked, words, regime, known, judge)
             hits = searching.to_hits(view, asked, ranked, self._ranking, relevance)
         watch.lap("fetch")
         if self._reranking:
@@ -382,11 +366,15 @@ class Index:
 
     def _calibrated_as(self, made_with: Fingerprint | None) -> str:
         """Fingerprint of the model whose relevance the vectors have."""
-        own: str = getattr(self._embedder, "calibrated_as", "")
+        own: str = getattr(self._compatibility.embedder(made_with), "calibrated_as", "")
         return own or (made_with.model if made_with else "")
 
     def status(self) -> IndexStatus:
-        """How the index stands; reads no file's content, and waits neither for a sync nor for a reader to be loaded."""
+        """How the index stands; waits neither for a sync nor for a reader to be loaded.
+
+        Of files it reads nothing, but a sample where the model is chosen by what they are written in.
+        """
+        choice = self._compatibility.choose()
         head, current = self._store.head(), self.fingerprint
         stored = head.fingerprint
         readable = stored is not None and stored.schema == current.schema
@@ -410,6 +398,8 @@ class Index:
             slow=slow,
             unread=UNREAD_FACTS if counts and counts.passages and head.fact_rules != FACT_RULES else "",
             syncing=self._syncs.progress,
+            choice=choice,
+            moving=self._compatibility.is_moving(stored),
         )
 
     def _packing(self, passages: int) -> tuple[int, str]:
@@ -475,9 +465,9 @@ class Index:
         views.check()
 
     @property
-    def is_rebuilding(self) -> bool:
-        """True while another process, or this one, makes the index anew."""
-        return self._store.beside.state().running
+    def beside(self) -> BesideState:
+        """State of what is made beside the index: anew, by this process or another, or left of that."""
+        return self._store.beside.state()
 
     def scrub(self) -> bool:
         """Leave no trace of removed passages in the index's files; False if a rebuild keeps it from being seen to."""
@@ -485,7 +475,10 @@ class Index:
             views = self._readers.views()
         views.scrub()
         self._store.scrub()
-        return scrub_others(self._store, self._rebuild_runner(SyncControl()), self.fingerprint)
+        if self.beside.others:
+            self._compatibility.choose()
+        made = self.fingerprint
+        return scrub_others(self._store, self._rebuild_runner(made, SyncControl()), made)
 
     def passages_of(self, paths: Collection[str]) -> tuple[StoredPassage, ...]:
         """The passages that the index holds of some files."""
@@ -513,7 +506,7 @@ class Index:
         """
         with self._store.reading():
             after = {known.key for path in paths for known in passages_of(self._store, path)}
-            return _find_erased(self._reader(), tuple(before), after)
+            return find_erased(self._reader(), tuple(before), after)
 
     def close(self) -> None:
         """Give back files and memory."""
@@ -555,12 +548,12 @@ class Index:
 
     def _rebuilt(self, control: SyncControl) -> SyncReport:
         """Make the index anew beside the one in use, and take it into use."""
-        self._compatibility.learn()
+        made = self._compatibility.learned()
 
         def adopt(store: IndexStore) -> None:
-            self._readers.make_ready(store, self.fingerprint.dimensions or None)
+            self._readers.make_ready(store, made.dimensions or None)
 
-        rebuild = Rebuild(self._store, self.fingerprint, self._rebuild_runner(control.giving_way()), adopt=adopt)
+        rebuild = Rebuild(self._store, made, self._rebuild_runner(made, control.giving_way()), adopt=adopt)
         report, unembedded = rebuild.run()
         if unembedded:
             self._synced(unembedded, full=False, missing_ok=True, control=SyncControl())
@@ -571,9 +564,9 @@ class Index:
         with self._loading:
             return self._readers.views().view(dimensions, loaded=True)
 
-    def _rebuild_runner(self, control: SyncControl) -> SyncRunner:
-        """Runner that fills the next generation, without disturbing what is remembered of the files."""
-        return self._runner(self._embedder, self.fingerprint, control, Splitter(), Logs())
+    def _rebuild_runner(self, made: Fingerprint, control: SyncControl) -> SyncRunner:
+        """Runner that fills a generation that is made so, without disturbing what is remembered of the files."""
+        return self._runner(self._compatibility.embedder(made), made, control, Splitter(), Logs())
 
     def _runner(
         self, embedder: Embedder | None, made: Fingerprint, control: SyncControl, splitter: Splitter, logs: Logs

@@ -16,12 +16,16 @@ import numpy as np
 
 from indexer.corpus import Corpus, Floats, Ints, Mask
 from indexer.embeddings.base import Embedder
+from indexer.embeddings.bundled import MultilingualE5
 from indexer.engine.authority import Contender, authorities, best_above, by_authority, cosines_among, unknown_cosine
 from indexer.engine.bm25 import NO_STATISTICS, RangeStatistics, text_evidence
 from indexer.engine.chains import FactResolver
 from indexer.engine.ranking import (
     CANDIDATES,
+    ENGLISH_WEIGHTS,
+    MULTILINGUAL_WEIGHTS,
     Candidates,
+    EvidenceWeights,
     Fusion,
     Ranked,
     RankingSettings,
@@ -130,6 +134,7 @@ def rank(
     settings: RankingSettings,
     *,
     reads_all: bool = True,
+    weights: EvidenceWeights = ENGLISH_WEIGHTS,
 ) -> Ranked:
     """Score the candidates of a question.
 
@@ -141,11 +146,13 @@ def rank(
         trust: Weight of the vectors.
         settings: Settings of the ranking.
         reads_all: True if the model reads other scripts than Latin.
+        weights: Weights of the signals with the model's vectors.
     """
     found = merge_candidates(_found(view, query, words, vector))
     if not reads_all and vector is not None and trust >= 1.0:
         found = found.take(_readable(found))
-    parts = _parts(found, trust, settings, characters=trust < 1.0 and analysis.has_unspaced(query.text))
+    unread = trust < 1.0 and analysis.has_unspaced(query.text)
+    parts = _parts(found, trust, settings, weights=weights, characters=unread)
     if settings.fusion == "evidence":
         parts |= _question_parts(found, view, query)
     scores = sum(parts.values(), np.zeros(len(found)))
@@ -272,12 +279,14 @@ def nearest(view: IndexReader, vector: Vectors, limit: int, filter: SearchFilter
     return keys[best], cosines[best]
 
 
-def _parts(found: Candidates, trust: float, settings: RankingSettings, *, characters: bool) -> dict[str, Floats]:
+def _parts(
+    found: Candidates, trust: float, settings: RankingSettings, *, weights: EvidenceWeights, characters: bool
+) -> dict[str, Floats]:
     if settings.fusion == "blend":
         return blend(found.text, found.vector)
     if settings.fusion == "rrf":
         return reciprocal_ranks(found.text, found.vector)
-    return fuse(found.text, found.vector, trust, characters=characters)
+    return fuse(found.text, found.vector, trust, weights=weights, characters=characters)
 
 
 def _question_parts(found: Candidates, view: IndexReader, query: Query) -> dict[str, Floats]:
@@ -331,6 +340,7 @@ class Relevance:
     calibration: Calibration | None
     regime: Regime
     asked: QuestionTerms
+    model: str
 
     def of(
         self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
@@ -345,7 +355,8 @@ class Relevance:
         self, calibration: Calibration, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
     ) -> list[tuple[float, float]]:
         places = np.array([place for place, _ in chosen], np.int64)
-        found = signals(ranked, self.regime, self.asked, places, [stored.passage for _, stored in chosen])
+        texts = [stored.passage for _, stored in chosen]
+        found = signals(ranked, self.regime, self.asked, places, texts, model=self.model)
         relevance, answers = calibration.judge(found)
         return list(zip(relevance.round(4).tolist(), answers.tolist(), strict=True))
 
@@ -360,10 +371,10 @@ def regime_of(query: Query, vector: Vectors | None, trust: float) -> Regime:
 
 
 def relevance_of(
-    view: IndexReader, query: Query, words: QueryTerms, regime: Regime, calibration: Calibration | None
+    view: IndexReader, query: Query, words: QueryTerms, regime: Regime, calibration: Calibration | None, model: str
 ) -> Relevance:
-    """How relevant the hits of a question are; without a calibration nobody knows."""
-    return Relevance(calibration=calibration, regime=regime, asked=_question_terms(view, query, words))
+    """How relevant the hits of a question are, by the vectors of a model; without a calibration nobody knows."""
+    return Relevance(calibration=calibration, regime=regime, asked=_question_terms(view, query, words), model=model)
 
 
 def _question_terms(view: IndexReader, query: Query, words: QueryTerms) -> QuestionTerms:
@@ -556,6 +567,11 @@ def embed_question(embedder: Embedder, question: str, degraded: list[str]) -> Ve
 def reads_all(embedder: Embedder | None) -> bool:
     """True if a model reads other scripts than Latin."""
     return embedder is None or embedder.reads(_OTHER_SCRIPTS)
+
+
+def weights_of(model: str) -> EvidenceWeights:
+    """Weights of the signals with the vectors of the model of that fingerprint."""
+    return MULTILINGUAL_WEIGHTS if model == MultilingualE5.fingerprint else ENGLISH_WEIGHTS
 
 
 def trust_in(embedder: Embedder | None, question: str) -> float:

@@ -333,10 +333,10 @@ class Settings(_Table):
         default="local", description='Decides which day "today" is: an IANA name, or "local" for the machine\'s.'
     )
     embedding_model: str = Field(
-        default="minilm",
+        default="auto",
         description=(
-            '"minilm" or "multilingual-e5-small" (bundled), "onnx/NAME", "sentence-transformers/NAME", '
-            '"litellm/NAME" or "none" (words alone).'
+            '"auto" (one of the bundled two, by what the workspace is written in), "minilm", "multilingual-e5-small", '
+            '"onnx/NAME", "sentence-transformers/NAME", "litellm/NAME" or "none" (words alone).'
         ),
     )
     embedding_api_base: str = Field(

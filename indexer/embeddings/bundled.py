@@ -1,8 +1,11 @@
-"""The bundled embedders, for English and for all languages, each run by ONNX Runtime from a folder of the package.
+"""The bundled embedders, for English and for all languages, and the choice between them by what is written.
 
 Invariants: nothing is fetched; a model takes memory from its first text on and not before; a text gets the same vector
 alone and in company, but for the last digits of a float; neither importing this module nor making an embedder imports
 ONNX Runtime; its errors stop here, and name the model and its file.
+
+Invariants of the choice: an index stays with the model that made it until most of the workspace is clearly in another
+language, so it does not go to and fro; both models may serve at once, each the indexes that it made.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from indexer.embeddings.onnx_session import (
     start_session,
 )
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.text.languages import ENGLISH_NAME, Writing
 from indexer.types import Vectors
 
 # Tokens in one run, padding included. Source: our measurement; 1,024 is 5 to 20 % slower, since what passes
@@ -255,3 +259,60 @@ def multilingual_embedder() -> Embedder:
     is held against such texts; the same words get another vector from each.
     """
     return _ONE_MULTILINGUAL
+
+
+# Shares of texts that are not in English, from which on an index is made for all languages, and below which one for all
+# languages is made for English again. Between them an index stays as it is. English loses by that for all languages
+# about as much as each other language gains: the majority decides. Source: tests/evals/paraphrases.py.
+_MOSTLY_FOREIGN: Final = 0.5
+_MOSTLY_ENGLISH: Final = 0.3
+
+
+class LanguageChoice:
+    """A model for English, another for all languages, and the rule which of both an index is made with.
+
+    Args:
+        english: The embedder for workspaces that are mostly in English.
+        others: The embedder for the others.
+    """
+
+    name = "auto"
+
+    def __init__(self, english: Embedder, others: Embedder) -> None:
+        self.english = english
+        self.others = others
+
+    @property
+    def models(self) -> tuple[Embedder, Embedder]:
+        """Both embedders, that for English first."""
+        return self.english, self.others
+
+    def chosen(self, writing: Writing, made_with: str) -> Embedder:
+        """The embedder for an index.
+
+        Args:
+            writing: The languages of the workspace.
+            made_with: Fingerprint of the model that made the index; empty where there is none yet.
+        """
+        least = _MOSTLY_ENGLISH if made_with == self.others.fingerprint else _MOSTLY_FOREIGN
+        return self.others if writing.foreign >= least and writing.shares else self.english
+
+    def reason(self, chosen: Embedder, writing: Writing) -> str:
+        """Why one of both was chosen for a workspace, as a share of what is written there."""
+        if not writing.shares:
+            return "nothing is written here yet"
+        if chosen is self.english:
+            return f"{1 - writing.foreign:.0%} of what is written here is {ENGLISH_NAME}"
+        name, share = next(item for item in writing.shares.items() if item[0] != ENGLISH_NAME)
+        if share < writing.foreign:
+            return f"{writing.foreign:.0%} of what is written here is not {ENGLISH_NAME}, most of that {name}"
+        return f"{share:.0%} of what is written here is {name}"
+
+    def maker(self, made_with: str) -> Embedder | None:
+        """The embedder of that fingerprint; None if neither has it."""
+        return next((each for each in self.models if each.fingerprint == made_with), None)
+
+
+def bundled_choice() -> LanguageChoice:
+    """The choice between the two bundled models."""
+    return LanguageChoice(CachedEmbedder(MiniLM()), multilingual_embedder())

@@ -7,9 +7,10 @@ that a write costs the next question its own passages alone; what is remembered 
 
 from __future__ import annotations
 
+import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -23,12 +24,12 @@ from indexer.engine.matrix import Matrix
 from indexer.engine.segments.postings import Found, find
 from indexer.engine.segments.segment import Recent, Segment
 from indexer.lru import LRU
-from indexer.stores.base import IndexStore, OfTags, TermPosting
+from indexer.stores.base import IndexStore, OfTags, StoredPassage, TermPosting
 from indexer.text import terms as analysis
 from indexer.text.names import NOBODY, Named, greeted_speakers, named_speakers
 from indexer.text.ornaments import ornament
-from indexer.text.terms import passage_terms
-from indexer.types import SearchFilter
+from indexer.text.terms import has_term_rules, passage_terms
+from indexer.types import ErasedPassages, SearchFilter
 
 _REMEMBERED_TERMS = 128
 # To read so many new passages takes as long as to ask for the terms of a question again.
@@ -258,3 +259,50 @@ def _only(word: str, common: set[str]) -> bool:
     """True if a word is one of the common ones, or its genitive."""
     terms = analysis.index_terms(re.sub(r"['’]s\b", "", word))
     return bool(terms) and all(term in common for term in terms)
+
+
+def find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Collection[int]) -> ErasedPassages:
+    """Look for passages that were erased.
+
+    Args:
+        view: The index as it is now.
+        before: The passages of some files before the erasure.
+        after: Keys of those that stay.
+    """
+    gone = [known for known in before if known.key not in after]
+    keys = np.array([known.key for known in gone], np.int64)
+    made = view.store.head().fingerprint
+    terms = {term for known in gone for term in passage_terms(known.passage)} if has_term_rules(made) else None
+    found = {
+        "rows": bool(view.store.passages(keys.tolist())),
+        "full text": bool(view.store.postings(terms, among=set(keys.tolist()))),
+    }
+    if made is not None and made.dimensions:
+        found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
+    if view.packed:
+        segment = view.packed.segment
+        found["pack"] = bool(np.isin(segment.keys(np.arange(len(segment))), keys).any())
+    left = tuple(place for place, is_there in found.items() if is_there)
+    return ErasedPassages(passages=len(gone), checked=tuple(found), left=left)
+
+
+def sampled_keys(view: IndexReader, count: int) -> Ints:
+    """Keys of some passages, spread over all of them, the same ones for the same passages; in ascending order."""
+    packed = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
+    keys = np.concatenate([view.corpus.keys, packed])
+    chosen = random.Random(len(keys)).sample(range(len(keys)), min(count, len(keys)))
+    return np.sort(keys[chosen])
+
+
+def sampled_texts(view: IndexReader, count: int) -> list[str]:
+    """Texts of some passages, spread over all of them."""
+    keys = sampled_keys(view, count)
+    stored = view.store.passages(keys.tolist())
+    return [found.passage.text for found in stored.values()]
+
+
+def neighbours(view: IndexReader, samples: int) -> tuple[int, int]:
+    """Of how many stored vectors sqlite-vec was asked for the nearest, and how many it answered with an equal."""
+    _, vectors = view.store.vectors(sampled_keys(view, samples).tolist())
+    found = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in vectors]
+    return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)

@@ -111,15 +111,19 @@ class Signals:
         question: Those of the question, in the order of `QUESTION_SIGNALS`.
         passages: Those of each hit; shape (hits, len(PASSAGE_SIGNALS)).
         share: How much these count.
+        model: Fingerprint of the model that the cosines come from; empty where there are none.
     """
 
     regime: Regime
     question: Floats
     passages: Floats
     share: float
+    model: str = ""
 
 
-def signals(ranked: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, texts: Sequence[Passage]) -> Signals:
+def signals(
+    ranked: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, texts: Sequence[Passage], *, model: str
+) -> Signals:
     """Signals of some hits.
 
     Args:
@@ -128,6 +132,7 @@ def signals(ranked: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, te
         asked: The terms of the question.
         hits: Places of the hits among the candidates.
         texts: The same hits as passages.
+        model: Fingerprint of the model that the cosines come from.
     """
     found, nothing = ranked.candidates, np.zeros(len(ranked.scores))
     vector = found.vector if regime in ("hybrid", "vector") else None
@@ -145,7 +150,13 @@ def signals(ranked: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, te
         ranked.parts["cues"][hits],
         np.log(np.minimum(_LONG, [len(passage.text) for passage in texts])),
     )
-    return Signals(regime=regime, question=question, passages=np.stack(columns, axis=1), share=asked.share)
+    return Signals(
+        regime=regime,
+        question=question,
+        passages=np.stack(columns, axis=1),
+        share=asked.share,
+        model=_table_of(regime, model)[0],
+    )
 
 
 def _question(scores: Floats, cosine: Floats, covered: Floats, heard: Mask, asked: QuestionTerms) -> Floats:
@@ -232,14 +243,17 @@ class Calibration:
 
     Args:
         ranking: Version of the ranking and of the text analysis.
-        model: Fingerprint of the embedding model.
-        tables: Weights by regime.
+        tables: Weights by model and regime: those of the regimes with vectors by the fingerprint of the embedding model
+            that made them, the others by "".
     """
 
-    def __init__(self, ranking: str, model: str, tables: Mapping[Regime, Table]) -> None:
+    def __init__(self, ranking: str, tables: Mapping[str, Mapping[Regime, Table]]) -> None:
         self._ranking = ranking
-        self._model = model
-        self._weights = {regime: _columns(table.relevance, table.answers) for regime, table in tables.items()}
+        self._weights = {
+            (model, regime): _columns(table.relevance, table.answers)
+            for model, of_model in tables.items()
+            for regime, table in of_model.items()
+        }
 
     def problem(self, regime: Regime, model: str, settings: RankingSettings) -> str:
         """Why there is no relevance, as `degraded` says it; empty where there is one.
@@ -255,23 +269,29 @@ class Calibration:
                 f"relevance: none is known where ranking.fusion is {settings.fusion}, and {nothing}. "
                 "Set ranking.fusion to evidence."
             )
-        if self._ranking != RULES or regime not in self._weights:
+        known = {of_regime for _, of_regime in self._weights}
+        if self._ranking != RULES or regime not in known:
             return f"relevance: its table is for the ranking {self._ranking}, not {RULES}: {nothing}. Fit it anew."
-        if regime in ("hybrid", "vector") and model != self._model:
+        if _table_of(regime, model) not in self._weights:
             return (
                 f"relevance: none is known for the vectors of {model}, and {nothing}. Search by words has it (mode "
-                "text), and so has the bundled model."
+                "text), and so have the bundled models."
             )
         return ""
 
     def judge(self, found: Signals) -> tuple[Floats, Floats]:
         """The relevance of each hit, and the probability that it answers."""
-        intercepts, question, passages = self._weights[found.regime]
+        intercepts, question, passages = self._weights[_table_of(found.regime, found.model)]
         # Not by BLAS: its last digit changes with the number of rows, and a hit counts the same whatever the limit is.
         of_passages = np.einsum("hs,sk->hk", found.passages, passages)
         logits = intercepts + found.question @ question + found.share * of_passages
         relevance, answers = (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).T
         return relevance, answers
+
+
+def _table_of(regime: Regime, model: str) -> tuple[str, Regime]:
+    """Model and regime of the table for hits that are known by a regime; words are the same with every model."""
+    return (model if regime in ("hybrid", "vector") else "", regime)
 
 
 def _columns(*weights: Weights) -> tuple[Floats, Floats, Floats]:
@@ -293,7 +313,10 @@ def _read_calibration(text: str) -> Calibration:
     """A calibration from its file."""
     made = json.loads(text)
     tables = {
-        regime: Table(**{name: Weights(**weights) for name, weights in table.items()})
-        for regime, table in made["tables"].items()
+        model: {
+            regime: Table(**{name: Weights(**weights) for name, weights in table.items()})
+            for regime, table in of_model.items()
+        }
+        for model, of_model in made["tables"].items()
     }
-    return Calibration(made["ranking"], made["model"], tables)
+    return Calibration(made["ranking"], tables)

@@ -29,7 +29,7 @@ from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
 from indexer.text.facts import facts_of, things_of
 from indexer.text.names import greeted_name
 from indexer.text.ornaments import ornament
-from indexer.text.terms import TERM_RULES, passage_terms
+from indexer.text.terms import has_term_rules, passage_terms
 from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
 
 # Without a model what a transaction itself costs counts, and how long it keeps other writers waiting: 10-20 ms.
@@ -455,11 +455,6 @@ def things_in(path: str, passage: Passage) -> tuple[int, ...]:
         return things_of(facts_of(passage.text, passage.heading, passage.label, path))
 
     return ornament("facts", (), read)
-
-
-def has_term_rules(made: Fingerprint | None) -> bool:
-    """True if the terms of an index were made by the rules of today."""
-    return made is not None and made.rules.rpartition("/")[2] == TERM_RULES
 
 
 def _state(content: Content, before: FileState | None) -> FileState:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from indexer.text import lazy_regex
 from indexer.text.ornaments import ornament
 from indexer.text.scripts import ALL_HAN, INDIC, SYLLABIC, UNSPACED
-from indexer.types import Passage
+from indexer.types import Fingerprint, Passage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -383,3 +383,8 @@ def _terms_of(lexical: str) -> tuple[str, ...]:
 def _plain_terms(text: str) -> tuple[str, ...]:
     """Words without a rule of any language, for a text whose terms cannot be read: it is found by these."""
     return tuple(word[:MAX_TERM_CHARS] for word in text.encode("utf-8", "replace").decode().lower().split())
+
+
+def has_term_rules(made: Fingerprint | None) -> bool:
+    """True if the terms of an index were made by the rules of today."""
+    return made is not None and made.rules.rpartition("/")[2] == TERM_RULES

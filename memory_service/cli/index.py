@@ -215,7 +215,7 @@ def status(place: Place) -> None:
         ("index", _index_row(found)),
         *([("syncing", f"{found.sync_done} of {found.sync_total} passages")] if found.syncing else []),
         *([("rebuild", _rebuild_row(found.rebuild))] if found.rebuild else []),
-        ("model", found.embedding_model),
+        ("model", found.embedding_model + (f": {found.embedding_choice}" if found.embedding_choice else "")),
         ("timezone", found.timezone),
         ("watching", _watching_row(found.watching)),
         ("server", str(server or "none on this home")),

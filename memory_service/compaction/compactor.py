@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
+    from indexer.embeddings.bundled import LanguageChoice
 
 
 def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.datetime) -> Snapshot:
@@ -201,7 +202,7 @@ class Compactor:
         *,
         model: ChatModel | None = None,
         fallbacks: Sequence[ChatModel] = (),
-        embedder: Embedder | None = None,
+        embedder: Embedder | LanguageChoice | None = None,
         timeout_seconds: float = 300.0,
     ) -> None:
         self.model = model

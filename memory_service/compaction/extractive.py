@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from indexer.embeddings.bundled import LanguageChoice
 from indexer.errors import EmbeddingError
+from indexer.text.languages import language_of, writing_of
 from indexer.text.terms import MOSTLY, asked_terms, read_part
 from memory_service.compaction.extractive_lines import CandidateLines, candidate_lines
 from memory_service.compaction.summary import Summary, SummaryRequest
@@ -166,7 +168,7 @@ _GOAL_SHARE = 0.3
 _GOAL_TOKENS = 24
 
 
-def extract(request: SummaryRequest, *, embedder: Embedder | None = None) -> Summary:
+def extract(request: SummaryRequest, *, embedder: Embedder | LanguageChoice | None = None) -> Summary:
     """Makes a summary out of what the messages say themselves.
 
     Args:
@@ -203,8 +205,14 @@ def _policy_notes(request: SummaryRequest) -> Sequence[str]:
     return ()
 
 
-def _suited(embedder: Embedder | None, facts: Sequence[SummaryLine]) -> Embedder | None:
-    """The embedder, unless it was trained on other scripts than most of the lines have."""
+def _suited(embedder: Embedder | LanguageChoice | None, facts: Sequence[SummaryLine]) -> Embedder | None:
+    """The embedder, unless it was trained on other scripts than most of the lines have.
+
+    Of a choice it is the one for English: how like two lines are was measured with that one.
+    """
+    if isinstance(embedder, LanguageChoice):
+        english = writing_of((language_of(line.text), 1.0) for line in facts).foreign < MOSTLY
+        embedder = embedder.english if english else None
     if embedder is None:
         return None
     read = sum(read_part(line.text, embedder.reads).share >= MOSTLY for line in facts)

@@ -23,6 +23,7 @@ from indexer import (
     Mode,
     SearchFilter,
     SearchResults,
+    StoreFull,
     StoreOutdated,
     SyncPlan,
     SyncProgress,
@@ -49,6 +50,7 @@ from memory_service.memories.indexing import (
     sync_files,
     unread_logs,
 )
+from memory_service.memories.moving import IndexMoves, made_anew
 from memory_service.memories.overlap import stated_among
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import Erasures, MemoryStore
@@ -106,6 +108,7 @@ class LongTermMemory:
         self._searching = ConcurrencyProbe()
         self._large = DeferredRefresh(self._index_large)
         self._vectors = DeferredRefresh(lambda _: "; ".join((*self._ended(), *self._heal(None))))
+        self._moves = IndexMoves(index)
         self._healing = threading.Lock()
         self._heal_again = 0.0
         self._unhealed: tuple[str, ...] = ()
@@ -318,6 +321,7 @@ class LongTermMemory:
         if self.erasures.is_marked:
             found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(passage_of(hit))))
         ided = tuple(self._with_ids(found.hits))
+        behind = (*behind, *self._moves.problems)
         degraded = tuple(dict.fromkeys((*found.degraded, *behind, *filter(None, [found.unjudged]))))
         return SearchResults(hits=ided, mode=found.mode, degraded=degraded)
 
@@ -343,12 +347,13 @@ class LongTermMemory:
         try:
             anew = full or (not paths and bool(self.index.outdated(fetches=True)))
             report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
-        except EmbeddingError as error:
+        except (EmbeddingError, StoreFull) as error:
             if full:
                 raise
-            # Nobody asked for it to be made anew, and the model that should is away: its words are kept up to date.
+            # Nobody asked for it to be made anew, and there is no model or no room for that: it is kept up to date.
             report = self.index.sync(paths, on_progress=on_progress, cancelled=cancelled)
-            report = replace(report, degraded=tuple(dict.fromkeys((*report.degraded, f"vector: {error}"))))
+            part = "vector" if isinstance(error, EmbeddingError) else "index"
+            report = replace(report, degraded=tuple(dict.fromkeys((*report.degraded, f"{part}: {error}"))))
         self._look_again = 0.0
         left = self._ended()
         return replace(report, degraded=(*report.degraded, *left)) if left else report
@@ -358,11 +363,13 @@ class LongTermMemory:
         with self._looking:
             try:
                 plan = self.index.plan()
-                if all_waiting(plan) or plan.unsure:
+                if changed := bool(all_waiting(plan) or plan.unsure):
                     report = self.index.sync(on_progress=on_progress)
                     behind = (*report.degraded, *unread_logs(report.failed))
                 else:
                     behind = (*self._heal(None), *unread_logs(plan.failures))
+                if changed or self.index.beside.others:
+                    behind = (*behind, *self._moves.move(on_progress=on_progress))
             except IndexerError as error:
                 behind = (f"index: {error}",)
             self._behind = (*behind, *self._ended())
@@ -397,20 +404,14 @@ class LongTermMemory:
                 failed = self._index_all(found, cancelled) if found.paths else ()
             except StoreOutdated as error:
                 # It cannot be read at all: who works in the background makes it anew, and nobody has to ask for it.
-                looked_seconds, failed = time.monotonic() - started, self._made_anew(error, cancelled)
+                looked_seconds, failed = time.monotonic() - started, made_anew(self.index, error, cancelled)
             except IndexerError as error:
                 looked_seconds, failed = time.monotonic() - started, (f"index: {error}",)
             if failed or not paths:
                 self._behind = (*failed, *self._ended(), *self._heal(None, cancelled))
+        if not paths:
+            self._moves.note()
         return looked_seconds
-
-    def _made_anew(self, outdated: StoreOutdated, cancelled: Callable[[], bool]) -> tuple[str, ...]:
-        """Make an index of another schema anew, beside it; why that could not be done."""
-        _log.warning("%s It is being made anew now.", outdated)
-        try:
-            return self.index.sync(full=True, cancelled=cancelled).degraded
-        except IndexerError as error:
-            return (f"index: {error}",)
 
     def _index_all(self, found: WaitingFiles, cancelled: Callable[[], bool]) -> tuple[str, ...]:
         if found.is_small:
@@ -430,6 +431,7 @@ class LongTermMemory:
         self._sessions.close()
         self._large.close()
         self._vectors.close()
+        self._moves.close()
         self.index.close()
 
     def _refresh(self, paths: Collection[str]) -> list[str]:
@@ -437,6 +439,7 @@ class LongTermMemory:
         if not outcome:
             # The model answers, if there is one: whatever else lacks a vector need not wait.
             self._heal_again = 0.0
+            self._moves.note()
         return [outcome] if outcome else []
 
     def _index_large(self, paths: Collection[str]) -> str:
@@ -450,6 +453,7 @@ class LongTermMemory:
         except IndexerError as error:
             return f"index: {error}"
         unread = unread_logs(report.failed)
+        self._moves.note()
         if unread or report.degraded:
             # The next look names what is missing, as every one after it does.
             self._look_again = 0.0
@@ -556,7 +560,7 @@ class LongTermMemory:
         return self.erasures.ended(self._end_erasures)
 
     def _end_erasures(self) -> list[str]:
-        if self.index.is_rebuilding:
+        if self.index.beside.running:
             return [indexing.BEING_REBUILT]
         try:
             self.index.sync(cancelled=lambda: self._vectors.is_closed)

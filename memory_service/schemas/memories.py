@@ -484,6 +484,7 @@ class Status(Answer):
     index_bytes: int = Field(description="Size of the index on disk, in bytes; 0 before it is made.")
     updated_at: dt.datetime | None = Field(description="Time of the last change of the index; null before it is made.")
     embedding_model: str = Field(description="The setting `embedding_model`; `none` means search by words alone.")
+    embedding_choice: str | None = Field(default=None, description="With `auto`, the chosen model and why; else null.")
     fingerprint: ModelFingerprint | None = Field(description="What the index was made with; null before it is made.")
     current_fingerprint: ModelFingerprint = Field(
         description="What an index would be made with now; where `fingerprint` differs, a reindex makes the index anew."

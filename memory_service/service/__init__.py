@@ -63,13 +63,14 @@ def without_collector() -> Iterator[None]:
 
 def _opened(home: Path | str | None, embeds: bool) -> MemoryService:
     require_server("MemoryService")
+    from indexer import LanguageChoice
     from memory_service.config import load_settings
     from memory_service.service.models import make_embedder
 
     settings = load_settings(home=home)
     embedder = make_embedder(settings)
-    if embeds and embedder is not None:
-        # To ask about no text loads a model of this machine, and of others nothing.
+    if embeds and embedder is not None and not isinstance(embedder, LanguageChoice):
+        # To ask about no text loads a model of this machine, and of others nothing. Of two, the workspace tells.
         threading.Thread(target=embedder.reads, args=("",), daemon=True).start()
     from memory_service.service.facade import MemoryService
 

@@ -180,6 +180,7 @@ def status(
         index_bytes=counts.size_bytes if counts else 0,
         updated_at=counts.updated_at if counts else None,
         embedding_model=settings.embedding_model,
+        embedding_choice=_choice(found),
         fingerprint=_fingerprint(found.stored) if found.stored else None,
         current_fingerprint=_fingerprint(found.current),
         timezone=settings.timezone,
@@ -188,6 +189,14 @@ def status(
         reader_failures=reader_failures(),
         degraded=[*_degraded(found), *degraded],
     )
+
+
+def _choice(found: IndexStatus) -> str | None:
+    """The model that was chosen, and why; None where the settings name one."""
+    if found.choice and found.moving:
+        how = "by a server in the background, or by the next command that searches after a change"
+        return f"{found.choice}. The index answers with the other model until it is made anew: {how}"
+    return found.choice or None
 
 
 def reader_failures() -> dict[str, int]:

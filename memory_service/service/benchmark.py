@@ -16,7 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from indexer import Embedder, Index, IndexerError, Mode, SourceMissing, StoreOutdated, SyncCancelled, SyncProgress
+from indexer import (
+    Embedder,
+    Index,
+    IndexerError,
+    LanguageChoice,
+    Mode,
+    SourceMissing,
+    StoreOutdated,
+    SyncCancelled,
+    SyncProgress,
+)
 
 RECALL_LIMIT = 10
 # A question is about so long.
@@ -89,7 +99,7 @@ class _Indexing:
 def measure(
     index: Index,
     another: Callable[[Path], Index],
-    embedder: Embedder | None,
+    embedder: Embedder | LanguageChoice | None,
     *,
     seconds: float,
     told: Callable[[str], None] = lambda _: None,
@@ -99,7 +109,7 @@ def measure(
     Args:
         index: Its index.
         another: Makes an index of the same files, kept in a folder.
-        embedder: The model in use, or None.
+        embedder: The model in use, or the two that are chosen from; None for none.
         seconds: How long to search, and how long to index, each.
         told: Hears what is being measured.
 
@@ -117,6 +127,8 @@ def measure(
     samples = min(_RECALL_SAMPLES, max(1, _RECALL_SCANNED // passages))
     recall = index.recall(limit=RECALL_LIMIT, samples=samples) if searched.mode != "text" else None
     told("indexing")
+    if isinstance(embedder, LanguageChoice):
+        embedder = index.embedder
     made = _indexed(another, embedder, seconds)
     return Benchmark(
         passages=passages,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from indexer import Embedder, Index, IndexerError, IndexStatus, Reranker, SearchResults
+from indexer import Embedder, Index, IndexerError, IndexStatus, LanguageChoice, Reranker, SearchResults
 from indexer.embeddings.base import empty_rows, unit_rows
 from indexer.rebuild import needed_bytes
 from indexer.sources.scan import is_memory_path
@@ -48,7 +48,7 @@ _ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine 
 def examine(
     settings: Settings,
     folder: Path,
-    embedder: Embedder | None,
+    embedder: Embedder | LanguageChoice | None,
     *,
     reranker: Reranker | None = None,
     engine_problems: tuple[str, ...] = (),
@@ -58,30 +58,25 @@ def examine(
     Args:
         settings: What is configured.
         folder: The workspace to look at.
-        embedder: The model in use, or None.
+        embedder: The model in use, or the two that are chosen from; None for none.
         reranker: The model that has a second look at results, or None.
         engine_problems: What a context engine failed to do in this process.
     """
     yield _check("home", lambda: _home(settings.home))
-    model = _check("model", lambda: _model(embedder))
+    used = _used(settings, folder, embedder)
+    model = _check("model", lambda: _models(used))
     yield model
     if reranker is not None:
         yield _check("rerank", lambda: _rerank(reranker))
     # One that is no good was named; the rest has to work without it.
-    yield _check("round trip", lambda: _round_trip(settings, embedder if model.ok else None))
+    yield _check("round trip", lambda: _round_trip(settings, used[0] if used and model.ok else None))
     if settings.context_engine != DEFAULT:
         yield _check("engine", lambda: _engine(settings, engine_problems))
     there = _check("workspace", lambda: _workspace(folder))
     if there.ok and folder.is_dir():
         if not (left := _check("left over", lambda: _left_over(settings, folder))).ok:
             yield left
-        index = Index(
-            folder,
-            embedder,
-            store=settings.store,
-            extra=extra_folders(folder, settings.extra_paths),
-            max_file_bytes=settings.max_file_bytes,
-        )
+        index = _opened(settings, folder, embedder)
         try:
             yield _check("index", lambda: _index(index))
             yield _check("files", lambda: _files(index))
@@ -91,6 +86,28 @@ def examine(
     else:
         yield there
     yield _check("readers", _readers)
+
+
+def _opened(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> Index:
+    extra = extra_folders(folder, settings.extra_paths)
+    return Index(folder, embedder, store=settings.store, extra=extra, max_file_bytes=settings.max_file_bytes)
+
+
+def _used(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> list[Embedder]:
+    """The models that a workspace uses: where it is chosen, that of its index, and the one that it moves to."""
+    if not isinstance(embedder, LanguageChoice):
+        return [embedder] if embedder else []
+    if not folder.is_dir():
+        return [embedder.english]
+    index = _opened(settings, folder, embedder)
+    try:
+        moves, used = index.moves(), index.embedder
+    except (IndexerError, OSError):
+        # Its own check says why.
+        return list(embedder.models)
+    finally:
+        index.close()
+    return sorted(embedder.models, key=lambda each: each is not used)[: 2 if moves else 1]
 
 
 class _Failed(Exception):
@@ -185,9 +202,13 @@ def _left_over(settings: Settings, folder: Path) -> str:
     return "nothing"
 
 
-def _model(embedder: Embedder | None) -> str:
-    if embedder is None:
+def _models(used: list[Embedder]) -> str:
+    if not used:
         return "none is configured: search goes by words alone"
+    return "; ".join(map(_model, used))
+
+
+def _model(embedder: Embedder) -> str:
     texts = ["The cat sleeps.", "A cat is sleeping.", "Invoices are due in March."]
     made = embedder.embed_documents(texts)
     rows = unit_rows(embedder.name, made, texts=len(texts), dimensions=embedder.dimensions)
@@ -270,6 +291,8 @@ def _index(index: Index) -> str:
     _rebuild(index.root, status)
     if status.rebuild and status.rebuild.running:
         return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
+    if status.moving:
+        return _moving(index.root, status)
     if status.outdated or status.counts is None:
         raise _Failed("another model or version made the index", _full_reindex(index.root, status))
     counts = status.counts
@@ -291,7 +314,17 @@ def _index(index: Index) -> str:
         raise _Failed(detail, remedy)
     packed = f", {status.packed} packed" if status.packed else ""
     unjudged = f"; {status.unjudged}" if status.unjudged else ""
-    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged{unjudged}"
+    chosen = f"; the model is {status.choice}" if status.choice else ""
+    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged{chosen}{unjudged}"
+
+
+def _moving(folder: Path, status: IndexStatus) -> str:
+    """Report an index that another model was chosen for; without room to make it anew that is no good."""
+    remedy = _full_reindex(folder, status)
+    if remedy.startswith("Free"):
+        raise _Failed(f"the index should be made anew with {status.choice}, and the disk has no room for it", remedy)
+    how = "a server does that in the background, `memory-service reindex` at once"
+    return f"it answers, and is made anew with {status.choice}: {how}"
 
 
 def _rebuild(folder: Path, status: IndexStatus) -> None:

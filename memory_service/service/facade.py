@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexer import Embedder, SearchFilter
+from indexer import Embedder, LanguageChoice, SearchFilter
 from indexer.lru import LRU
 from indexer.throttle import THROTTLE
 from memory_service.config import OWN_ENGINE, Settings, load_settings
@@ -79,7 +79,9 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     Safe to use from several threads, and beside other processes on the same home.
     """
 
-    def __init__(self, settings: Settings, *, embedder: Embedder | None = None, models: Models | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, embedder: Embedder | LanguageChoice | None = None, models: Models | None = None
+    ) -> None:
         self.settings = settings
         self._operations = Operations()
         self.events = EventHub(now=settings.now)
@@ -435,8 +437,8 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     def warm_up(self) -> None:
         """Load the models now instead of at the first search."""
         with translated():
-            if self._embedder is not None:
-                self._embedder.embed_query("warm")
+            if (embedder := self._workspaces.first_embedder) is not None:
+                embedder.embed_query("warm")
             if self._reranker is not None:
                 self._reranker.score("warm", ["up"])
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from memory_service.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from indexer import Embedder, Reranker
+    from indexer import Embedder, LanguageChoice, Reranker
     from memory_service.config import Settings
     from memory_service.judges.talk import TalkJudge
     from memory_service.llm.base import ChatModel
@@ -32,8 +32,8 @@ class Models:
     fallbacks: tuple[ChatModel, ...] = ()
 
 
-def make_embedder(settings: Settings) -> Embedder | None:
-    """The configured embedder; None for "none".
+def make_embedder(settings: Settings) -> Embedder | LanguageChoice | None:
+    """The configured embedder, for "auto" the two that each workspace chooses from; None for "none".
 
     Raises:
         InvalidRequest: The name is unknown.
@@ -44,6 +44,10 @@ def make_embedder(settings: Settings) -> Embedder | None:
     match engine, model:
         case "none", "":
             return None
+        case "auto", "":
+            from indexer import bundled_choice
+
+            return bundled_choice()
         case "minilm", "":
             from indexer import MiniLM
 
@@ -66,8 +70,8 @@ def make_embedder(settings: Settings) -> Embedder | None:
             return CachedEmbedder(LiteLLMEmbedder(name, api_base=settings.embedding_api_base or None))
     raise InvalidRequest(
         f"The embedding model {settings.embedding_model!r} is unknown. "
-        "Set embedding_model to minilm, multilingual-e5-small, onnx/NAME, sentence-transformers/NAME, litellm/NAME "
-        "or none."
+        "Set embedding_model to auto, minilm, multilingual-e5-small, onnx/NAME, sentence-transformers/NAME, "
+        "litellm/NAME or none."
     )
 
 

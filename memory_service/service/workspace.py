@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer import Embedder, Index, RankingSettings, Reranker
+from indexer import Embedder, Index, LanguageChoice, RankingSettings, Reranker
 from indexer.stores import open_store
 from memory_service import disk
 from memory_service.config import OWN_ENGINE, Settings
@@ -23,6 +23,7 @@ from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
 from memory_service.memories.workspaces import WorkspaceFolders, extra_folders
+from memory_service.schemas.memories import DEFAULT_WORKSPACE
 from memory_service.service.watching import WorkspaceWatcher
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class OpenWorkspaces:
 
     Args:
         settings: See `memory_service.config`.
-        embedder: The model of all of them, or None.
+        embedder: The model of all of them, or the two that each chooses from; None for none.
         reranker: The model that has a second look at results, or None.
         shared: Makes what all sessions share.
 
@@ -52,7 +53,7 @@ class OpenWorkspaces:
     def __init__(
         self,
         settings: Settings,
-        embedder: Embedder | None,
+        embedder: Embedder | LanguageChoice | None,
         reranker: Reranker | None,
         shared: Callable[[], SharedServices],
     ) -> None:
@@ -74,6 +75,13 @@ class OpenWorkspaces:
     def compactor(self) -> Compactor:
         """The compactor of the sessions of all of them."""
         return self._of_sessions()[1]
+
+    @property
+    def first_embedder(self) -> Embedder | None:
+        """The model that is needed first: where it is chosen, that of the workspace that is there unless named."""
+        if isinstance(self._embedder, LanguageChoice):
+            return self.readable(DEFAULT_WORKSPACE).index.embedder
+        return self._embedder
 
     def _of_sessions(self) -> tuple[SharedServices, Compactor]:
         """The services that all sessions share, and their compactor; made with the first, as most calls need none."""

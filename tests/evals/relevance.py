@@ -1,6 +1,6 @@
 """The relevance measure: is the probability that a hit carries the share of such hits that do bear on the question?
 
-`python -m tests.evals.relevance [PATH/locomo10.json] [--write]`
+`python -m tests.evals.relevance [PATH/locomo10.json] [--model multilingual-e5-small] [--write]`
 
 Fits the weights of `indexer/engine/relevance.py` and judges them. Questions are asked of indexes that hold what answers
 them, and of indexes that do not: of a part of the notes is known what answers which question, so leaving it out makes a
@@ -29,12 +29,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer import CachedEmbedder, Hit, Index, MiniLM, Mode, RankingSettings
+from indexer import CachedEmbedder, Hit, Index, MiniLM, Mode, MultilingualE5, RankingSettings
 from indexer.engine.relevance import (
     PASSAGE_SIGNALS,
     QUESTION_SIGNALS,
@@ -45,7 +44,7 @@ from indexer.engine.relevance import (
     Table,
     Weights,
 )
-from tests.evals import chinese
+from tests.evals import chinese, paraphrases
 from tests.evals.locomo import Conversation
 from tests.evals.locomo import load as load_conversations
 
@@ -61,7 +60,10 @@ _UNKNOWN = 0.01
 _SHOWN = 20
 _BINS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
+_WITH_VECTORS: tuple[Mode, ...] = ("hybrid", "vector")
 _REGIMES: tuple[Regime, ...] = ("hybrid", "words", "characters", "vector")
+_BY_VECTORS: tuple[Regime, ...] = ("hybrid", "vector")
+_MODELS: dict[str, type[MiniLM] | type[MultilingualE5]] = {"minilm": MiniLM, "multilingual-e5-small": MultilingualE5}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ class Recorder(Calibration):
     """A calibration that keeps the signals it is given."""
 
     def __init__(self) -> None:
-        super().__init__("", "", {})
+        super().__init__("", {})
         self.seen = _NOTHING
 
     def problem(self, regime: Regime, model: str, settings: RankingSettings) -> str:
@@ -176,12 +178,27 @@ def chinese_lines(embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
             yield from _asked_of(world, wanted, f"{kind}, {_PAGE} lines", mode)
 
 
-def _asked_of(world: World, pairs: Iterable[tuple[int, chinese.Pair]], kind: str, mode: Mode) -> Iterator[Asked]:
+def _asked_of(
+    world: World, pairs: Iterable[tuple[int, chinese.Pair]], kind: str, mode: Mode, *, weight: float = 1.0
+) -> Iterator[Asked]:
     for number, pair in pairs:
         found, hits = world.ask(pair.question, mode, 60)
         answers = np.array([pair.answer in hit.passage.text for hit in hits], bool)
-        yield Asked(kind=kind, group=number, weight=1.0, unknown=1.0, signals=found, answers=answers)
+        yield Asked(kind=kind, group=number, weight=weight, unknown=1.0, signals=found, answers=answers)
     world.close()
+
+
+def other_words(embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
+    """Notes of thirteen languages, asked for in other words: all of them, half of them, few."""
+    for place, language in enumerate(paraphrases.LANGUAGES):
+        notes = paraphrases.load(language)
+        for share in (1.0, 0.5, 0.2):
+            some = random.Random(place)
+            files = {
+                path: "".join(f"{line}\n" for line in lines if some.random() < share)
+                for path, lines in notes.files.items()
+            }
+            yield from _asked_of(World(files, embedder), enumerate(notes.pairs), "other words", mode, weight=0.5)
 
 
 def conversations(path: Path, embedder: CachedEmbedder, mode: Mode) -> Iterator[Asked]:
@@ -280,19 +297,26 @@ def _weights(question: Floats, passages: Floats, intercept: float) -> Weights:
 def _logistic(
     signals: Floats, answers: Floats, weights: Floats, *, offset: Floats | float = 0.0, ridge: float = 2.0
 ) -> tuple[Floats, float]:
-    """Weights and intercept of a ridge logistic regression, by Newton's method."""
+    """Weights and intercept of a ridge logistic regression, by Newton's method with steps that do not lose."""
     mean, spread = signals.mean(axis=0), signals.std(axis=0)
     spread = np.where(spread > 1e-9, spread, np.inf)
     design = np.hstack([np.ones((len(signals), 1)), (signals - mean) / spread])
     penalty = ridge * np.eye(design.shape[1])
     penalty[0, 0] = 1e-6
-    found = np.zeros(design.shape[1])
-    for _ in range(50):
-        chance = 1 / (1 + np.exp(-(design @ found + offset)))
+
+    def loss(weights_now: Floats) -> float:
+        logits = design @ weights_now + offset
+        return float(weights @ (np.logaddexp(0, logits) - answers * logits) + weights_now @ penalty @ weights_now / 2)
+
+    found, lost = np.zeros(design.shape[1]), loss(np.zeros(design.shape[1]))
+    for _ in range(100):
+        chance = 1 / (1 + np.exp(-np.clip(design @ found + offset, -500, 500)))
         slope = design.T @ (weights * (answers - chance)) - penalty @ found
         bend = (design * (weights * chance * (1 - chance))[:, None]).T @ design + penalty
         step = np.linalg.solve(bend, slope)
-        found += step
+        while (now := loss(found + step)) > lost and np.abs(step).max() > 1e-7:
+            step /= 2
+        found, lost = found + step, now
         if np.abs(step).max() < 1e-7:
             break
     by_signal = found[1:] / spread
@@ -304,7 +328,7 @@ def judged(rows: Sequence[Asked]) -> list[tuple[Floats, Floats]]:
     found: list[tuple[Floats, Floats]] = [(np.zeros(0), np.zeros(0))] * len(rows)
     for part in range(PARTS):
         table = fitted([row for row in rows if row.group % PARTS != part])
-        calibration = Calibration("", "", {row.signals.regime: table for row in rows})
+        calibration = Calibration("", {row.signals.model: {row.signals.regime: table} for row in rows})
         for place, row in enumerate(rows):
             if row.group % PARTS == part:
                 found[place] = calibration.judge(row.signals)
@@ -349,13 +373,14 @@ def _auc(rows: Sequence[Asked], relevance: Sequence[Floats]) -> float:
     return float((order[answered].sum() - yes * (yes + 1) / 2) / max(1, yes * no))
 
 
-def gathered(path: Path | None) -> Iterator[Asked]:
-    """All questions in all modes."""
-    embedder = CachedEmbedder(MiniLM())
-    for mode in _MODES:
+def gathered(path: Path | None, embedder: CachedEmbedder) -> Iterator[Asked]:
+    """All questions in all modes; by vectors alone in those languages that the model reads."""
+    for mode in _MODES if embedder.name == "minilm" else _WITH_VECTORS:
         yield from facts(embedder, mode)
-        if mode != "vector":
+        if mode != "vector" or embedder.name != "minilm":
             yield from chinese_lines(embedder, mode)
+        if embedder.name != "minilm":
+            yield from other_words(embedder, mode)
         if path:
             yield from conversations(path, embedder, mode)
         print(f"asked in mode {mode}", file=sys.stderr)
@@ -364,18 +389,21 @@ def gathered(path: Path | None) -> Iterator[Asked]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path, nargs="?", help="LoCoMo's file; without it the conversations are left out")
-    parser.add_argument("--write", action="store_true", help="fit to everything and write the table")
+    parser.add_argument("--model", choices=[*_MODELS], default="minilm", help="whose vectors are judged")
+    parser.add_argument("--write", action="store_true", help="fit to everything and write the model's tables")
     arguments = parser.parse_args()
-    rows = [row for row in gathered(arguments.path) if len(row.answers)]
-    tables: dict[str, Any] = {}
-    for regime in _REGIMES:
+    model = _MODELS[arguments.model]
+    rows = [row for row in gathered(arguments.path, CachedEmbedder(model(), capacity=65_536)) if len(row.answers)]
+    tables = json.loads(TABLE.read_text("utf-8"))["tables"]
+    # What is known of words alone is fitted once, where the other model does not read a question.
+    for regime in _REGIMES if model is MiniLM else _BY_VECTORS:
         of_regime = [row for row in rows if row.signals.regime == regime]
         relevance, answers = zip(*judged(of_regime), strict=True)
         report(f"{regime}, relevance", of_regime, relevance)
         report(f"{regime}, answers", of_regime, answers)
-        tables[regime] = asdict(fitted(of_regime))
+        tables.setdefault(of_regime[0].signals.model, {})[regime] = asdict(fitted(of_regime))
     if arguments.write:
-        made = {"ranking": RULES, "model": MiniLM.fingerprint, "tables": tables}
+        made = {"ranking": RULES, "tables": tables}
         TABLE.write_text(json.dumps(made, indent=2) + "\n", "utf-8")
 
 

@@ -19,9 +19,8 @@ def rebuild(
     *,
     free_bytes: Callable[[Path], int] = lambda folder: 1 << 40,
 ) -> None:
-    Rebuild(
-        index._store, index.fingerprint, index._rebuild_runner(SyncControl()), reached=reached, free_bytes=free_bytes
-    ).run()
+    made, runner = index.fingerprint, index._rebuild_runner(index.fingerprint, SyncControl())
+    Rebuild(index._store, made, runner, reached=reached, free_bytes=free_bytes).run()
 
 
 def files_of(workspace: Workspace) -> list[str]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
-from indexer import Index, StoreOutdated
+from indexer import Index, LanguageChoice, StoreFull, StoreOutdated
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
-from tests.indexer.rebuilds import content, files_of, is_whole, texts
+from tests.indexer.rebuilds import content, files_of, is_whole, rebuild, texts
 from tests.indexer.stores.test_sqlite import two_sentences
-from tests.indexer.workspace import Workspace
+from tests.indexer.workspace import CountingEmbedder, Workspace, every_store
 
 
 def outdated_by(workspace: Workspace, **changed: object) -> Index:
@@ -97,3 +100,139 @@ def test_another_schema_is_not_read_and_made_anew(filled: Workspace) -> None:
     index.sync(full=True)
     assert files_of(filled) == ["index-2.sqlite", "index.sqlite"]
     assert len(content(index)) == 20 and index.status().outdated == ""
+
+
+ENGLISH_NOTES = [f"The meeting number {number} of the team is on Tuesday." for number in range(12)]
+CHINESE_NOTES = [f"第{number}次会议在星期二下午举行。" for number in range(12)]
+CHOICE = LanguageChoice(HashEmbedder(seed=1), HashEmbedder(seed=2))
+
+
+def model(index: Index) -> str:
+    stored = index.status().stored
+    assert stored is not None
+    return stored.model
+
+
+@every_store
+def test_a_new_index_has_the_model_for_what_is_written(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", CHINESE_NOTES)
+    index = workspace.synced(CHOICE)
+    assert model(index) == CHOICE.others.fingerprint
+    assert index.status().choice == "hash, as 100% of what is written here is Chinese"
+    assert not index.status().moving
+
+
+def test_a_first_note_decides_where_nothing_was_written_before(workspace: Workspace) -> None:
+    index = workspace.synced(CHOICE)
+    workspace.write_items("memory/2026-11-20.md", CHINESE_NOTES[:1])
+    index.sync(["memory/2026-11-20.md"])
+    assert model(index) == CHOICE.others.fingerprint
+    assert index.search("星期二").degraded == ()
+
+
+def test_a_note_in_another_language_changes_nothing(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", ENGLISH_NOTES)
+    index = workspace.synced(CHOICE)
+    workspace.write_items("memory/2026-11-20.md", CHINESE_NOTES[:1])
+    report = index.sync()
+    assert report.degraded == ()
+    assert not index.moves() and not index.outdated()
+    assert model(index) == CHOICE.english.fingerprint
+
+
+@every_store
+def test_a_workspace_that_becomes_another_language_moves_over_once(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", ENGLISH_NOTES[:4])
+    index = workspace.synced(CHOICE)
+    workspace.write_items("memory/2026-11-20.md", CHINESE_NOTES)
+    report = index.sync()
+    # Until it is made anew it is whole, and searched by the model that made it.
+    assert report.degraded == () and index.moves()
+    assert model(index) == CHOICE.english.fingerprint
+    found = index.search("第3次会议", mode="vector")
+    assert found.hits and found.degraded == ()
+    status = index.status()
+    assert status.moving and not status.outdated and status.unembedded == 0
+    assert "made with the model" in index.outdated()
+    index.sync(full=True)
+    assert model(index) == CHOICE.others.fingerprint
+    assert not index.moves() and not index.status().moving
+    # What is written in English now is too little to go back.
+    workspace.write_items("memory/2026-11-21.md", ENGLISH_NOTES[4:])
+    index.sync()
+    assert not index.moves()
+    # Another process that was open before finds by the model that the index has now.
+    assert index.search("第3次会议", mode="vector").degraded == ()
+
+
+def test_an_index_that_moved_is_served_in_a_process_that_chose_before(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", ENGLISH_NOTES)
+    index = workspace.synced(CHOICE)
+    assert not index.moves()
+    workspace.write_items("MEMORY.md", CHINESE_NOTES)
+    workspace.index(CHOICE).sync(full=True)
+    assert index.search("第3次会议", mode="vector").degraded == ()
+    workspace.write_items("memory/2026-11-20.md", ["星期五没有会议。"])
+    assert index.sync(["memory/2026-11-20.md"]).degraded == ()
+    assert index.status().unembedded == 0
+
+
+MOVE_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from indexer import Index, LanguageChoice
+from indexer.testing import HashEmbedder
+from tests.indexer.rebuilds import rebuild
+index = Index(Path(sys.argv[1]), LanguageChoice(HashEmbedder(seed=1), HashEmbedder(seed=2)))
+assert index.moves()
+rebuild(index, lambda step: os.kill(os.getpid(), signal.SIGKILL) if step == "filled" else None)
+"""
+
+
+def test_a_move_that_is_killed_goes_on_where_it_was(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", ENGLISH_NOTES[:4])
+    workspace.synced(CHOICE).close()
+    workspace.write_items("memory/2026-11-20.md", CHINESE_NOTES)
+    done = subprocess.run([sys.executable, "-c", MOVE_KILLED, str(workspace.root)], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    others = CountingEmbedder(seed=2)
+    index = workspace.index(LanguageChoice(HashEmbedder(seed=1), others))
+    index.sync()
+    assert model(index) == CHOICE.english.fingerprint
+    assert index.search("第3次会议", mode="vector").degraded == ()
+    state = index.status().rebuild
+    assert state is not None and state.current and not state.running
+    index.sync(full=True)
+    assert model(index) == others.fingerprint
+    assert others.documents == [], "all vectors were made before it was killed"
+
+
+def test_a_disk_without_room_for_a_move_leaves_the_index_as_it_is(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", ENGLISH_NOTES[:4])
+    index = workspace.synced(CHOICE)
+    workspace.write_items("memory/2026-11-20.md", CHINESE_NOTES)
+    index.sync()
+    assert index.moves()
+    with pytest.raises(StoreFull, match=r"needs .* MB beside the index in use, and its disk has 0\.0 MB free"):
+        rebuild(index, free_bytes=lambda folder: 1000)
+    assert model(index) == CHOICE.english.fingerprint
+    assert index.search("第3次会议", mode="vector").degraded == ()
+
+
+def test_a_named_model_stays_whatever_is_written(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", CHINESE_NOTES)
+    index = workspace.synced(HashEmbedder(seed=1))
+    assert not index.moves()
+    assert index.status().choice == "" and model(index) == CHOICE.english.fingerprint
+    # Named now, chosen before: it is another model as any.
+    other = workspace.index(HashEmbedder(seed=2))
+    assert "made with the model" in other.outdated() and not other.moves()
+
+
+def test_an_index_of_another_model_is_made_anew_with_the_chosen_one(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", CHINESE_NOTES)
+    workspace.synced(HashEmbedder(seed=9)).close()
+    index = workspace.index(CHOICE)
+    assert any("made with the model" in each for each in index.search("会议").degraded)
+    index.sync(full=True)
+    assert model(index) == CHOICE.others.fingerprint

@@ -48,7 +48,7 @@ def hits_of(
     view: IndexReader, query: Query, words: QueryTerms, ranked: Ranked, settings: RankingSettings = PLAIN
 ) -> tuple[Hit, ...]:
     """Hits without a relevance."""
-    return to_hits(view, query, ranked, settings, relevance_of(view, query, words, "hybrid", None))
+    return to_hits(view, query, ranked, settings, relevance_of(view, query, words, "hybrid", None, ""))
 
 
 def write_sections(workspace: Workspace, passages: list[str]) -> None:

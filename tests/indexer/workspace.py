@@ -15,7 +15,7 @@ import apsw
 import numpy as np
 import pytest
 
-from indexer import Embedder, EmbeddingError, Index, SearchFilter
+from indexer import Embedder, EmbeddingError, Index, LanguageChoice, SearchFilter
 from indexer.stores import STORES, open_store
 from indexer.stores.base import IndexStore
 from indexer.stores.memory import InMemoryStore
@@ -52,11 +52,11 @@ class Workspace:
     def write_items(self, path: str, items: Sequence[str]) -> Path:
         return self.write(path, "".join(f"- {item}\n" for item in items))
 
-    def index(self, embedder: Embedder | None = None, **options: Any) -> Index:
+    def index(self, embedder: Embedder | LanguageChoice | None = None, **options: Any) -> Index:
         """An index with the options of `Index`, on a day that does not change."""
         return Index(self.root, embedder, **{"store": self.store(), "today": lambda: TODAY, **options})
 
-    def synced(self, embedder: Embedder | None = None, **options: Any) -> Index:
+    def synced(self, embedder: Embedder | LanguageChoice | None = None, **options: Any) -> Index:
         index = self.index(embedder, **options)
         index.sync()
         return index

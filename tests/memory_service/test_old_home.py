@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from indexer import Index
-from indexer.embeddings.bundled import MiniLM
+from indexer.embeddings.bundled import MiniLM, MultilingualE5
 from indexer.types import Vectors
 from memory_service.service import MemoryService
 from tests.memory_service.cli.commands import CommandLine
@@ -31,7 +31,7 @@ FOUND = (
     ("退款由谁审批", "李梅"),
     ("green parcel service freight ORD-4110", "ORD-4110"),
 )
-STANDING = ("files", "passages", "embedded", "coverage", "dirty", "failed", "embedding_model", "rebuild", "degraded")
+STANDING = ("files", "passages", "embedded", "coverage", "dirty", "failed", "rebuild", "degraded")
 MODES = ("hybrid", "vector", "text")
 
 
@@ -153,3 +153,20 @@ def test_the_doctor_finds_nothing(old: OldHome) -> None:
     cli.ok("reindex")
     lines = cli.ok("doctor").splitlines()
     assert lines and [line for line in lines if not line.startswith("ok ")] == []
+
+
+def test_it_moves_to_the_other_model_without_loss(old: OldHome) -> None:
+    with MemoryService(settings(old.folder, receipt_days=36_500)) as service:
+        before = service.status("default")
+        assert before.fingerprint is not None and before.fingerprint.model == MiniLM.fingerprint
+        notes = "".join(f"- 第{number}批绿萝在星期二下午送到城西的仓库，由老周签收。\n" for number in range(120))
+        (old.folder / "default" / "memory" / "deliveries.md").write_text(notes, "utf-8")
+        service.bring_up_to_date("default")
+        now = service.status("default")
+        assert now.fingerprint is not None and now.fingerprint.model == MultilingualE5.fingerprint
+        assert now.embedding_choice is not None and now.embedding_choice.startswith("multilingual-e5-small, as ")
+        assert (now.passages, now.embedded) == (before.passages + 120, before.passages + 120)
+        for query, expected in FOUND:
+            found = service.search("default", query, limit=5)
+            assert any(expected in hit.text for hit in found.results), (query, found.results)
+        assert service.search("default", "谁在仓库签收绿萝？", limit=1).results[0].path == "memory/deliveries.md"

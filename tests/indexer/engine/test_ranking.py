@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from indexer.engine.bm25 import TextEvidence
 from indexer.engine.ranking import (
+    MULTILINGUAL_WEIGHTS,
     VectorEvidence,
     _standardised,
     age_share,
@@ -70,6 +71,18 @@ def test_fuse_weighs_standardised_signals() -> None:
     assert fuse(TEXT, VECTOR, 1.0)["words"].tolist() == [0, 0, 0]
     assert set(fuse(None, VECTOR, 1.0)) == {"vector", "neighbours", "section"}
     assert set(fuse(TEXT, None, 1.0)) == {"text", "window", "words"}
+
+
+def test_words_count_less_beside_multilingual_vectors_where_no_passage_has_rare_ones() -> None:
+    one = 1.6 * np.log1p(3 / 1.5)
+    for best, share in ((0.5 * one, 0.25), (one, 0.5), (2 * one, 1.0), (5 * one, 1.0), (0.0, 0.0)):
+        text = TextEvidence(unit=np.array([best, 0, 0]), pair=TEXT.pair, window=TEXT.window)
+        parts = fuse(text, VECTOR, 1.0, weights=MULTILINGUAL_WEIGHTS)
+        assert parts["text"] == pytest.approx(share * 0.2 * _standardised(TEXT.pair))
+        assert parts["vector"] == pytest.approx(1.1 * _standardised(VECTOR.own))
+        # Without vectors nothing else tells passages apart.
+        alone = fuse(text, None, 1.0, weights=MULTILINGUAL_WEIGHTS)
+        assert alone["text"] == pytest.approx(0.25 * _standardised(TEXT.pair))
 
 
 @pytest.mark.parametrize(

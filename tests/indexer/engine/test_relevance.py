@@ -123,7 +123,7 @@ def test_another_ranking_has_no_number_and_a_reason(folder: Path, fusion: Fusion
 def test_a_table_of_another_version_is_not_used(folder: Path) -> None:
     weights = Weights(intercept=0.0, question={}, passages={})
     table = Table(relevance=weights, answers=weights)
-    old = Calibration("evidence-0/terms-1", MiniLM.fingerprint, {"hybrid": table})
+    old = Calibration("evidence-0/terms-1", {MiniLM.fingerprint: {"hybrid": table}})
     index = Index(folder, MiniLM(), calibration=old)
     found = index.search("kiln")
     index.close()

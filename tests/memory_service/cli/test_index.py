@@ -110,7 +110,8 @@ def test_status_with_the_model(cli: CommandLine) -> None:
     real = CommandLine(home=cli.home, environment={})
     real.ok("remember", "Deploys go out on Tuesdays.")
     found = real.run("status", "--json").answer(schemas.Status)
-    assert (found.coverage, found.embedded, found.embedding_model) == (1.0, 1, "minilm")
+    assert (found.coverage, found.embedded, found.embedding_model) == (1.0, 1, "auto")
+    assert found.embedding_choice == "minilm, as 100% of what is written here is English"
     assert "1, 100% with a vector" in real.ok("status")
     # Another model than the one that made the index is named with its remedy, not hidden.
     run = cli.run("status")

@@ -15,6 +15,7 @@ from tests.indexer.embeddings.onnx_graphs import save_bundled, save_scores
 @pytest.mark.parametrize(
     ("setting", "name"),
     [
+        ("auto", "auto"),
         ("minilm", "minilm"),
         ("multilingual-e5-small", "multilingual-e5-small"),
         ("sentence-transformers/intfloat/multilingual-e5-small", None),
@@ -35,7 +36,9 @@ def test_embedding_models_by_name(tmp_path: Path, setting: str, name: str | None
     "name", ["gpt", "", "minilm/x", "none/x", "litellm/", "litellm", "sentence-transformers/", "onnx/", "x/y"]
 )
 def test_a_name_that_nobody_knows_says_which_there_are(tmp_path: Path, name: str) -> None:
-    told = "is unknown. Set embedding_model to minilm, multilingual-e5-small, onnx/NAME, sentence-transformers/NAME"
+    told = (
+        "is unknown. Set embedding_model to auto, minilm, multilingual-e5-small, onnx/NAME, sentence-transformers/NAME"
+    )
     with pytest.raises(InvalidRequest, match=told):
         make_embedder(load_settings(home=tmp_path, embedding_model=name))
 
