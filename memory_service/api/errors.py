@@ -7,7 +7,7 @@ defect of the service is answered without details and logged with its traceback.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -28,6 +28,7 @@ from memory_service.errors import (
     ServerFailed,
     retry_headers,
 )
+from memory_service.home import SearchedPlace
 from memory_service.schemas.memories import ErrorAnswer, ErrorBody, fault_in
 
 _log = logging.getLogger("memory_service.api")
@@ -63,10 +64,13 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def error_answer(error: MemoryServiceError, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Answer to an error of the service."""
+def error_answer(
+    error: MemoryServiceError, headers: Mapping[str, str] | None = None, *, message: str = ""
+) -> JSONResponse:
+    """Answer to an error of the service, with its own message unless another is given."""
     parts = error.parts if isinstance(error, Incompressible) and error.parts else None
-    return _answer(error.status, error.code, str(error), {**retry_headers(error), **(headers or {})}, parts)
+    told = message or str(error)
+    return _answer(error.status, error.code, told, {**retry_headers(error), **(headers or {})}, parts)
 
 
 def defect_answer() -> JSONResponse:
@@ -76,9 +80,22 @@ def defect_answer() -> JSONResponse:
     )
 
 
-def install(app: FastAPI) -> None:
-    """Have an app answer every failure in the one shape."""
-    app.add_exception_handler(MemoryServiceError, _on_ours)
+def install(app: FastAPI, place_of: Callable[[Request], SearchedPlace]) -> None:
+    """Have an app answer every failure in the one shape.
+
+    Args:
+        app: The app.
+        place_of: Where a request is answered from, as far as who asks may know.
+    """
+
+    async def on_ours(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, MemoryServiceError)
+        # Those are counted: a line for each would be the next thing to be too much.
+        if error.status >= 500 and not isinstance(error, Overloaded | CallCancelled):
+            _log.warning("%s: %s", error.code, error)
+        return error_answer(error, message=place_of(request).told(error))
+
+    app.add_exception_handler(MemoryServiceError, on_ours)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
 
@@ -100,14 +117,6 @@ def _explain_validation(error: Mapping[str, Any]) -> str:
 
 
 _PLACES = {"body": "field", "query": "query parameter", "path": "path parameter", "header": "header"}
-
-
-async def _on_ours(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, MemoryServiceError)
-    # Those are counted: a line for each would be the next thing to be too much.
-    if error.status >= 500 and not isinstance(error, Overloaded | CallCancelled):
-        _log.warning("%s: %s", error.code, error)
-    return error_answer(error)
 
 
 async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
