@@ -106,14 +106,11 @@ class SearchedPlace:
         message = self.shown(str(error))
         if not isinstance(error, NotFound) or not self.workspace or (self.shows_home and str(self.home) in message):
             return message
-        return f"{message} {LOOKED_FOR} the workspace {self.workspace} of {self._named()}."
+        return f"{message} {LOOKED_FOR} the workspace {self.workspace} of {self.home if self.shows_home else 'this server'}."
 
     def shown(self, message: str) -> str:
         """A message without the path of the home, unless who asks may know it."""
         return message if self.shows_home else _without_path(message, self.home)
-
-    def _named(self) -> str:
-        return f"the home {self.home}" if self.shows_home else "this server"
 
 
 def _without_path(message: str, home: Path) -> str:

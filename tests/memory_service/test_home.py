@@ -17,7 +17,7 @@ def told(error: MemoryServiceError, *, workspace: str = "shop", shows_home: bool
 
 
 def test_who_may_know_the_home_is_told_it_once() -> None:
-    place = " It was looked for in the workspace shop of the home /srv/memories."
+    place = " It was looked for in the workspace shop of /srv/memories."
     assert told(NotFound("There is no file a."), shows_home=True) == f"There is no file a.{place}"
     named = "There is no workspace shop in the home /srv/memories."
     assert told(NotFound(named), shows_home=True) == named

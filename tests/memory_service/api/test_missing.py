@@ -80,7 +80,7 @@ def test_a_route_that_is_missing_was_looked_for_in_no_home(running_server: Runni
 
 
 def test_the_client_tells_what_the_server_tells(keyed: RunningServer) -> None:
-    for key, place in (("key-team", "this server."), ("key-all", f"the home {keyed.home}.")):
+    for key, place in (("key-team", "this server."), ("key-all", f"{keyed.home}.")):
         with MemoryClient(keyed.url, workspace="team", api_key=key) as memory:
             with pytest.raises(NotFound, match="There is no file") as raised:
                 memory.get("memory/2026-01-01.md")
