@@ -106,7 +106,8 @@ class SearchedPlace:
         message = self.shown(str(error))
         if not isinstance(error, NotFound) or not self.workspace or (self.shows_home and str(self.home) in message):
             return message
-        return f"{message} {LOOKED_FOR} the workspace {self.workspace} of {self.home if self.shows_home else 'this server'}."
+        place = self.home if self.shows_home else "this server"
+        return f"{message} {LOOKED_FOR} the workspace {self.workspace} of {place}."
 
     def shown(self, message: str) -> str:
         """A message without the path of the home, unless who asks may know it."""
