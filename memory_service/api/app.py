@@ -143,11 +143,17 @@ _TAGS = [
 
 
 class _App(FastAPI):
-    """An app whose document has an example of each request."""
+    """An app whose document has an example of each request, and the shape of failures."""
 
     def openapi(self) -> dict[str, Any]:
         """See FastAPI; made once."""
-        return self.openapi_schema or with_requests(super().openapi())
+        if self.openapi_schema is None:
+            schemas = with_requests(super().openapi())["components"]["schemas"]
+            named = sorted({**schemas, **errors.error_schemas()}.items())
+            schemas.clear()
+            schemas.update(named)
+        assert self.openapi_schema is not None
+        return self.openapi_schema
 
 
 def create_app(service: MemoryService, *, watch: bool = False, instance: str = "") -> FastAPI:
