@@ -161,7 +161,7 @@ class WriteLock:
 
     def _acquire(self) -> None:
         folder = self._path.parent
-        with storage_errors(folder.name):
+        with storage_errors(f"A write needs the lock folder {folder.parent.name}/{folder.name}, which"):
             if folder.is_symlink():
                 raise InvalidName(f"The folder {folder.name} is a symbolic link. Remove it; a new one is made.")
             make_folder(folder)

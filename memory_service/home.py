@@ -16,11 +16,12 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_service._version import __version__
-from memory_service.errors import InvalidName, InvalidRequest
+from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError, NotFound
 
 PREFIX = "MEMORY_SERVICE_"
 DEFAULT_HOME = Path("~/.memory-service")
@@ -30,6 +31,8 @@ _MOST_SLUG_CHARS = 40
 # With this header a request is for the server of that instance alone.
 INSTANCE_HEADER = "X-Memory-Instance"
 CONNECT_SECONDS = 5.0
+# Behind it a message about something that is missing has the place.
+LOOKED_FOR = "It was looked for in"
 # How the files of a home are laid out. A version that changes it writes its number into `<home>/.format`, which keeps
 # versions before it out; without the file it is 1.
 FORMAT = 1
@@ -82,6 +85,44 @@ def home_of(given: Path | str | None) -> Path:
             f"The home {home} lies in a user's own folder, and there is none here. Name another one: --home FOLDER, or "
             f"{PREFIX}HOME."
         ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedPlace:
+    """Where a request was answered from, for the messages of what went wrong.
+
+    Attributes:
+        home: The home.
+        workspace: The workspace that the request names; empty for none.
+        shows_home: Whether who asks may know where the home lies: not with a key for one workspace.
+    """
+
+    home: Path
+    workspace: str
+    shows_home: bool
+
+    def told(self, error: MemoryServiceError) -> str:
+        """The message of an error, in which what is missing comes with the place where it was looked for."""
+        message = self.shown(str(error))
+        if not isinstance(error, NotFound) or not self.workspace or (self.shows_home and str(self.home) in message):
+            return message
+        place = self.home if self.shows_home else "this server"
+        return f"{message} {LOOKED_FOR} the workspace {self.workspace} of {place}."
+
+    def shown(self, message: str) -> str:
+        """A message without the path of the home, unless who asks may know it."""
+        return message if self.shows_home else _without_path(message, self.home)
+
+
+def _without_path(message: str, home: Path) -> str:
+    """A message in which what lies in a home is named from there, and the home itself by that word."""
+    for path in {str(home), str(home.absolute()), os.path.realpath(home)} - {os.sep, os.curdir}:
+        whole = rf"(?<![\w./\\-]){re.escape(path)}"
+        message = re.sub(rf"{whole}{re.escape(os.sep)}(?=\S)", "", message)
+        message = re.sub(
+            rf"([Tt]he home )?{whole}(?![\w-])", lambda found: f"{found[1] or 'the home '}of this server", message
+        )
+    return message
 
 
 def check_format(home: Path) -> None:

@@ -19,6 +19,7 @@ import anyio.to_thread
 from fastapi import Depends, FastAPI
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -34,6 +35,7 @@ from memory_service.api.auth import (
     check_json,
     grant_of,
     is_loopback,
+    shows_home,
     workspace_of,
 )
 from memory_service.api.errors import defect_answer
@@ -47,6 +49,7 @@ from memory_service.config import Settings
 from memory_service.gateway.exchange import GatewayRuntime
 from memory_service.gateway.relay import Relay
 from memory_service.gateway.routes import gateway_router
+from memory_service.home import SearchedPlace
 from memory_service.mcp.endpoint import McpEndpoint
 from memory_service.service import MemoryService
 from memory_service.service.answers import reader_failures
@@ -140,11 +143,17 @@ _TAGS = [
 
 
 class _App(FastAPI):
-    """An app whose document has an example of each request."""
+    """An app whose document has an example of each request, and the shape of failures."""
 
     def openapi(self) -> dict[str, Any]:
         """See FastAPI; made once."""
-        return self.openapi_schema or with_requests(super().openapi())
+        if self.openapi_schema is None:
+            schemas = with_requests(super().openapi())["components"]["schemas"]
+            named = sorted({**schemas, **errors.error_schemas()}.items())
+            schemas.clear()
+            schemas.update(named)
+        assert self.openapi_schema is not None
+        return self.openapi_schema
 
 
 def create_app(service: MemoryService, *, watch: bool = False, instance: str = "") -> FastAPI:
@@ -175,6 +184,11 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     )
     app.state.shared = shared
     app.state.keys = keys
+
+    def place_of(request: Request) -> SearchedPlace:
+        workspace = str(request.path_params.get("workspace", ""))
+        return SearchedPlace(home=service.settings.home, workspace=workspace, shows_home=shows_home(request, keys))
+
     gateway = GatewayRuntime(
         service=service,
         relay=Relay(service.upstreams),
@@ -184,6 +198,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         cancelled=shared.pools.cancelled,
         workspace_of=workspace_of,
         check_body=check_json,
+        place_of=place_of,
         on_prompt=shared.metrics.prompted,
         on_missed=shared.metrics.missed,
     )
@@ -198,9 +213,9 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     # `include_router` would build each route anew for every app, a quarter of a second of its first request.
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
-    app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp), methods=["POST"], include_in_schema=False))
+    app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp, keys), methods=["POST"], include_in_schema=False))
     app.router.routes.extend(PAGES)
-    errors.install(app)
+    errors.install(app, place_of)
     return app
 
 

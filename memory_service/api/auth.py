@@ -227,6 +227,12 @@ def workspace_of(headers: Headers, grant: str) -> str:
     return named
 
 
+def shows_home(request: Request, keys: Keys | None) -> bool:
+    """True if who asks may know where the home lies: with a key for all workspaces, or on this machine without keys."""
+    grant = getattr(request.state, "grant", "")
+    return grant == EVERY_WORKSPACE and (keys is not None or file_access(request, grant) in ("all", "hosts"))
+
+
 def file_access(request: Request, grant: str) -> FileAccess:
     """Whose files a request may name: all for the owner's own commands, those of hosts for others on this machine.
 

@@ -7,7 +7,7 @@ defect of the service is answered without details and logged with its traceback.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -28,11 +28,13 @@ from memory_service.errors import (
     ServerFailed,
     retry_headers,
 )
+from memory_service.home import SearchedPlace
 from memory_service.schemas.memories import ErrorAnswer, ErrorBody, fault_in
 
 _log = logging.getLogger("memory_service.api")
 _MAX_NAME_CHARS = 80
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}}
+_SCHEMA = "#/components/schemas/{model}"
 _MEANINGS = {
     400: "A name or path is malformed, or would leave its folder.",
     401: "The key is missing or unknown.",
@@ -51,22 +53,40 @@ _MEANINGS = {
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Failures of a route, for its documentation, each with an example."""
+    """Failures of a route, for its documentation, each with an example; see `error_schemas`.
+
+    They name the shape instead of bringing the model, of which FastAPI would make a validator for each status of each
+    route: several hundred, a tenth of the start of a server.
+    """
     return {
         status: {
-            "model": ErrorAnswer,
             "description": _MEANINGS[status],
-            "content": {"application/json": {"example": ERRORS[status].model_dump(exclude_none=True)}},
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": _SCHEMA.format(model="ErrorAnswer")},
+                    "example": ERRORS[status].model_dump(exclude_none=True),
+                }
+            },
         }
         # Where a body may be too large, it may be of another kind.
         for status in sorted({*statuses, *([415] if 413 in statuses else [])})
     }
 
 
-def error_answer(error: MemoryServiceError, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Answer to an error of the service."""
+def error_schemas() -> dict[str, Any]:
+    """The shape of a failure, for the schemas of the document."""
+    whole = ErrorAnswer.model_json_schema(ref_template=_SCHEMA, mode="serialization")
+    inner: dict[str, Any] = whole.pop("$defs")
+    return {"ErrorAnswer": whole, **inner}
+
+
+def error_answer(
+    error: MemoryServiceError, headers: Mapping[str, str] | None = None, *, message: str = ""
+) -> JSONResponse:
+    """Answer to an error of the service, with its own message unless another is given."""
     parts = error.parts if isinstance(error, Incompressible) and error.parts else None
-    return _answer(error.status, error.code, str(error), {**retry_headers(error), **(headers or {})}, parts)
+    told = message or str(error)
+    return _answer(error.status, error.code, told, {**retry_headers(error), **(headers or {})}, parts)
 
 
 def defect_answer() -> JSONResponse:
@@ -76,9 +96,22 @@ def defect_answer() -> JSONResponse:
     )
 
 
-def install(app: FastAPI) -> None:
-    """Have an app answer every failure in the one shape."""
-    app.add_exception_handler(MemoryServiceError, _on_ours)
+def install(app: FastAPI, place_of: Callable[[Request], SearchedPlace]) -> None:
+    """Have an app answer every failure in the one shape.
+
+    Args:
+        app: The app.
+        place_of: Where a request is answered from, as far as who asks may know.
+    """
+
+    async def on_ours(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, MemoryServiceError)
+        # Those are counted: a line for each would be the next thing to be too much.
+        if error.status >= 500 and not isinstance(error, Overloaded | CallCancelled):
+            _log.warning("%s: %s", error.code, error)
+        return error_answer(error, message=place_of(request).told(error))
+
+    app.add_exception_handler(MemoryServiceError, on_ours)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
 
@@ -100,14 +133,6 @@ def _explain_validation(error: Mapping[str, Any]) -> str:
 
 
 _PLACES = {"body": "field", "query": "query parameter", "path": "path parameter", "header": "header"}
-
-
-async def _on_ours(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, MemoryServiceError)
-    # Those are counted: a line for each would be the next thing to be too much.
-    if error.status >= 500 and not isinstance(error, Overloaded | CallCancelled):
-        _log.warning("%s: %s", error.code, error)
-    return error_answer(error)
 
 
 async def _on_invalid(request: Request, error: Exception) -> JSONResponse:

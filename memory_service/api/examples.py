@@ -155,6 +155,7 @@ MESSAGE = {"role": "user", "content": "When do we deploy?"}
 
 SESSION = schemas.Session(
     session_id=_ID,
+    title="Support, order 42",
     model="gpt-4o",
     settings={"compaction": {"preset": "default"}},
     messages=31,
@@ -177,7 +178,11 @@ SESSION = schemas.Session(
     last_activity=_WHEN.isoformat(),
 )
 SESSIONS = schemas.Sessions(
-    sessions=[schemas.ListedSession(session_id=_ID, last_activity=_WHEN, last_seq=34, size_bytes=48_211)]
+    sessions=[
+        schemas.ListedSession(
+            session_id=_ID, title="Support, order 42", last_activity=_WHEN, last_seq=34, size_bytes=48_211
+        )
+    ]
 )
 SESSION_ERASED = schemas.ErasedSession(
     session_id=_ID, erased=Erased(passages=12, checked=["files", "rows", "full text", "vectors"])

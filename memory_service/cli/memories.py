@@ -19,6 +19,7 @@ from memory_service.cli.options import (
 )
 from memory_service.cli.output import (
     emit_json,
+    has_word,
     indented,
     nothing_relevant,
     relevance_counts,
@@ -116,19 +117,22 @@ def search(place: Place, query: str, wait: bool, **options: Any) -> None:
         return
     if not answer.results:
         click.echo(f"nothing found in {place}", err=True)
-    elif nothing_relevant(result.relevance for result in answer.results):
+    elif nothing_relevant(result.relevance for result in answer.results) and not any(
+        has_word(result.text, query) for result in answer.results
+    ):
         click.secho(f"nothing relevant in {place}; the nearest:", fg="yellow", err=True)
-    _print_results(answer)
+    _print_results(answer, query)
     warn(answer.degraded)
 
 
-def _print_results(answer: SearchResults) -> None:
+def _print_results(answer: SearchResults, query: str) -> None:
     for number, result in enumerate(answer.results, 1):
         said = "" if result.role == "user" else f"({result.role})"
         title = " › ".join(result.heading)
         where = click.style(result.citation, fg="cyan")
         shown_id = result.memory_id and click.style(result.memory_id, dim=True)
-        parts = (where, relevance_mark(result.relevance), said, shown_id, title and click.style(title, dim=True))
+        mark = relevance_mark(result.relevance, named=has_word(result.text, query))
+        parts = (where, mark, said, shown_id, title and click.style(title, dim=True))
         click.echo(f"{number}. {'  '.join(filter(None, parts))}")
         click.echo(indented(result.text))
         # Text of a memory is never at the beginning of a line: no text can look like this.
@@ -195,7 +199,7 @@ def context(place: Place, query: str, budget_tokens: int, wait: bool, **options:
         f"{len(known)} in{relevance_counts(known)}, {receipt.omitted_count} left out; "
         f"{answer.tokens} of {budget_tokens} tokens"
     )
-    if nothing_relevant(known):
+    if nothing_relevant(known) and not has_word(answer.block, query):
         told = f"nothing relevant in {place}: --min-relevance 0.01 leaves these out; {told}"
     click.secho(f"{receipt.reason or told}; receipt {receipt.receipt_id}", dim=True, err=True)
     warn(answer.degraded)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from memory_service.home import PREFIX, home_of, id_of_title, is_title
+from memory_service.home import LOOKED_FOR, PREFIX, home_of, id_of_title, is_title
 
 if TYPE_CHECKING:
     from memory_service.cli.warm import WarmMemory
@@ -163,9 +163,9 @@ def _naming_the_home(place: Place) -> Iterator[None]:
     try:
         yield
     except NotFound as error:
-        if str(home_of(place.home)) in str(error):
+        if LOOKED_FOR in str(error) or str(home_of(place.home)) in str(error):
             raise
-        raise NotFound(f"{error} It was looked for in {place}.") from error
+        raise NotFound(f"{error} {LOOKED_FOR} {place}.") from error
 
 
 class _Session(click.ParamType[str, str]):

@@ -10,6 +10,7 @@ import dataclasses
 import datetime as dt
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections import Counter
@@ -172,9 +173,26 @@ def _relevance_word(relevance: float | None) -> str:
     return next((word for least, word, _ in _RELEVANCE if relevance >= least), _UNLIKELY)
 
 
-def relevance_mark(relevance: float | None) -> str:
-    """The same, in a colour for each word."""
+def has_word(text: str, query: str) -> bool:
+    """True if a question is one word or one character, and a text has it; letters of ASCII count as whole words."""
+    word, text = query.strip().casefold(), text.casefold()
+    if len(word.split()) != 1:
+        return False
+    if word.isascii() and word.isalnum():
+        return re.search(rf"\b{word}\b", text, re.ASCII) is not None
+    return word in text
+
+
+def relevance_mark(relevance: float | None, *, named: bool = False) -> str:
+    """The same, in a colour for each word.
+
+    Args:
+        relevance: The relevance of a passage.
+        named: Whether the passage has the one word of the question, so that it is not called unlikely.
+    """
     word = _relevance_word(relevance)
+    if named and word == _UNLIKELY:
+        word = _RELEVANCE[-1][1]
     colour = next((colour for _, known, colour in _RELEVANCE if known == word), "red")
     return word and click.style(word, fg=colour)
 

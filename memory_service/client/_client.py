@@ -12,7 +12,7 @@ from typing import Any
 from memory_service import schemas
 from memory_service.client import _session_wire, _wire
 from memory_service.client._session import Connection, Session
-from memory_service.client._session_wire import SessionCalls, Wanted
+from memory_service.client._session_wire import SessionCalls, Wanted, id_of
 from memory_service.client._wire import Calls
 
 
@@ -336,8 +336,9 @@ class MemoryClient:
 
     def session(
         self,
-        session_id: str,
+        session_id: str | None = None,
         *,
+        title: str = "",
         model: str | None = None,
         context_window: int | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -345,13 +346,14 @@ class MemoryClient:
         """One conversation. Sends nothing: the first thing that is said begins it, and one that is there goes on.
 
         Args:
-            session_id: 1 to 128 letters, digits, dots, underscores and hyphens.
+            session_id: 1 to 128 letters, digits, dots, underscores and hyphens; None makes it from the title.
+            title: Its name for people, in any script, for a session that is begun.
             model: The model of its agent; it decides the context window where nothing else does.
             context_window: What the model takes, in tokens; wins over every other source.
             settings: Its own values for the tables `compaction`, `pruning` and `flush` of the settings.
         """
-        wanted = Wanted({"model": model, "context_window": context_window, "settings": settings})
-        return Session(self._connection, self.workspace, session_id, wanted)
+        wanted = Wanted({"model": model, "context_window": context_window, "settings": settings}, title)
+        return Session(self._connection, self.workspace, id_of(session_id, title), wanted)
 
     def sessions(self) -> list[schemas.ListedSession]:
         """All sessions, the last active first."""

@@ -103,7 +103,7 @@ def beginning(calls: SessionCalls, wanted: Wanted) -> Steps[None]:
     try:
         yield from send(calls.create(wanted))
     except Conflict:
-        if wanted and not wanted.is_met((yield from send(calls.status()))):
+        if wanted.fields() and not wanted.is_met((yield from send(calls.status()))):
             yield from send(calls.update(wanted.fields()))
 
 

@@ -18,6 +18,7 @@ from memory_service import schemas
 from memory_service.client._messages import plain, refusal_of, usage_report, wire_messages
 from memory_service.client._wire import Call, Routes, listed, new_key, segment, workspace_root
 from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError, NotFound, ServerFailed
+from memory_service.home import id_of_title
 
 MAX_EVENT_CHARS = 1_000_000
 _MAX_DIGITS = 18
@@ -128,12 +129,17 @@ class RawMessage(RootModel[dict[str, Any]]):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Wanted settings of a session; None leaves a setting to the server, or as it is."""
+    """Wanted settings of a session; None leaves a setting to the server, or as it is.
+
+    Attributes:
+        title: Its name for people, if it is begun with these.
+    """
 
     given: schemas.SessionChanges
+    title: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.fields())
+        return bool(self.fields() or self.title)
 
     def fields(self) -> schemas.SessionChanges:
         """Fields that are given."""
@@ -141,7 +147,7 @@ class Wanted:
 
     def changed(self, changes: schemas.SessionChanges) -> Wanted:
         """Settings after changes."""
-        return Wanted(self.given | changes)
+        return Wanted(self.given | changes, self.title)
 
     def is_met(self, session: schemas.Session) -> bool:
         """True if a session has these settings."""
@@ -151,6 +157,17 @@ class Wanted:
             "settings": session.settings,
         }
         return all(own[name] == value for name, value in self.fields().items())
+
+
+def id_of(session_id: str | None, title: str) -> str:
+    """The id of a session: the given one, else that which is made from its title.
+
+    Raises:
+        InvalidRequest: There is neither.
+    """
+    if session_id is None and not title.strip():
+        raise InvalidRequest("A session needs an id or a title. Give one of them.")
+    return id_of_title(title) if session_id is None else session_id
 
 
 class SessionCalls(Routes):
@@ -169,7 +186,8 @@ class SessionCalls(Routes):
 
     def create(self, wanted: Wanted) -> Call[schemas.Session]:
         """The call that begins it."""
-        body = schemas.checked(schemas.NewSession, session_id=self._session_id, **wanted.fields())
+        named = {"session_id": self._session_id, "title": wanted.title}
+        body = schemas.checked(schemas.NewSession, **named, **wanted.fields())
         return self._all._post("", schemas.Session, body, new_key())
 
     def status(self) -> Call[schemas.Session]:

@@ -30,6 +30,7 @@ from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject, Unread
 from memory_service.gateway.observer import ReadAlong, plain_text, read_whole
 from memory_service.gateway.relay import Relay
 from memory_service.gateway.transit import PassedAnswer, beginning_of, json_answer, until_gone
+from memory_service.home import SearchedPlace
 from memory_service.service import MemoryService
 from memory_service.service.upstreams import Target, UpstreamAnswer
 
@@ -67,6 +68,7 @@ class GatewayRuntime:
         cancelled: Whether the server ends.
         workspace_of: The workspace of a request, by its headers and what its key allows.
         check_body: Refuses a request whose headers say that its body is no JSON.
+        place_of: Where a request is answered from, as far as who asks may know.
         on_prompt: Hears the tokens of each prompt of a session, and how many of them begin it as the last one.
         on_missed: Hears what memory could not do for a call, each "part: reason".
     """
@@ -79,6 +81,7 @@ class GatewayRuntime:
     cancelled: Callable[[], bool]
     workspace_of: Callable[[Headers, str], str]
     check_body: Callable[[Headers], None]
+    place_of: Callable[[Request], SearchedPlace]
     on_prompt: Callable[[int, int], None]
     on_missed: Callable[[Iterable[str]], None]
 
@@ -351,7 +354,7 @@ class Exchange:
                 told["X-Memory-Tokens"] = "; ".join(f"{part}={getattr(tokens, part)}" for part in parts)
             degraded += prompt.degraded
         if degraded:
-            told["X-Memory-Degraded"] = _line(" | ".join(degraded))
+            told["X-Memory-Degraded"] = _line(self.runtime.place_of(self.request).shown(" | ".join(degraded)))
         return {name: value for name, value in told.items() if value}
 
     # Waiting

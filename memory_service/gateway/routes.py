@@ -128,11 +128,8 @@ async def _answered(
         )
         return await exchange.response()
     except MemoryServiceError as error:
-        return _refused(dialect, error)
-
-
-def _refused(dialect: Dialect, error: MemoryServiceError) -> Response:
-    return json_answer(dialect.error(error.status, error.code, str(error)), error.status, retry_headers(error))
+        message = runtime.place_of(request).told(error)
+        return json_answer(dialect.error(error.status, error.code, message), error.status, retry_headers(error))
 
 
 def _mode(given: str | None) -> Mode:

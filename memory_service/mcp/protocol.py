@@ -86,11 +86,13 @@ class ToolServer:
         return answer
 
     def _call(self, context: _Context, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+        place: tools.CallPlace | None = None
         try:
-            answer, medium = tools.call(name, arguments, self._place_of(context))
+            place = self._place_of(context)
+            answer, medium = tools.call(name, arguments, place)
             found = tools.as_json(answer)
         except MemoryServiceError as error:
-            return _failed(str(error))
+            return _failed(place.told(error) if place else str(error))
         except Exception:
             _log.exception("defect in the tool %s", name)
             return _failed(_DEFECT)
@@ -146,7 +148,9 @@ def http_manager(service: MemoryService, run: tools.RunTool, *, max_body_bytes: 
     def place_of(context: _Context) -> tools.CallPlace:
         assert context.request is not None
         state = context.request.state
-        return tools.CallPlace(service=service, workspace=state.workspace, session_id=state.session_id)
+        return tools.CallPlace(
+            service=service, workspace=state.workspace, session_id=state.session_id, shows_home=state.shows_home
+        )
 
     return StreamableHTTPSessionManager(
         _server(ToolServer(place_of, run=run)), json_response=True, stateless=True, max_request_body_size=max_body_bytes

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from memory_service.errors import InvalidRequest
+from memory_service.errors import InvalidRequest, MemoryServiceError
+from memory_service.home import SearchedPlace
 from memory_service.schemas import entries
 from memory_service.schemas import memories as wire
 from memory_service.schemas import tools as values
@@ -46,11 +47,18 @@ class CallPlace:
 
     Attributes:
         session_id: The conversation of the caller, if that is known.
+        shows_home: Whether the caller may know where the home lies.
     """
 
     service: MemoryService
     workspace: str
     session_id: str | None = None
+    shows_home: bool = True
+
+    def told(self, error: MemoryServiceError) -> str:
+        """The message of an error, in which what is missing comes with the place where it was looked for."""
+        place = SearchedPlace(home=self.service.settings.home, workspace=self.workspace, shows_home=self.shows_home)
+        return place.told(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

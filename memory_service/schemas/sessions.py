@@ -136,6 +136,7 @@ class ListedSession(Answer):
     """A session in a list."""
 
     session_id: SessionName
+    title: str = Field(default="", description="Its name for people; empty where it has none.")
     last_activity: dt.datetime = Field(
         description="Time of the last record of the log, in UTC; else that of the last change of the file."
     )

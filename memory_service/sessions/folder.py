@@ -25,7 +25,7 @@ from memory_service.home import SESSION_NAME
 from memory_service.messages.shapes import Json
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions import recovery
-from memory_service.sessions.codec import Stamp, stamp
+from memory_service.sessions.codec import Stamp, decode, stamp
 from memory_service.sessions.log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlLog, utc_now
 from memory_service.sessions.media import Blobs
 from memory_service.sessions.records import SessionHeader
@@ -230,10 +230,12 @@ class SessionLogs:
             with storage_errors(name), open_no_follow(self._folder / name) as descriptor:
                 status = os.fstat(descriptor)
                 last = _last_stamp(descriptor, status.st_size)
+                title = _title(descriptor)
         except NotFound:
             return None
         return ListedSession(
             session_id=session_id,
+            title=title,
             last_activity=_moment(last, status),
             last_seq=last.seq if last else None,
             size_bytes=status.st_size,
@@ -291,6 +293,21 @@ def _last_stamp(descriptor: int, size: int) -> Stamp | None:
         lines = stream.read().split(b"\n")[:-1]
     whole = lines if begin == 0 else lines[1:]
     return next((place for line in reversed(whole) if (place := stamp(line + b"\n"))), None)
+
+
+def _title(descriptor: int) -> str:
+    """The title in the first line of a log, which a session keeps; empty if that is no header, or a very long one."""
+    with open(descriptor, "rb", closefd=False) as stream:
+        stream.seek(0)
+        line = stream.readline(_END_BYTES)
+    place = stamp(line)
+    if place is None or place.kind != "session":
+        return ""
+    try:
+        header = decode(line).record.body
+    except ValueError:
+        return ""
+    return header.title if isinstance(header, SessionHeader) else ""
 
 
 def _moment(last: Stamp | None, status: os.stat_result) -> dt.datetime:

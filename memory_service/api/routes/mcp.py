@@ -5,9 +5,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memory_service.api.auth import workspace_of
+from memory_service.api.auth import Keys, shows_home, workspace_of
 from memory_service.errors import Forbidden
 
 
@@ -15,11 +16,13 @@ class McpRoute:
     """Checks the origin, the workspace and the session of a request, and hands it on.
 
     Args:
-        endpoint: Speaks the protocol; it finds `workspace` and `session_id` in the state of the request.
+        endpoint: Speaks the protocol; it finds `workspace`, `session_id` and `shows_home` in the state of the request.
+        keys: The keys; None where a request needs none.
     """
 
-    def __init__(self, endpoint: ASGIApp) -> None:
+    def __init__(self, endpoint: ASGIApp, keys: Keys | None) -> None:
         self._endpoint = endpoint
+        self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI.
@@ -32,6 +35,7 @@ class McpRoute:
         state = scope["state"]
         state["workspace"] = workspace_of(headers, state["grant"])
         state["session_id"] = headers.get("x-memory-session")
+        state["shows_home"] = shows_home(Request(scope), self._keys)
         await self._endpoint(scope, receive, send)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 
 import pytest
@@ -68,6 +69,28 @@ def test_a_context_that_nothing_answers_says_so(shop: CommandLine) -> None:
     advised = shop.run("context", NONSENSE, "--budget-tokens", "200", "--min-relevance", "0.01")
     assert advised.out == "" and advised.err.startswith("nothing relevant: ")
     assert "--min-relevance 0.01" in run.err
+
+
+def test_a_passage_with_the_one_word_that_was_asked_for_is_not_called_unlikely(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    cli = CommandLine(home=tmp_path_factory.mktemp("letters"), environment={})
+    folder = cli.home / "default" / "memory"
+    folder.mkdir(parents=True)
+    words = "meeting report order customer x server tea coffee scale label parcel fern cactus 猫 茶".split()
+    chosen = random.Random(1)
+    lines = [f"- {' '.join(chosen.choices(words, k=12))}." for _ in range(300)]
+    (folder / "2026-11-01.md").write_text("\n".join(lines), "utf-8")
+    cli.ok("reindex")
+    for query in ("x", "X", "猫"):
+        run = cli.run("search", query, "--limit", "3")
+        heads = [line for line in run.out.splitlines() if re.match(r"\d\. ", line)]
+        assert len(heads) == 3 and not any("  unlikely" in head for head in heads) and run.err == ""
+        assert "nothing relevant" not in cli.run("context", query).err
+    relevance = found(cli.run("search", "x", "--json"))[0].relevance
+    assert relevance is not None and relevance < 0.01, "the number is as it was"
+    # A letter of a word is no word.
+    assert cli.run("search", "f").err.startswith("nothing relevant in ")
 
 
 def test_a_replaced_value_of_the_sample_is_marked(shop: CommandLine) -> None:

@@ -50,6 +50,31 @@ def test_the_first_context_begins_it(memory: Any) -> None:
     assert pinned.status().context_window.tokens == 64_000
 
 
+def test_a_title_makes_the_id_and_is_kept(memory: Any) -> None:
+    session = memory.session(title="客服 42", context_window=64_000)
+    assert session.session_id.startswith("42-")
+    session.append(DEPLOY)
+    assert session.status().title == "客服 42"
+    # The same title is the same session, and what else is wanted of it holds too.
+    again = memory.session(title="客服 42", context_window=65_000)
+    again.append(DEPLOY)
+    assert (again.status().messages, again.status().context_window.tokens) == (2, 65_000)
+    named = memory.session("plain-id", title="投诉")
+    named.append(DEPLOY)
+    named.append(DEPLOY)
+    memory.session("untitled").append(DEPLOY)
+    titles = {each.session_id: each.title for each in memory.sessions()}
+    assert titles == {session.session_id: "客服 42", "plain-id": "投诉", "untitled": ""}
+    named.update(model="gpt-4o")
+    assert named.status().title == "投诉"
+
+
+@pytest.mark.parametrize("title", ["", "  "])
+def test_a_session_needs_an_id_or_a_title(memory: Any, title: str) -> None:
+    with pytest.raises(InvalidRequest, match="an id or a title"):
+        memory.session(title=title)
+
+
 def test_what_is_wanted_of_it_is_set_when_it_begins_and_when_it_is_there(memory: Any) -> None:
     first = memory.session("s", model="gpt-4o", settings={"compaction": {"preset": "turns"}})
     first.append(DEPLOY)

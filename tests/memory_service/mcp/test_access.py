@@ -83,6 +83,16 @@ def test_pages_of_other_sites_are_turned_away_without_keys(running_server: Runni
     assert running_server.http.post("/mcp", json=CALL, headers=TYPES | own).status_code == 200
 
 
+def test_what_is_missing_was_looked_for_where_the_key_may_know(keyed: RunningServer) -> None:
+    async def read(client: Client) -> str:
+        return failure_of(await client.call_tool("get", {"id": "memory/2026-01-01.md"}))
+
+    told = by_http(keyed.url, read, headers={"X-API-Key": "key-team"})
+    assert told.endswith("It was looked for in the workspace team of this server.")
+    told = by_http(keyed.url, read, headers={"X-API-Key": "key-all", "X-Memory-Workspace": "team"})
+    assert told.endswith(f"It was looked for in the workspace team of {keyed.home}.")
+
+
 def test_a_large_body_is_refused(keyed: RunningServer) -> None:
     answer = keyed.http.post("/mcp", content=b" " * 5000, headers={"X-API-Key": "key-all"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
