@@ -30,8 +30,8 @@ from memory_service.llm.transcript import (
     transcript,
 )
 from memory_service.llm.validation import AnswerValidation, clip_sections, clip_to_sentence, validate_answer
-from memory_service.messages.placeholders import handle
 from memory_service.messages.sizes import count_tokens
+from memory_service.text.placeholders import handle
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import SummaryRules

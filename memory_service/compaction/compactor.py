@@ -31,6 +31,7 @@ from memory_service.compaction.view import (
     View,
     ViewShape,
     checkpoint_of,
+    newest_language,
     pin_texts,
     project,
     tail_of,
@@ -47,7 +48,7 @@ from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
-from memory_service.text.texts import language_of, texts_in
+from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import CompactionSettings
@@ -78,6 +79,7 @@ def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.da
         cleared=state.head.cleared,
         stripped=state.head.stripped,
         last_used_at=_last_answer_at(state),
+        texts=texts_in(newest_language(state)),
         said_tokens={
             each.seq: each.tokens for each in state.since(state.head.tail_start) if is_tool_result(each.message)
         },
@@ -459,7 +461,7 @@ def _request(
         if compaction_options.identifier_policy == "custom"
         else "",
         prompt=compaction_options.provided.prompt,
-        language=language_of(state.messages, before=(state.head.language or "en") if state.head.rounds else ""),
+        language=newest_language(state),
     )
 
 

@@ -27,7 +27,7 @@ from memory_service.errors import ContextOverflow, SummaryFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, not_cancelled
 from memory_service.llm.calls import ModelCalls, Spent, call_failure
 from memory_service.llm.transcript import TranscriptEntry, adaptive_ratio, inserted_markers, parts, transcript_entries
-from memory_service.messages.placeholders import handle
+from memory_service.text.placeholders import handle
 from memory_service.text.secrets import redacted
 from memory_service.text.texts import texts_in
 

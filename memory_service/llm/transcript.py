@@ -18,11 +18,11 @@ from indexer.text import lazy_regex
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import ends_in_error
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
-from memory_service.messages.placeholders import handle, is_inline, media_label, trim_middle
 from memory_service.messages.shapes import MEDIA, THINKING, text_of_part
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.messages.units import units_of
 from memory_service.text.frames import escaped, visible, without_thoughts
+from memory_service.text.placeholders import handle, is_inline, media_label, trim_middle
 from memory_service.text.secrets import without_secrets
 
 # Source: OpenClaw, OpenCode and pi cut results for their summaries at this length; OpenClaw keeps such an end.

@@ -44,12 +44,12 @@ from memory_service.hosts.projects import project_of
 from memory_service.hosts.transcripts import Stretch, TranscriptPlace, is_of_subagent, read_on
 from memory_service.memories.standing import StandingBlock, StandingPassage
 from memory_service.messages import text_of
-from memory_service.messages.placeholders import handle
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.schemas.sessions import MAX_PIN_CHARS
 from memory_service.service.session_recall import Question, Recalled
 from memory_service.service.sessions import check_messages
 from memory_service.text.injected import said_messages
+from memory_service.text.placeholders import handle
 from memory_service.text.recall import decide_recall
 
 if TYPE_CHECKING:

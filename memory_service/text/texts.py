@@ -54,6 +54,8 @@ class Texts:
         tool: A tool whose name is not known.
         tool_failed: What a tool's error message stands behind.
         tool_made: What a tool made stands behind.
+        pruned: What stands in a view for results of tools and media, or says what of them is left out.
+        media: What came with the line of a summary, by the English label.
     """
 
     checkpoint_begin: str
@@ -86,6 +88,8 @@ class Texts:
     tool: str
     tool_failed: str
     tool_made: str
+    pruned: Mapping[str, str]
+    media: Mapping[str, str]
 
 
 ENGLISH = Texts(
@@ -147,6 +151,28 @@ ENGLISH = Texts(
     tool="A tool",
     tool_failed=" failed: ",
     tool_made=" made ",
+    pruned={
+        "cleared": "[{call} -> {facts}, cleared; {handle}]",
+        "separator": ", ",
+        "exit": "exit {code}",
+        "error": "error",
+        "lines": "{count} lines",
+        "characters": "{count} characters",
+        "tool": "tool",
+        "superseded": "[{call}; {why} {other}; {handle}]",
+        "same": "same as",
+        "read_again": "read again, see",
+        "changed": "file was changed later, see",
+        "left_out": "[... {count} characters left out; {handle}]",
+        "too_large": "[Results of tools left out: they are too large for the window]",
+        "attached": "[Attached {mime}: {name}; {where}]",
+        "file": "file",
+        # The texts of other systems, as rules may ask for them.
+        "old_cleared": "[Old tool result content cleared]",
+        "output_removed": "[compacted: tool output removed to free context]",
+        "truncated": "[truncated: output exceeded context limit]",
+    },
+    media={"[image]": "[image]", "[audio]": "[audio]", "[file]": "[file]"},
 )
 
 CHINESE = Texts(
@@ -206,6 +232,27 @@ CHINESE = Texts(
     tool="某个工具",
     tool_failed=" 失败：",
     tool_made=" 生成了 ",
+    pruned={
+        "cleared": "[{call} -> {facts}，已清除；{handle}]",
+        "separator": "，",
+        "exit": "退出码 {code}",
+        "error": "出错",
+        "lines": "{count} 行",
+        "characters": "{count} 个字符",
+        "tool": "工具",
+        "superseded": "[{call}；{why} {other}；{handle}]",
+        "same": "同",
+        "read_again": "又读过，见",
+        "changed": "文件后来改过，见",
+        "left_out": "[... 略去 {count} 个字符；{handle}]",
+        "too_large": "[工具结果略去：窗口放不下]",
+        "attached": "[附件 {mime}：{name}；{where}]",
+        "file": "文件",
+        "old_cleared": "[旧的工具结果已清除]",
+        "output_removed": "[已压缩：工具输出已移除]",
+        "truncated": "[已截断：输出超出上限]",
+    },
+    media={"[image]": "[图片]", "[audio]": "[音频]", "[file]": "[文件]"},
 )
 
 # By the code of the language as a log keeps it.
@@ -245,6 +292,23 @@ def language_of(messages: Sequence[Numbered], *, before: str = "") -> str:
             break
     typed = [ornament("speech", text, typed_text, text) for text in texts["user"]]
     return talk_language(typed[::-1], beside=texts["assistant"], before=before)
+
+
+def first_language(messages: Sequence[Numbered]) -> str:
+    """The language that a talk began in, by the first that its user typed and that tells one.
+
+    More messages change nothing of it, so that what was sent in it once stays as it was.
+    """
+    from indexer.text.authorship import typed_text
+
+    said = list[str]()
+    for each in messages[:_READ_MESSAGES]:
+        if each.message["role"] == "user":
+            text = text_of(each.message)[:_READ_CHARS]
+            said.append(ornament("speech", text, typed_text, text))
+            if _share(said) is not None:
+                break
+    return talk_language(said)
 
 
 def talk_language(said: Sequence[str], *, beside: Sequence[str] = (), before: str = "") -> str:

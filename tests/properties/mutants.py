@@ -239,7 +239,7 @@ def _media_to_the_model(patch: Patch) -> None:
         return made(self, found, True)
 
     patch.setattr(JsonlLog, "_records", with_media)
-    patch.setattr(transcript, "media_label", lambda part, seq, number: json.dumps(part))
+    patch.setattr(transcript, "media_label", lambda part, *_: json.dumps(part))
     patch.setattr(transcript, "_clean", lambda text: text)
 
 
@@ -359,7 +359,7 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(
         "a failure drops the history": _mutant(_dropped_on_failure, "I8", "4.4, langchain #38867", "failing"),
         "a summary of the end alone": _mutant(_last_tokens_alone, "I2", "1.7 and 4.4, langchain #38867", "rounds"),
         "a stub without a handle": _mutant(
-            _set(prune_steps, "stub_text", lambda *call: "[Old tool result content cleared]"),
+            _set(prune_steps, "stub_text", lambda *call, **_: "[Old tool result content cleared]"),
             "I2",
             "1.2 and 5.8, opencode",
             "pruned",
