@@ -319,7 +319,7 @@ class Compactor:
         if summary.method == "note" and settings.fallback == "last_turns":
             upto = read_upto(snapshot.tail)
             plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
-        summary = _framed(summary, request.target_tokens)
+        summary = _framed(summary, request)
         language = request.language
         return _Content(
             plan=plan, ledger=request.ledger, summary=summary, audit=audit, labels=labels, language=language
@@ -363,7 +363,7 @@ class Compactor:
 
         def faults(text: str, reading: PromptReading) -> tuple[str, ...]:
             audits.append(_audited(text, request=request, headings=headings, pins=pins, reading=reading))
-            return audit_problems(audits[-1])
+            return audit_problems(audits[-1], texts_in(request.language))
 
         written = summarize(
             request,
@@ -416,12 +416,12 @@ def _summariser_window(preset: Preset, window_tokens: int) -> int:
     return max(known, window_tokens) if preset.summary.one_call else known
 
 
-def _framed(summary: Summary, target_tokens: int) -> Summary:
+def _framed(summary: Summary, request: SummaryRequest) -> Summary:
     """The summary as it may stand in a checkpoint; what escaping adds to it does not make it longer than asked for."""
-    text = escaped(summary.text)
+    text, target_tokens = escaped(summary.text), request.target_tokens
     if text == summary.text or summary.method == "hook" or count_tokens(text) <= target_tokens:
         return replace(summary, text=text)
-    return replace(summary, text=clip_sections(text, target_tokens))
+    return replace(summary, text=clip_sections(text, target_tokens, texts_in(request.language)))
 
 
 def _by_hook(text: str) -> Summary:

@@ -56,6 +56,9 @@ class Texts:
         tool_made: What a tool made stands behind.
         pruned: What stands in a view for results of tools and media, or says what of them is left out.
         media: What came with the line of a summary, by the English label.
+        sections: Headings of a summary that a model writes, by the English ones.
+        record: What a model is told of the language of its summary, where the prompt does not say it all.
+        omitted: What stands in a summary for what is not in it.
     """
 
     checkpoint_begin: str
@@ -90,6 +93,9 @@ class Texts:
     tool_made: str
     pruned: Mapping[str, str]
     media: Mapping[str, str]
+    sections: Mapping[str, str]
+    record: str
+    omitted: Mapping[str, str]
 
 
 ENGLISH = Texts(
@@ -173,6 +179,26 @@ ENGLISH = Texts(
         "truncated": "[truncated: output exceeded context limit]",
     },
     media={"[image]": "[image]", "[audio]": "[audio]", "[file]": "[file]"},
+    sections={
+        name: name
+        for name in (
+            *("Goal", "User constraints", "Decisions", "Done", "In progress", "Failed attempts", "Open asks"),
+            *("Next step", "Context", "Constraints & Preferences", "Progress", "In Progress", "Blocked"),
+            *("Key Decisions", "Next Steps", "Critical Context", "Relevant Files"),
+            *("Open TODOs", "Constraints/Rules", "Pending user asks", "Exact identifiers"),
+        )
+    },
+    record="",
+    omitted={
+        "message": "[Omitted: large {what}, ~{size} tokens; {handle}]",
+        "tool": "tool result",
+        "user": "user message",
+        "assistant": "assistant message",
+        "system": "system message",
+        "more": "[Omitted: {count} more large messages.]",
+        "partial": "[Partial: the messages {first} to {last} are not in this record.]",
+        "lines": "- (left out for its length)",
+    },
 )
 
 CHINESE = Texts(
@@ -253,6 +279,40 @@ CHINESE = Texts(
         "truncated": "[已截断：输出超出上限]",
     },
     media={"[image]": "[图片]", "[audio]": "[音频]", "[file]": "[文件]"},
+    sections={
+        "Goal": "目标",
+        "User constraints": "用户的要求",
+        "Decisions": "决定",
+        "Done": "已完成",
+        "In progress": "进行中",
+        "Failed attempts": "失败的尝试",
+        "Open asks": "待回答",
+        "Next step": "下一步",
+        "Context": "背景",
+        "Constraints & Preferences": "要求和偏好",
+        "Progress": "进展",
+        "In Progress": "进行中",
+        "Blocked": "受阻",
+        "Key Decisions": "重要决定",
+        "Next Steps": "下一步",
+        "Critical Context": "关键事实",
+        "Relevant Files": "相关文件",
+        "Open TODOs": "待解决",
+        "Constraints/Rules": "要求和规则",
+        "Pending user asks": "用户待回答的问题",
+        "Exact identifiers": "确切标识",
+    },
+    record="整份记录用中文写，字体（简体或繁体）照用户的；名字、代码、命令和别种语言的引文照原样抄。",
+    omitted={
+        "message": "[略去：过大的{what}，约 {size} 词元；{handle}]",
+        "tool": "工具结果",
+        "user": "用户消息",
+        "assistant": "助手消息",
+        "system": "系统消息",
+        "more": "[略去：还有 {count} 条过大的消息]",
+        "partial": "[不完整：消息 {first} 至 {last} 不在这份记录里]",
+        "lines": "- （因长度略去）",
+    },
 )
 
 # By the code of the language as a log keeps it.
@@ -346,6 +406,17 @@ def written_in(text: str) -> str:
 def in_every_language(name: str) -> tuple[str, ...]:
     """One text of every table."""
     return tuple(str(getattr(texts, name)) for texts in TEXTS.values())
+
+
+def heading_in(heading: str, texts: Texts) -> str:
+    """The heading of a model's summary in a language, by the English one; its `#` and one of anybody else stay."""
+    name = heading.lstrip("# ")
+    return heading[: len(heading) - len(name)] + texts.sections.get(name, name)
+
+
+def heading_forms(heading: str) -> tuple[str, ...]:
+    """The heading of a model's summary in every language, by the English one."""
+    return tuple(heading_in(heading, texts) for texts in TEXTS.values())
 
 
 @cache
