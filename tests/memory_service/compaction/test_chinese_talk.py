@@ -146,6 +146,8 @@ def test_a_ledger_fits_in_the_language_that_it_is_written_in() -> None:
         LedgerEntry(kind="decision", text="user: 用景德镇的陶盆", seqs=[2]),
         LedgerEntry(kind="promise", text="assistant: 明天上午发", seqs=[3]),
         LedgerEntry(kind="command", text="make deploy (failed)", seqs=[4]),
+        LedgerEntry(kind="command", text="make test (exit 2)", seqs=[5]),
+        LedgerEntry(kind="command", text="say (failed) (exit 0) then", seqs=[5]),
         LedgerEntry(kind="file_modified", text="app.py", seqs=[5]),
     ]
     written = render_ledger(entries, CHINESE)
@@ -156,6 +158,7 @@ def test_a_ledger_fits_in_the_language_that_it_is_written_in() -> None:
         "- 用户：用景德镇的陶盆 (log:2)",
     ]
     assert "- 助手：明天上午发 (log:3)" in written and "- make deploy（失败） (log:4)" in written
+    assert "- make test（退出码 2） (log:5)" in written and "- say (failed) (exit 0) then (log:5)" in written
     assert "<modified-files>\n- app.py\n</modified-files>" in written
     assert render_ledger(entries, ENGLISH) == render_ledger(entries)
     for limit in range(0, 80):
