@@ -36,6 +36,7 @@ from memory_service.text.placeholders import trim_middle
 from memory_service.text.secrets import redacted, without_secrets
 from memory_service.text.speech import without_inserted
 from memory_service.text.statements import is_yes, reports_will, rules_of
+from memory_service.text.texts import language_of, texts_in
 
 # What a model is taken to read if nothing is known of it.
 _DEFAULT_WINDOW_TOKENS = 32_000
@@ -92,7 +93,8 @@ def extract_facts(
         UpstreamFailed: The provider failed.
     """
     read = list(_read(without_secrets(stretch)))
-    entries = [entry for entry in transcript_entries(read) if entry.text]
+    texts = texts_in(language_of(read))
+    entries = [entry for entry in transcript_entries(read, texts=texts) if entry.text]
     if not entries:
         return []
     calls = ModelCalls(
