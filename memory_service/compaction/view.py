@@ -184,6 +184,7 @@ def project(state: Conversation, shape: ViewShape, *, originals: Originals | Non
         [*(each.message for each in system), *checkpoint, *(each.message for each in tail)],
         pending=state.pending,
         rules=shape.rules,
+        language=view_language(state),
     )
     summary_tokens = sum(map(message_tokens, checkpoint))
     # Those that are sent: one that says nothing is not.
