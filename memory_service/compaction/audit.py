@@ -27,7 +27,7 @@ from memory_service.text.grounding import SourceText, claims_of, topics_of
 from memory_service.text.identifiers import Identifier, find_identifiers
 from memory_service.text.secrets import without_secrets
 from memory_service.text.statements import decisions_of, is_yes, rules_of
-from memory_service.text.texts import ENGLISH
+from memory_service.text.texts import ENGLISH, Texts, heading_forms, heading_in
 
 
 def is_granted(claim: str, request: SummaryRequest) -> bool:
@@ -114,7 +114,7 @@ def audit_summary(
     Args:
         summary_text: Markdown.
         request: What it was asked with; nothing else is its source but the pins and what `reading` says.
-        headings: Those it must have, in order, with or without their `#`.
+        headings: Those it must have, in order, with or without their `#`, by their English names; in any language.
         pins: What the view keeps word for word.
         reading: What the service wrote into the prompts is no finding, nor is what a model never saw.
         top: How many identifiers of the source have to be carried.
@@ -161,11 +161,18 @@ def drop_ungrounded(text: str, audit: Audit, nothing: str = ENGLISH.nothing) -> 
     return _filled([line for at, line in enumerate(lines) if at not in dropped], nothing)
 
 
-def audit_problems(audit: Audit) -> tuple[str, ...]:
-    """Findings as sentences, for the model that is to write the summary again."""
+def audit_problems(audit: Audit, texts: Texts = ENGLISH) -> tuple[str, ...]:
+    """Findings as sentences, for the model that is to write the summary again, with the headings in its language."""
+    missing, empty = (
+        [heading_in(heading, texts) for heading in headings]
+        for headings in (
+            audit.missing_headings,
+            audit.empty_headings,
+        )
+    )
     told = (
-        ("These headings are missing or out of order: {}.", audit.missing_headings),
-        ("These headings have nothing under them; write (none) if there is nothing: {}.", audit.empty_headings),
+        ("These headings are missing or out of order: {}.", missing),
+        (f"These headings have nothing under them; write {texts.nothing} if there is nothing: {{}}.", empty),
         ("These identifiers of the conversation are missing; carry them over exactly: {}.", audit.missing),
         ("These rules of the user are not quoted word for word: {}.", audit.unquoted),
         ("These do not occur in the conversation; leave them out or correct them: {}.", audit.ungrounded),
@@ -263,7 +270,8 @@ def _checked_headings(text: str, headings: Sequence[str]) -> tuple[tuple[str, ..
     found = [(_bare(match[2]), len(match[1]), match.end()) for match in _HEADING.finditer(_without_code(text))]
     missing, empty, at = [], [], 0
     for heading in headings:
-        place = next((place for place in range(at, len(found)) if found[place][0] == _bare(heading)), None)
+        forms = {_bare(form) for form in heading_forms(heading)}
+        place = next((place for place in range(at, len(found)) if found[place][0] in forms), None)
         if place is None:
             missing.append(heading)
             continue

@@ -30,8 +30,9 @@ from memory_service.llm.transcript import (
     transcript,
 )
 from memory_service.llm.validation import AnswerValidation, clip_sections, clip_to_sentence, validate_answer
-from memory_service.messages.placeholders import handle
 from memory_service.messages.sizes import count_tokens
+from memory_service.text.placeholders import handle
+from memory_service.text.texts import ENGLISH, Texts
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import SummaryRules
@@ -71,14 +72,15 @@ class SummaryCalls:
     Args:
         calls: What may be spent.
         rules: How the preset summarises.
+        texts: Words of the talk's language.
 
     Attributes:
         omissions: The notes for messages that were too large, in order, each with the number of its message.
         notes: What went differently than asked.
     """
 
-    def __init__(self, calls: ModelCalls, rules: SummaryRules) -> None:
-        self.calls, self.rules = calls, rules
+    def __init__(self, calls: ModelCalls, rules: SummaryRules, texts: Texts = ENGLISH) -> None:
+        self.calls, self.rules, self.texts = calls, rules, texts
         self.omissions: dict[str, int] = {}
         self.notes: list[str] = []
 
@@ -126,12 +128,12 @@ class SummaryCalls:
         if count_tokens(text) <= cap_tokens:
             return text
         self.notes.append("Lines of the summary were left out for its length.")
-        return clip_sections(text, cap_tokens) or clip_to_sentence(text, cap_tokens)
+        return clip_sections(text, cap_tokens, self.texts) or clip_to_sentence(text, cap_tokens)
 
     def omit(self, entry: TranscriptEntry) -> TranscriptEntry:
         """A note in the place of a message that is too large."""
-        self.omissions[omitted_note(entry)] = entry.seq
-        return omit_text(entry)
+        self.omissions[omitted_note(entry, self.texts)] = entry.seq
+        return omit_text(entry, self.texts)
 
     def _written(self, prompt: list[ChatMessage], spec: SummarySpec, reasons: Sequence[str]) -> str:
         told = tuple(reasons)
@@ -141,7 +143,8 @@ class SummaryCalls:
             if not self._fits(asked, spec):
                 raise _too_large(estimate_prompt(asked), self.calls.window_tokens)
             cap = None if self.rules.condense else spec.target_tokens
-            verdict = validate_answer(self.calls.ask(asked), headings=spec.headings, cap_tokens=cap)
+            answer = self.calls.ask(asked)
+            verdict = validate_answer(answer, headings=spec.headings, cap_tokens=cap, texts=self.texts)
             kind = verdict.kind
             if not kind:
                 if verdict.clipped:
@@ -321,11 +324,11 @@ class ChunkedSummary:
     def missing(self, error: UpstreamFailed) -> str:
         """The mark for the messages that were not read, which the receipt tells of, too."""
         first, last = self._groups[self._at][0].seq, self._groups[-1][-1].seq
-        missing = f"{handle(first)} to {handle(last)}"
         self._summary_calls.notes.append(
-            f"The summary is partial: the messages {missing} are not in it, since a call failed ({error.kind})."
+            f"The summary is partial: the messages {handle(first)} to {handle(last)} are not in it, since a call "
+            f"failed ({error.kind})."
         )
-        return f"[Partial: the messages {missing} are not in this record.]"
+        return self._summary_calls.texts.omitted["partial"].format(first=handle(first), last=handle(last))
 
     def _partial(self, error: UpstreamFailed) -> str:
         """The text so far, with a mark that says what is not in it."""

@@ -31,6 +31,7 @@ from memory_service.compaction.view import (
     View,
     ViewShape,
     checkpoint_of,
+    newest_language,
     pin_texts,
     project,
     tail_of,
@@ -47,7 +48,7 @@ from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
-from memory_service.text.texts import language_of, texts_in
+from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import CompactionSettings
@@ -79,6 +80,7 @@ def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.da
         cleared=state.head.cleared,
         stripped=state.head.stripped,
         last_used_at=_last_answer_at(state),
+        texts=texts_in(newest_language(state)),
         said_tokens={
             each.seq: each.tokens for each in state.since(state.head.tail_start) if is_tool_result(each.message)
         },
@@ -318,7 +320,7 @@ class Compactor:
         if summary.method == "note" and settings.fallback == "last_turns":
             upto = read_upto(snapshot.tail)
             plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
-        summary = _framed(summary, request.target_tokens)
+        summary = _framed(summary, request)
         language = request.language
         return _Content(
             plan=plan, ledger=request.ledger, summary=summary, audit=audit, labels=labels, language=language
@@ -362,7 +364,7 @@ class Compactor:
 
         def faults(text: str, reading: PromptReading) -> tuple[str, ...]:
             audits.append(_audited(text, request=request, headings=headings, pins=pins, reading=reading))
-            return audit_problems(audits[-1])
+            return audit_problems(audits[-1], texts_in(request.language))
 
         written = summarize(
             request,
@@ -415,12 +417,12 @@ def _summariser_window(preset: Preset, window_tokens: int) -> int:
     return max(known, window_tokens) if preset.summary.one_call else known
 
 
-def _framed(summary: Summary, target_tokens: int) -> Summary:
+def _framed(summary: Summary, request: SummaryRequest) -> Summary:
     """The summary as it may stand in a checkpoint; what escaping adds to it does not make it longer than asked for."""
-    text = escaped(summary.text)
+    text, target_tokens = escaped(summary.text), request.target_tokens
     if text == summary.text or summary.method == "hook" or count_tokens(text) <= target_tokens:
         return replace(summary, text=text)
-    return replace(summary, text=clip_sections(text, target_tokens))
+    return replace(summary, text=clip_sections(text, target_tokens, texts_in(request.language)))
 
 
 def _by_hook(text: str) -> Summary:
@@ -460,7 +462,7 @@ def _request(
         if compaction_options.identifier_policy == "custom"
         else "",
         prompt=compaction_options.provided.prompt,
-        language=language_of(state.messages, before=(state.head.language or "en") if state.head.rounds else ""),
+        language=newest_language(state),
     )
 
 

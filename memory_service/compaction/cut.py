@@ -14,6 +14,7 @@ from itertools import accumulate
 from memory_service.compaction.budget import Count, Share, Tokens
 from memory_service.messages import Numbered, is_system, is_tool_result, tool_calls_of
 from memory_service.messages.units import Unit, units_of
+from memory_service.text.texts import ENGLISH, Texts
 
 # A cut before a user's message reads better than one in the middle of a turn: it may cost this share of the tail.
 _TOWARDS_USER = 0.3
@@ -185,6 +186,7 @@ class Snapshot:
         stripped: Messages whose media were stripped before.
         said_tokens: What each result of a tool took when it came, by message.
         last_used_at: When a model last saw the view, for the age of a provider's cache; None if that is not known.
+        texts: Words of the talk's language.
     """
 
     tail: tuple[Numbered, ...]
@@ -200,6 +202,7 @@ class Snapshot:
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: frozenset[int] = frozenset()
     last_used_at: dt.datetime | None = None
+    texts: Texts = ENGLISH
     said_tokens: Mapping[int, int] = field(default_factory=dict)
 
     @property

@@ -47,6 +47,8 @@ _KINDS = {
     "id": "id", "uuid": "id", "hash": "id", "version": "id", "variable": "id", "email": "id", "address": "id",
     "url": "url", "path": "path", "number": "number", "date": "date",
 }  # fmt: skip
+# How a command ended, as `_calls` writes it.
+_OUTCOME = lazy_regex(r" \((?:exit (?P<code>-?\d{1,5})|failed)\)\Z")
 # What is read of one message, and how many identifiers are taken from it; a tool may print thousands.
 _SCAN_CHARS = 12_000
 _MESSAGE_IDENTIFIERS = 40
@@ -256,8 +258,9 @@ def _in_words(entry: LedgerEntry, texts: Texts) -> str:
         role = next((role for role, label in ENGLISH.roles.items() if text.startswith(label)), None)
         return texts.roles[role] + text.removeprefix(ENGLISH.roles[role]) if role else text
     if entry.kind == "command":
-        failed = ENGLISH.outcome.format(outcome=ENGLISH.failed)
-        return text.removesuffix(failed) + texts.outcome.format(outcome=texts.failed) if text.endswith(failed) else text
+        ended = _OUTCOME.search(text)
+        outcome = texts.pruned["exit"].format(code=ended["code"]) if ended and ended["code"] else texts.failed
+        return text[: ended.start()] + texts.outcome.format(outcome=outcome) if ended else text
     return text
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from memory_service.compaction.chunked import (
     ChunkedSummary,
@@ -27,7 +28,7 @@ from memory_service.errors import ContextOverflow, SummaryFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, not_cancelled
 from memory_service.llm.calls import ModelCalls, Spent, call_failure
 from memory_service.llm.transcript import TranscriptEntry, adaptive_ratio, inserted_markers, parts, transcript_entries
-from memory_service.messages.placeholders import handle
+from memory_service.text.placeholders import handle
 from memory_service.text.secrets import redacted
 from memory_service.text.texts import texts_in
 
@@ -91,7 +92,7 @@ def summarize(
         cancelled=cancelled,
         spent=spent,
     )
-    run = _Run(request, rules, SummaryCalls(calls, rules), amend)
+    run = _Run(request, rules, SummaryCalls(calls, rules, texts_in(request.language)), amend)
     try:
         return run.summary(run.text(check))
     except ContextOverflow as error:
@@ -106,10 +107,10 @@ class _Run:
         self, request: SummaryRequest, rules: SummaryRules, summary_calls: SummaryCalls, amend: Callable[[str], str]
     ) -> None:
         self._request, self._rules, self._summary_calls, self._amend = request, rules, summary_calls, amend
-        chars = rules.tool_output_chars
-        self._dropped = _spoken(transcript_entries(request.messages[: request.dropped], tool_output_chars=chars))
-        self._entries = _spoken(transcript_entries(request.messages[request.dropped :], tool_output_chars=chars))
-        self._prefix = _spoken(transcript_entries(request.prefix, tool_output_chars=chars))
+        read = partial(transcript_entries, tool_output_chars=rules.tool_output_chars, texts=texts_in(request.language))
+        self._dropped = _spoken(read(request.messages[: request.dropped]))
+        self._entries = _spoken(read(request.messages[request.dropped :]))
+        self._prefix = _spoken(read(request.prefix))
         # Summaries of other presets, and what people wrote into a log, were never redacted.
         self._previous = redacted(request.previous).strip()
 
@@ -220,6 +221,7 @@ class _Run:
             identifier_policy=self._request.identifier_policy,
             identifier_instructions=self._request.identifier_instructions,
             prompt=self._request.prompt,
+            texts=texts_in(self._request.language),
         )
 
     def _whole(self, body: str, prefix: ChunkedSummary | None, reasons: Sequence[str]) -> str:
@@ -227,10 +229,11 @@ class _Run:
         pieces = [body] if body else []
         if prefix:
             report = self._summary_calls.condensed(prefix.finish(reasons), self._spec(self._prefix_tokens(), ()))
-            pieces += [texts_in(self._request.language).turn_context, report]
+            pieces += [self._summary_calls.texts.turn_context, report]
         notes = [*self._summary_calls.omissions]
         if len(notes) > _SHOWN_OMISSIONS:
-            notes = [*notes[:_SHOWN_OMISSIONS], f"[Omitted: {len(notes) - _SHOWN_OMISSIONS} more large messages.]"]
+            more = self._summary_calls.texts.omitted["more"].format(count=len(notes) - _SHOWN_OMISSIONS)
+            notes = [*notes[:_SHOWN_OMISSIONS], more]
         if notes and pieces:
             pieces.append("\n".join(notes))
         return self._summary_calls.cut(self._amend("\n\n".join(pieces)), self._request.target_tokens)

@@ -200,6 +200,7 @@ class _Planner:
             stripped=snapshot.stripped,
             pending=snapshot.live,
             said_tokens=snapshot.said_tokens,
+            texts=snapshot.texts,
         )
         return prune(snapshot.tail, preset.pruning, pruning_request, given)
 
@@ -293,7 +294,8 @@ class _Planner:
         fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
         room = self._usable - fixed - sum(self._checkpoint_sizes(parts[0] + parts[1]))
         less = room - self._ledger_excess(parts[0] + parts[1])
-        cut = truncate_results(pruned.tail[at:], less, protected=tuple(self._snapshot.protected))
+        protected, texts = tuple(self._snapshot.protected), self._snapshot.texts
+        cut = truncate_results(pruned.tail[at:], less, protected=protected, texts=texts)
         left = sum(each.tokens for each in cut.tail)
         if left > room:
             cut_down = self._usable - room + left

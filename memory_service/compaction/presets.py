@@ -50,10 +50,10 @@ from memory_service.llm.calls import BACKOFF_SECONDS, CALL_ATTEMPTS
 from memory_service.llm.token_counter import LEAST_SCALE, MOST_SCALE, exact_counter
 from memory_service.llm.transcript import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY, TOOL_OUTPUT_CHARS
 from memory_service.messages import message_tokens, text_of, tool_calls_of
-from memory_service.messages.placeholders import OLD_CLEARED, TRUNCATED
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.memories import Order
+from memory_service.text.placeholders import OLD_CLEARED, TRUNCATED
 
 if TYPE_CHECKING:
     from memory_service.compaction.view import View

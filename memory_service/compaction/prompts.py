@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from memory_service.llm.base import ChatMessage
 from memory_service.schemas.compaction import IdentifierPolicy
 from memory_service.text.frames import escaped, fenced
+from memory_service.text.texts import ENGLISH, Texts, heading_in
 
-PROMPT_VERSION = "summary-2"
+PROMPT_VERSION = "summary-3"
 
 # Source: OpenClaw takes as much of what a user wants a compaction to look at.
 INSTRUCTION_CHARS = 800
@@ -132,12 +133,14 @@ class SummarySpec:
     """How a summary is to be written.
 
     Attributes:
-        headings: Its sections, in order; empty for free text. "### Done" stands below the heading before it.
+        headings: Its sections, in order, by their English names; empty for free text. "### Done" stands below the
+            heading before it.
         target_tokens: How long it should be at most.
         instructions: What the caller wants it to look at.
         identifier_policy: See `SummaryRequest`.
         identifier_instructions: The same.
         prompt: The same; what else is here is not said then.
+        texts: Words of the talk's language, which the headings are asked for in.
     """
 
     headings: tuple[str, ...] = ()
@@ -146,6 +149,7 @@ class SummarySpec:
     identifier_policy: IdentifierPolicy = "preserve"
     identifier_instructions: str = ""
     prompt: str = ""
+    texts: Texts = ENGLISH
 
 
 def summary_prompt(conversation: str, spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
@@ -187,9 +191,8 @@ def with_reasons(prompt: Sequence[ChatMessage], reasons: Sequence[str]) -> list[
 
 
 def _prompt(material: Sequence[str], task: str, spec: SummarySpec) -> list[ChatMessage]:
-    asked = "\n\n".join(
-        filter(None, [*material, *_instruction_parts(spec), task, _shape(spec.headings), _length(spec)])
-    )
+    told = [task, _shape(spec.headings, spec.texts), spec.texts.record, _length(spec)]
+    asked = "\n\n".join(filter(None, [*material, *_instruction_parts(spec), *told]))
     return [{"role": "system", "content": _system(spec)}, {"role": "user", "content": asked}]
 
 
@@ -209,21 +212,21 @@ def _instruction_parts(spec: SummarySpec) -> list[str]:
     return parts
 
 
-def _shape(headings: Sequence[str]) -> str:
+def _shape(headings: Sequence[str], texts: Texts) -> str:
     if not headings:
         return ""
     lines = [
         "Use exactly these headings, in this order, each once, untranslated. Under each, write short bullets;",
-        'write "- (none)" where there is nothing to say.',
+        f'write "- {texts.nothing}" where there is nothing to say.',
         "",
     ]
-    lines += [_line(heading, has_own=not _is_below(headings, at)) for at, heading in enumerate(headings)]
+    lines += [_line(heading, texts, has_own=not _is_below(headings, at)) for at, heading in enumerate(headings)]
     return "\n".join(lines)
 
 
-def _line(heading: str, *, has_own: bool) -> str:
+def _line(heading: str, texts: Texts, *, has_own: bool) -> str:
     hint = _HINTS.get(heading.removeprefix("### ").lower(), "") if has_own else ""
-    written = heading if heading.startswith("### ") else f"## {heading}"
+    written = heading_in(heading if heading.startswith("### ") else f"## {heading}", texts)
     return f"{written}\n- ({hint})" if hint else written
 
 

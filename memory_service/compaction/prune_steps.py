@@ -29,8 +29,10 @@ from memory_service.messages import (
     tool_calls_of,
     with_text,
 )
-from memory_service.messages.placeholders import (
+from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
+from memory_service.text.placeholders import (
     OUTPUT_REMOVED,
+    Superseded,
     placeholder_text,
     see_text,
     shorten_result,
@@ -38,7 +40,7 @@ from memory_service.messages.placeholders import (
     trim_middle,
     without_media,
 )
-from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
+from memory_service.text.texts import ENGLISH, Texts
 
 PruningMode = Literal["to_target", "cache_ttl", "budget", "off"]
 
@@ -136,6 +138,7 @@ class PriorPruning:
         stripped: Numbers of messages whose media are gone by earlier steps.
         pending: Ids of calls that still run.
         said_tokens: What each result took when it came, by message, where the view shows less of it.
+        texts: Words of the talk's language, for what is put in the place of results and media.
     """
 
     protected: Collection[int] = frozenset()
@@ -143,6 +146,7 @@ class PriorPruning:
     stripped: Collection[int] = frozenset()
     pending: Collection[str] = frozenset()
     said_tokens: Mapping[int, int] = field(default_factory=dict)
+    texts: Texts = ENGLISH
 
     def after(self, step: Pruned) -> PriorPruning:
         """Changes with those of a step."""
@@ -165,23 +169,23 @@ class ToolResult(NamedTuple):
 
 
 def pruned_view(
-    messages: Sequence[Numbered], cleared: Mapping[int, str], stripped: Collection[int] = ()
+    messages: Sequence[Numbered], cleared: Mapping[int, str], stripped: Collection[int] = (), texts: Texts = ENGLISH
 ) -> list[Numbered]:
     """The messages as they are after steps; those that no step touched are the same objects."""
     return [
         each
         if each.seq not in cleared and each.seq not in stripped
-        else _renumbered(each, pruned_message(each, cleared.get(each.seq), each.seq in stripped))
+        else _renumbered(each, pruned_message(each, cleared.get(each.seq), each.seq in stripped, texts))
         for each in messages
     ]
 
 
-def pruned_message(each: Numbered, text: str | None, stripped: bool) -> Message:
+def pruned_message(each: Numbered, text: str | None, stripped: bool, texts: Texts = ENGLISH) -> Message:
     """A message with the text that stands for it, and with or without its media."""
     message = each.message
     if text is not None and is_tool_result(message):
         message = with_text(message, text)
-    return without_media(message, each.seq) if stripped else message
+    return without_media(message, each.seq, texts) if stripped else message
 
 
 def view_tokens(messages: Sequence[Numbered], prior: PriorPruning) -> int:
@@ -258,25 +262,25 @@ class PruningDraft:
         """Shortens a result to its beginning and end if it is over the size for that."""
         if not self.trim_gain(result):
             return False
-        rules, seq = self._rules, result.numbered.seq
-        return self.put(
-            result, trim_middle(result.text, head_chars=rules.head_chars, tail_chars=rules.tail_chars, seq=seq)
-        )
+        rules, seq, texts = self._rules, result.numbered.seq, self._given.texts
+        cut = trim_middle(result.text, head_chars=rules.head_chars, tail_chars=rules.tail_chars, seq=seq, texts=texts)
+        return self.put(result, cut)
 
     def clear(self, result: ToolResult) -> bool:
         """Takes out a result, its media too."""
-        each, rules = result.numbered, self._rules
+        each, rules, texts = result.numbered, self._rules, self._given.texts
         if rules.placeholder:
-            text = placeholder_text(rules.placeholder, each.seq)
+            text = placeholder_text(rules.placeholder, each.seq, texts)
         else:
-            text = stub_text(result.function["name"], result.function["arguments"], each.message, each.seq)
+            function = result.function
+            text = stub_text(function["name"], function["arguments"], each.message, each.seq, texts=texts)
         return self.put(result, text, strip=True)
 
     def put(self, result: ToolResult, text: str, *, strip: bool = False) -> bool:
         """Puts a text for a result, if that is smaller."""
         each = result.numbered
         strip = strip and each.seq not in self._given.stripped and bool(media_parts_of(each.message))
-        tokens = _shown_tokens(each, text, strip or each.seq in self._given.stripped)
+        tokens = _shown_tokens(each, text, strip or each.seq in self._given.stripped, self._given.texts)
         if tokens >= self.size(result):
             return False
         self.tokens -= self.size(result) - tokens
@@ -313,13 +317,13 @@ def _is_settled(each: Numbered, prior: PriorPruning) -> bool:
 
 def _tokens_now(each: Numbered, prior: PriorPruning) -> int:
     text, stripped = prior.already.get(each.seq), each.seq in prior.stripped
-    return each.tokens if text is None and not stripped else _shown_tokens(each, text, stripped)
+    return each.tokens if text is None and not stripped else _shown_tokens(each, text, stripped, prior.texts)
 
 
-def _shown_tokens(each: Numbered, text: str | None, stripped: bool) -> int:
+def _shown_tokens(each: Numbered, text: str | None, stripped: bool, texts: Texts) -> int:
     if text is not None and isinstance(each.message.get("content"), str) and is_tool_result(each.message):
         return count_tokens(text) + MESSAGE_TOKENS
-    return message_tokens(pruned_message(each, text, stripped))
+    return message_tokens(pruned_message(each, text, stripped, texts))
 
 
 def _renumbered(each: Numbered, message: Message) -> Numbered:
@@ -403,9 +407,9 @@ def duplicates(
     same = outdated = 0
     for result in found:
         if twin := twins.get(result.numbered.seq):
-            same += draft.put(result, _see(result, "same as", twin))
+            same += draft.put(result, _see(result, "same", twin, prior.texts))
         elif latest and (why := _superseded(result, latest)):
-            outdated += draft.put(result, _see(result, *why))
+            outdated += draft.put(result, _see(result, *why, prior.texts))
     return draft.done(
         f"{same} results were the same as a later one." if same else "",
         f"{outdated} texts of files were read again or changed later." if outdated else "",
@@ -461,16 +465,16 @@ def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, prior: P
     return latest
 
 
-def _superseded(result: ToolResult, latest: _Latest) -> tuple[str, int] | None:
+def _superseded(result: ToolResult, latest: _Latest) -> tuple[Superseded, int] | None:
     """Why a result is out of date, and the number of the one that says so."""
     file = latest.files.get(result.at)
     if file is None:
         return None
     for at, seq, tokens in filter(None, (latest.whole.get(file.path), latest.alike.get(result.function["arguments"]))):
         if at > result.at and 2 * tokens >= result.tokens:
-            return "read again, see", seq
+            return "read_again", seq
     at, seq, _ = latest.changed.get(file.path, (-1, 0, 0))
-    return ("file was changed later, see", seq) if at > result.at else None
+    return ("changed", seq) if at > result.at else None
 
 
 def _stale_before(messages: Sequence[Numbered], results: int) -> int:
@@ -484,8 +488,9 @@ def _stale_before(messages: Sequence[Numbered], results: int) -> int:
     return 0
 
 
-def _see(result: ToolResult, why: str, seq: int) -> str:
-    return see_text(result.function["name"], result.function["arguments"], why, seq, result.numbered.seq)
+def _see(result: ToolResult, why: Superseded, seq: int, texts: Texts) -> str:
+    function = result.function
+    return see_text(function["name"], function["arguments"], why, seq, result.numbered.seq, texts=texts)
 
 
 @lru_cache(maxsize=1024)
@@ -540,7 +545,12 @@ def _guard_limit_chars(window_tokens: int, share: float = _SHARE, max_chars: int
 
 
 def guarded_view(
-    messages: Sequence[Numbered], rules: GuardRules, window_tokens: int, *, protected: Collection[int] = ()
+    messages: Sequence[Numbered],
+    rules: GuardRules,
+    window_tokens: int,
+    *,
+    protected: Collection[int] = (),
+    texts: Texts = ENGLISH,
 ) -> list[Numbered]:
     """The messages with every result cut that is over its share.
 
@@ -549,6 +559,7 @@ def guarded_view(
         rules: See there.
         window_tokens: The model's whole context window.
         protected: Numbers of messages that stay whatever their size, such as pins.
+        texts: Words of the talk's language.
 
     Returns:
         As many messages as there were.
@@ -558,15 +569,15 @@ def guarded_view(
     return [
         each
         if each.tokens <= limit_tokens or not is_tool_result(each.message) or each.seq in protected
-        else _within(each, rules, limit_chars, window_tokens)
+        else _within(each, rules, limit_chars, window_tokens, texts)
         for each in messages
     ]
 
 
-def _within(each: Numbered, rules: GuardRules, limit_chars: int, window_tokens: int) -> Numbered:
-    message = shorten_result(each.message, limit_chars, each.seq, notice=rules.notice)
+def _within(each: Numbered, rules: GuardRules, limit_chars: int, window_tokens: int, texts: Texts) -> Numbered:
+    message = shorten_result(each.message, limit_chars, each.seq, notice=rules.notice, texts=texts)
     if message is each.message:
         return each
     if rules.clear_share is not None and each.tokens > rules.clear_share * window_tokens:
-        message = with_text(message, placeholder_text(rules.placeholder, each.seq))
+        message = with_text(message, placeholder_text(rules.placeholder, each.seq, texts))
     return numbered(message, each.seq, each.at)

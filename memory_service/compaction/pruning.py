@@ -28,8 +28,9 @@ from memory_service.compaction.prune_steps import (
     view_tokens,
 )
 from memory_service.messages import Numbered, is_tool_result, media_parts_of, numbered, text_of
-from memory_service.messages.placeholders import is_cleared, payload_bytes, placeholder_text, shorten_result
 from memory_service.schemas.compaction import CompactionStep
+from memory_service.text.placeholders import is_cleared, payload_bytes, shorten_result, too_large_text
+from memory_service.text.texts import ENGLISH, Texts
 
 
 def _cache_ttl(
@@ -313,13 +314,12 @@ def _stripped(messages: Sequence[Numbered], gone: Sequence[int], prior: PriorPru
     numbers = tuple(messages[at].seq for at in gone)
     touched = [messages[at] for at in gone]
     kept = view_tokens(touched, prior)
-    labelled = sum(each.tokens for each in pruned_view(touched, prior.already, numbers))
+    labelled = sum(each.tokens for each in pruned_view(touched, prior.already, numbers, prior.texts))
     note = (f"Media of {len(numbers)} messages were replaced by labels.",) if numbers else ()
     return Pruned(stripped=numbers, tokens_before=before, tokens_after=before - kept + labelled, notes=note)
 
 
 _SQUEEZE_TRIES = 12
-_TOO_LARGE = "[Results of tools left out: they are too large for the window]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,36 +402,42 @@ def prune(
     return work.done()
 
 
-def truncate_results(tail: Sequence[Numbered], room_tokens: int, *, protected: Sequence[int] = ()) -> PruningOutcome:
+def truncate_results(
+    tail: Sequence[Numbered], room_tokens: int, *, protected: Sequence[int] = (), texts: Texts = ENGLISH
+) -> PruningOutcome:
     """Cut every result to the largest size at which the messages fit; to a few words if none does.
 
     Results that share a number can only be cut to one text for all of them: that is done where the rest is not enough.
     """
     sharing = _sharing(tail) - {*protected}
-    done = _truncate_results(tail, room_tokens, {*protected, *sharing})
+    done = _truncate_results(tail, room_tokens, {*protected, *sharing}, texts)
     if not sharing or sum(each.tokens for each in done.tail) <= room_tokens:
         return done
-    placed = {seq: placeholder_text(_TOO_LARGE, seq) for seq in sharing}
-    done = _truncate_results(pruned_view(tail, placed), room_tokens, {*protected, *sharing})
+    placed = {seq: too_large_text(seq, texts) for seq in sharing}
+    done = _truncate_results(pruned_view(tail, placed), room_tokens, {*protected, *sharing}, texts)
     return replace(done, cleared={**placed, **done.cleared})
 
 
-def _truncate_results(tail: Sequence[Numbered], room_tokens: int, protected: Collection[int]) -> PruningOutcome:
+def _truncate_results(
+    tail: Sequence[Numbered], room_tokens: int, protected: Collection[int], texts: Texts
+) -> PruningOutcome:
     results = [each for each in tail if is_tool_result(each.message) and each.seq not in protected]
     fixed = sum(each.tokens for each in tail) - sum(each.tokens for each in results)
     low, high = 200, max((len(text_of(each.message)) * 4 for each in results), default=200)
     for _ in range(_SQUEEZE_TRIES):
         middle = (low + high) // 2
-        if fixed + sum(_cut(each, middle).tokens for each in results) <= room_tokens:
+        if fixed + sum(_cut(each, middle, texts).tokens for each in results) <= room_tokens:
             low = middle
         else:
             high = middle
-    cleared = {each.seq: text_of(_cut(each, low).message) for each in results if _cut(each, low) is not each}
+    cleared = {
+        each.seq: text_of(_cut(each, low, texts).message) for each in results if _cut(each, low, texts) is not each
+    }
     return PruningOutcome(tail=tuple(pruned_view(tail, cleared)), cleared=cleared)
 
 
-def _cut(each: Numbered, limit_chars: int) -> Numbered:
-    message = shorten_result(each.message, limit_chars, each.seq)
+def _cut(each: Numbered, limit_chars: int, texts: Texts) -> Numbered:
+    message = shorten_result(each.message, limit_chars, each.seq, texts=texts)
     return each if message is each.message else numbered(message, each.seq, each.at)
 
 
@@ -470,7 +476,7 @@ class _Work:
 
     def done(self) -> PruningOutcome:
         stripped = tuple(sorted(set(self._stripped)))
-        tail = pruned_view(self._tail, self._cleared, stripped) if self._steps else self._tail
+        tail = pruned_view(self._tail, self._cleared, stripped, self.prior.texts) if self._steps else self._tail
         return PruningOutcome(
             tail=tuple(tail),
             cleared=self._cleared,

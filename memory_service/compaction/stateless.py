@@ -30,7 +30,7 @@ from memory_service.compaction.presets import (
 )
 from memory_service.compaction.receipt import receipt_of_made, receipt_of_plan
 from memory_service.compaction.record import LoggedCompaction, PinRecord
-from memory_service.compaction.view import Conversation, project, shape_of
+from memory_service.compaction.view import Conversation, project, shape_of, view_language, with_head
 from memory_service.errors import InvalidRequest
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatModel, not_cancelled
 from memory_service.llm.windows import model_limits
@@ -131,7 +131,8 @@ def compact_messages(
     call = _compaction_options(request, options)
     draft = compactor.draft(conversation, view, shape, options, budget, call, now=now, cancelled=cancelled)
     receipt = _receipt(draft, options, call, now)
-    sent, system = to_wire(draft.view.messages, request.format)
+    language = view_language(with_head(conversation, draft.head))
+    sent, system = to_wire(draft.view.messages, request.format, language=language)
     return CompactedMessages.model_validate(
         {"messages": sent, "system": system, "receipt": receipt, "degraded": receipt.degraded}
     )

@@ -164,15 +164,15 @@ def with_note(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summ
     """
     gone = (*request.messages, *request.prefix)
     large = sum(is_oversized(message, window_tokens) for message in gone)
+    texts = texts_in(request.language)
     previous, count, first = request.previous, len(gone), gone[0].seq if gone else 0
     if gone and (before := _earlier_note(previous)):
         previous = previous[: before.start()].rstrip()
         count, first, large = count + int(before["count"]), int(before["first"]), large + _large_of(before["large"])
-    texts = texts_in(request.language)
     sizes = texts.note_large.format(large=large) if large else ""
     note = texts.note.format(count=count, first=first, last=gone[-1].seq, large=sizes) if gone else ""
     room = max(request.target_tokens - count_tokens(note) - 1, 0)
-    previous = previous if count_tokens(previous) <= room else clip_sections(previous, room)
+    previous = previous if count_tokens(previous) <= room else clip_sections(previous, room, texts)
     return Summary(
         text="\n\n".join(part for part in (previous, note) if part),
         method="note",

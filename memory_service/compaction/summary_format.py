@@ -49,6 +49,7 @@ _MAX_CHARS = 48_000
 _HEADING = lazy_regex(r"#{1,6}[ \t]+(\S.*)|\*\*([^*]{1,60})\*\*:?[ \t]*$")
 _SECTIONS = {text: Section[name] for text, name in names_in_every_language("headings").items()}
 _SPEAKERS = names_in_every_language("speakers")
+_MEDIA = names_in_every_language("media")
 # The longest first: the one begins with the other.
 _OWN = lazy_regex(
     f"(?:({'|'.join(sorted(_SPEAKERS, key=len, reverse=True))})((?: \\[\\w+\\])*)"
@@ -64,7 +65,7 @@ class SummaryLine:
     Attributes:
         text: What was said.
         label: Who said it; empty if the words tell it, or nobody knows.
-        media: What came with it, such as `[image]`.
+        media: What came with it, such as `[image]`; in English, whatever language the line is written in.
         seq: The message; 0 if it is not known.
         day: When, as `YYYY-MM-DD`; empty if that is not known or of no matter.
         place: Its place in the message, or in the earlier summary.
@@ -89,7 +90,7 @@ class SummaryLine:
 
     def written(self, texts: Texts) -> str:
         """The line as it is written in a language."""
-        media = f" {self.media}" if self.media and self.label else ""
+        media = "".join(f" {texts.media.get(label, label)}" for label in self.media.split()) if self.label else ""
         handle = f" (log:{self.seq}{', ' + self.day if self.day else ''})" if self.seq else ""
         speaker = f"{texts.speakers.get(self.label, self.label)}{media}{texts.said}" if self.label else ""
         return f"- {speaker}{self.text}{handle}"
@@ -156,7 +157,7 @@ def _read_line(bare: str, section: Section, place: int) -> Iterator[SummaryLine]
         yield SummaryLine(
             section=section,
             label=_SPEAKERS[own[1]] if own[1] else "",
-            media=(own[2] or "").strip(),
+            media=" ".join(_MEDIA.get(label, label) for label in (own[2] or "").split()),
             text=own[3].strip(),
             seq=int(own[4] or 0),
             day=own[5] or "",

@@ -23,7 +23,7 @@ from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
-from memory_service.text.texts import Texts, talk_language, texts_in
+from memory_service.text.texts import ENGLISH, Texts, first_language, language_of, talk_language, texts_in
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import CompactionSettings
@@ -158,9 +158,9 @@ class ViewSizes:
         return self.lead_tokens + sum(self.sizes)
 
 
-def extend_view(view_sizes: ViewSizes, said: Sequence[Numbered], shape: ViewShape) -> ViewSizes:
-    """Copy of a view with more messages at its end."""
-    shown = guarded_view(said, shape.guard, shape.window_tokens)
+def extend_view(view_sizes: ViewSizes, said: Sequence[Numbered], shape: ViewShape, texts: Texts = ENGLISH) -> ViewSizes:
+    """Copy of a view with more messages at its end; the texts are those of `view_language`."""
+    shown = guarded_view(said, shape.guard, shape.window_tokens, texts=texts)
     return ViewSizes(
         lead_tokens=view_sizes.lead_tokens,
         seqs=(*view_sizes.seqs, *(each.seq for each in shown)),
@@ -184,6 +184,7 @@ def project(state: Conversation, shape: ViewShape, *, originals: Originals | Non
         [*(each.message for each in system), *checkpoint, *(each.message for each in tail)],
         pending=state.pending,
         rules=shape.rules,
+        language=view_language(state),
     )
     summary_tokens = sum(map(message_tokens, checkpoint))
     # Those that are sent: one that says nothing is not.
@@ -206,18 +207,18 @@ def project(state: Conversation, shape: ViewShape, *, originals: Originals | Non
 
 def tail_of(state: Conversation, shape: ViewShape, *, originals: Originals | None = None) -> tuple[Numbered, ...]:
     """The messages below the checkpoint as they are shown, with their sizes; not yet made valid."""
-    head, opening = state.head, _opening(state)
+    head, opening, texts = state.head, _opening(state), texts_in(view_language(state))
     shown = state.since(head.tail_start)
     turn = max((at for at, each in enumerate(shown) if each.message["role"] == "user"), default=0)
     pins = frozenset(pin.target for pin in state.pins if pin.target is not None)
     changed = [
-        _as_seen(each, whole, head, pins, keeps_thinking=at >= turn or each.seq > head.upto)
+        _as_seen(each, whole, head, pins, texts, keeps_thinking=at >= turn or each.seq > head.upto)
         for at, (each, whole) in enumerate(zip(shown, _whole(shown, originals or {}), strict=True))
         if not (is_system(each.message) and _leads(each, state, opening))
     ]
     if head.toolless_upto >= head.tail_start > 0:
         changed = without_tools(changed, head.toolless_upto, live=state.pending, pinned=pins)
-    return tuple(guarded_view(changed, shape.guard, shape.window_tokens, protected=pins))
+    return tuple(guarded_view(changed, shape.guard, shape.window_tokens, protected=pins, texts=texts))
 
 
 def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
@@ -242,6 +243,19 @@ def view_texts(state: Conversation) -> Texts:
     if state.head.rounds:
         return texts_in(state.head.language)
     return texts_in(talk_language([text for text, _ in pin_texts(state)]) if state.pins else "")
+
+
+def view_language(state: Conversation) -> str:
+    """Language of what stands in a view for results and media: of the compaction; without one, that of the beginning.
+
+    It stays between compactions, so that a provider's cache is hit.
+    """
+    return (state.head.language or "en") if state.head.rounds else first_language(state.messages)
+
+
+def newest_language(state: Conversation) -> str:
+    """Language that a talk has by now, which a compaction is written in."""
+    return language_of(state.messages, before=(state.head.language or "en") if state.head.rounds else "")
 
 
 def pin_texts(state: Conversation) -> list[tuple[str, int | None]]:
@@ -286,11 +300,13 @@ def _whole(shown: Sequence[Numbered], originals: Originals) -> Iterator[Message]
         yield read[place] if place < len(read) else each.message
 
 
-def _as_seen(each: Numbered, message: Message, head: Head, pins: Collection[int], *, keeps_thinking: bool) -> Numbered:
+def _as_seen(
+    each: Numbered, message: Message, head: Head, pins: Collection[int], texts: Texts, *, keeps_thinking: bool
+) -> Numbered:
     if each.seq not in pins:
         # The same rule that the steps planned with, so that both come to the same size.
         original = each if message is each.message else replace(each, message=message)
-        message = reduced(original, head.cleared.get(each.seq), each.seq in head.stripped)
+        message = reduced(original, head.cleared.get(each.seq), each.seq in head.stripped, texts)
     if head.seq is not None and not keeps_thinking:
         # Its signature holds for what stood before it, and that is gone.
         message = stripped_of_thinking(message)

@@ -28,14 +28,15 @@ from memory_service.llm.calls import ModelCalls, Spent, estimate_prompt
 from memory_service.llm.transcript import SAFETY, TranscriptEntry, first_chunk, grouped, transcript, transcript_entries
 from memory_service.llm.validation import validate_answer
 from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text
-from memory_service.messages.placeholders import trim_middle
 from memory_service.messages.sizes import quarters
 from memory_service.text.grounding import SourceText, claims_of, names_user, topics_of
 from memory_service.text.identifiers import Identifier, find_identifiers, is_year
 from memory_service.text.phrases import is_relative
+from memory_service.text.placeholders import trim_middle
 from memory_service.text.secrets import redacted, without_secrets
 from memory_service.text.speech import without_inserted
 from memory_service.text.statements import is_yes, reports_will, rules_of
+from memory_service.text.texts import language_of, texts_in
 
 # What a model is taken to read if nothing is known of it.
 _DEFAULT_WINDOW_TOKENS = 32_000
@@ -92,7 +93,8 @@ def extract_facts(
         UpstreamFailed: The provider failed.
     """
     read = list(_read(without_secrets(stretch)))
-    entries = [entry for entry in transcript_entries(read) if entry.text]
+    texts = texts_in(language_of(read))
+    entries = [entry for entry in transcript_entries(read, texts=texts) if entry.text]
     if not entries:
         return []
     calls = ModelCalls(

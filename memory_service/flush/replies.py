@@ -31,7 +31,7 @@ from memory_service.text.phrases import is_narration, is_pleasantry, reports_not
 from memory_service.text.secrets import REDACTED, redacted, without_public_blocks
 from memory_service.text.texts import ENGLISH, TEXTS, in_every_language
 
-FLUSH_PROMPT_VERSION = "flush-1"
+FLUSH_PROMPT_VERSION = "flush-2"
 SILENT = "NO_REPLY"
 MAX_FACTS = 60
 
@@ -43,8 +43,9 @@ _SILENT_HINT = f"If there is nothing to remember, reply with {SILENT} alone."
 _PROMPT = """\
 Before older messages are compacted: note what has to be remembered beyond this conversation.
 Reply with a Markdown list and nothing else, one fact on each line. Each line is read later by somebody who knows
-nothing of this conversation: say who and what, and write dates in full, such as {date}. Leave out what was noted in
-an earlier reply like this one, small talk, and passwords, keys and tokens."""
+nothing of this conversation: say who and what, and write dates in full, such as {date}. Write in the language that the
+user writes in. Leave out what was noted in an earlier reply like this one, small talk, and passwords, keys and
+tokens."""
 _SYSTEM = """\
 This session is about to be compacted, and its older messages will leave your view. This turn is for memory alone:
 reply with the facts, decisions, preferences, rules and promises that will still matter later, one on each line."""

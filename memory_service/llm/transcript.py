@@ -18,12 +18,13 @@ from indexer.text import lazy_regex
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import ends_in_error
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
-from memory_service.messages.placeholders import handle, is_inline, media_label, trim_middle
 from memory_service.messages.shapes import MEDIA, THINKING, text_of_part
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.messages.units import units_of
 from memory_service.text.frames import escaped, visible, without_thoughts
+from memory_service.text.placeholders import handle, is_inline, media_label, trim_middle
 from memory_service.text.secrets import without_secrets
+from memory_service.text.texts import ENGLISH, TEXTS, Texts
 
 # Source: OpenClaw, OpenCode and pi cut results for their summaries at this length; OpenClaw keeps such an end.
 TOOL_OUTPUT_CHARS = 2_000
@@ -39,10 +40,11 @@ _ENCODED = lazy_regex(
     rf"|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{_ENCODED_CHARS},}}+={{0,2}}",
     re.ASCII,
 )
+_NOTES = "|".join(re.split("[:：]", texts.omitted["message"][1:])[0] for texts in TEXTS.values())
 # A line, wherever a reader may see one begin, that looks like the head of a message.
 _FALSE_HEAD = lazy_regex(
     r"(?<=[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029])([ \t\xa0\u3000]{0,64}+)"
-    r"(?=(?:log:\d{1,20}[ \t]{0,8}+)?[\[［](?:User|Assistant|System|Tool|Date|Omitted)\b"
+    rf"(?=(?:log:\d{{1,20}}[ \t]{{0,8}}+)?[\[［](?:User|Assistant|System|Tool|Date|{_NOTES})\b"
     r"|log:\d{1,20}[ \t]{0,8}+[\[［])",
     re.IGNORECASE,
 )
@@ -60,13 +62,14 @@ class TranscriptEntry(Numbered):
 
 
 def transcript_entries(
-    messages: Sequence[Numbered], *, tool_output_chars: int = TOOL_OUTPUT_CHARS
+    messages: Sequence[Numbered], *, tool_output_chars: int = TOOL_OUTPUT_CHARS, texts: Texts = ENGLISH
 ) -> tuple[TranscriptEntry, ...]:
     """The messages as the summariser reads them, one entry each.
 
     Args:
         messages: In order.
         tool_output_chars: The longest result, or arguments of a call; a CJK character counts for four.
+        texts: Words of the talk's language for what is left out: a summary may quote them.
     """
     names: dict[str, str] = {}
     entries = []
@@ -74,7 +77,7 @@ def transcript_entries(
     for each in without_secrets(messages):
         for call in tool_calls_of(each.message):
             names[call["id"]] = call["function"]["name"]
-        text = "\n".join(_pieces(each, names, tool_output_chars))
+        text = "\n".join(_pieces(each, names, tool_output_chars, texts))
         tokens = (count_tokens(text) + 1 + _DATE_TOKENS * (each.at[:10] != day)) if text else 0
         day = each.at[:10] if text else day
         entries.append(TranscriptEntry(seq=each.seq, at=each.at, message=each.message, text=text, tokens=tokens))
@@ -94,17 +97,17 @@ def transcript(entries: Sequence[TranscriptEntry]) -> str:
     return "\n".join(lines)
 
 
-def omit_text(entry: TranscriptEntry) -> TranscriptEntry:
+def omit_text(entry: TranscriptEntry, texts: Texts = ENGLISH) -> TranscriptEntry:
     """Copy of an entry with a note in place of its text."""
-    text = omitted_note(entry)
+    text = omitted_note(entry, texts)
     return replace(entry, text=f"{handle(entry.seq)} {text}", tokens=count_tokens(text) + 4)
 
 
-def omitted_note(entry: TranscriptEntry) -> str:
+def omitted_note(entry: TranscriptEntry, texts: Texts = ENGLISH) -> str:
     """Note for a message too large for a summary: `[Omitted: large tool result, ~38K tokens; log:12]`."""
-    what = "tool result" if is_tool_result(entry.message) else f"{entry.message['role']} message"
+    role = "system" if is_system(entry.message) else entry.message["role"]
     size = f"{round(entry.tokens / 1_000)}K" if entry.tokens >= 1_000 else str(entry.tokens)
-    return f"[Omitted: large {what}, ~{size} tokens; {handle(entry.seq)}]"
+    return texts.omitted["message"].format(what=texts.omitted[role], size=size, handle=handle(entry.seq))
 
 
 def inserted_markers(entries: Sequence[TranscriptEntry]) -> tuple[str, ...]:
@@ -112,29 +115,30 @@ def inserted_markers(entries: Sequence[TranscriptEntry]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found[0] for entry in entries for found in _BRACKETS.finditer(entry.text)))
 
 
-def _pieces(each: Numbered, names: Mapping[str, str], limit: int) -> Iterator[str]:
+def _pieces(each: Numbered, names: Mapping[str, str], limit: int, texts: Texts) -> Iterator[str]:
     message, at = each.message, handle(each.seq)
     if is_tool_result(message):
         name = names.get(message.get("tool_call_id", "")) or message.get("name") or "unknown tool"
         failed = ", failed" if message.get("is_error") else ""
-        said = _cut(_clean("\n".join(_content_pieces(each))), limit, each.seq, failed=bool(failed)) or "(empty)"
+        content = _clean("\n".join(_content_pieces(each, texts)))
+        said = _cut(content, limit, each.seq, texts, failed=bool(failed)) or "(empty)"
         yield f"{at} [Tool result of {_label(name)}{failed}]: {said}"
         return
-    said = _clean("\n".join(_content_pieces(each)))
+    said = _clean("\n".join(_content_pieces(each, texts)))
     if said.strip():
         yield f"{at} [{_role(message)}]: {said}"
     for name, arguments in _calls(message):
-        yield f"{at} [Assistant tool call]: {_label(name)}({_cut(_clean(arguments), limit, each.seq)})"
+        yield f"{at} [Assistant tool call]: {_label(name)}({_cut(_clean(arguments), limit, each.seq, texts)})"
 
 
-def _content_pieces(each: Numbered) -> Iterator[str]:
+def _content_pieces(each: Numbered, texts: Texts) -> Iterator[str]:
     """Text of a message's content, media as labels."""
     message = each.message
     inline = 0
     for part in parts_of(message):
         if part["type"] in MEDIA:
             inline += is_inline(part)
-            yield media_label(part, each.seq, inline)
+            yield media_label(part, each.seq, inline, texts)
         elif part["type"] not in THINKING:
             text = text_of_part(part) or ("" if part["type"] in ("text", "refusal") else f"[{_label(part['type'])}]")
             yield without_thoughts(text) if message["role"] == "assistant" else text
@@ -184,14 +188,14 @@ def _encoded(found: re.Match[str]) -> str:
     return f"[{len(run):,} encoded characters]" if mixed else run
 
 
-def _cut(text: str, limit: int, seq: int, *, failed: bool = False) -> str:
+def _cut(text: str, limit: int, seq: int, texts: Texts, *, failed: bool = False) -> str:
     """A text within a limit: its beginning, and its end where that tells what went wrong."""
     if quarters(text) <= limit:
         return text
     tail = (
         min(int(limit * _TAIL_SHARE), _TAIL_CHARS) if failed or ornament("outcomes", False, ends_in_error, text) else 0
     )
-    return trim_middle(text, head_chars=limit - tail, tail_chars=tail, seq=seq)
+    return trim_middle(text, head_chars=limit - tail, tail_chars=tail, seq=seq, texts=texts)
 
 
 # Source: OpenClaw, compaction; seeds 000, 002 and 003 tell the same numbers.

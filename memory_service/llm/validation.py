@@ -16,10 +16,10 @@ from memory_service.llm.base import Completion
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.frames import escaped, without_thoughts
 from memory_service.text.secrets import redacted
+from memory_service.text.texts import ENGLISH, Texts, heading_forms, heading_in
 
 # An answer so much over its cap is cut; beyond that, too much of it would be lost.
 CLIP_SHARE = 1.5
-LEFT_OUT = "- (left out for its length)"
 
 _SENTENCE_END = lazy_regex(r"[.!?](?=\s)|[。！？\n]")
 _FENCE = lazy_regex(r"[ \t]*+(`{3,}+|~{3,}+)")
@@ -46,14 +46,19 @@ class AnswerValidation:
 
 
 def validate_answer(
-    completion: Completion, *, headings: Sequence[str] = (), cap_tokens: int | None = None
+    completion: Completion,
+    *,
+    headings: Sequence[str] = (),
+    cap_tokens: int | None = None,
+    texts: Texts = ENGLISH,
 ) -> AnswerValidation:
     """Judges an answer.
 
     Args:
         completion: As the model gave it.
-        headings: What it has to hold, see `prompts.Brief`.
+        headings: What it has to hold, see `prompts.SummarySpec`, in whatever language.
         cap_tokens: The longest text that is taken; None for any length.
+        texts: Words of the language that its headings get.
     """
     if completion.tool_calls_present or completion.finish_reason in ("tool_calls", "tool_use", "function_call"):
         return AnswerValidation(kind="tool_call", reason="It called a tool. Answer with text alone.")
@@ -64,10 +69,10 @@ def validate_answer(
     text = _strip_wrapping(completion.text)
     if not text:
         return AnswerValidation(kind="empty", reason="It was empty. Write the record as text.")
-    text, fault = _with_headings(text, headings)
+    text, fault = _with_headings(text, headings, texts)
     if fault:
         return AnswerValidation(kind="headings", reason=fault)
-    return _within_cap(text, cap_tokens)
+    return _within_cap(text, cap_tokens, texts)
 
 
 def _strip_wrapping(text: str) -> str:
@@ -82,12 +87,12 @@ def _strip_wrapping(text: str) -> str:
     return escaped(redacted(text))
 
 
-def clip_sections(text: str, cap_tokens: int) -> str:
+def clip_sections(text: str, cap_tokens: int, texts: Texts = ENGLISH) -> str:
     """A text within a size, whole lines left out from the ends of its longest sections; headings stay.
 
     A text of headings alone that is over the size loses its last lines.
     """
-    sections = [*_sections(text.split("\n"))]
+    sections, left_out = [*_sections(text.split("\n"))], texts.omitted["lines"]
     over = quarters(text) - 4 * cap_tokens
     longest = [(-sum(map(_size, section[1:])), at) for at, section in enumerate(sections)]
     heapq.heapify(longest)
@@ -99,10 +104,10 @@ def clip_sections(text: str, cap_tokens: int) -> str:
         gone = _size(sections[at].pop())
         if at not in short:
             short.add(at)
-            over += _size(LEFT_OUT)
+            over += _size(left_out)
         over -= gone
         heapq.heappush(longest, (size + gone, at))
-    lines = [line for at, section in enumerate(sections) for line in (*section, *([LEFT_OUT] if at in short else []))]
+    lines = [line for at, section in enumerate(sections) for line in (*section, *([left_out] if at in short else []))]
     while lines and over > 0:
         over -= _size(lines.pop())
     return "\n".join(lines).strip()
@@ -120,30 +125,34 @@ def clip_to_sentence(text: str, cap_tokens: int) -> str:
     return text[: ends[-1]].rstrip() if ends else text[:low]
 
 
-def _within_cap(text: str, cap_tokens: int | None) -> AnswerValidation:
+def _within_cap(text: str, cap_tokens: int | None, texts: Texts) -> AnswerValidation:
     size = count_tokens(text)
     if cap_tokens is None or size <= cap_tokens:
         return AnswerValidation(text=text)
-    if size <= CLIP_SHARE * cap_tokens and (short := clip_sections(text, cap_tokens)):
+    if size <= CLIP_SHARE * cap_tokens and (short := clip_sections(text, cap_tokens, texts)):
         return AnswerValidation(text=short, clipped=True)
     share = max(2, round(size / cap_tokens))
     reason = f"It was about {share} times as long as it may be. Write a shorter one."
     return AnswerValidation(kind="too_long", reason=reason, too_long=text)
 
 
-def _with_headings(text: str, headings: Sequence[str]) -> tuple[str, str]:
-    """The text with its headings spelled as they were asked for, without what came before; and what is wrong."""
+def _with_headings(text: str, headings: Sequence[str], texts: Texts) -> tuple[str, str]:
+    """The text with its headings spelled as they were asked for, without what came before; and what is wrong.
+
+    A heading in another language is the same heading: models translate them, and go by those of an earlier record.
+    """
     if not headings:
         return text, ""
-    wanted = {_name(heading): at for at, heading in enumerate(headings)}
+    written = [heading_in(heading, texts) for heading in headings]
+    wanted = {_name(form): at for at, heading in enumerate(headings) for form in heading_forms(heading)}
     lines = text.split("\n")
     named = [(place, wanted[name], marked) for place, name, marked in _heading_lines(lines) if name in wanted]
     # A line in bold may be anything where real headings are used too.
     any_marked = any(marked for _, _, marked in named)
     found = [(place, at) for place, at, marked in named if marked or not any_marked]
     for place, at in found:
-        lines[place] = headings[at] if headings[at].startswith("### ") else f"## {headings[at]}"
-    fault = _order_fault([at for _, at in found], headings) or _empty_fault(found, lines, headings)
+        lines[place] = written[at] if written[at].startswith("### ") else f"## {written[at]}"
+    fault = _order_fault([at for _, at in found], written) or _empty_fault(found, lines, written, texts)
     return ("\n".join(lines[found[0][0] :]).strip(), "") if not fault else ("", fault)
 
 
@@ -156,14 +165,16 @@ def _order_fault(found: Sequence[int], headings: Sequence[str]) -> str:
     return "" if list(found) == sorted(found) else "The headings are not in the order that was asked for."
 
 
-def _empty_fault(found: Sequence[tuple[int, int]], lines: Sequence[str], headings: Sequence[str]) -> str:
+def _empty_fault(found: Sequence[tuple[int, int]], lines: Sequence[str], headings: Sequence[str], texts: Texts) -> str:
     ends = [place for place, _ in found[1:]] + [len(lines)]
     empty = []
     for (place, at), end in zip(found, ends, strict=True):
         is_above = at + 1 < len(headings) and headings[at + 1].startswith("### ") > headings[at].startswith("### ")
         if not is_above and not any(line.strip() for line in lines[place + 1 : end]):
             empty.append(headings[at])
-    return f'Nothing stands under: {", ".join(empty)}. Write "- (none)" where there is nothing to say.' if empty else ""
+    if not empty:
+        return ""
+    return f'Nothing stands under: {", ".join(empty)}. Write "- {texts.nothing}" where there is nothing to say.'
 
 
 def _heading_lines(lines: Sequence[str]) -> Iterator[tuple[int, str, bool]]:

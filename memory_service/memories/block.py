@@ -310,6 +310,8 @@ _OMITTED = 20
 # A passage that says more than a better one takes its place before the choice up to this many times its size: what is
 # much larger may not fit.
 _LONGER = 4
+# So many of the best hits tell the language of a question of one word.
+_HEARD = 8
 _SHOWN = "already shown: an earlier block of the prompt has it"
 
 
@@ -333,9 +335,10 @@ def build_context(
     The words of sessions have no secrets in it, but for those of the log `heard`, whose prompt it is for. The scores of
     its receipt are those of the hits; of several that say the same, those of the best. A text that the prompt shows in
     another block, as `shown` tells, is chosen with the others, since it is worth as much as they are, and is not
-    written again. Its first line is in the `language` of the talk, or of the query where there is none.
+    written again. Its first line and its labels are in the `language` of the talk, or of the query where there is none.
     """
-    offer = partial(_offer, order=order, heard=heard)
+    language = language or _language_of(query, hits)
+    offer = partial(_offer, order=order, heard=heard, language=language)
     choice = _each_once(hits, offer, budget_tokens, limits, in_session=bool(heard))
     hits, offers, packed = choice.hits, choice.offers, choice.packed
     known = frozenset(i for i in packed.chosen if shown is not None and shown(hits[i].passage.text))
@@ -344,8 +347,6 @@ def build_context(
     taken = {_key(hits[i]) for i in packed.chosen}
     left = sorted({*range(len(offers))}.difference(packed.chosen))
     block = (_rendered(offers, included) if known else packed.block) if included else ""
-    told = [hits[i].passage.text for i in included]
-    language = language or ornament("speech", "en", talk_language, [query], beside=told)
     block = in_language(block, language)
     tokens = count_tokens(block)
     spare = budget_tokens - count_tokens(in_language(packed.block, language))
@@ -443,9 +444,15 @@ def _behind(hit: Hit, stands: Mapping[tuple[str, int], tuple[str, int]]) -> Hit:
     return replace(hit, yields_to=(*hit.yields_to, *others)) if others else hit
 
 
-def _offer(hit: Hit, order: Order, heard: str) -> Offer:
+def _language_of(query: str, hits: Sequence[Hit]) -> str:
+    """Language of a question; where it says too little, of what was found for it, the best counting most."""
+    beside = [hit.passage.text for hit in hits[:_HEARD]]
+    return ornament("speech", "en", talk_language, [query], beside=beside[::-1])
+
+
+def _offer(hit: Hit, order: Order, heard: str, language: str) -> Offer:
     elsewhere = hit.source == "sessions" and hit.path != heard
-    text = shown_text(hit.passage.text, hit.passage.role, secrets=not elsewhere)
+    text = shown_text(hit.passage.text, hit.passage.role, secrets=not elsewhere, language=language)
     return Offer(
         path=hit.path,
         ordinal=hit.ordinal,

@@ -123,7 +123,7 @@ def replaced_mark(hit: Hit, by: Statement) -> str:
 
 # The same passages are offered again and again, most of them in vain.
 @lru_cache(maxsize=4_096)
-def shown_text(text: str, role: Role, *, secrets: bool) -> str:
+def shown_text(text: str, role: Role, *, secrets: bool, language: str = "en") -> str:
     """Text of a passage as it may stand in the block, with whose it is on each line if it is not the user's."""
     shown = _block_text(text if secrets else ornament("secrets", REDACTED, redacted, text))
-    return shown if role == "user" else attributed(shown, role)
+    return shown if role == "user" else attributed(shown, role, texts_in(language))

@@ -16,7 +16,7 @@ after_result      user right behind a result         a short assistant message b
 ```
 Invariants: pure; linear; nothing that the system, the user or the assistant said is lost, nor what a tool said of a
 call that is not there; repairing twice is repairing once; a valid list comes back with the same objects. The texts
-put in are fixed, so that the same log always gives the same bytes.
+put in are fixed, one for each language, so that the same log always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from memory_service.messages import (
     without_thinking,
 )
 from memory_service.messages.units import (
-    MISSING,
-    RUNNING,
+    REPAIR_TEXTS,
+    RepairTexts,
     UnitCall,
     UnitReply,
     new_ids,
@@ -65,12 +65,6 @@ MessageRepairKind = Literal[
     "first_user",
     "after_result",
 ]
-
-FIRST_USER = "[The conversation goes on.]"
-AFTER_RESULT = "[No answer to the result above.]"
-_ORPHAN = "[Result of a tool call that is not shown any more]"
-_LATE = "[Late result of an earlier tool call]"
-SYSTEM_FRAME = "[System message]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +119,9 @@ class _Item:
 _Step = Callable[[Sequence[_Item]], Iterator[_Item | MessageRepair]]
 
 
-def repaired(messages: Sequence[Message], *, pending: Collection[str] = (), rules: Rules = PORTABLE) -> Repaired:
+def repaired(
+    messages: Sequence[Message], *, pending: Collection[str] = (), rules: Rules = PORTABLE, language: str = "en"
+) -> Repaired:
     """Makes a sequence of messages valid on the wire.
 
     Args:
@@ -133,19 +129,20 @@ def repaired(messages: Sequence[Message], *, pending: Collection[str] = (), rule
         pending: Ids of calls that are known to run still. Of their results the last one counts; where none is there
             but other messages follow, the answer put in says that the call runs.
         rules: What the provider at hand refuses beyond what all refuse.
+        language: Of the texts that are put in; English for one that has none.
 
     Returns:
         A list that may be sent, or sent once the results have come that its last message waits for.
     """
-    running = frozenset(pending)
+    running, texts = frozenset(pending), REPAIR_TEXTS.get(language, REPAIR_TEXTS["en"])
     steps: tuple[_Step, ...] = (
         _drop_empty,
-        lambda items: _pair(items, running),
+        lambda items: _pair(items, running, texts),
         _leave_open,
-        *([_settle_system] if rules.mid_system == "user" else []),
+        *([lambda items: _settle_system(items, texts)] if rules.mid_system == "user" else []),
         _place_thinking,
-        _begin_with_user,
-        *([_answer_results] if rules.after_result == "assistant" else []),
+        lambda items: _begin_with_user(items, texts),
+        *([lambda items: _answer_results(items, texts)] if rules.after_result == "assistant" else []),
     )
     items = [_Item(index, message) for index, message in enumerate(messages)]
     repairs: list[MessageRepair] = []
@@ -164,7 +161,7 @@ def _drop_empty(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
             yield item
 
 
-def _pair(items: Sequence[_Item], running: frozenset[str]) -> Iterator[_Item | MessageRepair]:
+def _pair(items: Sequence[_Item], running: frozenset[str], texts: RepairTexts) -> Iterator[_Item | MessageRepair]:
     """Puts one result behind each call, and keeps as text what has no call."""
     messages = [item.message for item in items]
     replies = replies_of(messages)
@@ -176,23 +173,26 @@ def _pair(items: Sequence[_Item], running: frozenset[str]) -> Iterator[_Item | M
     ids = new_ids(messages)
     for at, item in enumerate(items):
         if is_tool_result(item.message):
-            yield from _loose_result(item, *owners.get(at, (None, None)))
+            reply, winner = owners.get(at, (None, None))
+            yield from _loose_result(item, reply, winner, texts)
         elif tool_calls_of(item.message):
-            yield from _unit(items, at, winners, ids, running)
+            yield from _unit(items, at, winners, ids, running, texts)
         else:
             yield item
 
 
-def _loose_result(item: _Item, reply: UnitReply | None, winner: UnitReply | None) -> Iterator[_Item | MessageRepair]:
+def _loose_result(
+    item: _Item, reply: UnitReply | None, winner: UnitReply | None, texts: RepairTexts
+) -> Iterator[_Item | MessageRepair]:
     """A result where it stood; the one that counts is put behind its call instead."""
     call_id = item.message.get("tool_call_id", "")
     if reply is None or winner is None:
         yield MessageRepair(kind="orphan_result", index=item.index, detail=f"There is no call {call_id!r} before it.")
         if not is_empty(item.message):
-            yield _Item(item.index, _as_user(_ORPHAN, item.message))
+            yield _Item(item.index, _as_user(texts.orphan, item.message))
     elif reply is not winner and says_more(reply, winner):
         yield MessageRepair(kind="late_result", index=item.index, detail=f"The call {call_id!r} has another result.")
-        yield _Item(item.index, _as_user(_LATE, item.message))
+        yield _Item(item.index, _as_user(texts.late, item.message))
     elif reply is not winner:
         yield MessageRepair(
             kind="duplicate_result", index=item.index, detail=f"The call {call_id!r} has another result."
@@ -205,6 +205,7 @@ def _unit(
     winners: dict[UnitCall, UnitReply | None],
     ids: dict[UnitCall, str],
     running: frozenset[str],
+    texts: RepairTexts,
 ) -> Iterator[_Item | MessageRepair]:
     """An assistant message with calls and one result for each, in their order."""
     item, calls = items[at], tool_calls_of(items[at].message)
@@ -214,7 +215,7 @@ def _unit(
     for position, call_id in enumerate(wire_ids):
         reply = winners[at, position]
         if reply is None:
-            text = RUNNING if calls[position]["id"] in running else MISSING
+            text = texts.running if calls[position]["id"] in running else texts.missing
             yield _Item(item.index, tool_result(call_id, text), call_id)
             continue
         if reply.late or reply.at < before:
@@ -252,7 +253,7 @@ def _leave_open(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
             yield item
 
 
-def _settle_system(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
+def _settle_system(items: Sequence[_Item], texts: RepairTexts) -> Iterator[_Item | MessageRepair]:
     """Lets system messages stand at the beginning only."""
     begun = False
     for item in items:
@@ -260,7 +261,7 @@ def _settle_system(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
         begun = begun or not system
         if begun and system:
             yield MessageRepair(kind="mid_system", index=item.index, detail="It stood behind other messages.")
-            item = _Item(item.index, _as_user(SYSTEM_FRAME, item.message))
+            item = _Item(item.index, _as_user(texts.system, item.message))
         yield item
 
 
@@ -281,23 +282,23 @@ def _place_thinking(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
         yield item
 
 
-def _begin_with_user(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
+def _begin_with_user(items: Sequence[_Item], texts: RepairTexts) -> Iterator[_Item | MessageRepair]:
     begun = False
     for item in items:
         if not begun and not is_system(item.message):
             begun = True
             if item.message["role"] != "user":
                 yield MessageRepair(kind="first_user", index=item.index, detail=f"The {item.message['role']} began.")
-                yield _Item(item.index, user_message(FIRST_USER))
+                yield _Item(item.index, user_message(texts.first_user))
         yield item
 
 
-def _answer_results(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
+def _answer_results(items: Sequence[_Item], texts: RepairTexts) -> Iterator[_Item | MessageRepair]:
     before = ""
     for item in items:
         if before == "tool" and item.message["role"] not in ("tool", "assistant"):
             yield MessageRepair(kind="after_result", index=item.index, detail="The user spoke right behind a result.")
-            yield _Item(item.index, {"role": "assistant", "content": AFTER_RESULT})
+            yield _Item(item.index, {"role": "assistant", "content": texts.after_result})
         before = item.message["role"]
         yield item
 
@@ -311,12 +312,16 @@ def _as_user(label: str, message: Message) -> Message:
 
 
 def to_wire(
-    messages: Sequence[Message], wire: Literal["openai", "anthropic", "mistral"], *, pending: Collection[str] = ()
+    messages: Sequence[Message],
+    wire: Literal["openai", "anthropic", "mistral"],
+    *,
+    pending: Collection[str] = (),
+    language: str = "en",
 ) -> tuple[list[dict[str, object]], str | list[Part] | None]:
     """Messages of a view in the shape of a provider, and the system prompt that stands beside them at Anthropic."""
     if wire == "anthropic":
         system, turns = to_anthropic(messages)
         return turns, system
     if wire == "mistral":
-        return to_mistral(repaired(messages, pending=pending, rules=MISTRAL).messages), None
+        return to_mistral(repaired(messages, pending=pending, rules=MISTRAL, language=language).messages), None
     return to_openai(messages), None

@@ -10,8 +10,9 @@ messages come behind it, except that a late real result replaces a stand-in, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from memory_service.messages import Message, is_empty, is_system, is_tool_result, text_of, tool_calls_of
@@ -77,8 +78,53 @@ def _kind_of(message: Message) -> UnitKind:
     return "assistant" if message["role"] == "assistant" else "user"
 
 
-MISSING = "[The result of this tool call is missing: it was interrupted, or its result was never recorded.]"
-RUNNING = "[This tool call still runs. Its result will follow.]"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairTexts:
+    """Texts of one language that make a sequence valid.
+
+    Attributes:
+        missing: Stands in for a result that is not there.
+        running: Stands in for one that will come.
+        first_user: Stands before what the assistant began.
+        after_result: Stands between a result and the user.
+        orphan: Stands above a result without its call.
+        late: Stands above a result that came after another one.
+        system: Stands above a system message that became the user's text.
+    """
+
+    missing: str
+    running: str
+    first_user: str
+    after_result: str
+    orphan: str
+    late: str
+    system: str
+
+
+# Below the table of all other texts, which knows messages; by the code of the language, as there.
+REPAIR_TEXTS: Mapping[str, RepairTexts] = MappingProxyType(
+    {
+        "en": RepairTexts(
+            missing="[The result of this tool call is missing: it was interrupted, or its result was never recorded.]",
+            running="[This tool call still runs. Its result will follow.]",
+            first_user="[The conversation goes on.]",
+            after_result="[No answer to the result above.]",
+            orphan="[Result of a tool call that is not shown any more]",
+            late="[Late result of an earlier tool call]",
+            system="[System message]",
+        ),
+        "zh": RepairTexts(
+            missing="[没有这次工具调用的结果：调用被中断，或者结果没有记下来。]",
+            running="[这次工具调用还在运行，结果随后就到。]",
+            first_user="[对话继续。]",
+            after_result="[上面的结果没有得到回答。]",
+            orphan="[一次已不显示的工具调用的结果]",
+            late="[较早的工具调用迟到的结果]",
+            system="[系统消息]",
+        ),
+    }
+)
+_STAND_INS = frozenset(text for texts in REPAIR_TEXTS.values() for text in (texts.missing, texts.running))
 
 UnitCall = tuple[int, int]  # position of the message, position of the call in it
 
@@ -137,7 +183,7 @@ def says_more(reply: UnitReply, winner: UnitReply) -> bool:
 
 def _is_stand_in(message: Message) -> bool:
     """True if a result was put in by us; views come back to us from callers that store them."""
-    return text_of(message) in (MISSING, RUNNING)
+    return text_of(message) in _STAND_INS
 
 
 def new_ids(messages: Sequence[Message]) -> dict[UnitCall, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.record import newest_compaction
-from memory_service.compaction.view import tail_of
+from memory_service.compaction.view import tail_of, view_language
 from memory_service.messages import (
     Message,
     Numbered,
@@ -22,8 +22,9 @@ from memory_service.messages import (
     text_of,
     tool_calls_of,
 )
-from memory_service.messages.placeholders import call_line, is_inline, media_label
 from memory_service.service.session_services import SessionSnapshot
+from memory_service.text.placeholders import call_line, is_inline, media_label
+from memory_service.text.texts import ENGLISH, Texts, texts_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ def details_of(snapshot: SessionSnapshot) -> SessionDetails:
     )
 
 
-def _shown_message(message: Message, seq: int | None = None, note: str = "") -> ShownMessage:
+def _shown_message(message: Message, seq: int | None = None, note: str = "", texts: Texts = ENGLISH) -> ShownMessage:
     blocks = message.get("thinking_blocks") or []
     thought = sum(len(str(block.get("thinking") or "")) for block in blocks)
     thought += len(message.get("reasoning_content") or "")
@@ -107,7 +108,7 @@ def _shown_message(message: Message, seq: int | None = None, note: str = "") -> 
         text=text_of(message),
         note=note,
         calls=tuple(_calls(message)),
-        media=tuple(_media(message, seq)),
+        media=tuple(_media(message, seq, texts)),
         is_error=bool(message.get("is_error")),
         thinking_chars=thought if thought or blocks else None,
     )
@@ -120,17 +121,18 @@ def shown_prompt(messages: Sequence[object]) -> list[ShownMessage]:
 
 def shown_log(snapshot: SessionSnapshot) -> list[ShownMessage]:
     """Everything ever said."""
-    return [_shown_message(each.message, each.seq) for each in snapshot.state.messages]
+    texts = texts_in(view_language(snapshot.state))
+    return [_shown_message(each.message, each.seq, texts=texts) for each in snapshot.state.messages]
 
 
 def shown_view(snapshot: SessionSnapshot) -> list[ShownMessage]:
     """The messages that the model sees, with the numbers that the log has for it."""
     numbers = _numbers(snapshot, tail_of(snapshot.state, snapshot.shape))
-    shown = list[ShownMessage]()
+    shown, texts = list[ShownMessage](), texts_in(view_language(snapshot.state))
     for message in snapshot.view().messages:
         known = numbers[_likeness(message)]
         seq = known.popleft() if known else None
-        shown.append(_shown_message(message, seq, _note(snapshot, message, seq)))
+        shown.append(_shown_message(message, seq, _note(snapshot, message, seq), texts))
     return shown
 
 
@@ -165,13 +167,11 @@ def _calls(message: Message) -> Iterator[ShownCall]:
         yield ShownCall(line=call_line(name, arguments_object(arguments)), whole=f"{name}({arguments})")
 
 
-def _media(message: Message, seq: int | None) -> Iterator[str]:
+def _media(message: Message, seq: int | None, texts: Texts) -> Iterator[str]:
     inline = 0
     for part in media_parts_of(message):
         inline += is_inline(part)
-        label = _label_in(part) or media_label(part, seq or 0, inline)
-        # What has no number in the log can be had nowhere else.
-        yield f"{label.rpartition('; ')[0]}]" if seq is None else label
+        yield _label_in(part) or media_label(part, seq, inline, texts)
 
 
 def _label_in(part: object) -> str:

@@ -28,7 +28,7 @@ from memory_service.compaction.checkpoint import (
     pinned_texts,
     shortened,
 )
-from memory_service.compaction.view import pin_texts, view_texts
+from memory_service.compaction.view import pin_texts, view_language, view_texts
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, NotFound, TooLarge
 from memory_service.home import check_workspace
 from memory_service.hosts.dialects import HostEvent, host_chars, rendered_answer
@@ -44,13 +44,14 @@ from memory_service.hosts.projects import project_of
 from memory_service.hosts.transcripts import Stretch, TranscriptPlace, is_of_subagent, read_on
 from memory_service.memories.standing import StandingBlock, StandingPassage
 from memory_service.messages import text_of
-from memory_service.messages.placeholders import handle
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.schemas.sessions import MAX_PIN_CHARS
 from memory_service.service.session_recall import Question, Recalled
 from memory_service.service.sessions import check_messages
 from memory_service.text.injected import said_messages
+from memory_service.text.placeholders import handle
 from memory_service.text.recall import decide_recall
+from memory_service.text.texts import Texts, talk_language, texts_in
 
 if TYPE_CHECKING:
     from memory_service.service.facade import MemoryService
@@ -320,9 +321,11 @@ class HookCall:
         changed = list[str]()
         with self._noting():
             texts = self._rules = project_of(self._event.folder).rules()
-            begun = self._snapshot() is not None
+            snapshot = self._snapshot()
+            begun = snapshot is not None
             for name in {**texts, **progress.rules}:
                 text = texts.get(name, "")
+                words = _words(snapshot, text).rules
                 digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
                 known = progress.rules.get(name, [])
                 same = known[:1] == [digest]
@@ -333,16 +336,16 @@ class HookCall:
                 self._unpin(known[1:])
                 progress.rules.pop(name, None)
                 if text:
-                    progress.rules[name] = [digest, *(self._pin(name, text) if begun else ())]
-                    changed += [] if same else [f"The rules of {name} as they are now:\n{text}"]
+                    progress.rules[name] = [digest, *(self._pin(name, text, words) if begun else ())]
+                    changed += [] if same else [words["changed"].format(name=name) + text]
                 elif known:
-                    changed.append(f"The rules of {name} are no more.")
+                    changed.append(words["gone"].format(name=name))
         room = self._event.most_chars - _SPARE_CHARS
-        return _cut("\n\n".join(changed), room) if progress.told else ""
+        return _cut("\n\n".join(changed), room, _words(snapshot, "\n".join(changed))) if progress.told else ""
 
-    def _pin(self, name: str, text: str) -> list[str]:
+    def _pin(self, name: str, text: str, words: Mapping[str, str]) -> list[str]:
         workspace, session_id = self._workspace or "", self._event.session_id
-        return [self._service.pin(workspace, session_id, piece).pin_id for piece in _rule_pieces(name, text)]
+        return [self._service.pin(workspace, session_id, piece).pin_id for piece in _rule_pieces(name, text, words)]
 
     def _unpin(self, pin_ids: Sequence[str]) -> None:
         for pin_id in pin_ids:
@@ -458,17 +461,23 @@ def _said(messages: Sequence[Mapping[str, object]], progress: Progress) -> list[
     return said
 
 
-def _rule_pieces(name: str, text: str) -> list[str]:
+def _words(snapshot: SessionSnapshot | None, text: str) -> Texts:
+    """Words of the talk's language; before anything was said, of that of a text."""
+    return texts_in(view_language(snapshot.state) if snapshot and snapshot.state.turn else talk_language([text]))
+
+
+def _rule_pieces(name: str, text: str, words: Mapping[str, str]) -> list[str]:
     """A file of rules as pins, each as long as a pin may be."""
-    head = f"Rules of {name}:\n"
+    head = words["pinned"].format(name=name)
     size = MAX_PIN_CHARS - len(head)
     return [head + text[at : at + size] for at in range(0, len(text), size)]
 
 
 def _rules_record(rules: Mapping[str, str], room: int) -> str:
     """Rules for a session that has no message yet."""
-    pieces = [(piece, None) for name, text in rules.items() for piece in _rule_pieces(name, text)]
-    return _rendered_record(pieces, Checkpoint(), room)
+    texts = _words(None, "\n".join(rules.values()))
+    pieces = [(piece, None) for name, text in rules.items() for piece in _rule_pieces(name, text, texts.rules)]
+    return _rendered_record(pieces, Checkpoint(texts=texts), room)
 
 
 def _record(snapshot: SessionSnapshot, forgotten: int, room: int) -> str:
@@ -493,11 +502,11 @@ def _rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint,
             fitting.append(f"- {parts.texts.pins_left.format(count=len(pins) - len(fitting))}")
             break
         fitting.append(pin)
-    summary = _cut(parts.summary, left - _SPARE_CHARS) if left > 2 * _SPARE_CHARS else ""
+    summary = _cut(parts.summary, left - _SPARE_CHARS, parts.texts) if left > 2 * _SPARE_CHARS else ""
     made = checkpoint_messages(replace(parts, summary=summary, pins=tuple(fitting)))
     text = str(made[0]["content"]) if made else ""
     # What is escaped may be longer.
-    return text if host_chars(text) <= room else _cut(text, room)
+    return text if host_chars(text) <= room else _cut(text, room, parts.texts)
 
 
 def _lasting(degraded: Sequence[str]) -> list[str]:
@@ -505,15 +514,16 @@ def _lasting(degraded: Sequence[str]) -> list[str]:
     return [each for each in degraded if not each.startswith("index: what was said last")]
 
 
-def _cut(text: str, room: int) -> str:
+def _cut(text: str, room: int, texts: Texts) -> str:
     """The beginning of a text, up to the end of a line; empty without room for any."""
     if host_chars(text) <= room:
         return text
-    note = "\n[… the rest does not fit here …]"
-    if room <= len(note):
+    note = f"\n{texts.rest}"
+    left = room - host_chars(note)
+    if left <= 0:
         return ""
-    kept = text[: room - len(note)]
-    while host_chars(kept) > room - len(note):
+    kept = text[:left]
+    while host_chars(kept) > left:
         kept = kept[: len(kept) * 9 // 10]
     return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + note
 

@@ -23,12 +23,13 @@ from memory_service.messages import (
     text_of,
     tool_calls_of,
 )
-from memory_service.messages.repair import SYSTEM_FRAME
+from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.sessions.media import as_logged, notes_without_places
 
 SentMessage = Mapping[str, object]
 # Of an answer that was broken off: why. Keys that begin so never reach a model.
 CUT = "_cut"
+_SYSTEM_FRAMES = frozenset(texts.system for texts in REPAIR_TEXTS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +176,8 @@ def alike(view: Sequence[Message], given: Sequence[Message]) -> bool:
 def _unframed(message: Message) -> Message:
     """The system message that a view shows as one of the user; any other as it is."""
     text = text_of(message) if message["role"] == "user" else ""
-    if not text.startswith(f"{SYSTEM_FRAME}\n"):
-        return message
-    return {"role": "system", "content": text.removeprefix(f"{SYSTEM_FRAME}\n")}
+    first, _, rest = text.partition("\n")
+    return {"role": "system", "content": rest} if first in _SYSTEM_FRAMES and first != text else message
 
 
 def as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMessage]) -> list[SentMessage]:

@@ -25,7 +25,7 @@ from memory_service.compaction.presets import RecoveryRules
 from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE
 from memory_service.compaction.pruning import media_bytes, media_to_bytes, truncate_results
 from memory_service.compaction.record import Compaction, built_on
-from memory_service.compaction.view import project, tail_of, with_head
+from memory_service.compaction.view import newest_language, project, tail_of, with_head
 from memory_service.errors import Conflict, Incompressible, MemoryServiceError
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import ProviderFailure, classify, is_compaction_failure
@@ -42,6 +42,7 @@ from memory_service.service.compactions import CompactionCall, SessionCompaction
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.sessions.records import Learned
 from memory_service.sessions.session import SessionState
+from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:
     from memory_service.service.contexts import BuiltContext, Contexts
@@ -353,9 +354,11 @@ class Overflows:
         """Cut the largest results to what fits twice over."""
         tail = tail_of(snapshot.state, snapshot.shape)
         size = sum(each.tokens for each in tail)
-        cut = truncate_results(
-            tail, min(size // 2, snapshot.budget().emergency_target_tokens), protected=_pinned(snapshot.state)
+        room, texts = (
+            min(size // 2, snapshot.budget().emergency_target_tokens),
+            texts_in(newest_language(snapshot.state)),
         )
+        cut = truncate_results(tail, room, protected=_pinned(snapshot.state), texts=texts)
         return bool(cut.cleared) and self._committed(
             snapshot, cleared=dict(cut.cleared), reason="oversized results were cut"
         )

@@ -20,6 +20,7 @@ from memory_service import schemas
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import numbers_of
 from memory_service.compaction.record import PinRecord
+from memory_service.compaction.view import view_language
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
 from memory_service.home import id_of_title
 from memory_service.memories.block_text import is_block
@@ -386,7 +387,7 @@ def check_messages(messages: Sequence[object], *, verbatim: bool = False) -> Seq
 
 def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> schemas.Messages:
     """Messages of a view in the shape of a provider."""
-    sent, system = to_wire(messages, wire, pending=state.pending)
+    sent, system = to_wire(messages, wire, pending=state.pending, language=view_language(state))
     beside = (system or "") if wire == "anthropic" else None
     return schemas.Messages.model_validate({"messages": sent, "system": beside})
 

@@ -17,10 +17,9 @@ from dataclasses import dataclass, field, replace
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.record import Compaction, Head, LoggedCompaction, PinRecord, built_on
-from memory_service.compaction.view import Conversation, View, ViewShape, ViewSizes, extend_view, project
+from memory_service.compaction.view import Conversation, View, ViewShape, ViewSizes, extend_view, project, view_language
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
 from memory_service.messages import Message, Numbered, compact_command, is_system, numbered, read_messages, was_cut
-from memory_service.messages.placeholders import without_media
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.log import JsonlLog
@@ -39,6 +38,8 @@ from memory_service.sessions.records import (
     Undo,
     Unpin,
 )
+from memory_service.text.placeholders import without_media
+from memory_service.text.texts import texts_in
 
 # Of the calls of a session that a provider counted, the last ones tell how far the estimate is off.
 _USAGES = 16
@@ -346,7 +347,8 @@ class OpenSession:
             return self.view(shape, state).view_sizes
         view_sizes = known[2]
         if known[0] is not state:
-            view_sizes = extend_view(view_sizes, state.messages[len(known[0].messages) :], shape)
+            said, texts = state.messages[len(known[0].messages) :], texts_in(view_language(state))
+            view_sizes = extend_view(view_sizes, said, shape, texts)
             self._view_sizes = (state, shape, view_sizes)
         return view_sizes
 
@@ -420,10 +422,11 @@ class OpenSession:
         head = state.head
         wanted = [seq for seq in state.media if seq >= head.tail_start]
         kept = {seq: self._originals[seq] for seq in wanted if seq in self._originals}
+        texts = texts_in(view_language(state))
         for seq in wanted:
             if seq not in kept:
                 kept[seq] = self._original(seq) or tuple(
-                    without_media(each.message, seq) for each in state.between(seq, seq)
+                    without_media(each.message, seq, texts) for each in state.between(seq, seq)
                 )
         self._originals = kept
         return kept
@@ -455,4 +458,5 @@ def _only_grown(before: SessionState, now: SessionState) -> bool:
         and 0 < count <= len(now.messages)
         and now.messages[count - 1] is before.messages[-1]
         and not any(is_system(each.message) for each in now.messages[count:])
+        and view_language(before) == view_language(now)
     )

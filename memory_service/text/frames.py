@@ -15,7 +15,7 @@ import unicodedata
 from html import unescape
 
 from indexer.text import lazy_regex
-from memory_service.text.texts import ENGLISH, in_every_language
+from memory_service.text.texts import ENGLISH, Texts, in_every_language
 
 # What a prompt for a summary or for memories is made of.
 PROMPT_TAGS = (
@@ -181,17 +181,19 @@ _HEADS = {
 _HEAD = lazy_regex(r"[\[［【#＃(（<]")
 
 
-def attributed(text: str, speaker: str) -> str:
+def attributed(text: str, speaker: str, texts: Texts = ENGLISH) -> str:
     """A text that is not the user's: each line begins with whose it is, and none as a turn of a conversation does.
 
     Args:
         text: As it may stand within a frame, so that no line of it has a `>`.
-        speaker: Whose it is.
+        speaker: Whose it is, by the role.
+        texts: Words of the language that this is said in.
     """
     first, *others = text.split("\n")
     # A note says in front whose words it tells: "User: I live in Graz."
     begin = first if _NOTED.get(speaker, _NOTED["tool"]).match(first) else _unspoken(first)
-    return "\n".join(f"{speaker}> {line}" for line in (begin, *map(_unspoken, others)))
+    label = texts.whose.get(speaker, speaker)
+    return "\n".join(f"{label}> {line}" for line in (begin, *map(_unspoken, others)))
 
 
 def _unspoken(line: str) -> str:

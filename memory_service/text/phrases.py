@@ -100,7 +100,7 @@ _SUBJECTS = tuple(
         (r"open ask|open todo|open question|pending|unanswered|未决|待回答|待解决", "OPEN"),
         (r"fail|error|blocked|失败|错误|受阻", "FAILED"),
         (r"in progress|active|next|current state|current work|remaining|todo|进行中|下一步|待办", "PLANS"),
-        (r"\bdone\b|completed|accomplished|progress|已完成|完成", "DONE"),
+        (r"\bdone\b|completed|accomplished|progress|已完成|完成|进展", "DONE"),
         (r"\bgoals?\b|objective|request|目标|任务", "GOAL"),
         (r"\bcontext\b(?<!critical context)|背景", "CONTEXT"),
     )

@@ -19,7 +19,7 @@ from indexer.text.dates import STATED_HOLDS, full_day
 from indexer.throttle import THROTTLE
 from memory_service.messages import Numbered, is_system, is_tool_result, text_of
 from memory_service.text.secrets import names_secret
-from memory_service.text.texts import in_every_language
+from memory_service.text.texts import TEXTS, in_every_language
 
 MAX_SAID_CHARS = 20_000
 
@@ -45,9 +45,14 @@ _INSERTED = lazy_regex(
     r"<(relevant[_-]context|memory[_-]?context|memories|context[_-]summary|conversation[_-]summary|checkpoint"
     r"|session[_-]summary|compaction[_-]?\w*|summary|system-reminder|environment[_-]context|pinned|ledger)\b[^<>]*>"
 )
+_HEADS = (
+    *in_every_language("checkpoint_begin"),
+    *in_every_language("pins_begin"),
+    *(texts.pruned[name] for texts in TEXTS.values() for name in ("truncated", "old_cleared")),
+)
 _INSERTED_HEAD = lazy_regex(
     r"\s*(?:\[(?:checkpoint|pinned|compacted(?:_context)?|truncated|old tool result)\b"
-    rf"|{'|'.join(map(re.escape, (*in_every_language('checkpoint_begin'), *in_every_language('pins_begin'))))}"
+    rf"|{'|'.join(map(re.escape, _HEADS))}"
     r"|(?:#+ *|\[|【|\*\*)?(?:(?:conversation|context|session) (?:summary|checkpoint)\b|pre-compaction"
     r"|summary of (?:the )?(?:earlier|previous|prior|conversation)|notes from memory|this session is being continued"
     r"|the conversation (?:so far|history)|对话摘要|会话摘要|上下文摘要|早前对话))",

@@ -110,8 +110,8 @@ def _cut_anywhere(patch: Patch) -> None:
 def _loose(kind: str) -> Callable[[Patch], None]:
     made = repair._loose_result
 
-    def keeps(item: Any, reply: Any, winner: Any) -> Iterator[Any]:
-        found = list(made(item, reply, winner))
+    def keeps(item: Any, *rest: Any) -> Iterator[Any]:
+        found = list(made(item, *rest))
         if any(isinstance(each, repair.MessageRepair) and each.kind == kind for each in found):
             yield item
         else:
@@ -239,7 +239,7 @@ def _media_to_the_model(patch: Patch) -> None:
         return made(self, found, True)
 
     patch.setattr(JsonlLog, "_records", with_media)
-    patch.setattr(transcript, "media_label", lambda part, seq, number: json.dumps(part))
+    patch.setattr(transcript, "media_label", lambda part, *_: json.dumps(part))
     patch.setattr(transcript, "_clean", lambda text: text)
 
 
@@ -351,7 +351,11 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(
             "rounds",
         ),
         "no user is left": _mutant(
-            _set(repair, "_begin_with_user", iter), "I3", "4.3, hermes #58753", "presets", "open"
+            _set(repair, "_begin_with_user", lambda items, _: iter(items)),
+            "I3",
+            "4.3, hermes #58753",
+            "presets",
+            "open",
         ),
         "the window begins at the record": _mutant(_window_at_the_record, "I2", "4.4, pi #2608", "rounds"),
         "what comes meanwhile is dropped": _mutant(_meanwhile_dropped, "I2 I10", "4.4, openclaw #35522", "meanwhile"),
@@ -359,7 +363,7 @@ MUTANTS: Mapping[str, Mutant] = MappingProxyType(
         "a failure drops the history": _mutant(_dropped_on_failure, "I8", "4.4, langchain #38867", "failing"),
         "a summary of the end alone": _mutant(_last_tokens_alone, "I2", "1.7 and 4.4, langchain #38867", "rounds"),
         "a stub without a handle": _mutant(
-            _set(prune_steps, "stub_text", lambda *call: "[Old tool result content cleared]"),
+            _set(prune_steps, "stub_text", lambda *call, **_: "[Old tool result content cleared]"),
             "I2",
             "1.2 and 5.8, opencode",
             "pruned",

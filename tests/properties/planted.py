@@ -375,7 +375,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "a note makes a summary longer than its room": _mutant(
             summary,
-            "previous = previous if count_tokens(previous) <= room else clip_sections(previous, room)",
+            "previous = previous if count_tokens(previous) <= room else clip_sections(previous, room, texts)",
             "previous = str(previous)",
             _alone(compacting.check_a_note_keeps_its_room),
         ),

@@ -12,6 +12,7 @@ from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Numbered, numbered, read_messages
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import compact_json
+from memory_service.text.texts import texts_in
 from tests.growth import at_most_readings
 
 
@@ -130,6 +131,16 @@ def test_headings_are_there_in_order_and_not_empty() -> None:
 
     assert audit.missing_headings == ("Next", "Goal")
     assert audit.empty_headings == ("决定",)
+
+
+def test_headings_of_a_summary_may_be_in_another_language_than_those_asked_for() -> None:
+    source = SummaryRequest(messages=())
+    for text in ("## 目标\n- x\n## 已完成\n- y", "## Goal\n- x\n## 已完成\n- y"):
+        assert audit_summary(text, request=source, headings=["Goal", "### Done"]).missing_headings == ()
+    audit = audit_summary("## 目标\n\n## 背景\n- x", request=source, headings=["Goal", "Done", "Context"])
+    assert (audit.missing_headings, audit.empty_headings) == (("Done",), ("Goal",))
+    told = audit_problems(audit, texts_in("zh"))
+    assert told[0].endswith(": 已完成.") and "write （无） if" in told[1] and told[1].endswith(": 目标.")
 
 
 def test_pins_are_reported_but_no_fault() -> None:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.prune_steps import GuardRules, _guard_limit_chars, guarded_view
 from memory_service.messages import Message, Numbered, is_tool_result, message_tokens, numbered, text_of
-from memory_service.messages.placeholders import OUTPUT_REMOVED, TRUNCATED
 from memory_service.messages.units import units_of
+from memory_service.text.placeholders import OUTPUT_REMOVED, TRUNCATED
 from tests.memory_service.messages.test_repair import IMAGE, calls, result, sequences, user
 
 SEED_002 = GuardRules(share=0.25, clear_share=0.5, notice=TRUNCATED)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from memory_service.compaction.prompts import (
@@ -8,6 +10,7 @@ from memory_service.compaction.prompts import (
     MEDIA_REMOVED_NOTE,
     OPENCODE_HEADINGS,
     PROMPT_VERSION,
+    SAFEGUARD_HEADINGS,
     SummarySpec,
     condense_prompt,
     merge_prompt,
@@ -15,8 +18,10 @@ from memory_service.compaction.prompts import (
     summary_prompt,
     with_reasons,
 )
+from memory_service.compaction.summary_format import parse_summary
 from memory_service.llm.calls import estimate_prompt
 from memory_service.schemas.compaction import IdentifierPolicy
+from memory_service.text.texts import CHINESE, heading_forms
 from tests.memory_service.compaction.talk import asked
 
 
@@ -26,6 +31,26 @@ def test_the_headings_are_asked_for_in_their_order(headings: tuple[str, ...]) ->
     places = [text.index(f"\n{heading if heading.startswith('###') else '## ' + heading}\n") for heading in headings]
     assert places == sorted(places)
     assert "untranslated" in text
+
+
+@pytest.mark.parametrize("headings", [ANCHORED_HEADINGS, OPENCODE_HEADINGS, SAFEGUARD_HEADINGS])
+def test_a_chinese_talk_is_asked_for_chinese_headings_and_a_chinese_record(headings: tuple[str, ...]) -> None:
+    spec = SummarySpec(headings=headings, texts=CHINESE)
+    for prompt in (summary_prompt("你好", spec), merge_prompt(["甲", "乙"], spec), condense_prompt("丙", spec)):
+        lines = asked(prompt).splitlines()
+        wanted = [line for line in lines if line.startswith(("## ", "### "))]
+        assert len(wanted) == len(set(wanted)) == len(headings) and not re.search("[A-Za-z]", "".join(wanted))
+        assert 'write "- （无）" where' in asked(prompt) and "(none)" not in asked(prompt)
+        assert CHINESE.record in lines
+    assert CHINESE.record in asked(prefix_prompt("你好", spec))
+    assert "中文" not in asked(summary_prompt("hi", SummarySpec(headings=headings)))
+
+
+@pytest.mark.parametrize("headings", [ANCHORED_HEADINGS, OPENCODE_HEADINGS, SAFEGUARD_HEADINGS])
+def test_a_heading_has_the_same_section_in_every_language(headings: tuple[str, ...]) -> None:
+    for heading in headings:
+        texts = {form: parse_summary(f"## {form.removeprefix('### ')}\n- x") for form in heading_forms(heading)}
+        assert len({line.section for lines in texts.values() for line in lines}) == 1, texts
 
 
 def test_a_heading_with_others_below_it_says_nothing_itself() -> None:

@@ -24,9 +24,9 @@ from memory_service.compaction.prune_steps import (
 )
 from memory_service.compaction.pruning import _cache_ttl, _to_target, budget, media, media_to_bytes
 from memory_service.messages import Message, Numbered, is_tool_result, numbered, text_of
-from memory_service.messages.placeholders import OLD_CLEARED
 from memory_service.messages.repair import repaired
 from memory_service.messages.units import units_of
+from memory_service.text.placeholders import OLD_CLEARED
 from tests.memory_service.messages.test_repair import (
     calls,
     result,

@@ -10,7 +10,7 @@ from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailab
 from memory_service.flush.candidates import Candidate
 from memory_service.flush.model import ANSWER_TOKENS, MAX_CHUNK_TOKENS, extract_facts
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import Message
+from memory_service.messages import Message, Part
 from memory_service.messages.sizes import count_tokens
 from memory_service.testing import Hang, Reply, ScriptedModel
 from tests.memory_service.flush.stretches import call, result, stretch
@@ -259,3 +259,12 @@ def test_instructions_are_passed_on_and_secrets_are_not() -> None:
     content = model.requests[0][1]["content"]
     assert "Look at 工单." in content
     assert "sk-abcdefghijkl" not in content
+
+
+def test_what_a_model_reads_of_a_chinese_talk_has_chinese_labels() -> None:
+    model = ScriptedModel("- 仓库的平面图在共享盘上。 (log:1)")
+    words: Part = {"type": "text", "text": "这是仓库的平面图，放在共享盘上。"}
+    picture: Part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    said = stretch({"role": "user", "content": [words, picture]}, "a 好的，收到了。")
+    assert texts(extract_facts(said, model)) == ["仓库的平面图在共享盘上。"]
+    assert "[附件 image/png：文件；log:1#1]" in model.requests[0][1]["content"]

@@ -17,6 +17,7 @@ def test_the_agent_is_asked_for_a_list_and_told_what_not_to_do() -> None:
         assert "MEMORY.md" in text
         assert "{" not in text
     assert "Markdown list" in asked.prompt
+    assert "language that the user writes in" in asked.prompt.replace("\n", " ")
     assert "compacted" in asked.system_prompt
 
 

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.llm.transcript import TranscriptEntry, omit_text, transcript, transcript_entries
+from memory_service.llm.transcript import TranscriptEntry, omit_text, omitted_note, transcript, transcript_entries
 from memory_service.messages import Message, numbered
 from memory_service.messages.sizes import count_tokens
 from memory_service.text.frames import escaped, fenced, without_thoughts
+from memory_service.text.texts import CHINESE
 from tests.growth import at_most_readings
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 
@@ -236,6 +237,8 @@ def test_a_note_in_the_place_of_a_large_message() -> None:
     note = omit_text(first)
     assert note.text == "log:1 [Omitted: large user message, ~38K tokens; log:1]"
     assert note.tokens >= count_tokens(note.text) and isinstance(note, TranscriptEntry)
+    assert omit_text(first, CHINESE).text == "log:1 [略去：过大的用户消息，约 38K 词元；log:1]"
+    assert omitted_note(second, CHINESE).startswith("[略去：过大的工具结果，约 ")
     assert omit_text(second).text.startswith("log:2 [Omitted: large tool result, ~")
 
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from memory_service.compaction.prompts import ANCHORED_HEADINGS, OPENCODE_HEADINGS
 from memory_service.llm.base import CallUsage, Completion
 from memory_service.llm.validation import (
-    LEFT_OUT,
     AnswerValidation,
     _strip_wrapping,
     clip_sections,
@@ -15,10 +14,12 @@ from memory_service.llm.validation import (
     validate_answer,
 )
 from memory_service.messages.sizes import count_tokens
+from memory_service.text.texts import CHINESE, ENGLISH, TEXTS, heading_in
 from tests.growth import at_most_readings
 from tests.memory_service.compaction.talk import sectioned
 
 TWO = ("Goal", "Next step")
+LEFT_OUT = ENGLISH.omitted["lines"]
 
 
 def completion(text: str, finish_reason: str = "stop", *, called: bool = False) -> Completion:
@@ -43,7 +44,7 @@ REFUSED = {
     "twice": (completion("## Goal\n- x\n## Goal\n- y\n## Next step\n- z"), "headings"),
     "nothing below": (completion("## Goal\n\n## Next step\n- z"), "headings"),
     "nothing below the last": (completion("## Goal\n- x\n## Next step\n  "), "headings"),
-    "translated": (completion("## 目标\n- x\n## 下一步\n- y"), "headings"),
+    "translated": (completion("## Ziel\n- x\n## Nächster Schritt\n- y"), "headings"),
     "in a block of code": (completion("```\n## Goal\n- x\n```\n## Next step\n- y"), "headings"),
     "too long": (completion(sectioned(TWO, "长" * 200)), "too_long"),
 }
@@ -73,6 +74,35 @@ TAKEN = {
 def test_taken(case: str) -> None:
     verdict = validate_answer(completion(TAKEN[case]), headings=TWO, cap_tokens=100)
     assert verdict == AnswerValidation(text="## Goal\n- 部署\n## Next step\n- y")
+
+
+CHINESE_TAKEN = {
+    "as asked": "## 目标\n- 部署\n## 下一步\n- y",
+    "in English": "## Goal\n- 部署\n## Next step\n- y",
+    "in both": "**目标**：\n- 部署\n**Next step**\n- y",
+}
+
+
+@pytest.mark.parametrize("case", CHINESE_TAKEN)
+@pytest.mark.parametrize("language", TEXTS)
+def test_headings_of_either_language_are_taken_and_get_that_of_the_talk(case: str, language: str) -> None:
+    texts = TEXTS[language]
+    verdict = validate_answer(completion(CHINESE_TAKEN[case]), headings=TWO, cap_tokens=100, texts=texts)
+    goal, step = (heading_in(heading, texts) for heading in TWO)
+    assert verdict == AnswerValidation(text=f"## {goal}\n- 部署\n## {step}\n- y")
+
+
+def test_what_is_wrong_with_chinese_headings_is_told_with_them() -> None:
+    for text, told in (
+        ("## 目标\n- x", "下一步"),
+        ("## 目标\n## Next step\n- x", '目标. Write "- （无）"'),
+        ("## 下一步\n- x\n## 目标\n- y", "order"),
+    ):
+        verdict = validate_answer(completion(text), headings=TWO, texts=CHINESE)
+        assert verdict.kind == "headings" and told in verdict.reason and "Next step" not in verdict.reason
+    long = "\n".join(["## 目标", *["- 部署在周二上午十点进行"] * 20, "## 下一步", "- y"])
+    clipped = validate_answer(completion(long), headings=TWO, cap_tokens=200, texts=CHINESE)
+    assert clipped.clipped and "- （因长度略去）\n## 下一步" in clipped.text and LEFT_OUT not in clipped.text
 
 
 def test_what_looks_like_a_heading_and_is_none() -> None:

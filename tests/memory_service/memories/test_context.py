@@ -48,10 +48,13 @@ def hit_lists(draw: st.DrawFn) -> list[Hit]:
     return sorted(found, key=lambda hit: -hit.score)
 
 
-def context_of(hits: Sequence[Hit], budget_tokens: int, degraded: tuple[str, ...] = ()) -> Context:
+def context_of(
+    hits: Sequence[Hit], budget_tokens: int, degraded: tuple[str, ...] = (), *, query: str = "what?", language: str = ""
+) -> Context:
     return build_context(
         hits,
-        query="what?",
+        query=query,
+        language=language,
         budget_tokens=budget_tokens,
         receipt_id="r20261120-0123456789abcdef",
         created_at=NOW,

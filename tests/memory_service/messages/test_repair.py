@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
+import re
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, cast
@@ -23,11 +25,14 @@ from memory_service.messages import (
     to_openai,
     tool_calls_of,
 )
-from memory_service.messages.repair import AFTER_RESULT, FIRST_USER, MISTRAL, Repaired, Rules, repaired
-from memory_service.messages.units import MISSING, RUNNING, units_of
+from memory_service.messages.repair import MISTRAL, Repaired, Rules, repaired
+from memory_service.messages.units import REPAIR_TEXTS, units_of
 from tests.growth import assert_grows_at_most
 from tests.wire import PROVIDERS, Provider, Wire, problems
 
+TEXTS = REPAIR_TEXTS["en"]
+MISSING, RUNNING = TEXTS.missing, TEXTS.running
+FIRST_USER, AFTER_RESULT = TEXTS.first_user, TEXTS.after_result
 IMAGE: Part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 SCAN = cast(Part, {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}})
 SIGNED = cast(Part, {"type": "thinking", "thinking": "hm", "signature": "c2ln"})
@@ -104,7 +109,8 @@ def assistants(draw: st.DrawFn) -> Message:
 def results(draw: st.DrawFn) -> Message:
     message = {"role": "tool", "tool_call_id": draw(ids), "content": draw(contents), **draw(flags)}
     if draw(st.integers(0, 9)) == 0:
-        message["content"] = draw(st.sampled_from([MISSING, RUNNING]))
+        told = [text for texts in REPAIR_TEXTS.values() for text in (texts.missing, texts.running)]
+        message["content"] = draw(st.sampled_from(told))
     return cast(Message, message)
 
 
@@ -418,6 +424,32 @@ def test_mistral_wants_an_answer_between_a_result_and_the_user() -> None:
 def test_openai_may_keep_system_messages_where_they_are() -> None:
     messages = [ASK, system("new rule"), says("yes")]
     assert repaired(messages, rules=Rules(mid_system="keep")) == Repaired(messages=messages, repairs=())
+
+
+def test_what_is_put_into_a_chinese_talk_is_chinese_and_known_when_it_comes_back() -> None:
+    messages = [says("你好"), calls("a", "b"), user("继续"), result("z", "1"), system("新规则"), END]
+    chinese = repaired(messages, pending={"b"}, rules=MISTRAL, language="zh")
+    texts = REPAIR_TEXTS["zh"]
+    assert [text_of(each) for each in chinese.messages] == [
+        texts.first_user,
+        "你好",
+        "",
+        texts.missing,
+        texts.running,
+        texts.after_result,
+        "继续",
+        f"{texts.orphan}\n1",
+        f"{texts.system}\n新规则",
+        text_of(END),
+    ]
+    assert not any(re.search("[A-Za-z]", text) for text in dataclasses.astuple(texts))
+    assert kinds(chinese) == kinds(repaired(messages, pending={"b"}, rules=MISTRAL))
+    # A result that comes late takes the place of a stand-in of any language.
+    for each in REPAIR_TEXTS.values():
+        late = [ASK, calls("a"), result("a", each.missing), says("well"), result("a", "2"), END]
+        assert repaired(late, language="zh").messages == [ASK, calls("a"), result("a", "2"), says("well"), END]
+    assert repaired(chinese.messages, rules=MISTRAL, language="zh").messages == chinese.messages
+    assert repaired(messages, language="de").messages == repaired(messages).messages
 
 
 # -- The validator itself: what it lets pass proves nothing if it lets all pass -------------------------------------

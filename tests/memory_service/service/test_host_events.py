@@ -316,6 +316,25 @@ def test_rules_are_pinned_and_pinned_anew_when_they_change(agent: Agent) -> None
     assert agent.service.pins(agent.workspace, f"claude-code-{SESSION}").pins == []
 
 
+def test_rules_in_chinese_are_given_and_pinned_with_chinese_words(agent: Agent) -> None:
+    rules = agent.project / "AGENTS.md"
+    rules.write_text("提交之前先跑测试，周五绝不部署。")
+    given = agent.given("SessionStart", source="startup")
+    assert "- AGENTS.md 的规则：\n提交之前先跑测试" in given and given.startswith("[置顶：")
+    agent.says("user", "帮我看看部署脚本，周五为什么失败？")
+    agent.hook("Stop")
+    rules.write_text("Run the linter before each commit, and the tests before each deploy.")
+    given = agent.given("UserPromptSubmit", prompt="thanks!")
+    assert "AGENTS.md 的规则现在是：\nRun the linter" in given
+    pins = agent.service.pins(agent.workspace, f"claude-code-{SESSION}").pins
+    assert [(pin.text or "").partition("\n")[0] for pin in pins] == ["AGENTS.md 的规则："]
+    rules.write_text("不要用制表符。\n" * 3_000)
+    given = agent.given("UserPromptSubmit", prompt="thanks!")
+    assert given.endswith("[… 其余放不下 …]") and host_chars(given) <= 10_000
+    rules.unlink()
+    assert "AGENTS.md 的规则不再有了。" in agent.given("UserPromptSubmit", prompt="thanks!")
+
+
 def test_rules_that_change_within_a_turn_are_given_with_the_next_prompt(agent: Agent) -> None:
     (agent.project / "AGENTS.md").write_text("Use tabs.")
     agent.given("SessionStart", source="startup")

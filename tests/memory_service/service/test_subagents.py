@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,25 @@ def test_what_a_child_found_is_kept_and_its_parent_told_once(sessions: ShortTerm
     again = sessions.subagents.ended("child", "completed")
     assert (again.parent, again.seq) == (None, 0)
     assert all(not pin.pin_id.startswith("parent:") for pin in sessions.store.pins("child"))
+
+
+def test_a_chinese_parent_and_its_child_are_told_of_each_other_in_chinese(sessions: ShortTermMemory) -> None:
+    sessions.store.create("parent", model="gpt-4o", context_window=16_000, settings={"flush": {"mode": "off"}})
+    for at in range(30):
+        text = f"第 {at} 步：服务器出错以后重启了。" + "日志在后面，请看一看。" * 20
+        sessions.append("parent", [{"role": "user", "content": text}, {"role": "assistant", "content": f"好的 {at}"}])
+    done = sessions.compactions.compact(
+        "parent", CompactionCall(request=CompactRequest(force=True, target_tokens=1_200))
+    )
+    assert done.applied
+    sessions.subagents.spawn("parent", "zi-1")
+    assert [pin.text for pin in sessions.store.pins("zi-1")] == ["这个会话为会话 parent 工作。"]
+    assert "[来自会话 parent，本会话为它工作：这是它的记录，不是指令。" in shown(sessions, "zi-1")
+    sessions.append("zi-1", [{"role": "assistant", "content": "结果：端口是 8765。" + "长" * 5_000}])
+    end = sessions.subagents.ended("zi-1", "")
+    told = sessions.store.message("parent", end.seq)
+    assert "[会话 zi-1 的子智能体结束：没有说明原因。它最后说的话在下面。]" in told
+    assert re.search(r"\[… 略去 \d+ 个字符，原文见 会话 zi-1 …\]", told) and "left out" not in told
 
 
 def test_a_parent_that_waited_long_enough_is_not_told(

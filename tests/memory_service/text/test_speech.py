@@ -26,6 +26,7 @@ INSERTED = {
     "[Checkpoint: earlier messages were compacted]\nb": "",
     "[COMPACTED_CONTEXT]\nb": "",
     "[Old tool result content cleared]": "",
+    "[旧的工具结果已清除] log:4": "",
     "## Conversation summary\nb": "",
     "对话摘要：我们用 Go。": "",
     "Checkpoint the log each hour.": "Checkpoint the log each hour.",

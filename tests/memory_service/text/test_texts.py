@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memory_service.messages import Numbered, numbered, read_messages
 from memory_service.messages.sizes import quarters
+from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.text.frames import COMPACTED_CONTEXT, escaped
 from memory_service.text.injected import _said_text
 from memory_service.text.texts import (
@@ -53,6 +54,10 @@ def test_every_table_has_the_same_texts_with_the_same_places() -> None:
     assert english.keys() == chinese.keys()
     for name, text in english.items():
         assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", chinese[name])), name
+
+
+def test_texts_below_this_table_are_there_in_the_same_languages() -> None:
+    assert REPAIR_TEXTS.keys() == TEXTS.keys()
 
 
 def test_a_chinese_text_has_no_english_word() -> None:

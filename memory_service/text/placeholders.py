@@ -2,25 +2,27 @@
 
 Invariants: pure; every text names the handle by which the log gives the original back; a result stays the result of
 its call; no cut goes through a character as people see it, nor through the end of a line. Characters are counted as
-`sizes.quarters` does: a CJK one, which costs a token, counts for four.
+`sizes.quarters` does: a CJK one, which costs a token, counts for four. All of them are in the language of the talk, and
+known in every one.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from typing import cast
+from typing import Literal, cast
 
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import ends_in_error, exit_code_of
 from memory_service.messages import Message, Part, arguments_object, media_parts_of, parts_of, text_of, with_text
 from memory_service.messages.shapes import MEDIA, text_part
 from memory_service.messages.sizes import quarters
+from memory_service.text.texts import ENGLISH, TEXTS, Texts
 
 # The texts of other systems, as rules may ask for them.
-OLD_CLEARED = "[Old tool result content cleared]"
-OUTPUT_REMOVED = "[compacted: tool output removed to free context]"
-TRUNCATED = "[truncated: output exceeded context limit]"
+OLD_CLEARED = ENGLISH.pruned["old_cleared"]
+OUTPUT_REMOVED = ENGLISH.pruned["output_removed"]
+TRUNCATED = ENGLISH.pruned["truncated"]
 
 # How much of a cut result is its end, if that end tells what went wrong. Source: OpenClaw's cap on tool results.
 _TAIL_SHARE = 0.30
@@ -33,6 +35,8 @@ _COMMANDS = ("command", "cmd", "script")
 _TELLING = (*_COMMANDS, "path", "file_path", "filePath", "filename", "file", "url", "query", "pattern", "name")
 _ARGUMENT_CHARS = 80
 _NAME_CHARS = 40
+_CLEARED_ENDS = tuple(texts.pruned["cleared"].rpartition("{facts}")[2] for texts in TEXTS.values())
+_OF_OTHERS = ("old_cleared", "output_removed", "truncated")
 _GLUE_STEPS = 64  # hostile text may be nothing but marks
 
 
@@ -41,7 +45,9 @@ def handle(seq: int) -> str:
     return f"log:{seq}"
 
 
-def shorten_result(message: Message, limit_chars: int, seq: int, *, notice: str = "") -> Message:
+def shorten_result(
+    message: Message, limit_chars: int, seq: int, *, notice: str = "", texts: Texts = ENGLISH
+) -> Message:
     """A result cut to a size: its beginning, and its end too if that tells of an error.
 
     Args:
@@ -50,21 +56,25 @@ def shorten_result(message: Message, limit_chars: int, seq: int, *, notice: str 
             for four. A limit too small for that to be said is raised.
         seq: Its number in the log.
         notice: Words put before the count of what is left out, such as `TRUNCATED`.
+        texts: Words of the talk's language.
 
     Returns:
         The message itself if it is small enough.
     """
     text = text_of(message)
-    said = quarters(_notice(10**12, seq, notice)) + 2
+    said = quarters(_notice(10**12, seq, notice, texts)) + 2
     limit = max(limit_chars, 2 * said)
     if 4 * len(text) <= limit or quarters(text) <= limit:
         return message
     room = limit - said
     tail = min(int(room * _TAIL_SHARE), _TAIL_CHARS) if ornament("outcomes", False, ends_in_error, text) else 0
-    return with_text(message, trim_middle(text, head_chars=room - tail, tail_chars=tail, seq=seq, notice=notice))
+    cut = trim_middle(text, head_chars=room - tail, tail_chars=tail, seq=seq, notice=notice, texts=texts)
+    return with_text(message, cut)
 
 
-def trim_middle(text: str, *, head_chars: int, tail_chars: int, seq: int, notice: str = "") -> str:
+def trim_middle(
+    text: str, *, head_chars: int, tail_chars: int, seq: int, notice: str = "", texts: Texts = ENGLISH
+) -> str:
     """The beginning and the end of a text, and between them how much is left out; the text itself if that is nothing.
 
     Args:
@@ -73,16 +83,17 @@ def trim_middle(text: str, *, head_chars: int, tail_chars: int, seq: int, notice
         tail_chars: How much of its end stays.
         seq: The number of its message in the log.
         notice: Words put before the count.
+        texts: Words of the talk's language.
     """
     head = _head_end(text, head_chars)
     tail = _tail_start(text, tail_chars)
     if tail <= head:
         return text
-    said = _notice(tail - head, seq, notice)
+    said = _notice(tail - head, seq, notice, texts)
     return "\n".join(piece for piece in (text[:head], said, text[tail:]) if piece)
 
 
-def stub_text(call_name: str, arguments: str, result_message: Message, seq: int) -> str:
+def stub_text(call_name: str, arguments: str, result_message: Message, seq: int, *, texts: Texts = ENGLISH) -> str:
     """One line for a result that was cleared: ``[bash: `npm test` -> exit 1, 47 lines, cleared; log:12]``.
 
     Args:
@@ -90,24 +101,44 @@ def stub_text(call_name: str, arguments: str, result_message: Message, seq: int)
         arguments: Of the call, as the model wrote them, valid JSON or not.
         result_message: The result as the log has it.
         seq: Its number in the log.
+        texts: Words of the talk's language.
 
     Returns:
         At most some 60 tokens, whatever the call was.
     """
     text = text_of(result_message)
     values = arguments_object(arguments)
-    facts = [*_outcome(text, result_message, command=any(key in values for key in _COMMANDS)), _extent(text)]
-    return f"[{call_line(call_name, values)} -> {', '.join(facts)}, cleared; {handle(seq)}]"
+    command = any(key in values for key in _COMMANDS)
+    facts = [*_outcome(text, result_message, texts, command=command), _extent(text, texts)]
+    written = texts.pruned["separator"].join(facts)
+    return texts.pruned["cleared"].format(call=call_line(call_name, values, texts), facts=written, handle=handle(seq))
 
 
-def see_text(call_name: str, arguments: str, why: str, other_seq: int, seq: int) -> str:
+Superseded = Literal["same", "read_again", "changed"]
+
+
+def see_text(
+    call_name: str, arguments: str, why: Superseded, other_seq: int, seq: int, *, texts: Texts = ENGLISH
+) -> str:
     """One line for a result that a later one took the place of: ``[read: `a.py`; same as log:30; log:12]``."""
-    return f"[{call_line(call_name, arguments_object(arguments))}; {why} {handle(other_seq)}; {handle(seq)}]"
+    call, words = call_line(call_name, arguments_object(arguments), texts), texts.pruned[why]
+    return texts.pruned["superseded"].format(call=call, why=words, other=handle(other_seq), handle=handle(seq))
 
 
-def placeholder_text(placeholder: str, seq: int) -> str:
-    """A fixed text for a result that was cleared, with the handle behind it."""
-    return f"{placeholder} {handle(seq)}"
+def placeholder_text(placeholder: str, seq: int, texts: Texts = ENGLISH) -> str:
+    """A fixed text for a cleared result, with the handle behind it; another system's is in the talk's language."""
+    return f"{_in_language(placeholder, texts)} {handle(seq)}"
+
+
+def too_large_text(seq: int, texts: Texts = ENGLISH) -> str:
+    """The text for all results of one message, which only together can be cut, with the handle behind it."""
+    return f"{texts.pruned['too_large']} {handle(seq)}"
+
+
+def _in_language(words: str, texts: Texts) -> str:
+    """Words of another system in a language; words of anybody else as they are."""
+    known = next((name for name in _OF_OTHERS if ENGLISH.pruned[name] == words), "")
+    return texts.pruned[known] if known else words
 
 
 def is_cleared(text: str, seq: int) -> bool:
@@ -115,31 +146,37 @@ def is_cleared(text: str, seq: int) -> bool:
     end = handle(seq)
     if text.endswith(f"] {end}"):
         return text.startswith("[") and "\n" not in text
-    return text.endswith(f", cleared; {end}]")
+    return text.endswith(tuple(ending.format(handle=end) for ending in _CLEARED_ENDS))
 
 
-def call_line(name: str, arguments: Mapping[str, object]) -> str:
+def call_line(name: str, arguments: Mapping[str, object], texts: Texts = ENGLISH) -> str:
     """A call in a few words: its name and what tells most of its arguments."""
     telling = next(filter(None, map(_words, (arguments[key] for key in _TELLING if key in arguments))), "")
     telling = telling or next(filter(None, map(_words, arguments.values())), "")
-    short = _short(name, _NAME_CHARS) or "tool"
+    short = _short(name, _NAME_CHARS) or texts.pruned["tool"]
     return f"{short}: `{_short(telling, _ARGUMENT_CHARS).replace('`', chr(39))}`" if telling else short
 
 
-def media_label(part: Part, seq: int, n: int) -> str:
+def media_label(part: Part, seq: int | None, n: int, texts: Texts = ENGLISH) -> str:
     """Label in place of a medium: `[Attached image/png: plan.png; log:12#1]`.
 
     Args:
         part: An image, audio, a document or a file, in either side's form.
-        seq: The number of its message in the log.
+        seq: The number of its message in the log; None for what has none, so that it can be had nowhere else.
         n: Which of the media in that message it is, counted from 1, of those that hold their content.
+        texts: Words of the talk's language.
     """
     mime, name = _kind_and_name(part)
-    where = f"{handle(seq)}#{n}" if is_inline(part) else handle(seq)
-    return f"[Attached {_short(mime, _NAME_CHARS)}: {_short(name, _ARGUMENT_CHARS) or 'file'}; {where}]"
+    template = texts.pruned["attached"]
+    if seq is None:
+        template, where = f"{template.partition('{name}')[0]}{{name}}]", ""
+    else:
+        where = f"{handle(seq)}#{n}" if is_inline(part) else handle(seq)
+    shown = _short(name, _ARGUMENT_CHARS) or texts.pruned["file"]
+    return template.format(mime=_short(mime, _NAME_CHARS), name=shown, where=where)
 
 
-def without_media(message: Message, seq: int) -> Message:
+def without_media(message: Message, seq: int, texts: Texts = ENGLISH) -> Message:
     """Copy of a message with a label in place of each medium; the message itself if it has none."""
     if not media_parts_of(message):
         return message
@@ -148,7 +185,7 @@ def without_media(message: Message, seq: int) -> Message:
     for part in parts_of(message):
         if part["type"] in MEDIA:
             inline += is_inline(part)
-            part = text_part(media_label(part, seq, inline))
+            part = text_part(media_label(part, seq, inline, texts))
         content.append(part)
     return cast(Message, {**message, "content": content})
 
@@ -164,9 +201,9 @@ def payload_bytes(part: Part) -> int:
     return 0 if payload is None else len(payload) if payload.isascii() else len(payload.encode("utf-8", "replace"))
 
 
-def _notice(left_out: int, seq: int, notice: str) -> str:
-    said = f"[... {left_out:,} characters left out; {handle(seq)}]"
-    return f"{notice} {said}" if notice else said
+def _notice(left_out: int, seq: int, notice: str, texts: Texts) -> str:
+    said = texts.pruned["left_out"].format(count=f"{left_out:,}", handle=handle(seq))
+    return f"{_in_language(notice, texts)} {said}" if notice else said
 
 
 def _head_end(text: str, chars: int) -> int:
@@ -219,17 +256,18 @@ def _is_glued(text: str, at: int) -> bool:
     )
 
 
-def _outcome(text: str, message: Message, *, command: bool) -> list[str]:
+def _outcome(text: str, message: Message, texts: Texts, *, command: bool) -> list[str]:
     # What a file says of exit codes is no outcome of reading it.
     for piece in (text[-_EXIT_CHARS:], text[:_EXIT_CHARS]) if command else ():
         if code := ornament("outcomes", "", exit_code_of, piece):
-            return [f"exit {code}"]
-    return ["error"] if message.get("is_error") else []
+            return [texts.pruned["exit"].format(code=code)]
+    return [texts.pruned["error"]] if message.get("is_error") else []
 
 
-def _extent(text: str) -> str:
+def _extent(text: str, texts: Texts) -> str:
     lines = text.count("\n") + (not text.endswith("\n"))
-    return f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+    words, count = ("lines", lines) if lines > 1 else ("characters", len(text))
+    return texts.pruned[words].format(count=f"{count:,}")
 
 
 def _words(value: object) -> str:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+import re
+from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import example, given
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 
 from indexer.text.outcomes import ends_in_error
 from memory_service.messages import Message, Part, media_parts_of, text_of, to_anthropic, to_openai
-from memory_service.messages.placeholders import (
+from memory_service.messages.sizes import quarters
+from memory_service.text.placeholders import (
     OLD_CLEARED,
     OUTPUT_REMOVED,
     TRUNCATED,
+    Superseded,
     is_cleared,
     media_label,
     payload_bytes,
@@ -20,10 +23,11 @@ from memory_service.messages.placeholders import (
     see_text,
     shorten_result,
     stub_text,
+    too_large_text,
     trim_middle,
     without_media,
 )
-from memory_service.messages.sizes import quarters
+from memory_service.text.texts import CHINESE
 from tests.growth import assert_grows_at_most
 
 
@@ -198,10 +202,55 @@ def test_placeholders_carry_the_handle() -> None:
 
 
 def test_what_still_says_something_is_not_cleared() -> None:
-    see = see_text("read", '{"path": "文档.md"}', "same as", 30, 12)
+    see = see_text("read", '{"path": "文档.md"}', "same", 30, 12)
     assert see == "[read: `文档.md`; same as log:30; log:12]"
     assert not is_cleared(see, 12)
     assert not is_cleared(trim_middle("x" * 200, head_chars=20, tail_chars=0, seq=12), 12)
+
+
+# -- In Chinese ---------------------------------------------------------------------------------------------------
+
+CHINESE_STUBS = {
+    "a command": "[bash: `npm test` -> 退出码 1，47 行，已清除；log:12]",
+    "Chinese": "[bash: `构建 项目` -> 退出码 2，2 行，已清除；log:5]",
+    "an error": "[fetch: `u` -> 出错，2 个字符，已清除；log:6]",
+    "no call": "[工具 -> 2 行，已清除；log:7]",
+}
+
+
+@pytest.mark.parametrize("case", CHINESE_STUBS)
+def test_a_stub_of_a_chinese_talk_is_chinese_and_known_as_cleared(case: str) -> None:
+    arguments, _ = STUBS[case]
+    assert stub_text(*arguments, texts=CHINESE) == CHINESE_STUBS[case]
+    assert is_cleared(CHINESE_STUBS[case], arguments[3]) and not is_cleared(CHINESE_STUBS[case], 99)
+
+
+def test_what_is_cut_read_again_or_attached_says_so_in_chinese() -> None:
+    cut = text_of(shorten_result(result("上下文" * 2_000), 1_000, 5, notice=TRUNCATED, texts=CHINESE))
+    assert quarters(cut) <= 1_000
+    assert re.fullmatch(r"[上下文]+\n\[已截断：输出超出上限\] \[\.\.\. 略去 5,\d{3} 个字符；log:5\]", cut)
+    assert not is_cleared(cut, 5)
+    arguments = '{"path": "文档.md"}'
+    seen = [see_text("read", arguments, why, 30, 12, texts=CHINESE) for why in get_args(Superseded)]
+    assert seen == [
+        "[read: `文档.md`；同 log:30；log:12]",
+        "[read: `文档.md`；又读过，见 log:30；log:12]",
+        "[read: `文档.md`；文件后来改过，见 log:30；log:12]",
+    ]
+    assert not any(is_cleared(text, 12) for text in seen)
+    assert placeholder_text(OLD_CLEARED, 12, CHINESE) == "[旧的工具结果已清除] log:12"
+    assert placeholder_text("[gone]", 12, CHINESE) == "[gone] log:12"
+    assert is_cleared(placeholder_text(OUTPUT_REMOVED, 12, CHINESE), 12) and is_cleared(too_large_text(3, CHINESE), 3)
+    assert media_label(PNG, 12, 1, CHINESE) == "[附件 image/png：文件；log:12#1]"
+    assert media_label(PNG, None, 1, CHINESE) == "[附件 image/png：文件]"
+    assert media_label(PNG, None, 1) == "[Attached image/png: file]"
+
+
+@given(st.text(max_size=200), st.text(max_size=300), texts, st.integers(1, 10**9))
+@example("", "", "", 1)
+def test_a_chinese_stub_is_short_too(name: str, arguments: str, text: str, seq: int) -> None:
+    stub = stub_text(name, arguments, result(text), seq, texts=CHINESE)
+    assert len(stub.splitlines()) == 1 and quarters(stub) <= 240 and stub.endswith(f"log:{seq}]")
 
 
 # -- Media --------------------------------------------------------------------------------------------------------
