@@ -49,11 +49,7 @@ from indexer.types import (
 if TYPE_CHECKING:
     from indexer.compatibility import IndexStatus
     from indexer.embeddings.base import CachedEmbedder, Embedder
-<<<<<<< HEAD
-    from indexer.embeddings.bundled import MiniLM, MultilingualE5, multilingual_embedder
-=======
     from indexer.embeddings.bundled import LanguageChoice, MiniLM, MultilingualE5, bundled_choice, multilingual_embedder
->>>>>>> w-m28
     from indexer.embeddings.litellm import LiteLLMEmbedder, LiteLLMReranker
     from indexer.embeddings.onnx_models import OnnxEmbedder, OnnxReranker
     from indexer.embeddings.reranking import Reranker
@@ -108,10 +104,7 @@ __all__ = [
     "SyncPlan",
     "SyncProgress",
     "SyncReport",
-<<<<<<< HEAD
-=======
     "bundled_choice",
->>>>>>> w-m28
     "multilingual_embedder",
 ]
 
@@ -134,10 +127,7 @@ _MODULES = {
     "Reranker": "embeddings.reranking",
     "SentenceTransformerEmbedder": "embeddings.sentence_transformers",
     "SyncPlan": "sync.plan",
-<<<<<<< HEAD
-=======
     "bundled_choice": "embeddings.bundled",
->>>>>>> w-m28
     "multilingual_embedder": "embeddings.bundled",
 }
 
