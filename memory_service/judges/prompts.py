@@ -1,0 +1,161 @@
+"""Judge of prompts: the probability that what was found for a prompt belongs into it.
+
+```
+prompt (a short one with the turn before it) -> vector  \
+passages that were found -> relevance, cosines, words    -> a logistic function -> Wish
+```
+Invariants: the same prompt over the same passages gets the same answer; nothing is embedded but the prompt; weights are
+read at the first judgement.
+
+Source: our measurement; neither what a prompt says nor how well passages match it is enough: together they let a few of
+a hundred prompts through that nothing in memory concerns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.text.questions import asks
+from indexer.types import Hit
+from memory_service.judges.sentences import size_of
+from memory_service.judges.weights import Floats, Weights, logistic, read_weights
+
+WEIGHTS_PATH = Path(__file__).parent / "prompts.json"
+# Whose cosines are known: those of other models have another scale.
+Space = Literal["minilm", "e5", ""]
+_COSINES = ("best", "second", "most", "mean", "above_fifth", "above_mean")
+FIGURES = (
+    "relevance", "second_relevance", "fifth_relevance", "relevance_gap", "no_relevance", "answers", "second_answers",
+    "words", "second_words", "words_gap", *(f"minilm_{name}" for name in _COSINES), *(f"e5_{name}" for name in _COSINES),
+    "no_cosine", "length", "asks",
+)  # fmt: skip
+MAX_CHARS = 600
+# A prompt of fewer words is judged with the turn before it.
+_SHORT_WORDS = 6
+_SCALE = 6.0
+_LEAST = 1e-5
+_LOGIT, _WORDS = 4.0, 10.0
+_MOST = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Judgement of a prompt.
+
+    Attributes:
+        wants: Probability that something that was found belongs into it.
+        figures: What was read beside the prompt, by name.
+    """
+
+    wants: float
+    figures: Mapping[str, float]
+
+
+def judged_prompt(prompt: str, before: str = "") -> str:
+    """The text whose vector is judged.
+
+    Args:
+        prompt: The prompt.
+        before: The user's turn before it, which a short one goes on with.
+    """
+    text = f"{before} {prompt}".strip() if before and size_of(prompt) < _SHORT_WORDS else prompt
+    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS // 2]} {text[-MAX_CHARS // 2 :]}"
+
+
+def figures_of(prompt: str, found: Sequence[Hit], space: Space) -> list[float]:
+    """The figures of `FIGURES`, each about -3 to 3; 0 for what is not known.
+
+    Args:
+        prompt: The prompt.
+        found: Passages, the best first.
+        space: The model of their cosines.
+    """
+    best = found[:_MOST]
+    relevances = [each.relevance for each in best if each.relevance is not None]
+    logits = [_logit(value) for value in relevances]
+    answers = [each.answers or 0.0 for each in best]
+    words = [each.text_score / _WORDS for each in best]
+    return [
+        *(_at(logits, at) for at in (0, 1, 4)),
+        _at(logits, 0) - _at(logits, 1) if len(logits) > 1 else 0.0,
+        float(not relevances),
+        _at(answers, 0),
+        _at(answers, 1),
+        min(3.0, max(words, default=0.0)),
+        min(3.0, sorted(words)[-2]) if len(words) > 1 else 0.0,
+        min(3.0, words[0] - _at(words, 1)) if words else 0.0,
+        *_cosines(best, "minilm", space, 0.3, 4.0),
+        *_cosines(best, "e5", space, 0.8, 15.0),
+        float(not space or not any(each.vector_score is not None for each in best)),
+        min(2.0, len(prompt) / 300),
+        float(asks(prompt)),
+    ]
+
+
+def _cosines(found: Sequence[Hit], of: Space, space: Space, middle: float, scale: float) -> list[float]:
+    cosines = [each.vector_score for each in found if each.vector_score is not None]
+    if of != space or not cosines:
+        return [0.0] * len(_COSINES)
+    mean, most = fmean(cosines), max(cosines)
+    levels = [cosines[0], _at(cosines, 1), most, mean]
+    gaps = [most - _at(sorted(cosines, reverse=True), 4), most - mean]
+    return [*((value - middle) * scale for value in levels), *(value * scale * 2 for value in gaps)]
+
+
+def _at(values: Sequence[float], place: int) -> float:
+    """The value at a place; the last one where there are fewer, 0 where there is none."""
+    return values[min(place, len(values) - 1)] if values else 0.0
+
+
+def _logit(chance: float) -> float:
+    bounded = min(1 - _LEAST, max(_LEAST, chance))
+    return math.log(bounded / (1 - bounded)) / _LOGIT
+
+
+def prompt_rows(mean: Floats, vectors: NDArray[np.floating[Any]], figures: Floats) -> Floats:
+    """What is read of prompts, of shape (prompts, dimensions + figures)."""
+    return np.hstack([(np.asarray(vectors, np.float64) - mean) * _SCALE, figures])
+
+
+def judge_prompt(
+    vector: NDArray[np.floating[Any]], prompt: str, found: Sequence[Hit], *, space: Space, embedder: str
+) -> Wish:
+    """Judgement of a prompt.
+
+    Args:
+        vector: Of `judged_prompt`.
+        prompt: The prompt.
+        found: Passages, the best first.
+        space: The model of their cosines.
+        embedder: Fingerprint of the model of the vector.
+
+    Raises:
+        DamagedWeights: There are no weights for that model.
+    """
+    weights = prompt_weights(embedder)
+    figures = figures_of(prompt, found, space)
+    row = prompt_rows(weights.mean, vector[None, :], np.array([figures], np.float64))
+    wants = float(logistic(weights.functions["wants"].scores(row))[0, 0])
+    return Wish(wants=wants, figures=dict(zip(FIGURES, figures, strict=True)))
+
+
+@cache
+def prompt_weights(embedder: str) -> Weights:
+    """The weights of the package.
+
+    Args:
+        embedder: Fingerprint of the model at hand.
+
+    Raises:
+        DamagedWeights: They cannot be read, or are for another model.
+    """
+    return read_weights(WEIGHTS_PATH, embedder=embedder, figures=FIGURES, widths={"wants": len(FIGURES)})
