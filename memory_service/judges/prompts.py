@@ -14,7 +14,7 @@ a hundred prompts through that nothing in memory concerns.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,8 +35,8 @@ Space = Literal["minilm", "e5", ""]
 _COSINES = ("best", "second", "most", "mean", "above_fifth", "above_mean")
 FIGURES = (
     "relevance", "second_relevance", "fifth_relevance", "relevance_gap", "no_relevance", "answers", "second_answers",
-    "words", "second_words", "words_gap", *(f"minilm_{name}" for name in _COSINES), *(f"e5_{name}" for name in _COSINES),
-    "no_cosine", "length", "asks",
+    "words", "second_words", "words_gap", *(f"minilm_{name}" for name in _COSINES),
+    *(f"e5_{name}" for name in _COSINES), "no_cosine", "length", "asks",
 )  # fmt: skip
 MAX_CHARS = 600
 # A prompt of fewer words is judged with the turn before it.
@@ -146,6 +146,48 @@ def judge_prompt(
     row = prompt_rows(weights.mean, vector[None, :], np.array([figures], np.float64))
     wants = float(logistic(weights.functions["wants"].scores(row))[0, 0])
     return Wish(wants=wants, figures=dict(zip(FIGURES, figures, strict=True)))
+
+
+# The least probability. Source: our measurement on worlds of notes that took no part (`python -m tests.evals.prompts`).
+WANTS = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptJudge:
+    """Judge of prompts, by the vectors of one model.
+
+    Attributes:
+        embed: Gives the vector of a question.
+        embedder: Fingerprint of its model.
+        spaces: The models whose cosines are known, by fingerprint.
+    """
+
+    embed: Callable[[str], NDArray[np.floating[Any]]]
+    embedder: str
+    spaces: Mapping[str, Space]
+
+    def silence(self, prompt: str, before: str, found: Sequence[Hit], made_with: str) -> str:
+        """Why nothing that was found belongs into a prompt; empty where something does.
+
+        Args:
+            prompt: The prompt.
+            before: The user's turn before it.
+            found: Passages, the best first.
+            made_with: Fingerprint of the model of their cosines.
+
+        Raises:
+            IndexerError: The model of the vector cannot be loaded.
+            DamagedWeights: See `judge_prompt`.
+        """
+        if not found:
+            return ""
+        vector = self.embed(judged_prompt(prompt, before))
+        wish = judge_prompt(vector, prompt, found, space=self.spaces.get(made_with, ""), embedder=self.embedder)
+        if wish.wants >= WANTS:
+            return ""
+        best = max((each.relevance for each in found if each.relevance is not None), default=None)
+        known = "" if best is None else f", the best relevance is {best:.3f}"
+        return f"nothing here concerns the prompt: judged {wish.wants:.2f}, the least is {WANTS}{known}"
 
 
 @cache

@@ -329,6 +329,7 @@ def build_context(
     heard: str = "",
     shown: Callable[[str], bool] | None = None,
     language: str = "",
+    silence: str = "",
 ) -> Context:
     """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`, behind a system prompt.
 
@@ -336,10 +337,11 @@ def build_context(
     its receipt are those of the hits; of several that say the same, those of the best. A text that the prompt shows in
     another block, as `shown` tells, is chosen with the others, since it is worth as much as they are, and is not
     written again. Its first line and its labels are in the `language` of the talk, or of the query where there is none.
+    Where there is a reason for `silence`, nothing goes in, and the receipt gives the reason.
     """
     language = language or _language_of(query, hits)
     offer = partial(_offer, order=order, heard=heard, language=language)
-    choice = _each_once(hits, offer, budget_tokens, limits, in_session=bool(heard))
+    choice = _each_once(hits, offer, 0 if silence else budget_tokens, limits, in_session=bool(heard))
     hits, offers, packed = choice.hits, choice.offers, choice.packed
     known = frozenset(i for i in packed.chosen if shown is not None and shown(hits[i].passage.text))
     included = [i for i in packed.chosen if i not in known]
@@ -354,7 +356,7 @@ def build_context(
         *((hits[i], offers[i], _SHOWN) for i in sorted(known)),
         *((hit, offer(hit), f"repeats {by.path}#L{by.passage.start_line}") for hit, by in choice.repeats),
         *(
-            (hits[i], offers[i], _why_left(offers[i], limits, packed.unpaid.get(i), spare, taken))
+            (hits[i], offers[i], silence or _why_left(offers[i], limits, packed.unpaid.get(i), spare, taken))
             for i in left[:_OMITTED]
         ),
     ]
@@ -368,7 +370,7 @@ def build_context(
             "included": [_item(hits[i], offers[i]) for i in included],
             "omitted": [_item(hit, its) | {"reason": why} for hit, its, why in omitted[:_OMITTED]],
             "omitted_count": len(known) + len(choice.repeats) + len(left),
-            "reason": "" if block else _SHOWN if known else _why_empty(offers, budget_tokens, limits),
+            "reason": "" if block else silence or (_SHOWN if known else _why_empty(offers, budget_tokens, limits)),
             "degraded": list(degraded),
         }
     )

@@ -33,7 +33,7 @@ from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
 from memory_service.service.session_blocks import MemoryRoom, PromptMemory, SessionBlocks, turn_block
 from memory_service.service.session_prompt import Prompt, prompt_of
-from memory_service.service.session_recall import Question, SessionRecall, recall_decision
+from memory_service.service.session_recall import Question, SessionRecall, recall_decision, turns_of
 from memory_service.sessions.folder import unreadable
 
 if TYPE_CHECKING:
@@ -324,7 +324,8 @@ class _Work:
     def _decide(self) -> None:
         """Decide if memories are searched, and reserve room for them."""
         call = self.call
-        decision, least_beside = recall_decision(self.snapshot, call.query, call.recall, call.memory_budget_tokens)
+        plan = recall_decision(self.snapshot, call.query, call.recall, call.memory_budget_tokens)
+        decision = plan.decision
         searched, reason = decision.searched, decision.reason
         preset, budget_tokens = self.snapshot.options.preset, call.memory_budget_tokens
         limit = preset.recall.most_tokens
@@ -336,13 +337,17 @@ class _Work:
         if not searched:
             self.reserve(0)
             return
+        forced = plan.outright or call.min_relevance is not None or "memory_budget_tokens" in call.model_fields_set
+        prompt, before = ("", "") if forced else turns_of(self.snapshot)
         self.question = Question(
             query=decision.query,
             budget_tokens=budget_tokens,
             sources=tuple(call.sources),
             order=call.order or preset.recall.order,
             min_relevance=call.min_relevance,
-            least_beside=least_beside,
+            least_beside=plan.least_beside,
+            prompt=prompt,
+            before=before,
         )
         record = self._services.longterm.prompts.of(self.session_id)
         own = turn_block(self.snapshot, record, self.question)

@@ -46,7 +46,7 @@ from memory_service.memories.standing import StandingBlock, StandingPassage
 from memory_service.messages import text_of
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.schemas.sessions import MAX_PIN_CHARS
-from memory_service.service.session_recall import Question, Recalled
+from memory_service.service.session_recall import Question, Recalled, turns_of
 from memory_service.service.sessions import check_messages
 from memory_service.text.injected import said_messages
 from memory_service.text.placeholders import handle
@@ -254,13 +254,23 @@ class HookCall:
         if not decision.search:
             return rules
         room = (event.most_chars - _SPARE_CHARS - host_chars(rules)) // _CHARS_PER_TOKEN
-        block = self._block(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot)
+        judged = "" if decision.outright else event.prompt
+        block = self._block(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot, judged=judged)
         return "\n\n".join(filter(None, (rules, block)))
 
     def _block(
-        self, query: str, tokens: int, progress: Progress, snapshot: SessionSnapshot | None, record: str = ""
+        self,
+        query: str,
+        tokens: int,
+        progress: Progress,
+        snapshot: SessionSnapshot | None,
+        record: str = "",
+        judged: str = "",
     ) -> str:
-        """A block of memories that the conversation does not have in view; empty where nothing is found."""
+        """A block of memories that the conversation does not have in view; empty where nothing is found.
+
+        What is found for a judged prompt has to belong into it.
+        """
         service, session_id = self._service, self._event.session_id
         with suppress(NotFound):
             sessions = service.sessions(self._workspace or "")
@@ -269,7 +279,8 @@ class HookCall:
             given += _given(StandingPassage("", "", record)) if record else ()
             found = Recalled()
             if query and tokens > 0:
-                question, now = Question(query=query, budget_tokens=tokens), service.settings.now()
+                question = Question(query=query, budget_tokens=tokens, prompt=judged, before=_before(snapshot, judged))
+                now = service.settings.now()
                 found = sessions.recalls.recall(snapshot, question, forgotten=progress.forgotten, beside=given, at=now)
             self._faults += _lasting(found.degraded)
             if self._event.kind != "pre_compact":  # what is given then is for the summary alone
@@ -478,6 +489,12 @@ def _rules_record(rules: Mapping[str, str], room: int) -> str:
     texts = _words(None, "\n".join(rules.values()))
     pieces = [(piece, None) for name, text in rules.items() for piece in _rule_pieces(name, text, texts.rules)]
     return _rendered_record(pieces, Checkpoint(texts=texts), room)
+
+
+def _before(snapshot: SessionSnapshot | None, prompt: str) -> str:
+    """The user's turn before a prompt, which may be in the log itself."""
+    last, earlier = turns_of(snapshot) if snapshot else ("", "")
+    return earlier if last == prompt else last
 
 
 def _record(snapshot: SessionSnapshot, forgotten: int, room: int) -> str:

@@ -13,6 +13,7 @@ from memory_service.errors import InvalidRequest
 if TYPE_CHECKING:
     from indexer import Embedder, LanguageChoice, Reranker
     from memory_service.config import Settings
+    from memory_service.judges.prompts import PromptJudge
     from memory_service.judges.talk import TalkJudge
     from memory_service.llm.base import ChatModel
 
@@ -84,6 +85,21 @@ def make_talk_judge(settings: Settings) -> TalkJudge | None:
 
     embedder = multilingual_embedder()
     return TalkJudge(embed=embedder.embed_documents, embedder=embedder.fingerprint)
+
+
+def make_prompt_judge(settings: Settings) -> PromptJudge | None:
+    """The judge of what belongs into a prompt, whose model is loaded when it is first asked; None without vectors."""
+    if settings.embedding_model == "none":
+        return None
+    from indexer import MiniLM, MultilingualE5, multilingual_embedder
+    from memory_service.judges.prompts import PromptJudge
+
+    embedder = multilingual_embedder()
+    return PromptJudge(
+        embed=embedder.embed_query,
+        embedder=embedder.fingerprint,
+        spaces={MiniLM.fingerprint: "minilm", MultilingualE5.fingerprint: "e5"},
+    )
 
 
 def make_reranker(settings: Settings) -> Reranker | None:

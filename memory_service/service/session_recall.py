@@ -16,6 +16,7 @@ from indexer import Hit, IndexerError, LineRange, SearchFilter, Source
 from indexer.lru import LRU
 from indexer.sources.scan import session_path
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
+from memory_service.judges.weights import DamagedWeights
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.overlap import ViewText
 from memory_service.memories.receipts import Receipts, new_receipt_id
@@ -24,6 +25,7 @@ from memory_service.messages import numbered, text_of, user_message
 from memory_service.schemas.compaction import Recall, RecallMode
 from memory_service.schemas.memories import Context, Order
 from memory_service.schemas.sessions import FoundMessages
+from memory_service.service.models import make_prompt_judge
 from memory_service.sessions.folder import unreadable
 from memory_service.sessions.search import SessionKeywordSearch
 from memory_service.text.recall import decide_recall
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 _EVERYTHING = 1 << 62
 _KEPT_SESSIONS = 32
+# Messages in which the turn before a short one is looked for.
+_LOOKED_BACK = 40
 
 
 # What nobody asked for outright has to be so relevant, to be put beside blocks that stand: it takes room, and is paid
@@ -44,20 +48,39 @@ _LEAST_ASKED = 0.01
 _LEAST_MENTIONED = 0.1
 
 
-def _unsearched(reason: str) -> tuple[Recall, float]:
-    return Recall(searched=False, query="", reason=reason), 0.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallPlan:
+    """Plan of a search for a turn.
+
+    Attributes:
+        decision: Whether memories are searched, for what, and why.
+        least_beside: How relevant is what stands beside other blocks.
+        outright: Whether somebody asked for memories, so that no judge is asked.
+    """
+
+    decision: Recall
+    least_beside: float = 0.0
+    outright: bool = True
 
 
-def recall_decision(
-    snapshot: SessionSnapshot, query: str | None, wanted: RecallMode, budget_tokens: int
-) -> tuple[Recall, float]:
-    """Decide if memories are searched, for what, and why; and how relevant is what stands beside other blocks."""
+def _unsearched(reason: str) -> RecallPlan:
+    return RecallPlan(decision=Recall(searched=False, query="", reason=reason))
+
+
+def turns_of(snapshot: SessionSnapshot) -> tuple[str, str]:
+    """The user's turn, and the one before it; empty where there is none."""
+    said = [text_of(each.message) for each in snapshot.state.messages[-_LOOKED_BACK:] if each.message["role"] == "user"]
+    return (said[-1] if said else "", said[-2] if len(said) > 1 else "")
+
+
+def recall_decision(snapshot: SessionSnapshot, query: str | None, wanted: RecallMode, budget_tokens: int) -> RecallPlan:
+    """Decide if memories are searched, for what, and why."""
     if budget_tokens == 0:
         return _unsearched("the budget for memories is 0")
     if wanted == "never":
         return _unsearched("recall is off")
     if query is not None and query.strip():
-        return Recall(searched=True, query=query, reason="a query was given"), 0.0
+        return RecallPlan(decision=Recall(searched=True, query=query, reason="a query was given"))
     if snapshot.state.is_commanded:
         return _unsearched("the command /compact needs no memory")
     said = snapshot.state.turn
@@ -66,9 +89,10 @@ def recall_decision(
     made = decide_recall(text_of(said.message))
     if wanted == "always":
         query = made.query or text_of(said.message)
-        return Recall(searched=True, query=query, reason="recall is always on"), 0.0
+        return RecallPlan(decision=Recall(searched=True, query=query, reason="recall is always on"))
     decision = Recall(searched=made.search, query=made.query, reason=made.reason)
-    return decision, _LEAST_ASKED if made.asks else _LEAST_MENTIONED
+    least = _LEAST_ASKED if made.asks else _LEAST_MENTIONED
+    return RecallPlan(decision=decision, least_beside=least, outright=made.outright)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +102,8 @@ class Question:
     Attributes:
         min_relevance: What is less relevant stays out; None is as the settings have it.
         least_beside: The same beside blocks that stand, if it is more.
+        prompt: The user's turn, if nobody asked for memories outright: a judge tells if something belongs into it.
+        before: The user's turn before that.
     """
 
     query: str
@@ -86,6 +112,8 @@ class Question:
     order: Order = "score"
     min_relevance: float | None = None
     least_beside: float = 0.0
+    prompt: str = ""
+    before: str = ""
 
     @property
     def digest(self) -> str:
@@ -95,9 +123,19 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchedPassages:
-    """Passages for a block, and what could not be done: by the search itself, and in all."""
+    """Passages for a block.
+
+    Attributes:
+        hits: The passages, the best first.
+        judged: Whether a judge was asked if something of them belongs into the prompt.
+        silence: Why nothing does; empty where something does or nobody was asked.
+        searched: What could not be done by the search itself.
+        degraded: What could not be done in all.
+    """
 
     hits: tuple[Hit, ...]
+    judged: bool = False
+    silence: str = ""
     searched: tuple[str, ...]
     degraded: tuple[str, ...]
 
@@ -192,7 +230,7 @@ class SessionRecall:
             found.hits,
             query=question.query,
             budget_tokens=question.budget_tokens,
-            limits=self._limits(question, beside=bool(beside)),
+            limits=self._limits(question, beside=bool(beside), judged=found.judged),
             receipt_id=new_receipt_id(at),
             created_at=at,
             degraded=found.searched,
@@ -200,7 +238,20 @@ class SessionRecall:
             heard=session_path(snapshot.session_id) if snapshot else "",
             shown=_shown_in(beside) if beside else None,
             language=(head.language or "en") if head and head.rounds else "",
+            silence=found.silence,
         )
+
+    def _judged(self, question: Question, hits: Sequence[Hit]) -> tuple[bool, str, tuple[str, ...]]:
+        """If a prompt was judged; why nothing belongs into it, or nothing; and what kept it from being judged."""
+        judge = make_prompt_judge(self._services.shared.settings) if question.prompt else None
+        if judge is None:
+            return False, "", ()
+        try:
+            made_with = self._services.longterm.index.embedder
+            fingerprint = made_with.fingerprint if made_with else ""
+            return True, judge.silence(question.prompt, question.before, hits, fingerprint), ()
+        except (IndexerError, DamagedWeights) as error:
+            return False, "", (f"recall: the judge of prompts is missing. {error}",)
 
     def found(self, snapshot: SessionSnapshot | None, question: Question, forgotten: int = 0) -> SearchedPassages:
         """Passages that answer a question and that the view does not show.
@@ -221,7 +272,11 @@ class SessionRecall:
         except IndexerError as error:
             raise StorageFailed(str(error)) from error
         hits = tuple(hit for hit in found.hits if not view.text.says(hit.passage.text))
-        return SearchedPassages(hits=hits, searched=found.degraded, degraded=(*found.degraded, *view.degraded))
+        judged, silence, missing = self._judged(question, hits)
+        searched = (*found.degraded, *missing)
+        return SearchedPassages(
+            hits=hits, judged=judged, silence=silence, searched=searched, degraded=(*searched, *view.degraded)
+        )
 
     def _in_view(self, snapshot: SessionSnapshot, forgotten: int) -> _InView:
         """Part of a session that is in view, and the covered part made ready to be found."""
@@ -251,12 +306,13 @@ class SessionRecall:
             self._live[snapshot.session_id] = snapshot.state.edition, live
         return FoundMessages(results=live.search(query, limit=limit), degraded=[*unreadable(snapshot.session.log)])
 
-    def _limits(self, question: Question, *, beside: bool) -> RelevanceLimits:
+    def _limits(self, question: Question, *, beside: bool, judged: bool) -> RelevanceLimits:
         recall, asked = self._services.shared.settings.recall, question.min_relevance
         least = 0.0 if asked is None else checked_share(asked)
         return RelevanceLimits(
             min_relevance=max(least, question.least_beside) if beside else least,
-            min_best=recall.min_relevance if asked is None else 0.0,
+            # Where a judge was asked, it has read the relevance too.
+            min_best=recall.min_relevance if asked is None and not judged else 0.0,
             min_gain=recall.min_gain,
         )
 

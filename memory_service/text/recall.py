@@ -133,12 +133,14 @@ class RecallDecision:
         query: What for, at most `_MAX_QUERY_CHARS`; empty if they are not.
         reason: Why, in a few plain words.
         asks: Whether it asks something, or names something by name, and does not only touch on it.
+        outright: Whether it is a command that asks for memories.
     """
 
     search: bool
     query: str
     reason: str
     asks: bool = True
+    outright: bool = False
 
 
 def decide_recall(text: str) -> RecallDecision:
@@ -189,7 +191,9 @@ def _of_command(command: re.Match[str]) -> RecallDecision | None:
     if not rest:
         return _no(f"the command /{name} names nothing to look for")
     why = ": what is known of it may say otherwise" if name in _KEEPS_MEMORY else ""
-    return RecallDecision(search=True, query=_cut(_BLANKS.sub(" ", rest)), reason=f"the command /{name}{why}")
+    return RecallDecision(
+        search=True, query=_cut(_BLANKS.sub(" ", rest)), reason=f"the command /{name}{why}", outright=True
+    )
 
 
 def _named_reason(said: str) -> str:

@@ -115,7 +115,7 @@ def test_what_is_searched_for(
     room: Room, query: str | None, said: str, wanted: Any, budget: int, searched: bool, asked: str | None
 ) -> None:
     room.say(user(said))
-    made, _ = recall_decision(room.sessions.snapshot(S), query, wanted, budget)
+    made = recall_decision(room.sessions.snapshot(S), query, wanted, budget).decision
     assert made.searched is searched and made.reason
     if asked is not None:
         assert made.query == asked
@@ -123,7 +123,7 @@ def test_what_is_searched_for(
 
 def test_nobody_has_said_anything(room: Room) -> None:
     room.say(says("Welcome."))
-    assert recall_decision(room.sessions.snapshot(S), None, "always", 100)[0].searched is False
+    assert recall_decision(room.sessions.snapshot(S), None, "always", 100).decision.searched is False
 
 
 def test_a_session_is_searched_by_words_in_view_or_not(room: Room) -> None:
