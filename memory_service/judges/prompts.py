@@ -41,7 +41,7 @@ FIGURES = (
 MAX_CHARS = 600
 # A prompt of fewer words is judged with the turn before it.
 _SHORT_WORDS = 6
-_SCALE = 6.0
+_SCALE = 4.0
 _LEAST = 1e-5
 _LOGIT, _WORDS = 4.0, 10.0
 _MOST = 10
@@ -149,7 +149,7 @@ def judge_prompt(
 
 
 # The least probability. Source: our measurement on worlds of notes that took no part (`python -m tests.evals.prompts`).
-WANTS = 0.4
+WANTS = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +179,9 @@ class PromptJudge:
             IndexerError: The model of the vector cannot be loaded.
             DamagedWeights: See `judge_prompt`.
         """
+        # Of sessions are the prompts of other days, too: each is like this one, and answers nothing.
+        noted = [each for each in found if each.source != "sessions"]
+        found = noted or found
         if not found:
             return ""
         vector = self.embed(judged_prompt(prompt, before))
