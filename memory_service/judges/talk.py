@@ -9,7 +9,7 @@ from memory_service.judges.corrections import Told, corrected
 from memory_service.judges.sentences import Embed, Heard, Labels, classify
 
 # Source: our measurement on talks that took no part (`python -m tests.evals.corrections`).
-CORRECTS = 0.3
+CORRECTS = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

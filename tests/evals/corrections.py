@@ -3,14 +3,15 @@
 `python -m tests.evals.corrections [--write]`
 
 A pair is two sentences that last; it is a correction where the talk says that the value of the second one stands for
-that of the first. Talks are dealt as for the judge of sentences, whose weights have to be written first.
+that of the first. Beside the labelled talks there are small ones in `corrected/` that hold such sentences alone. Talks
+are dealt as for the judge of sentences, whose weights have to be written first.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +19,11 @@ import numpy as np
 
 from indexer import multilingual_embedder
 from memory_service.judges.corrections import FIGURES, WEIGHTS_PATH, Told, correction_weights, pair_matrix
-from memory_service.judges.sentences import LASTING, classify
+from memory_service.judges.sentences import LASTING, Heard, classify
 from memory_service.judges.weights import Floats, Function, Weights, logistic
-from tests.evals.judges import LABELLED, Answers, Labelled, by_talk, load
+from tests.evals.judges import LABELLED, Answers, by_talk, load, part_of
 
+CORRECTED = Path(__file__).parent / "corrected"
 _C = 1.0
 
 
@@ -46,29 +48,66 @@ def load_corrections(folder: Path = LABELLED) -> dict[str, list[tuple[str, str]]
     return {talk["name"]: [(each["old"], each["new"]) for each in talk["corrections"]] for talk in talks}
 
 
-def pairs_of(rows: Sequence[Labelled], values: dict[str, list[tuple[str, str]]]) -> Pairs:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """A talk.
+
+    Attributes:
+        heard: All its sentences, in order.
+        lasting: The places of those that last.
+        corrections: Places of a sentence and of the one that corrects it.
+        judged: True if it takes no part in the training.
+    """
+
+    heard: tuple[Heard, ...]
+    lasting: tuple[int, ...]
+    corrections: frozenset[tuple[int, int]]
+    judged: bool
+
+
+def talks() -> Iterator[Talk]:
+    """The labelled talks, and the small ones."""
+    rows, values = load(), load_corrections()
+    for places in by_talk(rows):
+        part = [rows[at] for at in places]
+        lasting = [at for at, row in enumerate(part) if row.label in (*LASTING, "superseded")]
+        yield Talk(
+            heard=tuple(row.heard for row in part),
+            lasting=tuple(lasting),
+            corrections=frozenset(
+                (old, new)
+                for old in lasting
+                for new in lasting
+                if part[old].label == "superseded"
+                for before, after in values[part[old].talk]
+                if before in part[old].heard.text and after in part[new].heard.text
+            ),
+            judged=part[0].judged,
+        )
+    for path in sorted(CORRECTED.glob("*.json")):
+        for talk in json.loads(path.read_text("utf-8")):
+            heard = [Heard(text=text, voice="user", message=message) for message, text in talk["sentences"]]
+            yield Talk(
+                heard=tuple(heard),
+                lasting=tuple(range(len(heard))),
+                corrections=frozenset((old, new) for old, new in talk["corrections"]),
+                judged=part_of(talk["name"]) == 0,
+            )
+
+
+def pairs_of(talks: Iterable[Talk]) -> Pairs:
     """All pairs of some talks."""
     embedder = multilingual_embedder()
     pairs: list[tuple[Told, Told]] = []
     truth: list[bool] = []
-    for places in by_talk(rows):
-        labels = classify([rows[at].heard for at in places], embedder.embed_documents, embedder=embedder.fingerprint)
-        told = [
-            (rows[at], Told(heard=rows[at].heard, labels=found, place=rows[at].heard.message))
-            for at, found in zip(places, labels, strict=True)
-            if rows[at].label in (*LASTING, "superseded")
-        ]
-        for new, (later, after) in enumerate(told):
-            for earlier, before in told[:new]:
-                if later.heard.voice != "assistant":
-                    pairs.append((before, after))
-                    truth.append(
-                        earlier.label == "superseded"
-                        and any(
-                            old in earlier.heard.text and value in later.heard.text
-                            for old, value in values[earlier.talk]
-                        )
-                    )
+    for talk in talks:
+        labels = classify(talk.heard, embedder.embed_documents, embedder=embedder.fingerprint)
+        told = {at: Told(heard=talk.heard[at], labels=labels[at], place=talk.heard[at].message) for at in talk.lasting}
+        for new in talk.lasting:
+            if talk.heard[new].voice != "assistant":
+                before = [at for at in talk.lasting if at < new]
+                pairs += [(told[old], told[new]) for old in before]
+                truth += [(old, new) in talk.corrections for old in before]
     texts = tuple((old.heard.text, new.heard.text) for old, new in pairs)
     return Pairs(figures=pair_matrix(pairs), truth=np.array(truth), texts=texts)
 
@@ -91,11 +130,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="train anew and write the weights")
     options = parser.parse_args()
-    rows, values = load(), load_corrections()
     if options.write:
-        pairs = pairs_of([row for row in rows if not row.judged], values)
+        pairs = pairs_of(talk for talk in talks() if not talk.judged)
         WEIGHTS_PATH.write_text(trained(pairs).as_json() + "\n", "utf-8")
-    apart = pairs_of([row for row in rows if row.judged], values)
+    apart = pairs_of(talk for talk in talks() if talk.judged)
     weights = correction_weights(multilingual_embedder().fingerprint)
     chances = logistic(weights.functions["corrects"].scores(apart.figures))[:, 0]
     print(f"{len(apart.truth)} pairs of talks that took no part, {apart.truth.sum()} corrections")
