@@ -251,7 +251,7 @@ def _answers_taken(**changes: Any) -> Callable[[Patch], None]:
 
 
 def _invented(patch: Patch) -> None:
-    patch.setattr(compactor, "audit_problems", lambda audit: ())
+    patch.setattr(compactor, "audit_problems", lambda *_: ())
     patch.setattr(compactor, "drop_ungrounded", lambda text, audit, nothing: text)
 
 
