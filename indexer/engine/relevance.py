@@ -29,6 +29,7 @@ from typing import Literal
 import numpy as np
 
 from indexer.corpus import Floats, Ints, Mask
+from indexer.embeddings.bundled import MultilingualE5
 from indexer.engine.bm25 import K1, RangeStatistics
 from indexer.engine.ranking import RANKING_RULES, Ranked, RankingSettings
 from indexer.text import lazy_regex
@@ -48,6 +49,10 @@ _SMALL = 20
 _SPREAD = 0.38
 _PASSAGES = (10, 20_000)
 _NEAR = 10
+# Cosine of texts that have little to do with each other, by a model whose cosines all lie close together: what is near
+# a question tells something beside what else is near, so where there are few passages, as many others are supposed.
+# Source: the last hits of the questions that the table was fitted to.
+_UNRELATED = {MultilingualE5.fingerprint: 0.81}
 _LONG = 150
 _LEAST_MISSPELT = 4
 # BM25 of a passage with all words of the question once, per idf.
@@ -140,7 +145,8 @@ def signals(
     words, window = (found.text.unit, found.text.window) if found.text else (nothing, nothing)
     covered = np.minimum(1.5, window / (asked.rarity * _FULL))
     scores = ranked.scores - ranked.parts["recency"]
-    question = _question(scores, cosine, covered, ranked.parts.get("speaker", nothing) >= 0, asked)
+    heard = ranked.parts.get("speaker", nothing) >= 0
+    question = _question(scores, cosine, covered, heard, asked, _UNRELATED.get(model if vector else ""))
     columns = (
         cosine[hits],
         covered[hits],
@@ -159,11 +165,15 @@ def signals(
     )
 
 
-def _question(scores: Floats, cosine: Floats, covered: Floats, heard: Mask, asked: QuestionTerms) -> Floats:
+def _question(
+    scores: Floats, cosine: Floats, covered: Floats, heard: Mask, asked: QuestionTerms, unrelated: float | None
+) -> Floats:
     """Signals of the question, from those candidates that the speaker it names may have said."""
     heard = heard if heard.any() else ~heard
     near = cosine[heard]
     near = np.partition(near, -_NEAR)[-_NEAR:] if len(near) > _NEAR else near
+    if unrelated is not None and 0 < len(near) < _NEAR:
+        near = np.pad(near, (0, _NEAR - len(near)), constant_values=min(unrelated, near.min()))
     return np.array(
         (
             (cosine + covered)[heard].max(initial=0.0),

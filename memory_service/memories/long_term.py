@@ -71,8 +71,7 @@ _ORDERED = 100
 _PATIENCE_SECONDS = 2.0
 # The writer of a large file waits so long for its index; clients give up after 30 s.
 _WRITE_SECONDS = 10.0
-# A search gives so many passages the vector that they lack, the background all: a request to a provider, .1 s of the
-# bundled model.
+# A search gives so many passages the vector that they lack, the background all: a provider's request, .1 s of MiniLM.
 _HEALED_PASSAGES = 64
 # A model that does not answer is asked again after this, or after ten times as long as it took to hear that; one that
 # refuses some texts, later.

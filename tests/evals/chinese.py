@@ -38,7 +38,7 @@ from typing import Literal
 
 from rank_bm25 import BM25Okapi
 
-from indexer import Embedder, Index, MiniLM
+from indexer import Embedder, Index, MiniLM, multilingual_embedder
 from indexer.text.terms import index_terms
 
 Group = Literal["natural", "paraphrased"]
@@ -182,7 +182,11 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, nargs="+", default=list(HALVES))
     parser.add_argument("--missed", type=int, default=0, help="show so many of the questions that a text search missed")
     arguments = parser.parse_args()
-    embedders: dict[str, Embedder | None] = {"text": None, "hybrid, minilm": MiniLM()}
+    embedders: dict[str, Embedder | None] = {
+        "text": None,
+        "hybrid, minilm": MiniLM(),
+        "hybrid, multilingual-e5-small": multilingual_embedder(),
+    }
     for group in arguments.group:
         collection = load(group)
         asked = {f"{group}, {half}": collection.half(half) for half in arguments.half}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from indexer import Index, MiniLM, Mode, RankingSettings
+from indexer import Index, MiniLM, Mode, RankingSettings, multilingual_embedder
 from indexer.engine.ranking import Fusion
 from indexer.engine.relevance import Calibration, Table, Weights
 from indexer.testing import HashEmbedder
@@ -145,3 +146,18 @@ def test_there_is_nothing_to_judge_in_an_empty_index(tmp_path: Path) -> None:
     found = index.search("kiln")
     index.close()
     assert (found.hits, found.unjudged) == ((), "")
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_few_notes_in_another_language_are_told_from_what_they_do_not_answer(tmp_path: Path, count: int) -> None:
+    notes = (
+        "请记住，我的收货地址在成都。", "我养了一只橘猫，叫团团。", "每周三晚上去游泳。",
+        "妈妈的生日是五月九号。", "车停在地下二层。", "医生说少吃甜的。",
+    )  # fmt: skip
+    (tmp_path / "MEMORY.md").write_text("".join(f"- {note}\n" for note in notes[:count]), "utf-8")
+    with closing(Index(tmp_path, multilingual_embedder())) as index:
+        index.sync()
+        asked, unasked = (index.search(text).hits for text in ("请寄到我的收货地址。", "量子力学的基本假设是什么？"))
+        assert asked[0].passage.text == notes[0]
+        assert asked[0].relevance is not None and asked[0].relevance > 0.03
+        assert all(hit.relevance is not None and hit.relevance < 0.003 for hit in unasked)
