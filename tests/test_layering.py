@@ -48,7 +48,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "indexer.sources.*",
         "indexer.testing",
         "memory_service.client.*",
-        "memory_service.judges.*",
         "memory_service.llm.*",
     ),
     (
@@ -107,9 +106,12 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "numpy": (
         "indexer",
         "indexer.*",
-        "memory_service.judges.*",
         "memory_service.memories.block",
         "memory_service.service.doctor",
+        "memory_service.text.correction_judge",
+        "memory_service.text.judge_weights",
+        "memory_service.text.prompt_judge",
+        "memory_service.text.sentence_judge",
     ),
     "pydantic": (
         "memory_service.schemas.*",

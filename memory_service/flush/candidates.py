@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from indexer.text.ornaments import ornament
 from memory_service.flush.judged import notes_by_judge
-from memory_service.flush.notes import Note
+from memory_service.flush.notes import Candidate, Note
 from memory_service.flush.rules import notes_by_rules
-from memory_service.judges.talk import TalkJudge
 from memory_service.messages import Numbered
 from memory_service.messages.sizes import count_tokens, quarters
-from memory_service.schemas.roles import NotedOrigin
+from memory_service.text.correction_judge import TalkJudge
 from memory_service.text.secrets import without_secrets
 from memory_service.text.similarity import groups_of
 from memory_service.text.speech import read_speech
@@ -39,25 +38,6 @@ _SHORT_MESSAGES = 6, 12
 _SHORT_QUARTERS = 800, 1_600
 # Source: evidence kept per character on LoCoMo (our measurement); 0 takes the best notes, 1 the densest.
 _DENSITY = 0.8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One fact worth keeping.
-
-    Attributes:
-        text: One line of Markdown that reads as a fact to someone who was not there.
-        seqs: The messages it comes from.
-        date: The day it was said; None if that is not known.
-        score: How much it is worth, from 0 to 1.
-        origin: Whose words they are; the agent's if a model wrote them.
-    """
-
-    text: str
-    seqs: tuple[int, ...]
-    date: dt.date | None
-    score: float
-    origin: NotedOrigin = "agent"
 
 
 def find_candidates(

@@ -17,13 +17,12 @@ from indexer.text.authorship import is_reported
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
 from indexer.throttle import THROTTLE
-from memory_service.flush.notes import BODY_CHARS, STATEMENT_CHARS, Note, joined, lines_of, note_of
-from memory_service.judges.corrections import Told
-from memory_service.judges.sentences import Heard, Labels, answering
-from memory_service.judges.talk import TalkJudge
+from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Note, joined, lines_of, note_of
+from memory_service.text.correction_judge import TalkJudge, Told
 from memory_service.text.lasting import asks_to_remember
 from memory_service.text.phrases import clean, is_aside, is_nothing, is_pleasantry, points_back, without_joint
 from memory_service.text.salience import content_of, words_of
+from memory_service.text.sentence_judge import Judgement, Spoken, answering
 from memory_service.text.sentences import Voice
 from memory_service.text.speech import Utterance
 from memory_service.text.statements import lays_down
@@ -50,7 +49,7 @@ class _Said:
 
     item: Utterance
     text: str
-    heard: Heard
+    heard: Spoken
     noted: bool
     question: str = ""
     asked_in: int | None = None
@@ -65,13 +64,13 @@ class _Judged:
     """
 
     said: _Said
-    labels: Labels
+    labels: Judgement
     lasts: bool
     before: str = ""
 
 
 def notes_by_judge(said: Sequence[Utterance], judge: TalkJudge, language: str) -> list[Note]:
-    """What lasts of a stretch, in order.
+    """Notes of what lasts of a stretch, in order.
 
     Args:
         said: What was said in it.
@@ -101,14 +100,14 @@ def _sentences(said: Sequence[Utterance]) -> Iterator[_Said]:
 def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_Said]:
     if item.role == "tool":
         # Only that there was one counts.
-        heard = Heard(text=item.text[:STATEMENT_CHARS], voice="tool", message=item.seq)
+        heard = Spoken(text=item.text[:READ_CHARS], voice="tool", message=item.seq)
         return [_Said(item=item, text="", heard=heard, noted=False)]
     found: list[_Said] = []
     for line, kind in lines_of(item):
         for raw in line:
             if is_aside(raw):
                 continue
-            text = clean(raw[:STATEMENT_CHARS], ())
+            text = clean(raw[:READ_CHARS], ())
             question = asked[0] if asked and not found else ""
             whole = answering(text, question)
             voice: Voice = "assistant" if item.role == "assistant" else "user"
@@ -116,7 +115,7 @@ def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_S
                 _Said(
                     item=item,
                     text=text,
-                    heard=Heard(text=whole or text, voice=voice, message=item.seq),
+                    heard=Spoken(text=whole or text, voice=voice, message=item.seq),
                     noted=kind == "typed" and _is_own(raw, text, voice),
                     question=question if whole else "",
                     asked_in=asked[1].seq if asked and whole else None,
@@ -132,7 +131,7 @@ def _is_own(raw: str, text: str, voice: Voice) -> bool:
     return not (voice == "assistant" and lays_down(raw))
 
 
-def _lasts(said: _Said, labels: Labels) -> bool:
+def _lasts(said: _Said, labels: Judgement) -> bool:
     if not said.noted:
         return False
     if said.heard.voice == "assistant":

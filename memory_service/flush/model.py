@@ -21,7 +21,8 @@ from memory_service.compaction.audit import is_granted
 from memory_service.compaction.prompts import with_reasons
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.errors import CallCancelled, ContextOverflow, SummaryFailed
-from memory_service.flush.candidates import Candidate, deduplicate
+from memory_service.flush.candidates import deduplicate
+from memory_service.flush.notes import Candidate
 from memory_service.flush.replies import extraction_prompt, facts_of_reply, is_failure
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
 from memory_service.llm.calls import ModelCalls, Spent, estimate_prompt

@@ -23,7 +23,7 @@ from memory_service.text.texts import texts_in, written_in
 MAX_NOTE_CHARS = 396
 # Of a note's body; neighbouring statements share a note up to that.
 BODY_CHARS = 300
-STATEMENT_CHARS = 600
+READ_CHARS = 600
 # Of a message with more lines, which is a paste, only its first and last ones are read.
 _MAX_LINES = 40
 _FIRST_LINES, _LAST_LINES = 10, 5
@@ -54,6 +54,25 @@ class Note:
     score: float
     binding: bool = False
     origin: NotedOrigin = "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One fact worth keeping.
+
+    Attributes:
+        text: One line of Markdown that reads as a fact to someone who was not there.
+        seqs: The messages it comes from.
+        date: The day it was said; None if that is not known.
+        score: How much it is worth, from 0 to 1.
+        origin: Whose words they are; the agent's if a model wrote them.
+    """
+
+    text: str
+    seqs: tuple[int, ...]
+    date: dt.date | None
+    score: float
+    origin: NotedOrigin = "agent"
 
 
 # Lines of statements, and whether the writer of the message typed them.
@@ -101,7 +120,7 @@ def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
 def _head(item: Utterance, question: str, body: str, language: str) -> str:
     """Opening of a note: the speaker, the day where it matters, the question where the answer needs it."""
     # What was said in a language has its words in front of it; a sentence of another one in a talk has the talk's.
-    texts = texts_in(written_in(body if item.name else item.text[:STATEMENT_CHARS]) or language)
+    texts = texts_in(written_in(body if item.name else item.text[:READ_CHARS]) or language)
     name = "" if item.role == "tool" else item.name or texts.noted.get(item.role, texts.noted["assistant"])
     day = str(item.day) if item.day and is_relative(f"{question} {body}") else ""
     head = name + (texts.noted_day.format(day=day) if day else "")

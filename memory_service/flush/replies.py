@@ -22,7 +22,7 @@ from indexer.text.outcomes import begins_as_error
 from indexer.text.scripts import EAST_ASIAN
 from indexer.text.sentences import Fences
 from memory_service.compaction.prompts import INSTRUCTION_CHARS
-from memory_service.flush.candidates import Candidate
+from memory_service.flush.notes import Candidate
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import Numbered
 from memory_service.text.frames import fenced, without_thoughts

@@ -19,7 +19,7 @@ from indexer.text.authorship import introduction, is_reported
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
 from indexer.throttle import THROTTLE
-from memory_service.flush.notes import BODY_CHARS, STATEMENT_CHARS, Note, joined, lines_of, note_of
+from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Note, joined, lines_of, note_of
 from memory_service.flush.tool_outcomes import outcome_line, tool_names
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.text.grounding import names_user
@@ -153,7 +153,7 @@ class _Reader:
         facts: list[_Statement] = []
         picture = question = before = ""
         for whole in line:
-            raw = whole[:STATEMENT_CHARS]
+            raw = whole[:READ_CHARS]
             if is_aside(raw):
                 picture = picture_of(raw) or picture
                 continue
@@ -219,7 +219,7 @@ class _Reader:
     def _passed_on(self, line: list[str], item: Utterance) -> Iterator[Note]:
         """Statements of others that a user passes on with their name: "Lee answered:"; no rule and no decision."""
         for raw in line:
-            text = clean(raw[:STATEMENT_CHARS], self._names)
+            text = clean(raw[:READ_CHARS], self._names)
             intro = introduction(item.text, item.text.find(raw)) if item.role == "user" and not item.name else ""
             if not intro or asks(raw) or _binds(text, "user") or lays_down(text):
                 continue

@@ -33,7 +33,7 @@ from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
 from memory_service.service.session_blocks import MemoryRoom, PromptMemory, SessionBlocks, turn_block
 from memory_service.service.session_prompt import Prompt, prompt_of
-from memory_service.service.session_recall import Question, SessionRecall, recall_decision, turns_of
+from memory_service.service.session_recall import Question, SessionRecall, recall_decision, last_turns
 from memory_service.sessions.folder import unreadable
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class _Work:
             self.reserve(0)
             return
         forced = plan.outright or call.min_relevance is not None or "memory_budget_tokens" in call.model_fields_set
-        prompt, before = ("", "") if forced else turns_of(self.snapshot)
+        prompt, before = ("", "") if forced else last_turns(self.snapshot)
         self.question = Question(
             query=decision.query,
             budget_tokens=budget_tokens,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal
 from indexer.errors import IndexerError
 from memory_service.compaction.budget import ContextBudget
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
-from memory_service.flush.candidates import Candidate, find_candidates
+from memory_service.flush.candidates import find_candidates
+from memory_service.flush.notes import Candidate
 from memory_service.flush.replies import agent_prompt, facts_of_reply, is_silent
 from memory_service.hooks import Intent
-from memory_service.judges.weights import DamagedWeights
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.memories.drafts import entry_draft
@@ -27,6 +27,7 @@ from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.service.models import make_talk_judge
 from memory_service.sessions.records import FlushRecord
 from memory_service.sessions.session import SessionState
+from memory_service.text.judge_weights import DamagedWeights
 
 if TYPE_CHECKING:
     from memory_service.service.session_services import SessionServices, SessionSnapshot

@@ -46,7 +46,7 @@ from memory_service.memories.standing import StandingBlock, StandingPassage
 from memory_service.messages import text_of
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.schemas.sessions import MAX_PIN_CHARS
-from memory_service.service.session_recall import Question, Recalled, turns_of
+from memory_service.service.session_recall import Question, Recalled, last_turns
 from memory_service.service.sessions import check_messages
 from memory_service.text.injected import said_messages
 from memory_service.text.placeholders import handle
@@ -493,7 +493,7 @@ def _rules_record(rules: Mapping[str, str], room: int) -> str:
 
 def _before(snapshot: SessionSnapshot | None, prompt: str) -> str:
     """The user's turn before a prompt, which may be in the log itself."""
-    last, earlier = turns_of(snapshot) if snapshot else ("", "")
+    last, earlier = last_turns(snapshot) if snapshot else ("", "")
     return earlier if last == prompt else last
 
 

@@ -13,9 +13,9 @@ from memory_service.errors import InvalidRequest
 if TYPE_CHECKING:
     from indexer import Embedder, LanguageChoice, Reranker
     from memory_service.config import Settings
-    from memory_service.judges.prompts import PromptJudge
-    from memory_service.judges.talk import TalkJudge
     from memory_service.llm.base import ChatModel
+    from memory_service.text.correction_judge import TalkJudge
+    from memory_service.text.prompt_judge import PromptJudge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def make_talk_judge(settings: Settings) -> TalkJudge | None:
     if settings.embedding_model == "none":
         return None
     from indexer import multilingual_embedder
-    from memory_service.judges.talk import TalkJudge
+    from memory_service.text.correction_judge import TalkJudge
 
     embedder = multilingual_embedder()
     return TalkJudge(embed=embedder.embed_documents, embedder=embedder.fingerprint)
@@ -92,7 +92,7 @@ def make_prompt_judge(settings: Settings) -> PromptJudge | None:
     if settings.embedding_model == "none":
         return None
     from indexer import MiniLM, MultilingualE5, multilingual_embedder
-    from memory_service.judges.prompts import PromptJudge
+    from memory_service.text.prompt_judge import PromptJudge
 
     embedder = multilingual_embedder()
     return PromptJudge(

@@ -16,7 +16,6 @@ from indexer import Hit, IndexerError, LineRange, SearchFilter, Source
 from indexer.lru import LRU
 from indexer.sources.scan import session_path
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
-from memory_service.judges.weights import DamagedWeights
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.overlap import ViewText
 from memory_service.memories.receipts import Receipts, new_receipt_id
@@ -28,6 +27,7 @@ from memory_service.schemas.sessions import FoundMessages
 from memory_service.service.models import make_prompt_judge
 from memory_service.sessions.folder import unreadable
 from memory_service.sessions.search import SessionKeywordSearch
+from memory_service.text.judge_weights import DamagedWeights
 from memory_service.text.recall import decide_recall
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _unsearched(reason: str) -> RecallPlan:
     return RecallPlan(decision=Recall(searched=False, query="", reason=reason))
 
 
-def turns_of(snapshot: SessionSnapshot) -> tuple[str, str]:
+def last_turns(snapshot: SessionSnapshot) -> tuple[str, str]:
     """The user's turn, and the one before it; empty where there is none."""
     said = [text_of(each.message) for each in snapshot.state.messages[-_LOOKED_BACK:] if each.message["role"] == "user"]
     return (said[-1] if said else "", said[-2] if len(said) > 1 else "")

@@ -18,9 +18,15 @@ from pathlib import Path
 import numpy as np
 
 from indexer import multilingual_embedder
-from memory_service.judges.corrections import FIGURES, WEIGHTS_PATH, Told, correction_weights, pair_matrix
-from memory_service.judges.sentences import LASTING, Heard, classify
-from memory_service.judges.weights import Floats, Function, Weights, logistic
+from memory_service.text.correction_judge import (
+    CORRECTION_WEIGHTS,
+    PAIR_FIGURES,
+    Told,
+    _pair_matrix,
+    correction_weights,
+)
+from memory_service.text.judge_weights import Floats, LinearFunction, Weights, logistic
+from memory_service.text.sentence_judge import LASTING, Spoken, classify_sentences
 from tests.evals.judges import LABELLED, Answers, by_talk, load, part_of
 
 CORRECTED = Path(__file__).parent / "corrected"
@@ -59,7 +65,7 @@ class Talk:
         judged: True if it takes no part in the training.
     """
 
-    heard: tuple[Heard, ...]
+    heard: tuple[Spoken, ...]
     lasting: tuple[int, ...]
     corrections: frozenset[tuple[int, int]]
     judged: bool
@@ -86,7 +92,7 @@ def talks() -> Iterator[Talk]:
         )
     for path in sorted(CORRECTED.glob("*.json")):
         for talk in json.loads(path.read_text("utf-8")):
-            heard = [Heard(text=text, voice="user", message=message) for message, text in talk["sentences"]]
+            heard = [Spoken(text=text, voice="user", message=message) for message, text in talk["sentences"]]
             yield Talk(
                 heard=tuple(heard),
                 lasting=tuple(range(len(heard))),
@@ -101,7 +107,7 @@ def pairs_of(talks: Iterable[Talk]) -> Pairs:
     pairs: list[tuple[Told, Told]] = []
     truth: list[bool] = []
     for talk in talks:
-        labels = classify(talk.heard, embedder.embed_documents, embedder=embedder.fingerprint)
+        labels = classify_sentences(talk.heard, embedder.embed_documents, embedder=embedder.fingerprint)
         told = {at: Told(heard=talk.heard[at], labels=labels[at], place=talk.heard[at].message) for at in talk.lasting}
         for new in talk.lasting:
             if talk.heard[new].voice != "assistant":
@@ -109,7 +115,7 @@ def pairs_of(talks: Iterable[Talk]) -> Pairs:
                 pairs += [(told[old], told[new]) for old in before]
                 truth += [(old, new) in talk.corrections for old in before]
     texts = tuple((old.heard.text, new.heard.text) for old, new in pairs)
-    return Pairs(figures=pair_matrix(pairs), truth=np.array(truth), texts=texts)
+    return Pairs(figures=_pair_matrix(pairs), truth=np.array(truth), texts=texts)
 
 
 def trained(pairs: Pairs) -> Weights:
@@ -119,9 +125,9 @@ def trained(pairs: Pairs) -> Weights:
     model = LogisticRegression(C=_C, max_iter=2000).fit(pairs.figures, pairs.truth)
     return Weights(
         embedder=multilingual_embedder().fingerprint,
-        figures=FIGURES,
+        figures=PAIR_FIGURES,
         mean=np.zeros(0),
-        functions={"corrects": Function(labels=("corrects",), matrix=model.coef_, bias=model.intercept_)},
+        functions={"corrects": LinearFunction(labels=("corrects",), matrix=model.coef_, bias=model.intercept_)},
     )
 
 
@@ -132,7 +138,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.write:
         pairs = pairs_of(talk for talk in talks() if not talk.judged)
-        WEIGHTS_PATH.write_text(trained(pairs).as_json() + "\n", "utf-8")
+        CORRECTION_WEIGHTS.write_text(trained(pairs).as_json() + "\n", "utf-8")
     apart = pairs_of(talk for talk in talks() if talk.judged)
     weights = correction_weights(multilingual_embedder().fingerprint)
     chances = logistic(weights.functions["corrects"].scores(apart.figures))[:, 0]

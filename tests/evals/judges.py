@@ -4,7 +4,7 @@
 
 The talks of `labelled/` are dealt by their names: one in five is only judged, and so are two languages. Without
 `--write` the weights of the package are judged; with it they are trained anew first, and written to
-`memory_service/judges/sentences.json`. The same text gives the same bytes.
+`memory_service/text/sentence_judge.json`. The same text gives the same bytes.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from numpy.typing import NDArray
 
 from indexer import multilingual_embedder
 from indexer.text.questions import asks
-from memory_service.judges.sentences import (
+from memory_service.text.judge_weights import Floats, LinearFunction, Weights, softmax
+from memory_service.text.sentence_judge import (
     CUES,
-    KINDS,
+    LABELS,
     LASTING,
-    WEIGHTS_PATH,
-    Heard,
+    SENTENCE_WEIGHTS,
+    Spoken,
+    _durable_figures,
+    _judged_text,
+    _kind_figures,
+    _known_kind,
+    _probabilities,
     answering,
-    durable_figures,
-    judged_text,
-    kind_figures,
-    known_kind,
-    probabilities,
     sentence_weights,
 )
-from memory_service.judges.weights import Floats, Function, Weights, softmax
 
 LABELLED = Path(__file__).parent / "labelled"
 # Languages that take no part in the training.
@@ -63,7 +63,7 @@ class Labelled:
 
     talk: str
     language: str
-    heard: Heard
+    heard: Spoken
     label: str
 
     @property
@@ -97,7 +97,7 @@ def _read(talk: dict[str, Any]) -> Iterator[Labelled]:
             text = raw.strip()
             if text:
                 whole = answering(text, asked) if first else ""
-                heard = Heard(text=whole or text, voice="user" if name else voice, message=number, name=name)
+                heard = Spoken(text=whole or text, voice="user" if name else voice, message=number, name=name)
                 yield Labelled(talk=talk["name"], language=talk["language"], heard=heard, label=label)
                 question, asker, first = (text, message["voice"], False) if asks(text) else (question, asker, False)
 
@@ -109,7 +109,7 @@ def by_talk(rows: Sequence[Labelled]) -> list[list[int]]:
 
 def vectors_of(rows: Sequence[Labelled]) -> Floats:
     """Vectors of the sentences, as the judge sees them."""
-    return multilingual_embedder().embed_documents([judged_text(row.heard) for row in rows]).astype(np.float64)
+    return multilingual_embedder().embed_documents([_judged_text(row.heard) for row in rows]).astype(np.float64)
 
 
 def trained(rows: Sequence[Labelled], vectors: Floats) -> Weights:
@@ -117,39 +117,39 @@ def trained(rows: Sequence[Labelled], vectors: Floats) -> Weights:
     from sklearn.linear_model import LogisticRegression
 
     mean = np.rint(vectors.mean(axis=0) * 1000) / 1000
-    own = kind_figures(mean, vectors, [row.heard for row in rows])
+    own = _kind_figures(mean, vectors, [row.heard for row in rows])
     labels = np.array([row.label for row in rows])
-    known = [known_kind(row.heard) for row in rows]
+    known = [_known_kind(row.heard) for row in rows]
     open_ = np.array([not kind for kind in known])
     parts = np.array([part_of(f"inner {row.talk}") for row in rows])
 
-    def kinds_by(train: Answers) -> Function:
+    def kinds_by(train: Answers) -> LinearFunction:
         model = LogisticRegression(C=_KINDS_C, max_iter=400).fit(own[train & open_], labels[train & open_])
         # A label that is missing there is as good as impossible.
-        matrix, bias = np.zeros((len(KINDS), own.shape[1])), np.full(len(KINDS), -20.0)
+        matrix, bias = np.zeros((len(LABELS), own.shape[1])), np.full(len(LABELS), -20.0)
         for row, label in enumerate(model.classes_):
-            matrix[KINDS.index(label)], bias[KINDS.index(label)] = model.coef_[row], model.intercept_[row]
-        return Function(labels=KINDS, matrix=matrix, bias=bias)
+            matrix[LABELS.index(label)], bias[LABELS.index(label)] = model.coef_[row], model.intercept_[row]
+        return LinearFunction(labels=LABELS, matrix=matrix, bias=bias)
 
     # What the second function reads has to be as sure as it will be of talks that took no part.
-    kinds = np.zeros((len(rows), len(KINDS)))
+    kinds = np.zeros((len(rows), len(LABELS)))
     for part in sorted(set(parts)):
         kinds[parts == part] = softmax(kinds_by(parts != part).scores(own[parts == part]))
     for at, kind in enumerate(known):
         if kind:
-            kinds[at] = [float(each == kind) for each in KINDS]
+            kinds[at] = [float(each == kind) for each in LABELS]
     figures = np.vstack(
-        [durable_figures(own[places], kinds[places], [rows[at].heard for at in places]) for places in by_talk(rows)]
+        [_durable_figures(own[places], kinds[places], [rows[at].heard for at in places]) for places in by_talk(rows)]
     )
     # By itself, what is corrected later lasts as much as what corrects it.
     counts = open_ & (labels != "superseded")
     model = LogisticRegression(C=_DURABLE_C, max_iter=3000).fit(
         figures[counts], np.array([row.durable for row in rows])[counts]
     )
-    durable = Function(labels=("durable",), matrix=model.coef_, bias=model.intercept_)
+    durable = LinearFunction(labels=("durable",), matrix=model.coef_, bias=model.intercept_)
     return Weights(
         embedder=multilingual_embedder().fingerprint,
-        figures=(*CUES, *KINDS),
+        figures=(*CUES, *LABELS),
         mean=mean,
         functions={"kinds": kinds_by(np.ones(len(rows), bool)), "durable": durable},
     )
@@ -160,8 +160,8 @@ def judged(rows: Sequence[Labelled], vectors: Floats, weights: Weights) -> Float
     chances = np.zeros(len(rows))
     for places in by_talk(rows):
         heard = [rows[at].heard for at in places]
-        known = [known_kind(each) for each in heard]
-        _, lasts = probabilities(weights, vectors[places], heard, known)
+        known = [_known_kind(each) for each in heard]
+        _, lasts = _probabilities(weights, vectors[places], heard, known)
         chances[places] = np.where([bool(kind) for kind in known], 0.0, lasts)
     return chances
 
@@ -236,7 +236,7 @@ def main() -> None:
     print(dict(Counter(row.label for row in rows).most_common()))
     if options.write:
         train = [row for row in rows if not row.judged]
-        WEIGHTS_PATH.write_text(trained(train, vectors_of(train)).as_json() + "\n", "utf-8")
+        SENTENCE_WEIGHTS.write_text(trained(train, vectors_of(train)).as_json() + "\n", "utf-8")
     apart = [row for row in rows if row.judged]
     weights = sentence_weights(multilingual_embedder().fingerprint)
     print("talks that took no part\n" + report(apart, judged(apart, vectors_of(apart), weights)))

@@ -23,16 +23,16 @@ from typing import Any
 import numpy as np
 
 from indexer import CachedEmbedder, Embedder, Hit, Index, MiniLM, multilingual_embedder
-from memory_service.judges.prompts import (
-    FIGURES,
-    WEIGHTS_PATH,
+from memory_service.text.judge_weights import Floats, LinearFunction, Weights, logistic
+from memory_service.text.prompt_judge import (
+    PROMPT_FIGURES,
+    PROMPT_WEIGHTS,
     Space,
-    figures_of,
-    judged_prompt,
-    prompt_rows,
+    _judged_prompt,
+    _prompt_figures,
+    _prompt_rows,
     prompt_weights,
 )
-from memory_service.judges.weights import Floats, Function, Weights, logistic
 from tests.evals.judges import Answers
 
 WORLDS = Path(__file__).parent / "worlds"
@@ -55,7 +55,7 @@ class Prompt:
         before: The turn before it.
         wants: True if something of its world belongs into it.
         space: The model of the index; empty for words alone.
-        figures: See `figures_of`.
+        figures: See `_prompt_figures`.
     """
 
     world: str
@@ -98,7 +98,7 @@ def _asked(world: dict[str, Any], space: Space, embedder: Embedder | None) -> It
         index.sync()
         for each in world["prompts"]:
             before = each.get("before") or ""
-            text = judged_prompt(each["text"], before)
+            text = _judged_prompt(each["text"], before)
             hits: Sequence[Hit] = index.search(text, limit=_LIMIT, snippets=False).hits
             yield Prompt(
                 world=world["name"],
@@ -108,14 +108,14 @@ def _asked(world: dict[str, Any], space: Space, embedder: Embedder | None) -> It
                 before=before,
                 wants=each["kind"] == "related" or bool(each.get("wants") and each.get("note") is not None),
                 space=space,
-                figures=figures_of(each["text"], hits, space),
+                figures=_prompt_figures(each["text"], hits, space),
             )
         index.close()
 
 
 def vectors_of(prompts: Sequence[Prompt]) -> Floats:
     """Vectors of the prompts, as the judge sees them."""
-    rows = [multilingual_embedder().embed_query(judged_prompt(each.text, each.before)) for each in prompts]
+    rows = [multilingual_embedder().embed_query(_judged_prompt(each.text, each.before)) for each in prompts]
     return np.array(rows, np.float64)
 
 
@@ -124,19 +124,19 @@ def trained(prompts: Sequence[Prompt], vectors: Floats) -> Weights:
     from sklearn.linear_model import LogisticRegression
 
     mean = np.rint(vectors.mean(axis=0) * 1000) / 1000
-    rows = prompt_rows(mean, vectors, np.array([each.figures for each in prompts]))
+    rows = _prompt_rows(mean, vectors, np.array([each.figures for each in prompts]))
     model = LogisticRegression(C=_C, class_weight="balanced", max_iter=3000).fit(rows, [each.wants for each in prompts])
     return Weights(
         embedder=multilingual_embedder().fingerprint,
-        figures=FIGURES,
+        figures=PROMPT_FIGURES,
         mean=mean,
-        functions={"wants": Function(labels=("wants",), matrix=model.coef_, bias=model.intercept_)},
+        functions={"wants": LinearFunction(labels=("wants",), matrix=model.coef_, bias=model.intercept_)},
     )
 
 
 def chances_of(prompts: Sequence[Prompt], vectors: Floats, weights: Weights) -> Floats:
     """Probability that something belongs into each prompt."""
-    rows = prompt_rows(weights.mean, vectors, np.array([each.figures for each in prompts]))
+    rows = _prompt_rows(weights.mean, vectors, np.array([each.figures for each in prompts]))
     chances: Floats = logistic(weights.functions["wants"].scores(rows))[:, 0]
     return chances
 
@@ -165,7 +165,7 @@ def main() -> None:
     print(f"{len(prompts) // 2} prompts of {len({each.world for each in prompts})} worlds")
     if options.write:
         train = [each for each in prompts if not each.judged]
-        WEIGHTS_PATH.write_text(trained(train, vectors[~apart]).as_json() + "\n", "utf-8")
+        PROMPT_WEIGHTS.write_text(trained(train, vectors[~apart]).as_json() + "\n", "utf-8")
     weights = prompt_weights(multilingual_embedder().fingerprint)
     for name, spaces in (("with vectors", ("minilm", "e5")), ("by words alone", ("",))):
         part = np.array([each.judged and each.space in spaces for each in prompts])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memory_service.flush.candidates import Candidate, find_candidates
+from memory_service.flush.candidates import find_candidates
+from memory_service.flush.notes import Candidate
 from memory_service.messages import Message, Numbered, Role, numbered
 
 AT = "2026-11-20T09:00:00+00:00"

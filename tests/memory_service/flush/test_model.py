@@ -7,8 +7,8 @@ import pytest
 
 from memory_service.compaction.checkpoint import Checkpoint, _checkpoint_text
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
-from memory_service.flush.candidates import Candidate
 from memory_service.flush.model import ANSWER_TOKENS, MAX_CHUNK_TOKENS, extract_facts
+from memory_service.flush.notes import Candidate
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import Message, Part
 from memory_service.messages.sizes import count_tokens

@@ -20,16 +20,18 @@ import numpy as np
 from indexer.text import lazy_regex
 from indexer.text.restated import restating
 from indexer.text.terms import query_terms
-from memory_service.judges.sentences import Heard, Labels
-from memory_service.judges.weights import Floats, Weights, logistic, read_weights
+from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights
+from memory_service.text.sentence_judge import Embed, Judgement, Spoken, classify_sentences
 
-WEIGHTS_PATH = Path(__file__).parent / "corrections.json"
-FIGURES = (
+CORRECTION_WEIGHTS = Path(__file__).parent / "correction_judge.json"
+PAIR_FIGURES = (
     "likeness", "shared", "overlap", "near", "same_message", "same_voice", "numbers", "later_change",
     "later_superseded", "earlier_superseded", "same_kind", "restated", "earlier_length", "later_length",
 )  # fmt: skip
 _NUMBER = lazy_regex(r"\d+(?:[.,:]\d+)*")
 _NEAR_MESSAGES = 3
+# Source: our measurement on talks that took no part (`python -m tests.evals.corrections`).
+CORRECTS = 0.25
 # Sentences that last and stand between a value and its correction, at most.
 _MOST_BEFORE = 40
 
@@ -44,13 +46,13 @@ class Told:
         place: The place of its message in the talk.
     """
 
-    heard: Heard
-    labels: Labels
+    heard: Spoken
+    labels: Judgement
     place: int
 
 
-def figures_of(earlier: Told, later: Told) -> list[float]:
-    """The figures of `FIGURES` for a pair of sentences, each about 0 to 2."""
+def _pair_figures(earlier: Told, later: Told) -> list[float]:
+    """The figures of `PAIR_FIGURES` for a pair of sentences, each about 0 to 2."""
     old, new = earlier.heard.text, later.heard.text
     words, others = frozenset(query_terms(old)), frozenset(query_terms(new))
     numbers, more = frozenset(_NUMBER.findall(old)), frozenset(_NUMBER.findall(new))
@@ -95,7 +97,7 @@ def corrected(told: Sequence[Told], *, embedder: str, threshold: float) -> dict[
     ]
     if not pairs:
         return {}
-    figures = pair_matrix([(told[old], told[new]) for old, new in pairs])
+    figures = _pair_matrix([(told[old], told[new]) for old, new in pairs])
     chances = logistic(correction_weights(embedder).functions["corrects"].scores(figures))[:, 0]
     found: dict[int, tuple[float, int]] = {}
     for (old, new), chance in zip(pairs, chances, strict=True):
@@ -114,9 +116,40 @@ def correction_weights(embedder: str) -> Weights:
     Raises:
         DamagedWeights: They cannot be read, or are for another model.
     """
-    return read_weights(WEIGHTS_PATH, embedder=embedder, figures=FIGURES, widths={"corrects": len(FIGURES)})
+    return read_weights(
+        CORRECTION_WEIGHTS, embedder=embedder, figures=PAIR_FIGURES, widths={"corrects": len(PAIR_FIGURES)}
+    )
 
 
-def pair_matrix(pairs: Sequence[tuple[Told, Told]]) -> Floats:
+def _pair_matrix(pairs: Sequence[tuple[Told, Told]]) -> Floats:
     """The figures of some pairs, of shape (pairs, figures)."""
-    return np.array([figures_of(old, new) for old, new in pairs], np.float64).reshape(len(pairs), len(FIGURES))
+    return np.array([_pair_figures(old, new) for old, new in pairs], np.float64).reshape(len(pairs), len(PAIR_FIGURES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TalkJudge:
+    """Judge of a talk.
+
+    Attributes:
+        embed: Gives the vectors of texts.
+        embedder: Fingerprint of its model.
+    """
+
+    embed: Embed
+    embedder: str
+
+    def labels(self, heard: Sequence[Spoken]) -> list[Judgement]:
+        """Judgements of the sentences of a stretch, in order.
+
+        Raises:
+            DamagedWeights: See `classify_sentences`.
+        """
+        return classify_sentences(heard, self.embed, embedder=self.embedder)
+
+    def corrected(self, told: Sequence[Told]) -> dict[int, int]:
+        """The places of sentences that a later one corrects, each with the place of that one.
+
+        Raises:
+            DamagedWeights: See `corrected`.
+        """
+        return corrected(told, embedder=self.embedder, threshold=CORRECTS)

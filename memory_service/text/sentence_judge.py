@@ -29,7 +29,7 @@ from indexer.text.dates import days_of
 from indexer.text.questions import asks
 from indexer.text.terms import has_unspaced
 from indexer.types import Vectors
-from memory_service.judges.weights import Floats, Weights, logistic, read_weights, softmax
+from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights, softmax
 from memory_service.text.lasting import asks_to_remember, is_about_self, tells_value, wishes_address
 from memory_service.text.phrases import is_narration, is_nothing, is_pleasantry, is_relative, points_back
 from memory_service.text.salience import WEIGHTS as MARKS
@@ -38,27 +38,27 @@ from memory_service.text.sentences import Voice
 from memory_service.text.statements import decisions_of, is_order, is_promise, reports_will, rules_of
 
 LASTING = ("rule", "decision", "preference", "plan", "cause", "change", "event", "fact")
-PASSING = (
+OF_THE_MOMENT = (
     "superseded", "chatter", "question", "order", "offer", "report", "state", "temporary", "knowledge", "joke",
     "belief", "quoted", "tool",
 )  # fmt: skip
-KINDS = (*LASTING, *PASSING)
-WEIGHTS_PATH = Path(__file__).parent / "sentences.json"
+LABELS = (*LASTING, *OF_THE_MOMENT)
+SENTENCE_WEIGHTS = Path(__file__).parent / "sentence_judge.json"
 _ANSWER_WORDS, _QUESTION_CHARS = 4, 120
 # Factor of a vector beside cues of about 1.
 _SCALE = 4.0
 # So many sentences on each side tell what a talk is like, and so many figures tell what stands around a sentence.
 _WINDOW = 25
-_AROUND = 6 * len(KINDS) + 3
+_AROUND = 6 * len(LABELS) + 3
 
 # Characters of a sentence that count.
-MAX_CHARS = 600
+_MAX_CHARS = 600
 
 Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class Spoken:
     """A sentence and whose it is.
 
     Attributes:
@@ -75,7 +75,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
+class Judgement:
     """Judgement of a sentence.
 
     Attributes:
@@ -136,9 +136,9 @@ _FORMS: Mapping[str, Callable[[str], object]] = {
 CUES = ("user", "assistant", "tool", "named", "length", "words", "few", *_FORMS, *(f"mark_{mark}" for mark in _MARKS))
 
 
-def cues_of(heard: Heard) -> list[float]:
+def _cues_of(heard: Spoken) -> list[float]:
     """The figures of `CUES` for a sentence, each about 0 to 2."""
-    text = heard.text[:MAX_CHARS]
+    text = heard.text[:_MAX_CHARS]
     words = words_of(text)
     size = size_of(text)
     marks = limit_marks(marks_of(text, words, (heard.name,) if heard.name else ()))
@@ -172,31 +172,31 @@ def answering(text: str, question: str) -> str:
     return f"{question} {text}" if short else ""
 
 
-def judged_text(heard: Heard) -> str:
+def _judged_text(heard: Spoken) -> str:
     """The text whose vector is judged."""
-    return f"{'user' if heard.name else heard.voice}: {heard.text[:MAX_CHARS]}"
+    return f"{'user' if heard.name else heard.voice}: {heard.text[:_MAX_CHARS]}"
 
 
-def known_kind(heard: Heard) -> str:
+def _known_kind(heard: Spoken) -> str:
     """The kind of a sentence that needs no vector; empty if it needs one."""
     if heard.voice == "tool":
         return "tool"
-    text = heard.text[:MAX_CHARS]
+    text = heard.text[:_MAX_CHARS]
     says = any(map(str.isalnum, text)) and not is_nothing(text) and not is_pleasantry(text)
     return "" if says else "chatter"
 
 
-def kind_figures(mean: Floats, vectors: NDArray[np.floating[Any]], heard: Sequence[Heard]) -> Floats:
-    """What the kinds of sentences are read from, of shape (sentences, dimensions + cues)."""
-    cues = np.array([cues_of(each) for each in heard], np.float64).reshape(len(heard), len(CUES))
+def _kind_figures(mean: Floats, vectors: NDArray[np.floating[Any]], heard: Sequence[Spoken]) -> Floats:
+    """Figures that tell the kinds of sentences, of shape (sentences, dimensions + cues)."""
+    cues = np.array([_cues_of(each) for each in heard], np.float64).reshape(len(heard), len(CUES))
     return np.hstack([(np.asarray(vectors, np.float64) - mean) * _SCALE, cues])
 
 
-def durable_figures(own: Floats, kinds: Floats, heard: Sequence[Heard]) -> Floats:
-    """What is read to tell whether sentences last.
+def _durable_figures(own: Floats, kinds: Floats, heard: Sequence[Spoken]) -> Floats:
+    """Figures that tell whether sentences last, of shape (sentences, figures).
 
     Args:
-        own: See `kind_figures`.
+        own: See `_kind_figures`.
         kinds: Probability of each kind, of shape (sentences, kinds); of a whole stretch.
         heard: The sentences.
     """
@@ -216,7 +216,7 @@ def durable_figures(own: Floats, kinds: Floats, heard: Sequence[Heard]) -> Float
     return np.hstack([own, np.array(rows).reshape(len(heard), _AROUND)])
 
 
-def _messages(heard: Sequence[Heard]) -> tuple[list[int], list[int]]:
+def _messages(heard: Sequence[Spoken]) -> tuple[list[int], list[int]]:
     """Of each sentence, the places of the first one of its message and of the first one of the next message."""
     first, last = [0] * len(heard), [len(heard)] * len(heard)
     for at in range(1, len(heard)):
@@ -226,7 +226,7 @@ def _messages(heard: Sequence[Heard]) -> tuple[list[int], list[int]]:
     return first, last
 
 
-def classify(heard: Sequence[Heard], embed: Embed, *, embedder: str) -> list[Labels]:
+def classify_sentences(heard: Sequence[Spoken], embed: Embed, *, embedder: str) -> list[Judgement]:
     """Judgements of the sentences of a stretch, in order.
 
     Args:
@@ -240,25 +240,25 @@ def classify(heard: Sequence[Heard], embed: Embed, *, embedder: str) -> list[Lab
     weights = sentence_weights(embedder)
     if not heard:
         return []
-    known = [known_kind(each) for each in heard]
+    known = [_known_kind(each) for each in heard]
     asked = [at for at, kind in enumerate(known) if not kind]
     vectors = np.tile(weights.mean, (len(heard), 1))
     if asked:
-        vectors[asked] = embed([judged_text(heard[at]) for at in asked])
-    kinds, lasts = probabilities(weights, vectors, heard, known)
-    apart = set_apart(vectors, weights.mean)
+        vectors[asked] = embed([_judged_text(heard[at]) for at in asked])
+    kinds, lasts = _probabilities(weights, vectors, heard, known)
+    apart = _set_apart(vectors, weights.mean)
     return [
-        Labels(
+        Judgement(
             durable=0.0 if known[at] else float(lasts[at]),
-            kinds={kind: float(value) for kind, value in zip(KINDS, kinds[at], strict=True)},
+            kinds={kind: float(value) for kind, value in zip(LABELS, kinds[at], strict=True)},
             vector=apart[at],
         )
         for at in range(len(heard))
     ]
 
 
-def probabilities(
-    weights: Weights, vectors: NDArray[np.floating[Any]], heard: Sequence[Heard], known: Sequence[str]
+def _probabilities(
+    weights: Weights, vectors: NDArray[np.floating[Any]], heard: Sequence[Spoken], known: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """Probabilities of kinds, of shape (sentences, kinds), and that each sentence lasts, of shape (sentences,).
 
@@ -266,18 +266,18 @@ def probabilities(
         weights: Those of the judge.
         vectors: Of the sentences; of those of a known kind they do not count.
         heard: The sentences of a stretch, in order.
-        known: See `known_kind`.
+        known: See `_known_kind`.
     """
-    own = kind_figures(weights.mean, vectors, heard)
+    own = _kind_figures(weights.mean, vectors, heard)
     kinds = softmax(weights.functions["kinds"].scores(own))
     for at, kind in enumerate(known):
         if kind:
-            kinds[at] = [float(each == kind) for each in KINDS]
-    lasts = logistic(weights.functions["durable"].scores(durable_figures(own, kinds, heard)))[:, 0]
+            kinds[at] = [float(each == kind) for each in LABELS]
+    lasts = logistic(weights.functions["durable"].scores(_durable_figures(own, kinds, heard)))[:, 0]
     return kinds, lasts
 
 
-def set_apart(vectors: NDArray[np.floating[Any]], mean: Floats) -> Floats:
+def _set_apart(vectors: NDArray[np.floating[Any]], mean: Floats) -> Floats:
     """Vectors without what all have in common, as unit vectors, of the same shape."""
     apart = np.asarray(vectors, np.float64) - mean
     unit: Floats = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
@@ -295,4 +295,4 @@ def sentence_weights(embedder: str) -> Weights:
         DamagedWeights: They cannot be read, or are for another model.
     """
     widths = {"kinds": len(CUES), "durable": len(CUES) + _AROUND}
-    return read_weights(WEIGHTS_PATH, embedder=embedder, figures=(*CUES, *KINDS), widths=widths)
+    return read_weights(SENTENCE_WEIGHTS, embedder=embedder, figures=(*CUES, *LABELS), widths=widths)

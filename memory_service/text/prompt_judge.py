@@ -26,19 +26,19 @@ from numpy.typing import NDArray
 
 from indexer.text.questions import asks
 from indexer.types import Hit
-from memory_service.judges.sentences import size_of
-from memory_service.judges.weights import Floats, Weights, logistic, read_weights
+from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights
+from memory_service.text.sentence_judge import size_of
 
-WEIGHTS_PATH = Path(__file__).parent / "prompts.json"
+PROMPT_WEIGHTS = Path(__file__).parent / "prompt_judge.json"
 # Whose cosines are known: those of other models have another scale.
 Space = Literal["minilm", "e5", ""]
 _COSINES = ("best", "second", "most", "mean", "above_fifth", "above_mean")
-FIGURES = (
+PROMPT_FIGURES = (
     "relevance", "second_relevance", "fifth_relevance", "relevance_gap", "no_relevance", "answers", "second_answers",
     "words", "second_words", "words_gap", *(f"minilm_{name}" for name in _COSINES),
     *(f"e5_{name}" for name in _COSINES), "no_cosine", "length", "asks",
 )  # fmt: skip
-MAX_CHARS = 600
+_MAX_CHARS = 600
 # A prompt of fewer words is judged with the turn before it.
 _SHORT_WORDS = 6
 _SCALE = 4.0
@@ -60,7 +60,7 @@ class Wish:
     figures: Mapping[str, float]
 
 
-def judged_prompt(prompt: str, before: str = "") -> str:
+def _judged_prompt(prompt: str, before: str = "") -> str:
     """The text whose vector is judged.
 
     Args:
@@ -68,11 +68,11 @@ def judged_prompt(prompt: str, before: str = "") -> str:
         before: The user's turn before it, which a short one goes on with.
     """
     text = f"{before} {prompt}".strip() if before and size_of(prompt) < _SHORT_WORDS else prompt
-    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS // 2]} {text[-MAX_CHARS // 2 :]}"
+    return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS // 2]} {text[-_MAX_CHARS // 2 :]}"
 
 
-def figures_of(prompt: str, found: Sequence[Hit], space: Space) -> list[float]:
-    """The figures of `FIGURES`, each about -3 to 3; 0 for what is not known.
+def _prompt_figures(prompt: str, found: Sequence[Hit], space: Space) -> list[float]:
+    """The figures of `PROMPT_FIGURES`, each about -3 to 3; 0 for what is not known.
 
     Args:
         prompt: The prompt.
@@ -121,18 +121,18 @@ def _logit(chance: float) -> float:
     return math.log(bounded / (1 - bounded)) / _LOGIT
 
 
-def prompt_rows(mean: Floats, vectors: NDArray[np.floating[Any]], figures: Floats) -> Floats:
-    """What is read of prompts, of shape (prompts, dimensions + figures)."""
+def _prompt_rows(mean: Floats, vectors: NDArray[np.floating[Any]], figures: Floats) -> Floats:
+    """Figures that are read of prompts, of shape (prompts, dimensions + figures)."""
     return np.hstack([(np.asarray(vectors, np.float64) - mean) * _SCALE, figures])
 
 
-def judge_prompt(
+def _judge(
     vector: NDArray[np.floating[Any]], prompt: str, found: Sequence[Hit], *, space: Space, embedder: str
 ) -> Wish:
     """Judgement of a prompt.
 
     Args:
-        vector: Of `judged_prompt`.
+        vector: Of `_judged_prompt`.
         prompt: The prompt.
         found: Passages, the best first.
         space: The model of their cosines.
@@ -142,10 +142,10 @@ def judge_prompt(
         DamagedWeights: There are no weights for that model.
     """
     weights = prompt_weights(embedder)
-    figures = figures_of(prompt, found, space)
-    row = prompt_rows(weights.mean, vector[None, :], np.array([figures], np.float64))
+    figures = _prompt_figures(prompt, found, space)
+    row = _prompt_rows(weights.mean, vector[None, :], np.array([figures], np.float64))
     wants = float(logistic(weights.functions["wants"].scores(row))[0, 0])
-    return Wish(wants=wants, figures=dict(zip(FIGURES, figures, strict=True)))
+    return Wish(wants=wants, figures=dict(zip(PROMPT_FIGURES, figures, strict=True)))
 
 
 # The least probability. Source: our measurement on worlds of notes that took no part (`python -m tests.evals.prompts`).
@@ -177,15 +177,15 @@ class PromptJudge:
 
         Raises:
             IndexerError: The model of the vector cannot be loaded.
-            DamagedWeights: See `judge_prompt`.
+            DamagedWeights: See `_judge`.
         """
         # Of sessions are the prompts of other days, too: each is like this one, and answers nothing.
         noted = [each for each in found if each.source != "sessions"]
         found = noted or found
         if not found:
             return ""
-        vector = self.embed(judged_prompt(prompt, before))
-        wish = judge_prompt(vector, prompt, found, space=self.spaces.get(made_with, ""), embedder=self.embedder)
+        vector = self.embed(_judged_prompt(prompt, before))
+        wish = _judge(vector, prompt, found, space=self.spaces.get(made_with, ""), embedder=self.embedder)
         if wish.wants >= WANTS:
             return ""
         best = max((each.relevance for each in found if each.relevance is not None), default=None)
@@ -203,4 +203,6 @@ def prompt_weights(embedder: str) -> Weights:
     Raises:
         DamagedWeights: They cannot be read, or are for another model.
     """
-    return read_weights(WEIGHTS_PATH, embedder=embedder, figures=FIGURES, widths={"wants": len(FIGURES)})
+    return read_weights(
+        PROMPT_WEIGHTS, embedder=embedder, figures=PROMPT_FIGURES, widths={"wants": len(PROMPT_FIGURES)}
+    )

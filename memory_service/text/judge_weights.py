@@ -25,7 +25,7 @@ class DamagedWeights(MemoryServiceError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class LinearFunction:
     """One linear function a label.
 
     Attributes:
@@ -58,7 +58,7 @@ class Weights:
     embedder: str
     figures: tuple[str, ...]
     mean: Floats
-    functions: Mapping[str, Function]
+    functions: Mapping[str, LinearFunction]
 
     def as_json(self) -> str:
         """The text of their file."""
@@ -117,7 +117,7 @@ def read_weights(path: Path, *, embedder: str, figures: Sequence[str], widths: M
 
 def _parsed(read: Mapping[str, object]) -> Weights:
     functions = {
-        name: Function(
+        name: LinearFunction(
             labels=tuple(each["labels"]),
             matrix=np.stack([_unpacked(row) for row in each["matrix"]]),
             bias=np.asarray(each["bias"], np.float64),
@@ -132,7 +132,7 @@ def _parsed(read: Mapping[str, object]) -> Weights:
     )
 
 
-def _fits(function: Function, figures: int) -> bool:
+def _fits(function: LinearFunction, figures: int) -> bool:
     shapes = function.matrix.shape == (len(function.labels), figures) and function.bias.shape == (len(function.labels),)
     return shapes and bool(np.isfinite(function.matrix).all() and np.isfinite(function.bias).all())
 
