@@ -33,7 +33,7 @@ from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.flushes import Flushes
 from memory_service.service.session_blocks import MemoryRoom, PromptMemory, SessionBlocks, turn_block
 from memory_service.service.session_prompt import Prompt, prompt_of
-from memory_service.service.session_recall import Question, SessionRecall, recall_decision, last_turns
+from memory_service.service.session_recall import Question, SessionRecall, last_turns, recall_decision
 from memory_service.sessions.folder import unreadable
 
 if TYPE_CHECKING:

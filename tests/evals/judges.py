@@ -46,6 +46,8 @@ UNSEEN = ("pt", "ru")
 _PARTS = 5
 # Weights of the penalties. Source: our measurement on a split by talk of the talks that are trained on.
 _KINDS_C, _DURABLE_C = 0.3, 1.0
+# Messages of the stretches that are trained on: whole talks, and what is flushed of short ones.
+_STRETCHES = (0, 6, 1)
 
 Answers = NDArray[np.bool_]
 
@@ -107,6 +109,16 @@ def by_talk(rows: Sequence[Labelled]) -> list[list[int]]:
     return [list(places) for _, places in groupby(range(len(rows)), key=lambda at: rows[at].talk)]
 
 
+def stretches_of(rows: Sequence[Labelled], messages: int) -> Iterator[list[int]]:
+    """The places of the sentences of stretches of so many messages; of whole talks for 0."""
+    for places in by_talk(rows):
+        numbers = list(dict.fromkeys(rows[at].heard.message for at in places))
+        size = messages or len(numbers)
+        for begin in range(0, len(numbers), size):
+            some = set(numbers[begin : begin + size])
+            yield [at for at in places if rows[at].heard.message in some]
+
+
 def vectors_of(rows: Sequence[Labelled]) -> Floats:
     """Vectors of the sentences, as the judge sees them."""
     return multilingual_embedder().embed_documents([_judged_text(row.heard) for row in rows]).astype(np.float64)
@@ -138,14 +150,15 @@ def trained(rows: Sequence[Labelled], vectors: Floats) -> Weights:
     for at, kind in enumerate(known):
         if kind:
             kinds[at] = [float(each == kind) for each in LABELS]
+    stretches = [stretch for messages in _STRETCHES for stretch in stretches_of(rows, messages)]
     figures = np.vstack(
-        [_durable_figures(own[places], kinds[places], [rows[at].heard for at in places]) for places in by_talk(rows)]
+        [_durable_figures(own[places], kinds[places], [rows[at].heard for at in places]) for places in stretches]
     )
+    order = np.concatenate([np.array(places) for places in stretches])
     # By itself, what is corrected later lasts as much as what corrects it.
-    counts = open_ & (labels != "superseded")
-    model = LogisticRegression(C=_DURABLE_C, max_iter=3000).fit(
-        figures[counts], np.array([row.durable for row in rows])[counts]
-    )
+    counts = (open_ & (labels != "superseded"))[order]
+    truth = np.array([row.durable for row in rows])[order]
+    model = LogisticRegression(C=_DURABLE_C, max_iter=3000).fit(figures[counts], truth[counts])
     durable = LinearFunction(labels=("durable",), matrix=model.coef_, bias=model.intercept_)
     return Weights(
         embedder=multilingual_embedder().fingerprint,
@@ -155,10 +168,10 @@ def trained(rows: Sequence[Labelled], vectors: Floats) -> Weights:
     )
 
 
-def judged(rows: Sequence[Labelled], vectors: Floats, weights: Weights) -> Floats:
-    """Probability that each sentence lasts."""
+def judged(rows: Sequence[Labelled], vectors: Floats, weights: Weights, messages: int = 0) -> Floats:
+    """Probability that each sentence lasts, in stretches of so many messages; in whole talks for 0."""
     chances = np.zeros(len(rows))
-    for places in by_talk(rows):
+    for places in stretches_of(rows, messages):
         heard = [rows[at].heard for at in places]
         known = [_known_kind(each) for each in heard]
         _, lasts = _probabilities(weights, vectors[places], heard, known)
@@ -239,7 +252,9 @@ def main() -> None:
         SENTENCE_WEIGHTS.write_text(trained(train, vectors_of(train)).as_json() + "\n", "utf-8")
     apart = [row for row in rows if row.judged]
     weights = sentence_weights(multilingual_embedder().fingerprint)
-    print("talks that took no part\n" + report(apart, judged(apart, vectors_of(apart), weights)))
+    vectors = vectors_of(apart)
+    print("talks that took no part\n" + report(apart, judged(apart, vectors, weights)))
+    print("each message by itself\n" + report(apart, judged(apart, vectors, weights, 1)))
 
 
 if __name__ == "__main__":
