@@ -41,7 +41,7 @@ class _Said:
     Attributes:
         item: The message.
         text: The sentence, cleaned.
-        heard: What is judged.
+        spoken: What is judged.
         noted: False for what is never noted, whatever the judge says.
         question: The question that it answers, where it is too short to stand alone.
         asked_in: The message of that.
@@ -49,7 +49,7 @@ class _Said:
 
     item: Utterance
     text: str
-    heard: Spoken
+    spoken: Spoken
     noted: bool
     question: str = ""
     asked_in: int | None = None
@@ -64,7 +64,7 @@ class _Judged:
     """
 
     said: _Said
-    labels: Judgement
+    judgement: Judgement
     lasts: bool
     before: str = ""
 
@@ -78,9 +78,9 @@ def notes_by_judge(said: Sequence[Utterance], judge: TalkJudge, language: str) -
         language: Of the talk.
     """
     sentences = list(_sentences(said))
-    labels = judge.labels([sentence.heard for sentence in sentences])
+    labels = judge.judgements([sentence.spoken for sentence in sentences])
     judged = [
-        _Judged(said=each, labels=found, lasts=_lasts(each, found))
+        _Judged(said=each, judgement=found, lasts=_lasts(each, found))
         for each, found in zip(sentences, labels, strict=True)
     ]
     judged = _with_corrections(judged, judge)
@@ -100,8 +100,8 @@ def _sentences(said: Sequence[Utterance]) -> Iterator[_Said]:
 def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_Said]:
     if item.role == "tool":
         # Only that there was one counts.
-        heard = Spoken(text=item.text[:READ_CHARS], voice="tool", message=item.seq)
-        return [_Said(item=item, text="", heard=heard, noted=False)]
+        spoken = Spoken(text=item.text[:READ_CHARS], voice="tool", message=item.seq)
+        return [_Said(item=item, text="", spoken=spoken, noted=False)]
     found: list[_Said] = []
     for line, kind in lines_of(item):
         for raw in line:
@@ -115,7 +115,7 @@ def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_S
                 _Said(
                     item=item,
                     text=text,
-                    heard=Spoken(text=whole or text, voice=voice, message=item.seq),
+                    spoken=Spoken(text=whole or text, voice=voice, message=item.seq),
                     noted=kind == "typed" and _is_own(raw, text, voice),
                     question=question if whole else "",
                     asked_in=asked[1].seq if asked and whole else None,
@@ -131,12 +131,12 @@ def _is_own(raw: str, text: str, voice: Voice) -> bool:
     return not (voice == "assistant" and lays_down(raw))
 
 
-def _lasts(said: _Said, labels: Judgement) -> bool:
+def _lasts(said: _Said, judgement: Judgement) -> bool:
     if not said.noted:
         return False
-    if said.heard.voice == "assistant":
-        return labels.durable >= ASSISTANT_LASTS
-    return labels.durable >= USER_LASTS or asks_to_remember(said.text)
+    if said.spoken.voice == "assistant":
+        return judgement.durable >= ASSISTANT_LASTS
+    return judgement.durable >= USER_LASTS or asks_to_remember(said.text)
 
 
 def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
@@ -144,7 +144,7 @@ def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
     places = [at for at, each in enumerate(judged) if each.lasts]
     messages = {seq: place for place, seq in enumerate(dict.fromkeys(each.said.item.seq for each in judged))}
     told = [
-        Told(heard=judged[at].said.heard, labels=judged[at].labels, place=messages[judged[at].said.item.seq])
+        Told(spoken=judged[at].said.spoken, judgement=judged[at].judgement, place=messages[judged[at].said.item.seq])
         for at in places
     ]
     changed = list(judged)
@@ -197,8 +197,8 @@ def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
         order=order,
         language=language,
         content=frozenset(content_of(words_of(body))),
-        score=max(each.labels.durable for each in group),
+        score=max(each.judgement.durable for each in group),
         question=first.question,
         asked_in=first.asked_in,
-        binding=any(each.labels.lasting_kind in _BINDING for each in group),
+        binding=any(each.judgement.lasting_kind in _BINDING for each in group),
     )

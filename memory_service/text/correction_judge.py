@@ -41,29 +41,29 @@ class Told:
     """A sentence that was judged to last.
 
     Attributes:
-        heard: The sentence.
-        labels: Its judgement.
+        spoken: The sentence.
+        judgement: Its judgement.
         place: The place of its message in the talk.
     """
 
-    heard: Spoken
-    labels: Judgement
+    spoken: Spoken
+    judgement: Judgement
     place: int
 
 
 def _pair_figures(earlier: Told, later: Told) -> list[float]:
     """The figures of `PAIR_FIGURES` for a pair of sentences, each about 0 to 2."""
-    old, new = earlier.heard.text, later.heard.text
+    old, new = earlier.spoken.text, later.spoken.text
     words, others = frozenset(query_terms(old)), frozenset(query_terms(new))
     numbers, more = frozenset(_NUMBER.findall(old)), frozenset(_NUMBER.findall(new))
-    before, after = earlier.labels.kinds, later.labels.kinds
+    before, after = earlier.judgement.kinds, later.judgement.kinds
     return [
-        float(earlier.labels.vector @ later.labels.vector),
+        float(earlier.judgement.vector @ later.judgement.vector),
         len(words & others) / max(1, min(len(words), len(others))),
         len(words & others) / max(1, len(words | others)),
         math.exp((earlier.place - later.place) / _NEAR_MESSAGES),
         float(earlier.place == later.place),
-        float((earlier.heard.voice, earlier.heard.name) == (later.heard.voice, later.heard.name)),
+        float((earlier.spoken.voice, earlier.spoken.name) == (later.spoken.voice, later.spoken.name)),
         float(bool(numbers and more and numbers != more)),
         after["change"],
         after["superseded"],
@@ -93,7 +93,7 @@ def corrected(told: Sequence[Told], *, embedder: str, threshold: float) -> dict[
         (old, new)
         for new, later in enumerate(told)
         for old in range(max(0, new - _MOST_BEFORE), new)
-        if later.heard.voice != "assistant" and told[old].place <= later.place
+        if later.spoken.voice != "assistant" and told[old].place <= later.place
     ]
     if not pairs:
         return {}
@@ -138,13 +138,13 @@ class TalkJudge:
     embed: Embed
     embedder: str
 
-    def labels(self, heard: Sequence[Spoken]) -> list[Judgement]:
+    def judgements(self, spoken: Sequence[Spoken]) -> list[Judgement]:
         """Judgements of the sentences of a stretch, in order.
 
         Raises:
             DamagedWeights: See `classify_sentences`.
         """
-        return classify_sentences(heard, self.embed, embedder=self.embedder)
+        return classify_sentences(spoken, self.embed, embedder=self.embedder)
 
     def corrected(self, told: Sequence[Told]) -> dict[int, int]:
         """The places of sentences that a later one corrects, each with the place of that one.

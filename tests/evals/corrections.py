@@ -108,13 +108,15 @@ def pairs_of(talks: Iterable[Talk]) -> Pairs:
     truth: list[bool] = []
     for talk in talks:
         labels = classify_sentences(talk.heard, embedder.embed_documents, embedder=embedder.fingerprint)
-        told = {at: Told(heard=talk.heard[at], labels=labels[at], place=talk.heard[at].message) for at in talk.lasting}
+        told = {
+            at: Told(spoken=talk.heard[at], judgement=labels[at], place=talk.heard[at].message) for at in talk.lasting
+        }
         for new in talk.lasting:
             if talk.heard[new].voice != "assistant":
                 before = [at for at in talk.lasting if at < new]
                 pairs += [(told[old], told[new]) for old in before]
                 truth += [(old, new) in talk.corrections for old in before]
-    texts = tuple((old.heard.text, new.heard.text) for old, new in pairs)
+    texts = tuple((old.spoken.text, new.spoken.text) for old, new in pairs)
     return Pairs(figures=_pair_matrix(pairs), truth=np.array(truth), texts=texts)
 
 
