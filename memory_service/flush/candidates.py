@@ -4,8 +4,8 @@
 messages -> speech -> notes, by the judge or by rules -> candidates (the best of them)
 ```
 Invariants: linear in the number of messages; no two candidates say the same thing; together they stay within a share of
-what was said, except in a short stretch, and always within `MAX_ENTRIES` and `_MAX_NOTES_TOKENS`; the same messages
-and judge give the same candidates.
+what was said, except in a short stretch, and always within `MAX_ENTRIES` and `_MAX_NOTES_TOKENS`; what a judge lets
+through all stays, within `_MAX_JUDGED`; the same messages and judge give the same candidates.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from memory_service.text.speech import read_speech
 from memory_service.text.texts import language_of
 
 _SHARE = 0.34
-# What the judge lets through lasts: all of it may stay.
-_JUDGED_SHARE = 2.0
 MAX_ENTRIES = 40
 _MAX_NOTES_TOKENS = 4_000
+# What the judge lets through lasts: of it, more than a long stretch holds may stay.
+_MAX_JUDGED = 400
 # What an entry takes in its file beside its text, at most: list marker, time heading, blank line.
 ENTRY_CHARS = 14
 # Up to so many messages, or quarters of a token, nothing is left out for its size; from so many on the share holds.
@@ -63,14 +63,14 @@ def find_candidates(
     sizes = [quarters(item.text) for item in said if item.role != "tool"]
     language = language_of((*before, *messages))
     if judge is None or any(item.name for item in said):
-        notes = notes_by_rules(said, messages, language)
+        chosen = _choose(notes_by_rules(said, messages, language), _budget(len(sizes), sum(sizes), share))
     else:
-        notes, share = notes_by_judge(said, judge, language), _JUDGED_SHARE
-    chosen = _choose(notes, _budget(len(sizes), sum(sizes), share))
-    return [
-        Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4), origin=note.origin)
-        for note in sorted(chosen, key=lambda note: note.order)
-    ]
+        chosen = _each_once(notes_by_judge(said, judge, language))[:_MAX_JUDGED]
+    return [_candidate(note) for note in sorted(chosen, key=lambda note: note.order)]
+
+
+def _candidate(note: Note) -> Candidate:
+    return Candidate(text=note.text, seqs=note.seqs, date=note.day, score=round(note.score, 4), origin=note.origin)
 
 
 def _budget(count: int, size: int, share: float) -> float:
