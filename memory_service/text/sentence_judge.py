@@ -45,6 +45,8 @@ OF_THE_MOMENT = (
 LABELS = (*LASTING, *OF_THE_MOMENT)
 SENTENCE_WEIGHTS = Path(__file__).parent / "sentence_judge.json"
 _ANSWER_WORDS, _QUESTION_CHARS = 4, 120
+# Sentences of a stretch that get a vector, those first that are the likeliest to last by all that is known without.
+_MOST_VECTORS = 800
 # Factor of a vector beside cues of about 1.
 _SCALE = 4.0
 # So many sentences on each side tell what a talk is like, and so many figures tell what stands around a sentence.
@@ -243,6 +245,10 @@ def classify_sentences(heard: Sequence[Spoken], embed: Embed, *, embedder: str) 
     known = [_known_kind(each) for each in heard]
     asked = [at for at, kind in enumerate(known) if not kind]
     vectors = np.tile(weights.mean, (len(heard), 1))
+    if len(asked) > _MOST_VECTORS:
+        # The vectors of a very long stretch would take minutes: cues, and what stands around, do for the others.
+        _, guessed = _probabilities(weights, vectors, heard, known)
+        asked = sorted(sorted(asked, key=lambda at: -guessed[at])[:_MOST_VECTORS])
     if asked:
         vectors[asked] = embed([_judged_text(heard[at]) for at in asked])
     kinds, lasts = _probabilities(weights, vectors, heard, known)

@@ -82,3 +82,11 @@ def test_the_weights_of_another_model_are_not_taken() -> None:
         classify_sentences(
             [Spoken(text="a", voice="user", message=1)], multilingual_embedder().embed_documents, embedder="other"
         )
+
+
+def test_of_a_very_long_talk_the_likeliest_sentences_get_a_vector() -> None:
+    embedded: list[str] = []
+    chatter = [f"a Running step {number} of the script now." for number in range(900)]
+    found = judged(*chatter[:450], "u 我对青霉素过敏，也不能吃虾。", *chatter[450:], embedded=embedded)
+    assert len(embedded) == 800 and "user: 我对青霉素过敏，也不能吃虾。" in embedded
+    assert len(found) == 901 and found[450].durable > max(each.durable for each in (*found[:450], *found[451:]))
