@@ -20,7 +20,15 @@ from indexer.throttle import THROTTLE
 from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Note, joined, lines_of, note_of
 from memory_service.text.correction_judge import TalkJudge, Told
 from memory_service.text.lasting import asks_to_remember
-from memory_service.text.phrases import clean, is_aside, is_nothing, is_pleasantry, points_back, without_joint
+from memory_service.text.phrases import (
+    clean,
+    is_aside,
+    is_nothing,
+    is_pleasantry,
+    picture_of,
+    points_back,
+    without_joint,
+)
 from memory_service.text.salience import content_of, words_of
 from memory_service.text.sentence_judge import Judgement, Spoken, answering
 from memory_service.text.sentences import Voice
@@ -45,6 +53,7 @@ class _Said:
         noted: False for what is never noted, whatever the judge says.
         question: The question that it answers, where it is too short to stand alone.
         asked_in: The message of that.
+        picture: What the picture shows that comes behind it; empty for none.
     """
 
     item: Utterance
@@ -53,6 +62,7 @@ class _Said:
     noted: bool
     question: str = ""
     asked_in: int | None = None
+    picture: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +116,8 @@ def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_S
     for line, kind in lines_of(item):
         for raw in line:
             if is_aside(raw):
+                if found:
+                    found[-1] = replace(found[-1], picture=picture_of(raw) or found[-1].picture)
                 continue
             text = clean(raw[:READ_CHARS], ())
             question = asked[0] if asked and not found else ""
@@ -188,6 +200,7 @@ def _size(group: Sequence[_Judged]) -> int:
 def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
     first = group[0].said
     body = joined([without_joint(first.text), *(each.said.text for each in group[1:])])
+    body += "".join(f" [{each.said.picture}]" for each in group if each.said.picture)
     befores = [each.before.rstrip(".。 ") for each in group if each.before]
     if befores:
         body += texts_in(written_in(body) or language).noted_before.format(before="; ".join(befores))
