@@ -19,10 +19,11 @@ from indexer.text.questions import asks
 from indexer.throttle import THROTTLE
 from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Note, joined, lines_of, note_of
 from memory_service.text.correction_judge import TalkJudge, Told
-from memory_service.text.lasting import asks_to_remember
+from memory_service.text.lasting import asks_to_remember, names_nothing
 from memory_service.text.phrases import (
     clean,
     is_aside,
+    is_label,
     is_nothing,
     is_pleasantry,
     picture_of,
@@ -94,7 +95,9 @@ def notes_by_judge(said: Sequence[Utterance], judge: TalkJudge, language: str) -
         for each, found in zip(sentences, labels, strict=True)
     ]
     judged = _with_corrections(judged, judge)
-    return [_note(group, order, language) for order, group in enumerate(_groups(judged))]
+    groups = enumerate(_groups(judged))
+    notes = [ornament("statements", None, _note, group, order, language) for order, group in groups]
+    return [note for note in notes if note is not None]
 
 
 def _sentences(said: Sequence[Utterance]) -> Iterator[_Said]:
@@ -103,7 +106,7 @@ def _sentences(said: Sequence[Utterance]) -> Iterator[_Said]:
         asked = question if question and question[1].role != item.role else None
         found = ornament("statements", [], _of_message, item, asked)
         yield from found
-        asking = [sentence for sentence in found if asks(sentence.text)]
+        asking = [sentence for sentence in found if ornament("statements", False, asks, sentence.text)]
         question = (asking[-1].text, item) if asking else None
 
 
@@ -140,6 +143,8 @@ def _is_own(raw: str, text: str, voice: Voice) -> bool:
     """True if a sentence says something that is its writer's: no words of others, no will that an assistant reports."""
     if not any(map(str.isalnum, text)) or is_nothing(text) or is_pleasantry(text) or is_reported(raw):
         return False
+    if is_label(text) or names_nothing(text):
+        return False
     return not (voice == "assistant" and lays_down(raw))
 
 
@@ -148,7 +153,7 @@ def _lasts(said: _Said, judgement: Judgement) -> bool:
         return False
     if said.spoken.voice == "assistant":
         return judgement.durable >= ASSISTANT_LASTS
-    return judgement.durable >= USER_LASTS or asks_to_remember(said.text)
+    return judgement.durable >= USER_LASTS or ornament("statements", False, asks_to_remember, said.text)
 
 
 def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
@@ -178,7 +183,12 @@ def _groups(judged: Sequence[_Judged]) -> Iterator[list[_Judged]]:
             yield group
             group = []
         if each.lasts:
-            if not group and before is not None and not begins and _needs(each.said, before.said):
+            if (
+                not group
+                and before is not None
+                and not begins
+                and ornament("statements", False, _needs, each.said, before.said)
+            ):
                 group.append(before)
             group.append(each)
         before = each

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
 _BYTES_PER_TOKEN = 4
+# Told at the first flush of a session.
+RULES_ALONE = "flush: embedding_model is none, so rules alone tell what lasts."
 
 
 class Flushes:
@@ -201,8 +203,8 @@ class Flushes:
             before=state.between(1, state.flushed_to),
         )
         judge, degraded = make_talk_judge(self._services.shared.settings), ""
-        if judge is None:
-            degraded = "flush: embedding_model is none, so rules alone tell what lasts."
+        if judge is None and not state.flushed_to:
+            degraded = RULES_ALONE
         try:
             candidates = tuple(find(judge=judge))
         except (IndexerError, DamagedWeights) as error:

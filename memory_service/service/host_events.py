@@ -46,6 +46,7 @@ from memory_service.memories.standing import StandingBlock, StandingPassage
 from memory_service.messages import text_of
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.schemas.sessions import MAX_PIN_CHARS
+from memory_service.service.flushes import RULES_ALONE
 from memory_service.service.session_recall import Question, Recalled, last_turns
 from memory_service.service.sessions import check_messages
 from memory_service.text.injected import said_messages
@@ -169,7 +170,9 @@ class HookCall:
         service, workspace, session_id = self._service, self._workspace or "", self._event.session_id
         with self._noting(), suppress(NotFound, CallCancelled):
             if service.settings.flush.mode != "off":
-                self._faults += service.flush(workspace, session_id, cancelled=cancelled).degraded
+                degraded = service.flush(workspace, session_id, cancelled=cancelled).degraded
+                # Vectors that nobody wants are no fault.
+                self._faults += [each for each in degraded if each != RULES_ALONE]
             if self._event.kind == "pre_compact":
                 # What the host forgets is not in view any more: the summary stands for it, and recall finds it.
                 service.compact(workspace, session_id, CompactRequest(force=True), cancelled=cancelled)

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from indexer.text import lazy_regex
+from indexer.text.ornaments import ornament
 from indexer.text.restated import restating
 from indexer.text.terms import query_terms
 from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights
@@ -123,7 +124,9 @@ def correction_weights(embedder: str) -> Weights:
 
 def _pair_matrix(pairs: Sequence[tuple[Told, Told]]) -> Floats:
     """The figures of some pairs, of shape (pairs, figures)."""
-    return np.array([_pair_figures(old, new) for old, new in pairs], np.float64).reshape(len(pairs), len(PAIR_FIGURES))
+    nothing = [0.0] * len(PAIR_FIGURES)
+    rows = [ornament("statements", nothing, _pair_figures, old, new) for old, new in pairs]
+    return np.array(rows, np.float64).reshape(len(pairs), len(PAIR_FIGURES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
 from indexer.types import Hit
 from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights
@@ -142,7 +143,7 @@ def _judge(
         DamagedWeights: There are no weights for that model.
     """
     weights = prompt_weights(embedder)
-    figures = _prompt_figures(prompt, found, space)
+    figures = ornament("recall", [0.0] * len(PROMPT_FIGURES), _prompt_figures, prompt, found, space)
     row = _prompt_rows(weights.mean, vector[None, :], np.array([figures], np.float64))
     wants = float(logistic(weights.functions["wants"].scores(row))[0, 0])
     return Wish(wants=wants, figures=dict(zip(PROMPT_FIGURES, figures, strict=True)))
@@ -184,7 +185,7 @@ class PromptJudge:
         found = noted or found
         if not found:
             return ""
-        vector = self.embed(_judged_prompt(prompt, before))
+        vector = self.embed(ornament("recall", prompt[:_MAX_CHARS], _judged_prompt, prompt, before))
         wish = _judge(vector, prompt, found, space=self.spaces.get(made_with, ""), embedder=self.embedder)
         if wish.wants >= WANTS:
             return ""

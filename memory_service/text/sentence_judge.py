@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from indexer.text import lazy_regex
 from indexer.text.authorship import is_reported
 from indexer.text.dates import days_of
+from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
 from indexer.text.terms import has_unspaced
 from indexer.types import Vectors
@@ -108,8 +109,9 @@ _LIST = lazy_regex(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")
 _QUOTED = lazy_regex('["“”„«»「『《]')
 _MARKS = tuple(MARKS)
 
+# By name when they are called: a reader can be put in the place of another.
 _FORMS: Mapping[str, Callable[[str], object]] = {
-    "asks": asks,
+    "asks": lambda text: asks(text),
     "question_mark": lambda text: text.rstrip("\"'”’)） ").endswith(("?", "？")),
     "exclaims": lambda text: text.rstrip().endswith(("!", "！")),
     "digit": lambda text: any(map(str.isdigit, text)),
@@ -119,21 +121,21 @@ _FORMS: Mapping[str, Callable[[str], object]] = {
     "list": _LIST.match,
     "quotes": _QUOTED.search,
     "colon": lambda text: text.rstrip().endswith((":", "：")),
-    "pleasantry": is_pleasantry,
-    "narration": is_narration,
-    "nothing": is_nothing,
-    "points_back": points_back,
-    "relative": is_relative,
-    "reported": is_reported,
-    "will": reports_will,
-    "rule_words": rules_of,
-    "decision_words": decisions_of,
-    "order_words": is_order,
-    "promise_words": is_promise,
-    "remember_words": asks_to_remember,
-    "address_words": wishes_address,
-    "self_words": is_about_self,
-    "value_words": tells_value,
+    "pleasantry": lambda text: is_pleasantry(text),
+    "narration": lambda text: is_narration(text),
+    "nothing": lambda text: is_nothing(text),
+    "points_back": lambda text: points_back(text),
+    "relative": lambda text: is_relative(text),
+    "reported": lambda text: is_reported(text),
+    "will": lambda text: reports_will(text),
+    "rule_words": lambda text: rules_of(text),
+    "decision_words": lambda text: decisions_of(text),
+    "order_words": lambda text: is_order(text),
+    "promise_words": lambda text: is_promise(text),
+    "remember_words": lambda text: asks_to_remember(text),
+    "address_words": lambda text: wishes_address(text),
+    "self_words": lambda text: is_about_self(text),
+    "value_words": lambda text: tells_value(text),
 }
 CUES = ("user", "assistant", "tool", "named", "length", "words", "few", *_FORMS, *(f"mark_{mark}" for mark in _MARKS))
 
@@ -190,7 +192,8 @@ def _known_kind(heard: Spoken) -> str:
 
 def _kind_figures(mean: Floats, vectors: NDArray[np.floating[Any]], heard: Sequence[Spoken]) -> Floats:
     """Figures that tell the kinds of sentences, of shape (sentences, dimensions + cues)."""
-    cues = np.array([_cues_of(each) for each in heard], np.float64).reshape(len(heard), len(CUES))
+    rows = [ornament("statements", [0.0] * len(CUES), _cues_of, each) for each in heard]
+    cues = np.array(rows, np.float64).reshape(len(heard), len(CUES))
     return np.hstack([(np.asarray(vectors, np.float64) - mean) * _SCALE, cues])
 
 
@@ -242,7 +245,7 @@ def classify_sentences(heard: Sequence[Spoken], embed: Embed, *, embedder: str) 
     weights = sentence_weights(embedder)
     if not heard:
         return []
-    known = [_known_kind(each) for each in heard]
+    known = [ornament("statements", "", _known_kind, each) for each in heard]
     asked = [at for at, kind in enumerate(known) if not kind]
     vectors = np.tile(weights.mean, (len(heard), 1))
     if len(asked) > _MOST_VECTORS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -305,9 +306,11 @@ class _Player:
         return done, again
 
     def _flushed(self, report: Flush, said: int) -> Flushed:
-        path = report.path or ""
+        # Memories stand in the files of their days: that of the day of most of them is shown.
+        path = Counter(memory.path for memory in report.written).most_common(1)[0][0]
         text = (self._folder / path).read_text("utf-8")
-        first = report.written[0].text
+        shown = [memory for memory in report.written if memory.path == path]
+        first = shown[0].text
         results = self._service.search(WORKSPACE, first, limit=5, sources=["memory"]).results
         found = next((each for each in results if each.path == path and first in each.text), None)
         return Flushed(
@@ -315,7 +318,7 @@ class _Player:
             path=path,
             written=len(report.written),
             duplicates=report.duplicates,
-            entries=tuple(_entries(text, [memory.memory_id for memory in report.written[:_ENTRIES]])),
+            entries=tuple(_entries(text, [memory.memory_id for memory in shown[:_ENTRIES]])),
             found=f"{path}:{found.start_line}" if found else "",
         )
 
