@@ -261,7 +261,7 @@ def multilingual_embedder() -> Embedder:
     return _ONE_MULTILINGUAL
 
 
-# Shares of texts that are not in English, from which on an index is made for all languages, and below which one for all
+# Shares of texts that are not in English, beyond which an index is made for all languages, and below which one for all
 # languages is made for English again. Between them an index stays as it is. English loses by that for all languages
 # about as much as each other language gains: the majority decides. Source: tests/evals/paraphrases.py.
 _MOSTLY_FOREIGN: Final = 0.5
@@ -295,7 +295,7 @@ class LanguageChoice:
             made_with: Fingerprint of the model that made the index; empty where there is none yet.
         """
         least = _MOSTLY_ENGLISH if made_with == self.others.fingerprint else _MOSTLY_FOREIGN
-        return self.others if writing.foreign >= least and writing.shares else self.english
+        return self.others if writing.foreign > least and writing.shares else self.english
 
     def reason(self, chosen: Embedder, writing: Writing) -> str:
         """Why one of both was chosen for a workspace, as a share of what is written there."""
