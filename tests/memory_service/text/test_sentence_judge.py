@@ -86,7 +86,7 @@ def test_the_weights_of_another_model_are_not_taken() -> None:
 
 def test_of_a_very_long_talk_the_likeliest_sentences_get_a_vector() -> None:
     embedded: list[str] = []
-    chatter = [f"a Running step {number} of the script now." for number in range(900)]
+    chatter = [f"a Running step {number} of the script now." for number in range(1_500)]
     found = judged(*chatter[:450], "u 我对青霉素过敏，也不能吃虾。", *chatter[450:], embedded=embedded)
-    assert len(embedded) == 800 and "user: 我对青霉素过敏，也不能吃虾。" in embedded
-    assert len(found) == 901 and found[450].durable > max(each.durable for each in (*found[:450], *found[451:]))
+    assert 300 < len(embedded) < 1_200 and "user: 我对青霉素过敏，也不能吃虾。" in embedded
+    assert len(found) == 1_501 and found[450].durable > max(each.durable for each in (*found[:450], *found[451:]))
