@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from indexer.embeddings.bundled import LanguageChoice
 from indexer.errors import EmbeddingError
 from indexer.text.languages import language_of, writing_of
 from indexer.text.terms import MOSTLY, asked_terms, read_part
@@ -26,6 +25,7 @@ from memory_service.text.texts import ENGLISH, Texts, texts_in
 
 if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
+    from indexer.embeddings.bundled import LanguageChoice
 
 MAX_CANDIDATES = 200
 # How much of a line's score stands whether or not it is new.
@@ -210,7 +210,11 @@ def _suited(embedder: Embedder | LanguageChoice | None, facts: Sequence[SummaryL
 
     Of a choice it is the one for English: how like two lines are was measured with that one.
     """
-    if isinstance(embedder, LanguageChoice):
+    if embedder is None:
+        return None
+    from indexer.embeddings import bundled
+
+    if isinstance(embedder, bundled.LanguageChoice):
         english = writing_of((language_of(line.text), 1.0) for line in facts).foreign < MOSTLY
         embedder = embedder.english if english else None
     if embedder is None:

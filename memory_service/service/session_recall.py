@@ -249,7 +249,8 @@ class SessionRecall:
         try:
             made_with = self._services.longterm.index.embedder
             fingerprint = made_with.fingerprint if made_with else ""
-            return True, judge.silence(question.prompt, question.before, hits, fingerprint), ()
+            silence = judge.silence(question.prompt, question.before, hits, fingerprint)
+            return any(hit.relevance is not None for hit in hits), silence, ()
         except (IndexerError, DamagedWeights) as error:
             return False, "", (f"recall: the judge of prompts is missing. {error}",)
 

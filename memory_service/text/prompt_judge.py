@@ -150,7 +150,10 @@ def _judge(
 
 
 # The least probability. Source: our measurement on worlds of notes that took no part (`python -m tests.evals.prompts`).
+# Of a few notes it is a third of that, since the judge learned from worlds of some thirty.
 WANTS = 0.3
+# A passage of this relevance belongs into the prompt, whatever the judge says.
+SURE = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,15 +186,19 @@ class PromptJudge:
         # Of sessions are the prompts of other days, too: each is like this one, and answers nothing.
         noted = [each for each in found if each.source != "sessions"]
         found = noted or found
-        if not found:
+        # Where relevance is not known, the judge has not learned what speaks for a passage.
+        if all(each.relevance is None for each in found):
             return ""
         vector = self.embed(ornament("recall", prompt[:_MAX_CHARS], _judged_prompt, prompt, before))
         wish = _judge(vector, prompt, found, space=self.spaces.get(made_with, ""), embedder=self.embedder)
-        if wish.wants >= WANTS:
+        least = WANTS if len(found) >= _MOST else WANTS / 3
+        best = max(each.relevance for each in found if each.relevance is not None)
+        if wish.wants >= least or best >= SURE:
             return ""
-        best = max((each.relevance for each in found if each.relevance is not None), default=None)
-        known = "" if best is None else f", the best relevance is {best:.3f}"
-        return f"nothing here concerns the prompt: judged {wish.wants:.2f}, the least is {WANTS}{known}"
+        return (
+            f"nothing here concerns the prompt: judged {wish.wants:.2f}, the least is {least:.2g}; "
+            f"the best relevance is {best:.3f}"
+        )
 
 
 @cache

@@ -69,7 +69,12 @@ def test_a_message_that_is_too_large_is_left_out_and_named(serve: Serve, preset:
     receipt = compact(serve(model), preset=preset, messages=with_one_large(chinese=chinese))
     assert receipt["method"] == "model" and receipt["audit"]["ok"]
     assert receipt["calls"] == len(model.requests) <= 10
-    assert ROBIN in receipt["summary"] and "[Omitted: large user message, ~26K tokens; log:11]" in receipt["summary"]
+    left = (
+        "[略去：过大的用户消息，约 26K 词元；log:11]"
+        if chinese
+        else "[Omitted: large user message, ~26K tokens; log:11]"
+    )
+    assert ROBIN in receipt["summary"] and left in receipt["summary"]
     assert any("Left out of the summary" in note and "log:11" in note for note in receipt["notes"])
 
 

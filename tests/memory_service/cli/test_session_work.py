@@ -108,7 +108,9 @@ def test_past_compactions_are_listed_newest_first(cli: CommandLine) -> None:
 
 def test_a_flush_says_what_it_wrote_where(cli: CommandLine) -> None:
     begun(cli, turns=4)
-    printed = cli.ok("sessions", "flush", "support-42")
+    made = cli.run("sessions", "flush", "support-42")
+    assert made.code == 0 and made.err.count("embedding_model is none, so rules alone tell what lasts") == 1
+    printed = made.out
     *memories, last = printed.splitlines()
     assert re.match(rf"{len(memories)} written(, \d+ known before)? in messages 3-\d+: .*\(extractive\)$", last)
     for memory in memories:

@@ -34,7 +34,7 @@ FAR = [hit("- Releases go out on Wednesdays.", 0.001, 0.78, 0.0), hit("- Kofi is
 def test_a_prompt_that_a_note_answers_gets_it_and_one_that_nothing_concerns_gets_silence() -> None:
     assert JUDGE.silence("When do our releases go out?", "", NEAR, "e5") == ""
     why = JUDGE.silence("Tell me a joke about penguins.", "", FAR, "e5")
-    assert why.startswith("nothing here concerns the prompt: judged 0.") and "the best relevance is 0.001" in why
+    assert why.startswith("nothing here concerns the prompt: judged 0.0") and "the best relevance is 0.001" in why
 
 
 def test_what_other_prompts_said_does_not_count_beside_notes() -> None:
