@@ -39,7 +39,7 @@ from memory_service.text.texts import texts_in, written_in
 
 # Source: our measurement on labelled talks that took no part; most of what lasts, a few lines of the moment.
 USER_LASTS = 0.5
-ASSISTANT_LASTS = 0.7
+ASSISTANT_LASTS = 0.6
 _BINDING = frozenset({"rule", "decision", "preference", "plan"})
 
 

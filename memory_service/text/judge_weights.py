@@ -15,13 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_service.errors import MemoryServiceError
-
 Floats = NDArray[np.float64]
 
 
-class DamagedWeights(MemoryServiceError):
-    """The weights of a judge cannot be read."""
+class DamagedWeights(Exception):
+    """The weights of a judge cannot be read; whoever asks a judge goes on by rules and says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ SAID = [
     ("user", "We decided: deploys go out on Tuesdays at 10:00, never on Fridays.", "When do deploys go out?"),
     ("user", "I like green tea.", "What do I like?"),
     ("user", "我住在上海。以后快递都放在门卫室。", "我住在哪里？快递放在哪里？"),
-    ("assistant", "备份每天凌晨三点运行，由林负责。", "备份几点运行？谁负责？"),
+    ("user", "备份每天凌晨三点运行，由林负责。", "备份几点运行？谁负责？"),
     ("user", "Yesterday we moved the staging database to port 5433.", "Which port has the staging database?"),
 ]
 

@@ -100,7 +100,7 @@ def test_with_a_server_the_same_is_said(filled: CommandLine, tmp_path: Path) -> 
         warm = CommandLine(home=tmp_path / "unused", environment={"MEMORY_SERVICE_URL": server.url})
         for command in commands:
             assert warm.run(*command) == filled.run(*command), command
-        for cli, place in ((warm, server.url), (filled, str(filled.home))):
+        for cli, place in ((warm, str(other.home)), (filled, str(filled.home))):
             cli.run("forget", f"{OLD}#L99").failed_with("none with the number 99", place)
     assert not (tmp_path / "unused").exists()
 
