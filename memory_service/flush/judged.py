@@ -89,10 +89,10 @@ def notes_by_judge(said: Sequence[Utterance], judge: TalkJudge, language: str) -
         language: Of the talk.
     """
     sentences = list(_sentences(said))
-    labels = judge.judgements([sentence.spoken for sentence in sentences])
+    judgements = judge.judgements([sentence.spoken for sentence in sentences])
     judged = [
         _Judged(said=each, judgement=found, lasts=_lasts(each, found))
-        for each, found in zip(sentences, labels, strict=True)
+        for each, found in zip(sentences, judgements, strict=True)
     ]
     judged = _with_corrections(judged, judge)
     groups = enumerate(_groups(judged))
@@ -165,7 +165,7 @@ def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
         for at in places
     ]
     changed = list(judged)
-    for old, new in judge.corrected(told).items():
+    for old, new in judge.find_corrections(told).items():
         before, at = judged[places[old]], places[new]
         changed[places[old]] = replace(changed[places[old]], lasts=False)
         # Of several values the first one that the last one corrects is enough.

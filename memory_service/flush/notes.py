@@ -23,6 +23,7 @@ from memory_service.text.texts import texts_in, written_in
 MAX_NOTE_CHARS = 396
 # Of a note's body; neighbouring statements share a note up to that.
 BODY_CHARS = 300
+# Of a statement, so much is read.
 READ_CHARS = 600
 # Of a message with more lines, which is a paste, only its first and last ones are read.
 _MAX_LINES = 40

@@ -32,7 +32,7 @@ PAIR_FIGURES = (
 _NUMBER = lazy_regex(r"\d+(?:[.,:]\d+)*")
 _NEAR_MESSAGES = 3
 # Source: our measurement on talks that took no part (`python -m tests.evals.corrections`).
-CORRECTS = 0.25
+_CORRECTS = 0.25
 # Sentences that last and stand between a value and its correction, at most.
 _MOST_BEFORE = 40
 
@@ -76,13 +76,12 @@ def _pair_figures(earlier: Told, later: Told) -> list[float]:
     ]
 
 
-def corrected(told: Sequence[Told], *, embedder: str, threshold: float) -> dict[int, int]:
-    """The sentences that a later one corrects.
+def _find_corrections(told: Sequence[Told], *, embedder: str) -> dict[int, int]:
+    """Sentences that a later one corrects.
 
     Args:
         told: Sentences that last, in order.
         embedder: Fingerprint of the model that they were judged with.
-        threshold: The least probability.
 
     Returns:
         The place of each corrected sentence in `told`, with the place of the one that corrects it.
@@ -102,7 +101,7 @@ def corrected(told: Sequence[Told], *, embedder: str, threshold: float) -> dict[
     chances = logistic(correction_weights(embedder).functions["corrects"].scores(figures))[:, 0]
     found: dict[int, tuple[float, int]] = {}
     for (old, new), chance in zip(pairs, chances, strict=True):
-        if chance >= max(threshold, found.get(old, (0.0, 0))[0]):
+        if chance >= max(_CORRECTS, found.get(old, (0.0, 0))[0]):
             found[old] = (float(chance), new)
     return {old: new for old, (_, new) in found.items()}
 
@@ -149,10 +148,10 @@ class TalkJudge:
         """
         return classify_sentences(spoken, self.embed, embedder=self.embedder)
 
-    def corrected(self, told: Sequence[Told]) -> dict[int, int]:
+    def find_corrections(self, told: Sequence[Told]) -> dict[int, int]:
         """The places of sentences that a later one corrects, each with the place of that one.
 
         Raises:
-            DamagedWeights: See `corrected`.
+            DamagedWeights: There are no weights for that model.
         """
-        return corrected(told, embedder=self.embedder, threshold=CORRECTS)
+        return _find_corrections(told, embedder=self.embedder)
