@@ -72,12 +72,14 @@ class _Judged:
 
     Attributes:
         before: What it corrects.
+        is_corrected: Whether a later sentence corrects it, which then has it as `before`.
     """
 
     said: _Said
     judgement: Judgement
     lasts: bool
     before: str = ""
+    is_corrected: bool = False
 
 
 def notes_by_judge(said: Sequence[Utterance], judge: TalkJudge, language: str) -> list[Note]:
@@ -167,7 +169,7 @@ def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
     changed = list(judged)
     for old, new in judge.find_corrections(told).items():
         before, at = judged[places[old]], places[new]
-        changed[places[old]] = replace(changed[places[old]], lasts=False)
+        changed[places[old]] = replace(changed[places[old]], lasts=False, is_corrected=True)
         # Of several values the first one that the last one corrects is enough.
         changed[at] = replace(changed[at], before=changed[at].before or before.said.text)
     return changed
@@ -187,6 +189,7 @@ def _groups(judged: Sequence[_Judged]) -> Iterator[list[_Judged]]:
                 not group
                 and before is not None
                 and not begins
+                and not before.is_corrected
                 and ornament("statements", False, _needs, each.said, before.said)
             ):
                 group.append(before)

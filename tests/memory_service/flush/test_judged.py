@@ -60,6 +60,11 @@ def test_a_value_that_the_talk_corrects_is_noted_once_as_corrected() -> None:
     assert text.index("Monday") < text.index("(previously: The weekly report goes out on Sunday at 20:00)")
 
 
+def test_a_corrected_sentence_does_not_stand_in_front_of_its_correction() -> None:
+    text = noted("u My mother arrives on 12 December. It's 13 December when my mother arrives, sorry.")
+    assert text.count("12 December") <= 1 and "13 December" in text
+
+
 def test_tools_and_the_words_of_others_give_no_note() -> None:
     text = noted(
         "u Run the tests.",
