@@ -111,12 +111,12 @@ def test_it_holds_both_packages_and_their_types(wheel: Path) -> None:
 @pytest.mark.parametrize("folder", MODELS)
 def test_it_holds_the_models_with_their_licences(wheel: Path, folder: str) -> None:
     model = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).iterdir() if path.is_file()}
-    assert {f"{folder}/{name}" for name in ("model.onnx", "tokenizer.json", "LICENSE", "NOTICE", "README.md")} <= model
+    assert {f"{folder}/{name}" for name in ("model.onnx", "LICENSE", "NOTICE", "README.md")} <= model
     assert model <= names(wheel)
 
 
 def test_it_is_no_larger_than_two_models_make_it(wheel: Path) -> None:
-    assert wheel.stat().st_size <= 80_000_000
+    assert wheel.stat().st_size <= 95_000_000
 
 
 def test_it_holds_what_is_written_into_hosts(wheel: Path) -> None:

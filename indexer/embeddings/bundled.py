@@ -18,16 +18,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from indexer.embeddings.base import CachedEmbedder, Embedder, without_surrogates
+from indexer.embeddings.base import CachedEmbedder, Embedder
 from indexer.embeddings.model_folder import NO_PROMPTS, Prompts
-from indexer.embeddings.onnx_session import (
+from indexer.embeddings.onnx_session import default_threads, padded, run_in_threads, start_session
+from indexer.embeddings.tokenization import (
     LEAST_PIECE,
+    SentencePieces,
+    Tokenizer,
+    TokenizerFile,
     Vocabulary,
-    default_threads,
     load_tokenizer,
-    padded,
-    run_in_threads,
-    start_session,
 )
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.text.languages import ENGLISH_NAME, Writing
@@ -40,8 +40,8 @@ RUN_TOKENS = 256
 MINILM_FOLDER = Path(__file__).parent / "minilm_model"
 E5_FOLDER = Path(__file__).parent / "e5_model"
 MINILM_SHA256 = "dc76711c8876414d261eb55812285d534ed40c83fe0403d487afb4186c7e004d"
-E5_SHA256 = "d8166b67051939f5fc34bb368faff2278a230cf7779cb1528824731d1021f1ff"
-E5_TOKENIZER_SHA256 = "43c81579ec086907175c76209b22c9a5b6a10bd1a25829154dfeec7354fdd2bd"
+E5_SHA256 = "a45a7119f1df2b30cad3af390d7d269477566703594f53ddd137639761bf6864"
+E5_TOKENIZER_SHA256 = "1fd89137770e0ea17251673a85a35dc6cd78a69bb623f41bacd59798de6804bf"
 
 _REINSTALL = "Reinstall memory-service, or choose another embedder."
 
@@ -59,6 +59,7 @@ class BundledModel:
         padding: The token behind shorter texts.
         prompts: Texts put before what is embedded.
         least_piece: See `Vocabulary`.
+        pieces: Name of the file of its tokenizer.
     """
 
     name: str
@@ -69,6 +70,7 @@ class BundledModel:
     padding: int = 0
     prompts: Prompts = NO_PROMPTS
     least_piece: float = LEAST_PIECE
+    pieces: str = "tokenizer.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +79,12 @@ class Engine:
 
     model: BundledModel
     session: Any
-    tokenizer: Any
+    tokenizer: Tokenizer
     vocabulary: Vocabulary
 
-    def token_ids(self, text: str) -> list[int]:
+    def token_ids(self, text: str) -> Sequence[int]:
         """Token ids of a text, from the first special one to the last; at most `max_tokens`."""
-        ids: list[int] = self.tokenizer.encode(without_surrogates(text[: self.model.max_characters])).ids
-        return ids
+        return self.tokenizer.ids(text[: self.model.max_characters])
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Vectors:
         """Vectors of texts by their token ids."""
@@ -179,6 +180,7 @@ _E5 = BundledModel(
     prompts=Prompts(query="query: ", document="passage: "),
     # The mark of a word's beginning is a piece of its own before a character that is not known.
     least_piece=0.75,
+    pieces="tokenizer.model",
 )
 
 
@@ -187,7 +189,7 @@ class MiniLM(BundledEmbedder):
 
     Args:
         threads: Runs at a time in one call; by default as many as the process has processors, at most 4.
-        folder: Folder of `model.onnx` and `tokenizer.json`, for an install that has them apart from the code.
+        folder: Folder of `model.onnx` and of its tokenizer, for an install that has them apart from the code.
     """
 
     name = _MINILM.name
@@ -220,14 +222,13 @@ def load_engine(model: BundledModel, folder: Path) -> Engine:
     Raises:
         EmbedderUnavailable: A file or a package is not there, or cannot be read.
     """
-    graph, pieces = folder / "model.onnx", folder / "tokenizer.json"
+    graph, pieces = folder / "model.onnx", folder / model.pieces
     for path in (graph, pieces):
         if not path.is_file():
             raise EmbedderUnavailable(f"The {model.name} model's file {path} is missing. {_REINSTALL}")
     path = pieces
     try:
-        tokenizer = load_tokenizer(pieces)
-        tokenizer.enable_truncation(model.max_tokens)
+        tokenizer = _read_tokenizer(pieces, most=model.max_tokens)
         path = graph
         return Engine(
             model=model,
@@ -238,12 +239,20 @@ def load_engine(model: BundledModel, folder: Path) -> Engine:
     except ImportError as error:
         raise EmbedderUnavailable(
             f"The {model.name} model needs the package {error.name or 'onnxruntime'}, which cannot be imported. "
-            "Install onnxruntime and tokenizers, or choose another embedder."
+            "Install onnxruntime, tokenizers and sentencepiece, or choose another embedder."
         ) from error
     except Exception as error:  # both packages raise plain subclasses of Exception for a file they cannot read
         raise EmbedderUnavailable(
             f"The {model.name} model's file {path} cannot be read ({type(error).__name__}). {_REINSTALL}"
         ) from error
+
+
+def _read_tokenizer(path: Path, *, most: int) -> Tokenizer:
+    if path.suffix == ".model":
+        return SentencePieces(path, most=most)
+    tokenizer = load_tokenizer(path)
+    tokenizer.enable_truncation(most)
+    return TokenizerFile(tokenizer)
 
 
 # At import, so that no two threads make one each; it holds nothing until its first text.

@@ -20,7 +20,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from indexer.embeddings.base import empty_rows, unit_rows
-from indexer.embeddings.onnx_session import read_vocabulary
+from indexer.embeddings.tokenization import read_vocabulary
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.text import lazy_regex
 from indexer.text.scripts import CJK_LETTERS

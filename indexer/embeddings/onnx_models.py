@@ -30,15 +30,9 @@ from indexer.embeddings.model_folder import (
     read_table,
 )
 from indexer.embeddings.onnx_files import ModelKind, OnnxFiles, fetch_onnx_files, find_onnx_files
-from indexer.embeddings.onnx_session import (
-    default_threads,
-    load_tokenizer,
-    padded,
-    panics_as_errors,
-    run_in_threads,
-    start_session,
-)
+from indexer.embeddings.onnx_session import default_threads, padded, run_in_threads, start_session
 from indexer.embeddings.reranking import Scores, scores_of_labels
+from indexer.embeddings.tokenization import load_tokenizer, panics_as_errors
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.types import Vectors
 

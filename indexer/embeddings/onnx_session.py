@@ -1,23 +1,21 @@
-"""The parts of a model in ONNX Runtime: session, tokenizer, vocabulary, batches, and the processors for them.
+"""The parts of a model in ONNX Runtime: session, batches, and the processors for them.
 
-Invariants: importing this module imports neither ONNX Runtime nor tokenizers; nothing leaves this machine; a run has
-one thread, and a call several runs. A limit of processors that cannot be read does not count.
+Invariants: importing this module does not import ONNX Runtime; nothing leaves this machine; a run has one thread, and a
+call several runs. A limit of processors that cannot be read does not count.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from indexer.embeddings.base import runs_by_length, without_surrogates
-from indexer.lru import LRU
+from indexer.embeddings.base import runs_by_length
 from indexer.providers.environment import variables
 from indexer.throttle import THROTTLE
 
@@ -56,76 +54,6 @@ def _words(path: Path) -> list[str]:
         return path.read_text("ascii").split()
     except (OSError, ValueError):
         return []
-
-
-# Characters of a text for each piece of it. BERT's English vocabulary cuts English into pieces of 4 characters,
-# accented Latin into 1.5 to 2.7; of Cyrillic, Greek, Arabic, Hebrew, Devanagari and Chinese it has the letters: 1.0 to
-# 1.15.
-# Source: our measurement, tests/indexer/embeddings/test_vocabulary.py.
-LEAST_PIECE = 1.5
-_KEPT_ANSWERS = 64
-
-
-class Vocabulary:
-    """Pieces of text that a model was trained on. Thread-safe.
-
-    Args:
-        tokenizer: A `tokenizers.Tokenizer` that pads nothing.
-        least_piece: Known characters for each piece of a text that is read. Below 1, a vocabulary may have the letters
-            of a script alone: one that was trained on many has pieces of one character for what it knows well, too.
-    """
-
-    def __init__(self, tokenizer: Any, *, least_piece: float = LEAST_PIECE) -> None:
-        self._tokenizer = tokenizer
-        self._least_piece = least_piece
-        self._unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "<unk>")
-        # Each search asks again, about the same samples of other scripts.
-        self._known: LRU[str, bool] = LRU(_KEPT_ANSWERS)
-
-    def reads(self, text: str) -> bool:
-        """True if the pieces of a text are long enough, by default longer than single letters."""
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._reads(text)
-        return known
-
-    def _reads(self, text: str) -> bool:
-        made = self._tokenizer.encode(without_surrogates(text), add_special_tokens=False)
-        pieces = zip(made.ids, made.offsets, strict=True)
-        sizes = [end - start if piece != self._unknown else 0 for piece, (start, end) in pieces]
-        return sum(sizes) >= self._least_piece * len(sizes)
-
-
-def read_vocabulary(path: Path) -> Vocabulary | None:
-    """The vocabulary in a file such as tokenizer.json; None if it cannot be read."""
-    try:
-        return Vocabulary(load_tokenizer(path))
-    except Exception:  # a package that is not there, and tokenizers' plain subclasses of Exception
-        return None
-
-
-@contextmanager
-def panics_as_errors() -> Iterator[None]:
-    """A panic of a package that is written in Rust, which is no Exception, becomes a RuntimeError within the block."""
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__module__ != "pyo3_runtime":
-            raise
-        raise RuntimeError(str(error)) from error
-
-
-def load_tokenizer(path: Path) -> Any:
-    """The tokenizer in a file such as tokenizer.json, without padding."""
-    from tokenizers import Tokenizer
-
-    with panics_as_errors():
-        tokenizer = Tokenizer.from_file(str(path))
-        tokenizer.no_padding()
-        # Some that cannot be used are read all the same.
-        tokenizer.encode("a", "b")
-        tokenizer.encode("a")
-    return tokenizer
 
 
 def start_session(path: Path) -> Any:

@@ -1,21 +1,18 @@
-"""Conversion of four-bit weights of multilingual-e5-small to `model.onnx` and `tokenizer.json`.
+"""Conversion of four-bit weights of multilingual-e5-small to `model.onnx` and `tokenizer.model`.
 
 Run it with the packages `onnx` and `sentencepiece` installed: `python convert_e5.py WEIGHTS OUTPUT_FOLDER`.
 
 Invariants: the input is checked against its SHA-256; the same input gives the same bytes; the encoder's values are the
-input's, none is rounded again; the vocabulary keeps every single character, so no text gets an unknown piece that the
-full one would not give. README.md beside it says what was measured and where the input is from.
+input's, none is rounded again, and the vocabulary is the input's. README.md beside it says what was measured and where
+the input is from.
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
 import hashlib
-import json
 import struct
 import sys
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -37,10 +34,7 @@ _DIMENSIONS = 384
 _BLOCK = 32
 # A block of the input: its scale in half precision, and two values in each byte.
 _Q4 = np.dtype([("scale", "<f2"), ("values", "u1", _BLOCK // 2)])
-# So many of the most probable pieces are kept, beside the single characters.
-_MOST_PROBABLE = 170_000
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-_SPACE = "▁"
 # Names that the parts of a layer have in the input, by those that they have in the graph.
 _PARTS = {"qkv": ("q", "k", "v"), "attended": ("ao",), "up": ("fi",), "down": ("fo",)}
 _NORMS = {"attended": "aln", "down": "oln"}
@@ -124,12 +118,6 @@ def _read_source(path: Path) -> _Source:
     return _Source(epsilon, [(piece, float(str(score))) for piece, score in zip(pieces, scores, strict=True)], tensors)
 
 
-def _kept(pieces: Sequence[tuple[str, float]]) -> list[int]:
-    """Ids of the pieces that are kept, in their order: special ones, the most probable, and single characters."""
-    count = len(_SPECIAL) + _MOST_PROBABLE
-    return [place for place, (piece, _) in enumerate(pieces) if place < count or len(piece) == 1]
-
-
 class _Encoder:
     """The weights under the names of the graph."""
 
@@ -160,9 +148,9 @@ class _Encoder:
         return [f"l{layer}.{each}" for each in _PARTS[part]]
 
 
-def _add_words(graph: EncoderGraph, word: _Tensor, kept: Sequence[int]) -> str:
+def _add_words(graph: EncoderGraph, word: _Tensor) -> str:
     """Token ids to vectors, of which only those of a text are unpacked."""
-    values, scale = (array[list(kept)] for array in word.blocks(_DIMENSIONS))
+    values, scale = word.blocks(_DIMENSIONS)
     half = _DIMENSIONS // 2
     packed = values[:, :half] | values[:, half:] << 4
     row = graph.value("word.row", "Gather", [graph.tensor("word.weight", packed), "ids"])
@@ -185,12 +173,19 @@ def _add_words(graph: EncoderGraph, word: _Tensor, kept: Sequence[int]) -> str:
 def _build(source: _Source) -> ModelProto:
     graph = EncoderGraph()
     tensors = source.tensors
-    word = _add_words(graph, tensors["emb.word"], _kept(source.pieces))
+    word = _add_words(graph, tensors["emb.word"])
     # Every token has type 0, so that vector is part of the position's.
     positions = tensors["emb.pos"].plain().reshape(-1, _DIMENSIONS) + tensors["emb.type"].plain()[:_DIMENSIONS]
     norm = tensors["emb.ln.w"].plain(), tensors["emb.ln.b"].plain()
     embedded = add_embeddings(graph, word, positions, norm, epsilon=source.epsilon)
     return build_encoder(graph, "multilingual-e5-small", embedded, _LAYERS, _Encoder(source))
+
+
+def _messages() -> Any:
+    """The package's own classes of its file's messages, which have no types."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    return sentencepiece_model_pb2
 
 
 def _character_map() -> bytes:
@@ -199,83 +194,36 @@ def _character_map() -> bytes:
     Raises:
         ValueError: sentencepiece has another one.
     """
-    import sentencepiece
+    from sentencepiece import SentencePieceNormalizer
 
-    made = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc").serialized_model_proto()
-    found = dict(_fields(dict(_fields(made))[3]))[2]
+    made = SentencePieceNormalizer(rule_name="nmt_nfkc").serialized_model_proto()
+    found: bytes = _messages().ModelProto.FromString(made).normalizer_spec.precompiled_charsmap
     digest = hashlib.sha256(found).hexdigest()
     if digest != _CHARACTERS_SHA256:
         raise ValueError(f"The map of characters has SHA-256 {digest}. Install sentencepiece 0.2.3.")
     return found
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and content of the fields of a message of protocol buffers, all of which have a length."""
-    place = 0
-
-    def number() -> int:
-        nonlocal place
-        found = shift = 0
-        while True:
-            byte = message[place]
-            place += 1
-            found |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return found
-
-    while place < len(message):
-        field, size = number() >> 3, number()
-        yield field, message[place : place + size]
-        place += size
-
-
 def _tokenizer(source: _Source) -> bytes:
-    """The file of the tokenizer, as the package tokenizers reads it."""
-    pieces = [source.pieces[place] for place in _kept(source.pieces)]
-    special = [
-        {
-            "id": place, "content": piece, "single_word": False, "lstrip": False, "rstrip": False,
-            "normalized": False, "special": True,
-        }
-        for place, piece in enumerate(_SPECIAL)
-    ]  # fmt: skip
-    first, last = ({"SpecialToken": {"id": piece, "type_id": 0}} for piece in (_SPECIAL[0], _SPECIAL[2]))
-    texts = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
-    made = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": special,
-        "normalizer": {
-            "type": "Precompiled",
-            "precompiled_charsmap": base64.b64encode(_character_map()).decode(),
-        },
-        "pre_tokenizer": {
-            "type": "Sequence",
-            "pretokenizers": [
-                {"type": "WhitespaceSplit"},
-                {"type": "Metaspace", "replacement": _SPACE, "prepend_scheme": "always", "split": True},
-            ],
-        },
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [first, texts[0], last],
-            "pair": [first, texts[0], last, last, texts[1], last],
-            "special_tokens": {
-                piece: {"id": piece, "ids": [_SPECIAL.index(piece)], "tokens": [piece]}
-                for piece in (_SPECIAL[0], _SPECIAL[2])
-            },
-        },
-        "decoder": {"type": "Metaspace", "replacement": _SPACE, "prepend_scheme": "always", "split": True},
-        "model": {"type": "Unigram", "unk_id": _SPECIAL.index("<unk>"), "vocab": pieces, "byte_fallback": False},
-    }
-    return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode()
+    """The file of the tokenizer, as the package sentencepiece reads it."""
+    made = _messages().ModelProto()
+    kinds = made.SentencePiece
+    for place, (piece, score) in enumerate(source.pieces):
+        kind = kinds.NORMAL if place >= len(_SPECIAL) else kinds.UNKNOWN if piece == "<unk>" else kinds.CONTROL
+        made.pieces.add(piece=piece, score=score, type=kind)
+    trainer = made.trainer_spec
+    trainer.model_type = trainer.UNIGRAM
+    trainer.bos_id, trainer.pad_id, trainer.eos_id, trainer.unk_id = range(len(_SPECIAL))
+    characters = made.normalizer_spec
+    characters.precompiled_charsmap = _character_map()
+    characters.add_dummy_prefix = characters.remove_extra_whitespaces = characters.escape_whitespaces = True
+    content: bytes = made.SerializeToString(deterministic=True)
+    return content
 
 
 def _main() -> int:
     """Convert, write, and print each SHA-256; 1 if one is not that of the shipped file."""
-    parser = argparse.ArgumentParser(description="Make model.onnx and tokenizer.json from the published weights.")
+    parser = argparse.ArgumentParser(description="Make model.onnx and tokenizer.model from the published weights.")
     parser.add_argument("weights", type=Path, help="e5-small-q4.bin, or the folder it is in")
     parser.add_argument("output", type=Path, help="folder that gets the files")
     arguments = parser.parse_args()
@@ -285,7 +233,7 @@ def _main() -> int:
     same = True
     for name, content, expected in (
         ("model.onnx", _build(source).SerializeToString(deterministic=True), E5_SHA256),
-        ("tokenizer.json", _tokenizer(source), E5_TOKENIZER_SHA256),
+        ("tokenizer.model", _tokenizer(source), E5_TOKENIZER_SHA256),
     ):
         (arguments.output / name).write_bytes(content)
         digest = hashlib.sha256(content).hexdigest()

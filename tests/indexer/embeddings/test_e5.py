@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -89,14 +88,14 @@ def test_is_an_embedder(embedder: MultilingualE5) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "digest"), [("model.onnx", bundled.E5_SHA256), ("tokenizer.json", bundled.E5_TOKENIZER_SHA256)]
+    ("name", "digest"), [("model.onnx", bundled.E5_SHA256), ("tokenizer.model", bundled.E5_TOKENIZER_SHA256)]
 )
 def test_files_are_those_that_the_fingerprint_names(name: str, digest: str) -> None:
     assert hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() == digest
 
 
 def test_the_files_are_no_larger_than_was_agreed() -> None:
-    assert sum(path.stat().st_size for path in FOLDER.iterdir() if path.is_file()) <= 60_000_000
+    assert sum(path.stat().st_size for path in FOLDER.iterdir() if path.is_file()) <= 75_000_000
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "README.md", "convert_e5.py"])
@@ -150,7 +149,7 @@ def test_odd_texts_get_a_vector(embedder: MultilingualE5, text: str) -> None:
 def test_making_one_loads_nothing() -> None:
     code = (
         "import sys; from indexer import MultilingualE5; MultilingualE5(); "
-        "raise SystemExit(bool({'onnxruntime', 'tokenizers'} & set(sys.modules)))"
+        "raise SystemExit(bool({'onnxruntime', 'sentencepiece', 'tokenizers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -194,13 +193,13 @@ def test_one_for_the_process_gives_the_vectors_of_the_model(embedder: Multilingu
 
 
 def damaged(folder: Path, name: str) -> MultilingualE5:
-    for each in ("model.onnx", "tokenizer.json"):
+    for each in ("model.onnx", "tokenizer.model"):
         shutil.copy(FOLDER / each, folder / each)
     (folder / name).write_bytes((FOLDER / name).read_bytes()[:100_000])
     return MultilingualE5(folder=folder)
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.model"])
 def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(EmbedderUnavailable, match=rf"multilingual-e5-small model's file .*{name} cannot be read"):
         damaged(tmp_path, name).embed_query("a")
@@ -233,12 +232,6 @@ def test_script_refuses_other_weights(convert: ModuleType, tmp_path: Path) -> No
     (tmp_path / "e5-small-q4.bin").write_bytes(b"other")
     with pytest.raises(ValueError, match="SHA-256"):
         convert._read_source(tmp_path / "e5-small-q4.bin")
-
-
-def test_script_keeps_every_single_character(convert: ModuleType) -> None:
-    pieces = [("<s>", 0.0)] * 4 + [("▁rare", -1.0)] * (convert._MOST_PROBABLE + 10) + [("稣", -20.0), ("▁last", -20.1)]
-    kept: Sequence[int] = convert._kept(pieces)
-    assert [pieces[place][0] for place in kept[-2:]] == ["▁rare", "稣"]
 
 
 @pytest.mark.skipif("E5_WEIGHTS" not in os.environ, reason="E5_WEIGHTS names no folder of e5-small-q4.bin")

@@ -221,9 +221,9 @@ def test_vectors_that_are_not_finite_are_refused() -> None:
             return [np.full((1, 384), np.nan, np.float32)]
 
     with pytest.raises(EmbeddingError, match=r"not finite"):
-        bundled.Engine(model=bundled._MINILM, session=Broken(), tokenizer=None, vocabulary=cast(Any, None)).vectors(
-            [[101, 102]]
-        )
+        bundled.Engine(
+            model=bundled._MINILM, session=Broken(), tokenizer=cast(Any, None), vocabulary=cast(Any, None)
+        ).vectors([[101, 102]])
 
 
 def test_import_and_making_one_load_nothing() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.embeddings.onnx_session import Vocabulary, read_vocabulary
+from indexer.embeddings.tokenization import Vocabulary, read_vocabulary
 
 FILE = Path(__file__).parents[3] / "indexer/embeddings/minilm_model/tokenizer.json"
 
