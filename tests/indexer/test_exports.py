@@ -34,7 +34,7 @@ def test_every_error_is_public() -> None:
     assert {name for name, value in vars(errors).items() if isinstance(value, type)} <= set(indexer.__all__)
 
 
-ENGINES = {"apsw", "onnxruntime", "sqlite_vec", "tokenizers", "Stemmer"}
+ENGINES = {"apsw", "onnxruntime", "sentencepiece", "sqlite_vec", "tokenizers", "Stemmer"}
 
 
 def test_importing_it_loads_no_engine_and_no_model() -> None:
