@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from indexer.errors import IndexerError
 from indexer.text.ornaments import ornament
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.cut import Snapshot
-from memory_service.compaction.ledger import ledger_of, merge_ledger
+from memory_service.compaction.ledger import judged_statements, ledger_of, merge_ledger
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
@@ -48,6 +49,7 @@ from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted, without_secrets
+from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds, judge_kinds
 from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
     from indexer.embeddings.bundled import LanguageChoice
+    from memory_service.text.correction_judge import TalkJudge
 
 
 def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.datetime) -> Snapshot:
@@ -179,6 +182,7 @@ class _Content:
         audit: None where no summary was written, or a hook wrote it.
         labels: What stands for identifiers; None where they are shown.
         language: Of the talk.
+        statements: Rules and decisions that a judge found; None where patterns did.
     """
 
     plan: Plan
@@ -187,6 +191,7 @@ class _Content:
     audit: Audit | None = None
     labels: Labels | None = None
     language: str = ""
+    statements: tuple[LedgerEntry, ...] | None = None
 
 
 class Compactor:
@@ -196,6 +201,7 @@ class Compactor:
         model: Writes summaries; None for rules alone.
         fallbacks: Asked when it cannot, the first one first.
         embedder: Helps the rules to choose; None for words alone.
+        judge: Finds rules and decisions, and what lasts; None for patterns alone.
         timeout_seconds: For all calls of one compaction.
     """
 
@@ -205,11 +211,13 @@ class Compactor:
         model: ChatModel | None = None,
         fallbacks: Sequence[ChatModel] = (),
         embedder: Embedder | LanguageChoice | None = None,
+        judge: TalkJudge | None = None,
         timeout_seconds: float = 300.0,
     ) -> None:
         self.model = model
         self._fallbacks = fallbacks
         self._embedder = embedder
+        self._judge = judge
         self._timeout_seconds = timeout_seconds
 
     def plan(
@@ -269,6 +277,8 @@ class Compactor:
             )
         plan, summary, audit = content.plan, content.summary, content.audit
         made = _record(state, plan, settings, compaction_options, summary, audit, content.language)
+        if content.statements is not None:
+            made = replace(made, statements=tuple((each.kind, each.text, each.seqs[0]) for each in content.statements))
         if summary is not None and content.labels is not None:
             used = content.labels.used_in([summary.text, *(entry.text for entry in content.ledger)])
             made = replace(made, identifier_policy=compaction_options.identifier_policy, labels=used)
@@ -295,9 +305,12 @@ class Compactor:
     ) -> _Content:
         """Summary and ledger for what a plan covers; a hook's summary, or one that a model or rules write."""
         covered, prefix = original_messages(state, plan)
-        ledger = merge_ledger(state.head.ledger, ledger_of((*covered, *prefix)))
         said = without_secrets((*covered, *prefix))
+        kinds, degraded = self._kinds(said)
+        statements = None if kinds is BY_PATTERNS else judged_statements(said, kinds)
+        ledger = merge_ledger(state.head.ledger, ledger_of((*covered, *prefix), statements))
         request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, compaction_options)
+        request = replace(request, kinds=kinds)
         labels = Labels(state.head.labels) if compaction_options.identifier_policy == "anonymize" else None
         if labels is not None:
             request = _anonymous(request, labels)
@@ -321,10 +334,26 @@ class Compactor:
             upto = read_upto(snapshot.tail)
             plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
         summary = _framed(summary, request)
-        language = request.language
         return _Content(
-            plan=plan, ledger=request.ledger, summary=summary, audit=audit, labels=labels, language=language
+            plan=plan,
+            ledger=request.ledger,
+            summary=replace(summary, notes=(*summary.notes, *degraded)),
+            audit=audit,
+            labels=labels,
+            language=request.language,
+            statements=statements,
         )
+
+    def _kinds(self, said: Sequence[Numbered]) -> tuple[SentenceKinds, tuple[str, ...]]:
+        """The kinds of the sentences of some messages, and a note where the judge is missing."""
+        if self._judge is None:
+            return BY_PATTERNS, ()
+        from memory_service.text.judge_weights import DamagedWeights
+
+        try:
+            return judge_kinds(said, self._judge), ()
+        except (IndexerError, DamagedWeights) as error:
+            return BY_PATTERNS, (f"Rules and decisions were found by patterns, the judge is missing: {error}",)
 
     def _summary(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         written, audit = self._written(request, terms)

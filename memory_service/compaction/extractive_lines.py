@@ -31,6 +31,7 @@ from memory_service.messages import Message, Numbered, is_system, is_tool_result
 from memory_service.text.phrases import is_bare_ask
 from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth
 from memory_service.text.secrets import has_secret, without_secrets
+from memory_service.text.sentence_kinds import SentenceKinds
 from memory_service.text.sentences import Sentence, Speakers, Voice, media_labels, sentences_of, speakers_of
 from memory_service.text.statements import Kind, is_promise, is_standing, kind_of, reports_will
 from memory_service.text.texts import TEXTS, Texts, pattern_of
@@ -285,7 +286,8 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     """Candidate lines of a summary."""
     everything = without_secrets((*request.messages, *request.prefix))
     speakers = speakers_of(everything)
-    said = [(item, [*ornament("statements", (), _kinds, item, speakers)]) for item in everything]
+    kinds = request.kinds
+    said = [(item, [*ornament("statements", (), _kinds, item, speakers, kinds)]) for item in everything]
     earlier = [line for line in parse_summary(request.previous) if not _hides(line.text)]
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
     asks = _open_questions_of(said, with_terms=foreign)
@@ -304,9 +306,9 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
         *_open(asks),
         *(
             line
-            for _, kinds in said
-            for sentence, kind in kinds
-            if (line := ornament("salience", None, _fresh, sentence, kind, scene))
+            for _, found in said
+            for sentence, kind in found
+            if (line := ornament("salience", None, _fresh, sentence, kind, scene, kinds.weight_of(sentence)))
         ),
     ]
     since = coverage.since[:10] if coverage else ""
@@ -332,15 +334,12 @@ class _Scene:
     current: int
 
 
-Kinds = list[tuple[Sentence, tuple[Kind, float]]]
-
-
-def _kinds(item: Numbered, speakers: Speakers) -> Kinds:
+def _kinds(item: Numbered, speakers: Speakers, kinds: SentenceKinds) -> list[Judged]:
     sentences = (sentence for sentence in sentences_of(item, speakers) if not is_bare_list(sentence.text))
-    kinds = ((sentence, kind_of(sentence)) for sentence in sentences)
+    judged = ((sentence, kinds.kind_of(sentence)) for sentence in sentences)
     return [
         (sentence, kind)
-        for sentence, kind in kinds
+        for sentence, kind in judged
         # What a user has decided or allowed, nobody but the user can say.
         if kind[0] is not Kind.EMPTY and not (sentence.voice == "assistant" and reports_will(sentence.text))
     ]
@@ -396,7 +395,7 @@ def _line(sentence: Sentence, section: Section, score: float, *, label: str = ""
     )
 
 
-def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene) -> SummaryLine | None:
+def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene, weight: float) -> SummaryLine | None:
     section = _SECTIONS[kind[0]]
     dated = section in (Section.PLANS, Section.FACTS) and not sentence.quoted and is_promise(sentence.text)
     if dated:
@@ -408,7 +407,7 @@ def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene) -> Summa
         section = Section.TURN
     if section in _FRAGMENTS and sentence.voice != "tool" and _is_fragment(sentence.text):
         return None
-    score = _worth(sentence.text) * kind[1] * _KINDS.get(kind[0], 1.0)
+    score = _worth(sentence.text) * weight * kind[1] * _KINDS.get(kind[0], 1.0)
     score *= _STALE if stale else _DATED if dated else 1.0
     score *= 1.0 if sentence.name else _VOICES[sentence.voice]
     score += _STANDING if kind[0] is Kind.RULE and is_standing(sentence.text) else 0.0

@@ -20,6 +20,7 @@ from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.identifiers import find_identifiers, with_measure
 from memory_service.text.secrets import redacted
+from memory_service.text.sentence_kinds import SentenceKinds
 from memory_service.text.sentences import STATEMENT_CHARS, single_line
 from memory_service.text.statements import (
     ask_of,
@@ -42,6 +43,7 @@ CAPS = {
     "rule": 24, "decision": 24, "ask": 4, "promise": 8, "confirmation": 8, "name": 4, "failure": 8, "file_modified": 24,
     "command": 16, "id": 24, "url": 12, "path": 16, "number": 20, "date": 8, "file_read": 16,
 }  # fmt: skip
+_JUDGED = ("rule", "decision")
 KEPT_LAST = frozenset({"rule", "decision", "promise"})
 _KINDS = {
     "id": "id", "uuid": "id", "hash": "id", "version": "id", "variable": "id", "email": "id", "address": "id",
@@ -58,17 +60,52 @@ _LAST_SEQS = 5
 _BARE = lazy_regex(r"[\d.,]{1,4}")
 
 
-def ledger_of(messages: Sequence[Numbered]) -> tuple[LedgerEntry, ...]:
+def ledger_of(messages: Sequence[Numbered], statements: Sequence[LedgerEntry] | None = None) -> tuple[LedgerEntry, ...]:
     """Ledger of some messages, in order.
+
+    Args:
+        messages: The messages.
+        statements: Their rules and decisions, see `judged_statements`; None to find them by patterns.
 
     Returns:
         Each thing once with the messages it stands in, the one mentioned last at the end; `merge_ledger` caps it.
     """
-    alone = (entry for message in messages for entry in ornament("statements", (), _message_entries, message))
+    alone = (
+        entry
+        for message in messages
+        for entry in ornament("statements", (), _message_entries, message)
+        if statements is None or entry.kind not in _JUDGED
+    )
     calls = ornament("statements", (), list, _calls(messages))
     answers = ornament("statements", (), list, _answers(messages))
     asks = ornament("statements", (), _open_asks, messages)
-    return tuple(_joined([*alone, *calls, *answers, *asks]))
+    return tuple(_joined([*alone, *(statements or ()), *calls, *answers, *asks]))
+
+
+def judged_statements(messages: Sequence[Numbered], kinds: SentenceKinds) -> tuple[LedgerEntry, ...]:
+    """The rules and decisions of some messages, as a judge finds them, in order.
+
+    Args:
+        messages: The messages, without secrets.
+        kinds: The kinds of their sentences.
+
+    Returns:
+        Of each kind no more than a ledger keeps, the last ones.
+    """
+    found = [entry for each in messages for entry in ornament("statements", (), _judged_entries, each, kinds)]
+    last = {kind: [entry for entry in found if entry.kind == kind][-CAPS[kind] :] for kind in _JUDGED}
+    return tuple(entry for entry in found if entry in last[entry.kind])
+
+
+def _judged_entries(message: Numbered, kinds: SentenceKinds) -> tuple[LedgerEntry, ...]:
+    if is_system(message.message) or is_tool_result(message.message):
+        return ()
+    role = message.message["role"]
+    rules, decisions = kinds.rules_of(message) if role == "user" else [], kinds.decisions_of(message)
+    decided = [each for each in decisions if each not in rules or speaks_of_deciding(each)]
+    entries = [("decision", f"{role}: {each}") for each in decided]
+    entries += [("rule", each) for each in rules if each not in decided]
+    return tuple(_entry(kind, words, message.seq) for kind, words in dict.fromkeys(entries))
 
 
 def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:

@@ -45,6 +45,8 @@ class Compaction:
         notes: What went differently than asked.
         overrides: What of the preset's numbers was overridden.
         language: Of the talk, which summary and ledger are written in; empty for English.
+        statements: Rules and decisions of the messages that it covers, with kind, text and number of the message, as a
+            judge found them; None where patterns do, anew whenever the log is read.
     """
 
     base: int | None
@@ -74,6 +76,15 @@ class Compaction:
     overrides: Mapping[str, Json] = field(default_factory=dict)
     reason: str = ""
     language: str = ""
+    statements: tuple[tuple[str, str, int], ...] | None = None
+
+    def judged_statements(self) -> list[LedgerEntry] | None:
+        """The statements as entries of a ledger."""
+        from memory_service.schemas.compaction import LedgerEntry
+
+        if self.statements is None:
+            return None
+        return [LedgerEntry(kind=kind, text=text, seqs=[seq]) for kind, text, seq in self.statements]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ from memory_service.schemas.sessions import Wire
 
 if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
+    from memory_service.text.correction_judge import TalkJudge
 
 # Source: 15 million took 60 s, and clients wait 30 (our measurement).
 _MAX_CHARS = 4_000_000
@@ -87,7 +88,8 @@ def compact(
         format: The shape of the messages in the result; None for the one that they came in.
         fallback: What stands in for the model when it fails: extractive, note, last_turns or none; None for the
             preset's.
-        embedder: Helps the rules to choose; None for words alone.
+        embedder: Helps the rules to choose; None for words alone. With `multilingual_embedder()` a judge tells rules,
+            decisions and what lasts; patterns do with others.
         timeout_seconds: For all calls of the model.
         cancelled: Asked during the work; once true, it ends.
 
@@ -108,10 +110,23 @@ def compact(
         overrides=None if overrides is None else dict(overrides), system_prompt=system_prompt,
         tools=[*map(dict, tools)], format=format or _wire_of(said),
     )  # fmt: skip
-    compactor = Compactor(model=model, embedder=embedder, timeout_seconds=timeout_seconds)
+    judge = _judge_by(embedder)
+    compactor = Compactor(model=model, embedder=embedder, judge=judge, timeout_seconds=timeout_seconds)
     now = dt.datetime.now(dt.UTC)
     made = compact_messages(request, _options(request, fallback), compactor, now=now, cancelled=cancelled)
     return made if format or made.receipt.applied else _as_they_came(made, request)
+
+
+def _judge_by(embedder: Embedder | None) -> TalkJudge | None:
+    """The judge of sentences that reads the vectors of a model; None where it was trained on those of another."""
+    if embedder is None:
+        return None
+    from indexer import multilingual_embedder
+    from memory_service.text.correction_judge import TalkJudge
+
+    if embedder.fingerprint != multilingual_embedder().fingerprint:
+        return None
+    return TalkJudge(embed=embedder.embed_documents, embedder=embedder.fingerprint)
 
 
 def compact_messages(

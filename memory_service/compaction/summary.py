@@ -29,6 +29,7 @@ from memory_service.messages import (
 )
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
+from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds
 from memory_service.text.texts import TEXTS, pattern_of, texts_in
 
 Method = Literal["model", "extractive", "note", "hook"]
@@ -50,6 +51,7 @@ class SummaryRequest:
         identifier_instructions: The caller's own words for that, with the policy `custom`.
         prompt: What a model is asked in the place of the preset's words; empty for those.
         language: Of the talk, which headings and labels are in.
+        kinds: The kinds of the sentences of the messages.
     """
 
     messages: tuple[Numbered, ...]
@@ -63,6 +65,7 @@ class SummaryRequest:
     identifier_instructions: str = ""
     prompt: str = ""
     language: str = "en"
+    kinds: SentenceKinds = BY_PATTERNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

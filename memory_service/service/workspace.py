@@ -88,12 +88,14 @@ class OpenWorkspaces:
         with self._sharing:
             if self._shared is None:
                 from memory_service.compaction.compactor import Compactor
+                from memory_service.service.models import make_talk_judge
 
                 shared = self._make_shared()
                 compactor = Compactor(
                     model=shared.models.summaries,
                     fallbacks=shared.models.fallbacks,
                     embedder=self._embedder,
+                    judge=make_talk_judge(self._settings),
                     timeout_seconds=self._settings.llm_timeout_seconds,
                 )
                 self._shared = shared, compactor

@@ -100,10 +100,16 @@ def draft_record(body: Body) -> RecordDraft:
         raise InvalidRequest(f"A {kind} record holds a value that is no JSON. Use only what JSON knows.") from error
 
 
+# What means something where it is 0 or empty.
+_KEPT_EMPTY = frozenset({"input_tokens", "statements"})
+
+
 def _fields_of(body: Body) -> dict[str, Json]:
     """The fields of a record; of those that come often, what is nothing is left out."""
     whole = not isinstance(body, Usage | Compaction)
-    told = {name: value for name, value in asdict(body).items() if value or whole or name == "input_tokens"}
+    told = {name: value for name, value in asdict(body).items() if value or whole or name in _KEPT_EMPTY}
+    if isinstance(body, Compaction) and body.statements is None:
+        del told["statements"]
     if isinstance(body, SessionHeader) and not body.log_id:
         del told["log_id"]
     if isinstance(body, TrimRecord):
@@ -322,7 +328,15 @@ def _compaction(fields: Fields) -> Compaction:
         notes=fields.texts("notes"),
         reason=fields.text_or("reason", ""),
         language=fields.text_or("language", ""),
+        statements=tuple(map(_statement, fields.items("statements"))) if fields.has("statements") else None,
     )
+
+
+def _statement(item: Json) -> tuple[str, str, int]:
+    match item:
+        case [str(kind), str(text), int(seq)]:
+            return kind, text, seq
+    raise ValueError("no statement")
 
 
 def _flush(fields: Fields) -> FlushRecord:

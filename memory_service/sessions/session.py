@@ -274,7 +274,8 @@ def _ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[L
     if made.stage == "prune":
         return below.ledger
     covered = state.between(below.tail_start, made.tail_start - 1)
-    ledger = merge_ledger(below.ledger, ledger_of([each for each in covered if not is_system(each.message)]))
+    read = [each for each in covered if not is_system(each.message)]
+    ledger = merge_ledger(below.ledger, ledger_of(read, made.judged_statements()))
     return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
 
 

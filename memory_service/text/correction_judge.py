@@ -22,7 +22,7 @@ from indexer.text.ornaments import ornament
 from indexer.text.restated import restating
 from indexer.text.terms import query_terms
 from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights
-from memory_service.text.sentence_judge import Embed, Judgement, Spoken, classify_sentences
+from memory_service.text.sentence_judge import MOST_CHARS, Embed, Judgement, Spoken, classify_sentences
 
 CORRECTION_WEIGHTS = Path(__file__).parent / "correction_judge.json"
 PAIR_FIGURES = (
@@ -140,13 +140,17 @@ class TalkJudge:
     embed: Embed
     embedder: str
 
-    def judgements(self, spoken: Sequence[Spoken]) -> list[Judgement]:
+    def judgements(self, spoken: Sequence[Spoken], *, most_chars: int = MOST_CHARS) -> list[Judgement]:
         """Judgements of the sentences of a stretch, in order.
+
+        Args:
+            spoken: The sentences.
+            most_chars: So much of them is in vectors, see `classify_sentences`.
 
         Raises:
             DamagedWeights: See `classify_sentences`.
         """
-        return classify_sentences(spoken, self.embed, embedder=self.embedder)
+        return classify_sentences(spoken, self.embed, embedder=self.embedder, most_chars=most_chars)
 
     def find_corrections(self, told: Sequence[Told]) -> dict[int, int]:
         """The places of sentences that a later one corrects, each with the place of that one.

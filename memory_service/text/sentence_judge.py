@@ -48,7 +48,7 @@ SENTENCE_WEIGHTS = Path(__file__).parent / "sentence_judge.json"
 _ANSWER_WORDS, _QUESTION_CHARS = 4, 120
 # So many characters of a sentence are in its vector, and of a stretch in all vectors, each with a cost of its own; the
 # likeliest to last by all that is known without get theirs first. Source: our measurement; about four seconds.
-_VECTOR_CHARS, _LEAST_CHARS, _MOST_CHARS = 300, 20, 45_000
+_VECTOR_CHARS, _LEAST_CHARS, MOST_CHARS = 300, 20, 45_000
 # Factor of a vector beside cues of about 1.
 _SCALE = 4.0
 # So many sentences on each side tell what a talk is like, and so many figures tell what stands around a sentence.
@@ -195,7 +195,12 @@ def _kind_figures(mean: Floats, vectors: NDArray[np.floating[Any]], heard: Seque
     """Figures that tell the kinds of sentences, of shape (sentences, dimensions + cues)."""
     rows = [ornament("statements", [0.0] * len(CUES), _cues_of, each) for each in heard]
     cues = np.array(rows, np.float64).reshape(len(heard), len(CUES))
-    return np.hstack([(np.asarray(vectors, np.float64) - mean) * _SCALE, cues])
+    return np.hstack([_vector_figures(mean, vectors), cues])
+
+
+def _vector_figures(mean: Floats, vectors: NDArray[np.floating[Any]]) -> Floats:
+    figures: Floats = (np.asarray(vectors, np.float64) - mean) * _SCALE
+    return figures
 
 
 def _durable_figures(own: Floats, kinds: Floats, heard: Sequence[Spoken]) -> Floats:
@@ -232,13 +237,16 @@ def _messages(heard: Sequence[Spoken]) -> tuple[list[int], list[int]]:
     return first, last
 
 
-def classify_sentences(heard: Sequence[Spoken], embed: Embed, *, embedder: str) -> list[Judgement]:
+def classify_sentences(
+    heard: Sequence[Spoken], embed: Embed, *, embedder: str, most_chars: int = MOST_CHARS
+) -> list[Judgement]:
     """Judgements of the sentences of a stretch, in order.
 
     Args:
         heard: The sentences.
         embed: Gives the vectors of texts.
         embedder: Fingerprint of its model.
+        most_chars: So much of them is in vectors, the likeliest to last first; of the others form tells, and place.
 
     Raises:
         DamagedWeights: There are no weights for that model.
@@ -250,15 +258,17 @@ def classify_sentences(heard: Sequence[Spoken], embed: Embed, *, embedder: str) 
     asked = [at for at, kind in enumerate(known) if not kind]
     vectors = np.tile(weights.mean, (len(heard), 1))
     costs = {at: min(len(heard[at].text), _VECTOR_CHARS) + _LEAST_CHARS for at in asked}
-    if sum(costs.values()) > _MOST_CHARS:
+    own = _kind_figures(weights.mean, vectors, heard)
+    if sum(costs.values()) > most_chars:
         # The vectors of a very long stretch would take minutes: cues, and what stands around, do for the others.
-        _, guessed = _probabilities(weights, vectors, heard, known)
+        _, guessed = _probabilities(weights, own, heard, known)
         likeliest = sorted(asked, key=lambda at: -guessed[at])
         spent = np.cumsum([costs[at] for at in likeliest])
-        asked = sorted(likeliest[: int((spent <= _MOST_CHARS).sum())])
+        asked = sorted(likeliest[: int((spent <= most_chars).sum())])
     if asked:
         vectors[asked] = embed([_judged_text(heard[at]) for at in asked])
-    kinds, lasts = _probabilities(weights, vectors, heard, known)
+        own[:, : len(weights.mean)] = _vector_figures(weights.mean, vectors)
+    kinds, lasts = _probabilities(weights, own, heard, known)
     apart = _set_apart(vectors, weights.mean)
     return [
         Judgement(
@@ -271,17 +281,16 @@ def classify_sentences(heard: Sequence[Spoken], embed: Embed, *, embedder: str) 
 
 
 def _probabilities(
-    weights: Weights, vectors: NDArray[np.floating[Any]], heard: Sequence[Spoken], known: Sequence[str]
+    weights: Weights, own: Floats, heard: Sequence[Spoken], known: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """Probabilities of kinds, of shape (sentences, kinds), and that each sentence lasts, of shape (sentences,).
 
     Args:
         weights: Those of the judge.
-        vectors: Of the sentences; of those of a known kind they do not count.
+        own: See `_kind_figures`; of sentences of a known kind they do not count.
         heard: The sentences of a stretch, in order.
         known: See `_known_kind`.
     """
-    own = _kind_figures(weights.mean, vectors, heard)
     kinds = softmax(weights.functions["kinds"].scores(own))
     for at, kind in enumerate(known):
         if kind:

@@ -174,7 +174,7 @@ def judged(rows: Sequence[Labelled], vectors: Floats, weights: Weights, messages
     for places in stretches_of(rows, messages):
         heard = [rows[at].heard for at in places]
         known = [_known_kind(each) for each in heard]
-        _, lasts = _probabilities(weights, vectors[places], heard, known)
+        _, lasts = _probabilities(weights, _kind_figures(weights.mean, vectors[places], heard), heard, known)
         chances[places] = np.where([bool(kind) for kind in known], 0.0, lasts)
     return chances
 

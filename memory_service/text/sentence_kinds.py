@@ -1,0 +1,164 @@
+"""Kinds of the sentences of a stretch, as the judge of sentences finds them; by patterns where it has not judged.
+
+```
+messages -> sentences -> judge of sentences (those that fit its bounds) -> SentenceKinds -> summary, ledger, audit
+```
+Invariants: a sentence has the same kind for all who ask; patterns are a cue of the judge, hold for what it has not
+judged, and stand against it where it only says that something will be over soon: a rule for today binds today. Talks
+of named people are read by patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from indexer.text.ornaments import ornament
+from memory_service.messages import Numbered
+from memory_service.text.sentences import Sentence, Speakers, Voice, sentences_of, speakers_of
+from memory_service.text.statements import Kind, decisions_of, kind_of, reports_will, rules_of
+
+if TYPE_CHECKING:
+    from memory_service.text.correction_judge import TalkJudge
+    from memory_service.text.sentence_judge import Judgement, Spoken
+
+# So many sentences of a stretch are judged, those of users first, the newest first; and so many characters of them in
+# vectors. Source: our measurement; two seconds of one core at most.
+_MOST_SENTENCES, _MOST_CHARS = 1_500, 15_000
+_LASTS = {"user": 0.5, "assistant": 0.6, "tool": 1.1}
+# What patterns found and the judge holds for one of these, and for short-lived, is none of theirs.
+_NO_STATEMENTS = frozenset({"chatter", "question", "joke", "quoted", "knowledge", "belief", "report", "state"})
+_SHORT_LIVED = 0.3
+_BINDING = {"rule": Kind.RULE, "preference": Kind.RULE, "decision": Kind.DECISION}
+# What lasts is worth up to three times as much as what does not.
+_LEAST_WEIGHT = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceKinds:
+    """Kinds of sentences.
+
+    Attributes:
+        judgements: Judgements by the number of a message and the place of a sentence in it.
+    """
+
+    judgements: Mapping[tuple[int, int], Judgement] = field(default_factory=dict)
+
+    def kind_of(self, sentence: Sentence) -> tuple[Kind, float]:
+        """Kind of a sentence, and its certainty: 1 is clear, 0.5 is a guess."""
+        by_pattern = kind_of(sentence)
+        judged = self._judgement_of(sentence)
+        if judged is None or by_pattern[0] in (Kind.EMPTY, Kind.FAILURE) or sentence.quoted:
+            return by_pattern
+        binding = _BINDING.get(judged.lasting_kind)
+        if binding and judged.durable >= _LASTS[sentence.voice] and _may_be(binding, by_pattern[0], sentence.voice):
+            return binding, judged.durable if binding is Kind.RULE else 1.0
+        if by_pattern[0] in (Kind.RULE, Kind.DECISION) and _is_none(judged):
+            return Kind.FACT, 1.0
+        return by_pattern
+
+    def weight_of(self, sentence: Sentence) -> float:
+        """Factor of what a sentence is worth, from 0.5 to 1.5; 1 for what was not judged."""
+        judged = self._judgement_of(sentence)
+        return 1.0 if judged is None else _LEAST_WEIGHT + judged.durable
+
+    def rules_of(self, message: Numbered) -> list[str]:
+        """The sentences of a user's message that lay down what must or must not be done."""
+        return [each.text for each in self._typed(message) if self._binds(each, Kind.RULE)]
+
+    def decisions_of(self, message: Numbered) -> list[str]:
+        """The sentences of a message that decide something; an assistant cannot say what others have decided."""
+        return [
+            each.text
+            for each in self._typed(message)
+            if self._binds(each, Kind.DECISION) and (each.voice == "user" or not reports_will(each.text))
+        ]
+
+    def _binds(self, sentence: Sentence, kind: Kind) -> bool:
+        found = self.kind_of(sentence)[0]
+        judged = self._judgement_of(sentence)
+        if found is kind or sentence.voice == "tool":
+            return found is kind
+        # The patterns of the two readers differ: what either finds is one, unless the judge knows better.
+        found_by = rules_of if kind is Kind.RULE else decisions_of
+        return bool(found_by(sentence.text)) and not (judged is not None and _is_none(judged))
+
+    def _typed(self, message: Numbered) -> list[Sentence]:
+        return [each for each in sentences_of(message) if not each.quoted]
+
+    def _judgement_of(self, sentence: Sentence) -> Judgement | None:
+        return self.judgements.get((sentence.seq, sentence.place))
+
+
+BY_PATTERNS = SentenceKinds()
+
+
+def _may_be(kind: Kind, by_pattern: Kind, voice: Voice) -> bool:
+    """True if a sentence may be a rule or a decision: what is asked for now is the goal, and no assistant rules."""
+    if kind is Kind.RULE:
+        return voice == "user" and by_pattern is not Kind.QUESTION
+    return by_pattern not in (Kind.QUESTION, Kind.ASK, Kind.RULE)
+
+
+def _is_none(judged: Judgement) -> bool:
+    return judged.durable < _SHORT_LIVED and judged.kind in _NO_STATEMENTS
+
+
+def judge_kinds(messages: Sequence[Numbered], judge: TalkJudge) -> SentenceKinds:
+    """The kinds of the sentences of a stretch.
+
+    Args:
+        messages: The stretch, without secrets.
+        judge: The judge of sentences.
+
+    Raises:
+        IndexerError: Its model cannot be loaded.
+        DamagedWeights: There are no weights for that model.
+    """
+    speakers = speakers_of(messages)
+    sentences = [] if speakers else _chosen(messages, speakers)
+    if not sentences:
+        return BY_PATTERNS
+    judged = judge.judgements(_spoken(sentences), most_chars=_MOST_CHARS)
+    return SentenceKinds(
+        judgements={
+            (each.seq, each.place): found for each, found in zip(sentences, judged, strict=True) if each.voice != "tool"
+        }
+    )
+
+
+def _chosen(messages: Sequence[Numbered], speakers: Speakers) -> list[Sentence]:
+    """The sentences that are judged, in order; of a tool's output one without text tells that there was some."""
+    found: dict[int, list[Sentence]] = {}
+    left = _MOST_SENTENCES
+    for role in ("user", "assistant", "tool"):
+        for at in range(len(messages) - 1, -1, -1):
+            item = messages[at]
+            if left > 0 and item.message["role"] == role:
+                found[at] = _sentences(item, speakers)
+                left -= len(found[at])
+    return [sentence for at in sorted(found) for sentence in found[at]]
+
+
+def _sentences(item: Numbered, speakers: Speakers) -> list[Sentence]:
+    if item.message["role"] == "tool":
+        return [Sentence(text="", voice="tool", seq=item.seq)]
+    return ornament("statements", [], sentences_of, item, speakers)
+
+
+def _spoken(sentences: Sequence[Sentence]) -> list[Spoken]:
+    """What is judged: short answers with the question that they answer."""
+    from indexer.text.questions import asks
+    from memory_service.text.sentence_judge import Spoken, answering
+
+    spoken: list[Spoken] = []
+    question: tuple[str, Voice, int] | None = None
+    for each in sentences:
+        asked = question[0] if question and question[1] != each.voice and each.place == 0 else ""
+        spoken.append(Spoken(text=answering(each.text, asked) or each.text, voice=each.voice, message=each.seq))
+        if ornament("statements", False, asks, each.text):
+            question = (each.text, each.voice, each.seq)
+        elif question and question[2] != each.seq:
+            question = None
+    return spoken
