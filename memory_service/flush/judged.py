@@ -17,7 +17,7 @@ from indexer.text.authorship import is_reported
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
 from indexer.throttle import THROTTLE
-from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Note, joined, lines_of, note_of
+from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Candidate, Note, joined, lines_of, note_of
 from memory_service.text.correction_judge import TalkJudge, Told
 from memory_service.text.lasting import asks_to_remember, names_nothing
 from memory_service.text.phrases import (
@@ -31,7 +31,7 @@ from memory_service.text.phrases import (
     without_joint,
 )
 from memory_service.text.salience import content_of, words_of
-from memory_service.text.sentence_judge import Judgement, Spoken, answering
+from memory_service.text.sentence_judge import LASTING, Judgement, Spoken, answering
 from memory_service.text.sentences import Voice
 from memory_service.text.speech import Utterance
 from memory_service.text.statements import lays_down
@@ -40,6 +40,9 @@ from memory_service.text.texts import texts_in, written_in
 # Source: our measurement on labelled talks that took no part; most of what lasts, a few lines of the moment.
 USER_LASTS = 0.5
 ASSISTANT_LASTS = 0.6
+# A fact that a model wrote is dropped below both: that it lasts, and that it is of a kind that does.
+# Source: our measurement; nothing that lasts was dropped, nine of ten that do not were.
+_MODEL_LASTS, _MODEL_KINDS = 0.4, 0.5
 _BINDING = frozenset({"rule", "decision", "preference", "plan"})
 
 
@@ -100,6 +103,27 @@ def notes_by_judge(said: Sequence[Utterance], judge: TalkJudge, language: str) -
     groups = enumerate(_groups(judged))
     notes = [ornament("statements", None, _note, group, order, language) for order, group in groups]
     return [note for note in notes if note is not None]
+
+
+def without_momentary(facts: Sequence[Candidate], judge: TalkJudge) -> list[Candidate]:
+    """The facts that a model found, without those that are of the moment.
+
+    Args:
+        facts: The facts; each is judged by itself.
+        judge: The judge of sentences.
+
+    Raises:
+        IndexerError: Its model cannot be loaded.
+        DamagedWeights: There are no weights for that model.
+    """
+    return [each for each in facts if not _is_momentary(each.text, judge)]
+
+
+def _is_momentary(fact: str, judge: TalkJudge) -> bool:
+    if ornament("statements", False, asks_to_remember, fact):
+        return False
+    (found,) = judge.judgements([Spoken(text=fact, voice="user", message=0)])
+    return found.durable < _MODEL_LASTS and sum(found.kinds[kind] for kind in LASTING) < _MODEL_KINDS
 
 
 def _sentences(said: Sequence[Utterance]) -> Iterator[_Said]:

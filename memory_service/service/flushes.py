@@ -193,7 +193,23 @@ class Flushes:
                     f"flush: the model failed ({error.kind}); rules found the memories. {error}",
                 ),
             )
-        return _Found(candidates=tuple(candidates), method="model", reason=f"found by {model.name}")
+        return self._lasting(candidates, f"found by {model.name}")
+
+    def _lasting(self, candidates: Sequence[Candidate], reason: str) -> _Found:
+        """What a model found, without what is of the moment."""
+        from memory_service.flush.judged import without_momentary
+
+        judge = make_talk_judge(self._services.shared.settings)
+        if judge is None:
+            return _Found(candidates=tuple(candidates), method="model", reason=reason)
+        try:
+            kept = without_momentary(candidates, judge)
+        except (IndexerError, DamagedWeights) as error:
+            degraded = (f"flush: the judge of what lasts is missing, so that nothing was dropped. {error}",)
+            return _Found(candidates=tuple(candidates), method="model", reason=reason, degraded=degraded)
+        dropped = len(candidates) - len(kept)
+        reason += f"; {dropped} of the moment were dropped" if dropped else ""
+        return _Found(candidates=tuple(kept), method="model", reason=reason)
 
     def _by_rules(self, state: SessionState, stretch: Sequence[Numbered]) -> _Found:
         find = partial(

@@ -194,3 +194,15 @@ def test_a_long_request_stays_word_for_word_through_rounds(room: Room) -> None:
             room.say(says(f"step {number}-{at} " + words(150)))
         room.compact(force=True)
         assert request in room.view_text()
+
+
+def test_what_a_judge_found_stands_in_the_log_for_whoever_reads_it_without_one(rooms: Rooms) -> None:
+    room = rooms(context_window=8_000, embedding_model="auto")
+    room.say(user("Keep the old invoices for seven years."), says("Noted."))
+    room.talk(30, 100)
+    room.compact(force=True)
+    found = room.sessions.snapshot(S).state.head.ledger
+    assert "Keep the old invoices for seven years." in [entry.text for entry in found if entry.kind == "rule"]
+    room.service.close()
+    with Room(room.home, context_window=8_000, embedding_model="none") as again:
+        assert again.sessions.snapshot(S).state.head.ledger == found

@@ -139,6 +139,26 @@ def test_a_model_finds_memories_and_rules_stand_in_for_it(rooms: Rooms) -> None:
     assert made.method == "extractive" and made.written and "model failed (unavailable)" in made.degraded[0]
 
 
+def test_what_a_model_found_and_is_of_the_moment_is_dropped(rooms: Rooms) -> None:
+    found = "- The user said good morning.\n- The user lives in Graz.\n- The build is red right now."
+    said = user("Good morning! I live in Graz. The build is red right now."), says("Good morning.")
+    room = rooms(context_window=8_000, embedding_model="auto", models=Models(memories=ScriptedModel(found)))
+    room.say(*said)
+    made = flushed(room)
+    assert [memory.text for memory in made.written] == ["The user lives in Graz."]
+    assert made.method == "model" and made.reason.endswith("2 of the moment were dropped") and made.degraded == []
+
+
+def test_without_a_judge_all_that_a_model_found_is_kept(rooms: Rooms) -> None:
+    room = rooms(
+        context_window=8_000,
+        embedding_model="none",
+        models=Models(memories=ScriptedModel("- The build is red right now.")),
+    )
+    room.say(user("The build is red right now."), says("OK."))
+    assert len(flushed(room).written) == 1
+
+
 def test_where_the_model_is_asked_for_nothing_stands_in(rooms: Rooms) -> None:
     broken = Models(memories=ScriptedModel(*[UpstreamFailed("down", kind="timeout")] * 3))
     room = rooms(context_window=8_000, models=broken, flush={"mode": "model"})
