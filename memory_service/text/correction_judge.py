@@ -1,15 +1,18 @@
 """Judge of corrections: the probability that a sentence of a talk gives a value anew that an earlier one gave.
 
 ```
-earlier sentence, later sentence -> figures of the pair (likeness, words, kinds, distance) -> a logistic function
+later sentence                   -> its vector -> does it correct anything?                        \
+earlier sentence, later sentence -> figures of the pair (likeness, words, kinds, distance)          -> does it correct
+                                 -> how the pair stands out from others that the later one may mean /   that one?
 ```
-Invariants: only sentences of the same talk are compared, and only with what was said before them; a pair is judged by
-itself; weights are read at the first judgement.
+Invariants: only sentences of the same talk are compared, and only with what was said before them; weights are read at
+the first judgement.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,18 +24,26 @@ from indexer.text import lazy_regex
 from indexer.text.ornaments import ornament
 from indexer.text.restated import restating
 from indexer.text.terms import query_terms
-from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights
+from memory_service.text.judge_weights import Floats, LinearFunction, Weights, logistic, read_weights
 from memory_service.text.sentence_judge import MOST_CHARS, Embed, Judgement, Spoken, classify_sentences
 
 CORRECTION_WEIGHTS = Path(__file__).parent / "correction_judge.json"
 PAIR_FIGURES = (
     "likeness", "shared", "overlap", "near", "same_message", "same_voice", "numbers", "later_change",
-    "later_superseded", "earlier_superseded", "same_kind", "restated", "earlier_length", "later_length",
+    "later_superseded", "earlier_superseded", "same_kind", "restated", "earlier_length", "later_length", "rare_shared",
+    "rarity", "news", "likest", "likeness_among_others", "rarest", "likeness_margin",
 )  # fmt: skip
+# So many of them are of a pair by itself.
+_ALONE = 14
+# Figures of the vector by which a sentence corrects something, whatever it is.
+NEWS_FIGURES = 384
+_NEWS_SCALE = 4.0
+# The likeness of a sentence to one that is not there.
+_UNLIKE = -0.2
 _NUMBER = lazy_regex(r"\d+(?:[.,:]\d+)*")
 _NEAR_MESSAGES = 3
 # Source: our measurement on talks that took no part (`python -m tests.evals.corrections`).
-_CORRECTS = 0.25
+_CORRECTS = 0.15
 # Sentences that last and stand between a value and its correction, at most.
 _MOST_BEFORE = 40
 
@@ -52,10 +63,67 @@ class Told:
     place: int
 
 
-def _pair_figures(earlier: Told, later: Told) -> list[float]:
-    """The figures of `PAIR_FIGURES` for a pair of sentences, each about 0 to 2."""
+def correctable(told: Sequence[Told]) -> list[tuple[int, int]]:
+    """The pairs of places in a talk of which the second sentence may correct the first.
+
+    Args:
+        told: Sentences that last, in order.
+    """
+    return [
+        (old, new)
+        for new, later in enumerate(told)
+        for old in range(max(0, new - _MOST_BEFORE), new)
+        if later.spoken.voice != "assistant" and told[old].place <= later.place
+    ]
+
+
+def _pair_matrix(told: Sequence[Told], pairs: Sequence[tuple[int, int]], news: Floats) -> Floats:
+    """The figures of pairs, of shape (pairs, figures).
+
+    Args:
+        told: Sentences that last, in order.
+        pairs: See `correctable`.
+        news: Of each sentence, the log-odds that it corrects something, see `_news_of`.
+    """
+    terms = [ornament("statements", frozenset[str](), _terms_of, each) for each in told]
+    counts = Counter(term for each in terms for term in each)
+    nothing = [0.0] * _ALONE
+    rows = [
+        [
+            *ornament("statements", nothing, _pair_figures, told[old], told[new], terms[old], terms[new]),
+            min(2.0, sum(counts[term] <= 2 for term in terms[old] & terms[new])),
+            min(2.0, sum(1 / counts[term] for term in terms[old] & terms[new])),
+            float(news[new]) / _NEWS_SCALE,
+        ]
+        for old, new in pairs
+    ]
+    alone = np.array(rows, np.float64).reshape(len(pairs), _ALONE + 3)
+    return np.hstack([alone, _among_others(alone, pairs)])
+
+
+def _among_others(figures: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
+    """How each sentence stands out from the others that the later one may correct, of shape (pairs, 4)."""
+    found = np.zeros((len(pairs), 4))
+    later = np.array([new for _, new in pairs])
+    for new in set(later.tolist()):
+        at = np.flatnonzero(later == new)
+        likeness, rarity = figures[at, PAIR_FIGURES.index("likeness")], figures[at, PAIR_FIGURES.index("rarity")]
+        order = np.sort(np.append(likeness, _UNLIKE))
+        best = likeness == order[-1]
+        found[at, 0] = best
+        found[at, 1] = (likeness - likeness.mean()) / (likeness.std() + 0.05) / 2
+        found[at, 2] = (rarity == rarity.max()) & (rarity > 0)
+        found[at, 3] = np.where(best, likeness - order[-2], likeness - order[-1])
+    return found
+
+
+def _terms_of(told: Told) -> frozenset[str]:
+    return frozenset(query_terms(told.spoken.text))
+
+
+def _pair_figures(earlier: Told, later: Told, words: frozenset[str], others: frozenset[str]) -> list[float]:
+    """The first figures of `PAIR_FIGURES`, those of a pair by itself, each about 0 to 2."""
     old, new = earlier.spoken.text, later.spoken.text
-    words, others = frozenset(query_terms(old)), frozenset(query_terms(new))
     numbers, more = frozenset(_NUMBER.findall(old)), frozenset(_NUMBER.findall(new))
     before, after = earlier.judgement.kinds, later.judgement.kinds
     return [
@@ -76,6 +144,13 @@ def _pair_figures(earlier: Told, later: Told) -> list[float]:
     ]
 
 
+def _news_of(told: Sequence[Told], function: LinearFunction) -> Floats:
+    """Log-odds that each sentence corrects something, by its vector alone, of shape (sentences,)."""
+    vectors = np.array([each.judgement.vector for each in told]).reshape(len(told), NEWS_FIGURES)
+    news: Floats = function.scores(vectors)[:, 0]
+    return news
+
+
 def _find_corrections(told: Sequence[Told], *, embedder: str) -> dict[int, int]:
     """Sentences that a later one corrects.
 
@@ -89,21 +164,29 @@ def _find_corrections(told: Sequence[Told], *, embedder: str) -> dict[int, int]:
     Raises:
         DamagedWeights: There are no weights for that model.
     """
-    pairs = [
-        (old, new)
-        for new, later in enumerate(told)
-        for old in range(max(0, new - _MOST_BEFORE), new)
-        if later.spoken.voice != "assistant" and told[old].place <= later.place
-    ]
+    pairs = correctable(told)
     if not pairs:
         return {}
-    figures = _pair_matrix([(told[old], told[new]) for old, new in pairs])
-    chances = logistic(correction_weights(embedder).functions["corrects"].scores(figures))[:, 0]
-    found: dict[int, tuple[float, int]] = {}
-    for (old, new), chance in zip(pairs, chances, strict=True):
-        if chance >= max(_CORRECTS, found.get(old, (0.0, 0))[0]):
-            found[old] = (float(chance), new)
-    return {old: new for old, (_, new) in found.items()}
+    functions = correction_weights(embedder).functions
+    figures = _pair_matrix(told, pairs, _news_of(told, functions["news"]))
+    chances = logistic(functions["corrects"].scores(figures))[:, 0]
+    return one_to_one(pairs, chances)
+
+
+def one_to_one(pairs: Sequence[tuple[int, int]], chances: Floats, least: float = _CORRECTS) -> dict[int, int]:
+    """The surest pairs of which no two have a sentence at the same place, by their earlier one.
+
+    Args:
+        pairs: See `correctable`.
+        chances: The probability of each.
+        least: The least one that counts.
+    """
+    found: dict[int, int] = {}
+    for at in np.argsort(-chances, kind="stable"):
+        old, new = pairs[at]
+        if chances[at] >= least and old not in found and new not in found.values():
+            found[old] = new
+    return found
 
 
 @cache
@@ -116,16 +199,8 @@ def correction_weights(embedder: str) -> Weights:
     Raises:
         DamagedWeights: They cannot be read, or are for another model.
     """
-    return read_weights(
-        CORRECTION_WEIGHTS, embedder=embedder, figures=PAIR_FIGURES, widths={"corrects": len(PAIR_FIGURES)}
-    )
-
-
-def _pair_matrix(pairs: Sequence[tuple[Told, Told]]) -> Floats:
-    """The figures of some pairs, of shape (pairs, figures)."""
-    nothing = [0.0] * len(PAIR_FIGURES)
-    rows = [ornament("statements", nothing, _pair_figures, old, new) for old, new in pairs]
-    return np.array(rows, np.float64).reshape(len(pairs), len(PAIR_FIGURES))
+    widths = {"corrects": len(PAIR_FIGURES), "news": NEWS_FIGURES}
+    return read_weights(CORRECTION_WEIGHTS, embedder=embedder, figures=PAIR_FIGURES, widths=widths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,30 +22,42 @@ from memory_service.text.correction_judge import (
     CORRECTION_WEIGHTS,
     PAIR_FIGURES,
     Told,
+    _news_of,
     _pair_matrix,
+    correctable,
     correction_weights,
+    one_to_one,
 )
-from memory_service.text.judge_weights import Floats, LinearFunction, Weights, logistic
+from memory_service.text.judge_weights import LinearFunction, Weights, logistic
 from memory_service.text.sentence_judge import LASTING, Spoken, classify_sentences
 from tests.evals.judges import LABELLED, Answers, by_talk, load, part_of
 
 CORRECTED = Path(__file__).parent / "corrected"
-_C = 1.0
+_C, _NEWS_C = 1.0, 3.0
+_FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
-    """Pairs of sentences that last.
+class ToldTalk:
+    """The sentences of a talk that last.
 
     Attributes:
-        figures: Of shape (pairs, figures).
-        truth: True for each pair of which the second corrects the first.
-        texts: The sentences.
+        told: The sentences, in order.
+        corrections: Places in `told` of a sentence and of the one that corrects it.
     """
 
-    figures: Floats
-    truth: Answers
-    texts: tuple[tuple[str, str], ...]
+    told: tuple[Told, ...]
+    corrections: frozenset[tuple[int, int]]
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Pairs that may be corrections."""
+        return correctable(self.told)
+
+    @property
+    def correcting(self) -> Answers:
+        """True for each sentence that corrects another one."""
+        return np.array([any(new == at for _, new in self.corrections) for at in range(len(self.told))])
 
 
 def load_corrections(folder: Path = LABELLED) -> dict[str, list[tuple[str, str]]]:
@@ -101,35 +113,52 @@ def talks() -> Iterator[Talk]:
             )
 
 
-def pairs_of(talks: Iterable[Talk]) -> Pairs:
-    """All pairs of some talks."""
+def told_of(talks: Iterable[Talk]) -> Iterator[ToldTalk]:
+    """What lasts of some talks, judged."""
     embedder = multilingual_embedder()
-    pairs: list[tuple[Told, Told]] = []
-    truth: list[bool] = []
     for talk in talks:
         labels = classify_sentences(talk.heard, embedder.embed_documents, embedder=embedder.fingerprint)
-        told = {
-            at: Told(spoken=talk.heard[at], judgement=labels[at], place=talk.heard[at].message) for at in talk.lasting
-        }
-        for new in talk.lasting:
-            if talk.heard[new].voice != "assistant":
-                before = [at for at in talk.lasting if at < new]
-                pairs += [(told[old], told[new]) for old in before]
-                truth += [(old, new) in talk.corrections for old in before]
-    texts = tuple((old.spoken.text, new.spoken.text) for old, new in pairs)
-    return Pairs(figures=_pair_matrix(pairs), truth=np.array(truth), texts=texts)
+        places = {at: place for place, at in enumerate(talk.lasting)}
+        yield ToldTalk(
+            told=tuple(
+                Told(spoken=talk.heard[at], judgement=labels[at], place=talk.heard[at].message) for at in talk.lasting
+            ),
+            corrections=frozenset((places[old], places[new]) for old, new in talk.corrections),
+        )
 
 
-def trained(pairs: Pairs) -> Weights:
-    """Weights trained on these pairs."""
+def _truth(talk: ToldTalk) -> list[bool]:
+    return [pair in talk.corrections for pair in talk.pairs]
+
+
+def trained(talks: Sequence[ToldTalk]) -> Weights:
+    """Weights trained on these talks."""
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(C=_C, max_iter=2000).fit(pairs.figures, pairs.truth)
+    vectors = [np.array([each.judgement.vector for each in talk.told]) for talk in talks]
+
+    def news_by(some: Sequence[int]) -> LinearFunction:
+        figures = np.vstack([vectors[at] for at in some])
+        model = LogisticRegression(C=_NEWS_C, max_iter=3000)
+        model.fit(figures, np.concatenate([talks[at].correcting for at in some]))
+        return LinearFunction(labels=("news",), matrix=model.coef_, bias=model.intercept_)
+
+    # What the second function reads has to be as sure as it will be of talks that took no part.
+    rows, truth = [], []
+    for part in range(_FOLDS):
+        function = news_by([at for at in range(len(talks)) if at % _FOLDS != part])
+        for talk in talks[part::_FOLDS]:
+            rows.append(_pair_matrix(talk.told, talk.pairs, _news_of(talk.told, function)))
+            truth += _truth(talk)
+    model = LogisticRegression(C=_C, max_iter=3000).fit(np.vstack(rows), truth)
     return Weights(
         embedder=multilingual_embedder().fingerprint,
         figures=PAIR_FIGURES,
         mean=np.zeros(0),
-        functions={"corrects": LinearFunction(labels=("corrects",), matrix=model.coef_, bias=model.intercept_)},
+        functions={
+            "corrects": LinearFunction(labels=("corrects",), matrix=model.coef_, bias=model.intercept_),
+            "news": news_by(range(len(talks))),
+        },
     )
 
 
@@ -139,18 +168,18 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="train anew and write the weights")
     options = parser.parse_args()
     if options.write:
-        pairs = pairs_of(talk for talk in talks() if not talk.judged)
-        CORRECTION_WEIGHTS.write_text(trained(pairs).as_json() + "\n", "utf-8")
-    apart = pairs_of(talk for talk in talks() if talk.judged)
-    weights = correction_weights(multilingual_embedder().fingerprint)
-    chances = logistic(weights.functions["corrects"].scores(apart.figures))[:, 0]
-    print(f"{len(apart.truth)} pairs of talks that took no part, {apart.truth.sum()} corrections")
-    for threshold in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7):
-        found = chances >= threshold
-        right = int((found & apart.truth).sum())
-        print(f"{threshold}: {right} of {int(found.sum())} found are right")
-    for at in np.argsort(-chances)[:20]:
-        print(f"{chances[at]:.2f} {bool(apart.truth[at])} | {apart.texts[at][0][:90]} => {apart.texts[at][1][:90]}")
+        CORRECTION_WEIGHTS.write_text(
+            trained([*told_of(talk for talk in talks() if not talk.judged)]).as_json() + "\n", "utf-8"
+        )
+    functions = correction_weights(multilingual_embedder().fingerprint).functions
+    apart = [*told_of(talk for talk in talks() if talk.judged)]
+    figures = [_pair_matrix(talk.told, talk.pairs, _news_of(talk.told, functions["news"])) for talk in apart]
+    chances = [logistic(functions["corrects"].scores(each))[:, 0] for each in figures]
+    print(f"{len(apart)} talks that took no part, {sum(len(talk.corrections) for talk in apart)} corrections")
+    for least in (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5):
+        found = [set(one_to_one(talk.pairs, each, least).items()) for talk, each in zip(apart, chances, strict=True)]
+        right = sum(len(pairs & talk.corrections) for talk, pairs in zip(apart, found, strict=True))
+        print(f"{least}: {right} of {sum(map(len, found))} found are right")
 
 
 if __name__ == "__main__":
