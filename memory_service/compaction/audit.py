@@ -49,7 +49,6 @@ def _consents(request: SummaryRequest) -> Iterator[str]:
             yield f"{before[-3_000:]}\n{text[:2_000]}"
         elif role == "user":
             yield from decisions_of(text[:12_000])
-            yield from request.kinds.decisions_of(message)
         if role == "assistant" and text:
             before = text
 

@@ -100,8 +100,10 @@ def judged_statements(messages: Sequence[Numbered], kinds: SentenceKinds) -> tup
 def _judged_entries(message: Numbered, kinds: SentenceKinds) -> tuple[LedgerEntry, ...]:
     if is_system(message.message) or is_tool_result(message.message):
         return ()
-    role = message.message["role"]
-    rules, decisions = kinds.rules_of(message) if role == "user" else [], kinds.decisions_of(message)
+    role, found = message.message["role"], kinds.statements_of(message)
+    if found is None:
+        return tuple(entry for entry in _message_entries(message) if entry.kind in _JUDGED)
+    rules, decisions = found
     decided = [each for each in decisions if each not in rules or speaks_of_deciding(each)]
     entries = [("decision", f"{role}: {each}") for each in decided]
     entries += [("rule", each) for each in rules if each not in decided]

@@ -75,6 +75,7 @@ class _Judged:
 
     Attributes:
         before: What it corrects.
+        later: What may correct it.
         is_corrected: Whether a later sentence corrects it, which then has it as `before`.
     """
 
@@ -82,6 +83,7 @@ class _Judged:
     judgement: Judgement
     lasts: bool
     before: str = ""
+    later: str = ""
     is_corrected: bool = False
 
 
@@ -183,7 +185,7 @@ def _lasts(said: _Said, judgement: Judgement) -> bool:
 
 
 def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
-    """The sentences, of which those that a later one corrects go on in that one alone."""
+    """The sentences, of which those that a later one surely corrects go on in that one alone."""
     places = [at for at, each in enumerate(judged) if each.lasts]
     messages = {seq: place for place, seq in enumerate(dict.fromkeys(each.said.item.seq for each in judged))}
     told = [
@@ -191,11 +193,14 @@ def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
         for at in places
     ]
     changed = list(judged)
-    for old, new in judge.find_corrections(told).items():
-        before, at = judged[places[old]], places[new]
-        changed[places[old]] = replace(changed[places[old]], lasts=False, is_corrected=True)
-        # Of several values the first one that the last one corrects is enough.
-        changed[at] = replace(changed[at], before=changed[at].before or before.said.text)
+    for old, found in judge.find_corrections(told).items():
+        before, at = places[old], places[found.new]
+        if found.is_sure:
+            changed[before] = replace(changed[before], lasts=False, is_corrected=True)
+            changed[at] = replace(changed[at], before=judged[before].said.text)
+        else:
+            # It may tell of something else: both stand, and the earlier one says what came later.
+            changed[before] = replace(changed[before], later=judged[at].said.text)
     return changed
 
 
@@ -234,9 +239,23 @@ def _size(group: Sequence[_Judged]) -> int:
     return sum(len(each.said.text) + 1 for each in group)
 
 
+def _marked(text: str, judged: _Judged, language: str) -> str:
+    """A sentence with what was said later in its place, where something may have been."""
+    if not judged.later:
+        return text
+    return text.rstrip(".。 ") + texts_in(written_in(text) or language).noted_later.format(
+        later=judged.later.rstrip(".。 ")
+    )
+
+
 def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
     first = group[0].said
-    body = joined([without_joint(first.text), *(each.said.text for each in group[1:])])
+    body = joined(
+        [
+            _marked(without_joint(first.text), group[0], language),
+            *(_marked(each.said.text, each, language) for each in group[1:]),
+        ]
+    )
     body += "".join(f" [{each.said.picture}]" for each in group if each.said.picture)
     befores = [each.before.rstrip(".。 ") for each in group if each.before]
     if befores:

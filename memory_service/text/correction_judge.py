@@ -43,7 +43,7 @@ _UNLIKE = -0.2
 _NUMBER = lazy_regex(r"\d+(?:[.,:]\d+)*")
 _NEAR_MESSAGES = 3
 # Source: our measurement on talks that took no part (`python -m tests.evals.corrections`).
-_CORRECTS = 0.15
+_CORRECTS, _IS_SURE = 0.15, 0.3
 # Sentences that last and stand between a value and its correction, at most.
 _MOST_BEFORE = 40
 
@@ -61,6 +61,19 @@ class Told:
     spoken: Spoken
     judgement: Judgement
     place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What corrects a sentence.
+
+    Attributes:
+        new: The place of the later sentence.
+        is_sure: False where it may just as well tell of something else.
+    """
+
+    new: int
+    is_sure: bool
 
 
 def correctable(told: Sequence[Told]) -> list[tuple[int, int]]:
@@ -151,7 +164,7 @@ def _news_of(told: Sequence[Told], function: LinearFunction) -> Floats:
     return news
 
 
-def _find_corrections(told: Sequence[Told], *, embedder: str) -> dict[int, int]:
+def _find_corrections(told: Sequence[Told], *, embedder: str) -> dict[int, Correction]:
     """Sentences that a later one corrects.
 
     Args:
@@ -159,7 +172,7 @@ def _find_corrections(told: Sequence[Told], *, embedder: str) -> dict[int, int]:
         embedder: Fingerprint of the model that they were judged with.
 
     Returns:
-        The place of each corrected sentence in `told`, with the place of the one that corrects it.
+        The place of each corrected sentence in `told`, with what corrects it.
 
     Raises:
         DamagedWeights: There are no weights for that model.
@@ -173,7 +186,7 @@ def _find_corrections(told: Sequence[Told], *, embedder: str) -> dict[int, int]:
     return one_to_one(pairs, chances)
 
 
-def one_to_one(pairs: Sequence[tuple[int, int]], chances: Floats, least: float = _CORRECTS) -> dict[int, int]:
+def one_to_one(pairs: Sequence[tuple[int, int]], chances: Floats, least: float = _CORRECTS) -> dict[int, Correction]:
     """The surest pairs of which no two have a sentence at the same place, by their earlier one.
 
     Args:
@@ -181,11 +194,13 @@ def one_to_one(pairs: Sequence[tuple[int, int]], chances: Floats, least: float =
         chances: The probability of each.
         least: The least one that counts.
     """
-    found: dict[int, int] = {}
+    found: dict[int, Correction] = {}
+    correcting = set[int]()
     for at in np.argsort(-chances, kind="stable"):
         old, new = pairs[at]
-        if chances[at] >= least and old not in found and new not in found.values():
-            found[old] = new
+        if chances[at] >= least and old not in found and new not in correcting:
+            found[old] = Correction(new=new, is_sure=bool(chances[at] >= _IS_SURE))
+            correcting.add(new)
     return found
 
 
@@ -227,8 +242,8 @@ class TalkJudge:
         """
         return classify_sentences(spoken, self.embed, embedder=self.embedder, most_chars=most_chars)
 
-    def find_corrections(self, told: Sequence[Told]) -> dict[int, int]:
-        """The places of sentences that a later one corrects, each with the place of that one.
+    def find_corrections(self, told: Sequence[Told]) -> dict[int, Correction]:
+        """The places of sentences that a later one corrects, each with what corrects it.
 
         Raises:
             DamagedWeights: There are no weights for that model.

@@ -37,58 +37,52 @@ _LEAST_WEIGHT = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceKinds:
-    """Kinds of sentences.
+    """Kinds of the sentences that were judged.
 
     Attributes:
-        judgements: Judgements by the number of a message and the place of a sentence in it.
+        sentences: Their sentences, by the number of the message.
+        kinds: Kind and certainty by the number of a message and the place of a sentence in it.
+        weights: Factors of what sentences are worth, from 0.5 to 1.5, likewise.
+        refused: Places of those that are neither a rule nor a decision, whatever patterns say.
     """
 
-    judgements: Mapping[tuple[int, int], Judgement] = field(default_factory=dict)
+    sentences: Mapping[int, Sequence[Sentence]] = field(default_factory=dict)
+    kinds: Mapping[tuple[int, int], tuple[Kind, float]] = field(default_factory=dict)
+    weights: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    refused: frozenset[tuple[int, int]] = frozenset()
 
     def kind_of(self, sentence: Sentence) -> tuple[Kind, float]:
         """Kind of a sentence, and its certainty: 1 is clear, 0.5 is a guess."""
-        by_pattern = kind_of(sentence)
-        judged = self._judgement_of(sentence)
-        if judged is None or by_pattern[0] in (Kind.EMPTY, Kind.FAILURE) or sentence.quoted:
-            return by_pattern
-        binding = _BINDING.get(judged.lasting_kind)
-        if binding and judged.durable >= _LASTS[sentence.voice] and _may_be(binding, by_pattern[0], sentence.voice):
-            return binding, judged.durable if binding is Kind.RULE else 1.0
-        if by_pattern[0] in (Kind.RULE, Kind.DECISION) and _is_none(judged):
-            return Kind.FACT, 1.0
-        return by_pattern
+        judged = self.kinds.get((sentence.seq, sentence.place)) if sentence.voice != "tool" else None
+        return judged or kind_of(sentence)
 
     def weight_of(self, sentence: Sentence) -> float:
-        """Factor of what a sentence is worth, from 0.5 to 1.5; 1 for what was not judged."""
-        judged = self._judgement_of(sentence)
-        return 1.0 if judged is None else _LEAST_WEIGHT + judged.durable
+        """Factor of what a sentence is worth; 1 for what was not judged."""
+        return self.weights.get((sentence.seq, sentence.place), 1.0) if sentence.voice != "tool" else 1.0
 
-    def rules_of(self, message: Numbered) -> list[str]:
-        """The sentences of a user's message that lay down what must or must not be done."""
-        return [each.text for each in self._typed(message) if self._binds(each, Kind.RULE)]
+    def statements_of(self, message: Numbered) -> tuple[list[str], list[str]] | None:
+        """Rules and decisions of a message; None if it was not judged.
 
-    def decisions_of(self, message: Numbered) -> list[str]:
-        """The sentences of a message that decide something; an assistant cannot say what others have decided."""
-        return [
+        An assistant lays down no rule, and cannot say what others have decided.
+        """
+        sentences = self.sentences.get(message.seq)
+        if sentences is None:
+            return None
+        typed = [each for each in sentences if not each.quoted]
+        rules = [each.text for each in typed if each.voice == "user" and self._binds(each, Kind.RULE)]
+        decisions = [
             each.text
-            for each in self._typed(message)
+            for each in typed
             if self._binds(each, Kind.DECISION) and (each.voice == "user" or not reports_will(each.text))
         ]
+        return rules, decisions
 
     def _binds(self, sentence: Sentence, kind: Kind) -> bool:
-        found = self.kind_of(sentence)[0]
-        judged = self._judgement_of(sentence)
-        if found is kind or sentence.voice == "tool":
-            return found is kind
+        if self.kind_of(sentence)[0] is kind:
+            return True
         # The patterns of the two readers differ: what either finds is one, unless the judge knows better.
         found_by = rules_of if kind is Kind.RULE else decisions_of
-        return bool(found_by(sentence.text)) and not (judged is not None and _is_none(judged))
-
-    def _typed(self, message: Numbered) -> list[Sentence]:
-        return [each for each in sentences_of(message) if not each.quoted]
-
-    def _judgement_of(self, sentence: Sentence) -> Judgement | None:
-        return self.judgements.get((sentence.seq, sentence.place))
+        return (sentence.seq, sentence.place) not in self.refused and bool(found_by(sentence.text))
 
 
 BY_PATTERNS = SentenceKinds()
@@ -121,11 +115,30 @@ def judge_kinds(messages: Sequence[Numbered], judge: TalkJudge) -> SentenceKinds
     if not sentences:
         return BY_PATTERNS
     judged = judge.judgements(_spoken(sentences), most_chars=_MOST_CHARS)
-    return SentenceKinds(
-        judgements={
-            (each.seq, each.place): found for each, found in zip(sentences, judged, strict=True) if each.voice != "tool"
-        }
-    )
+    by_message: dict[int, list[Sentence]] = {}
+    kinds: dict[tuple[int, int], tuple[Kind, float]] = {}
+    weights: dict[tuple[int, int], float] = {}
+    refused: set[tuple[int, int]] = set()
+    for sentence, found in zip(sentences, judged, strict=True):
+        if sentence.voice != "tool":
+            place = sentence.seq, sentence.place
+            by_message.setdefault(sentence.seq, []).append(sentence)
+            kinds[place], weights[place] = _judged_kind(sentence, found), _LEAST_WEIGHT + found.durable
+            if _is_none(found):
+                refused.add(place)
+    return SentenceKinds(sentences=by_message, kinds=kinds, weights=weights, refused=frozenset(refused))
+
+
+def _judged_kind(sentence: Sentence, judged: Judgement) -> tuple[Kind, float]:
+    by_pattern = ornament("statements", (Kind.FACT, 1.0), kind_of, sentence)
+    if by_pattern[0] in (Kind.EMPTY, Kind.FAILURE) or sentence.quoted:
+        return by_pattern
+    binding = _BINDING.get(judged.lasting_kind)
+    if binding and judged.durable >= _LASTS[sentence.voice] and _may_be(binding, by_pattern[0], sentence.voice):
+        return binding, judged.durable if binding is Kind.RULE else 1.0
+    if by_pattern[0] in (Kind.RULE, Kind.DECISION) and _is_none(judged):
+        return Kind.FACT, 1.0
+    return by_pattern
 
 
 def _chosen(messages: Sequence[Numbered], speakers: Speakers) -> list[Sentence]:

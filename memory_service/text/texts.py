@@ -53,6 +53,7 @@ class Texts:
         noted_question: The question that a memory answers, behind that.
         noted_end: What ends the head of a memory.
         noted_before: What a memory corrects, behind it.
+        noted_later: What may correct a sentence of a memory, behind that.
         tool: A tool whose name is not known.
         tool_failed: What a tool's error message stands behind.
         tool_made: What a tool made stands behind.
@@ -95,6 +96,7 @@ class Texts:
     noted_question: str
     noted_end: str
     noted_before: str
+    noted_later: str
     tool: str
     tool_failed: str
     tool_made: str
@@ -166,6 +168,7 @@ ENGLISH = Texts(
     noted_question=', asked "{question}"',
     noted_end=": ",
     noted_before=" (previously: {before})",
+    noted_later=" (said later: {later}).",
     tool="A tool",
     tool_failed=" failed: ",
     tool_made=" made ",
@@ -284,6 +287,7 @@ CHINESE = Texts(
     noted_question="（问：{question}）",
     noted_end="：",
     noted_before="（此前：{before}）",
+    noted_later="（后来说：{later}）。",
     tool="某个工具",
     tool_failed=" 失败：",
     tool_made=" 生成了 ",

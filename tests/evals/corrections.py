@@ -177,7 +177,10 @@ def main() -> None:
     chances = [logistic(functions["corrects"].scores(each))[:, 0] for each in figures]
     print(f"{len(apart)} talks that took no part, {sum(len(talk.corrections) for talk in apart)} corrections")
     for least in (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5):
-        found = [set(one_to_one(talk.pairs, each, least).items()) for talk, each in zip(apart, chances, strict=True)]
+        found = [
+            {(old, each.new) for old, each in one_to_one(talk.pairs, some, least).items()}
+            for talk, some in zip(apart, chances, strict=True)
+        ]
         right = sum(len(pairs & talk.corrections) for talk, pairs in zip(apart, found, strict=True))
         print(f"{least}: {right} of {sum(map(len, found))} found are right")
 

@@ -12,12 +12,11 @@ def corrected(*texts: str) -> dict[int, int]:
     judge = TalkJudge(embed=embedder.embed_documents, embedder=embedder.fingerprint)
     spoken = [Spoken(text=text, voice="user", message=at * 2) for at, text in enumerate(texts)]
     judged = judge.judgements(spoken)
-    return judge.find_corrections(
-        [
-            Told(spoken=each, judgement=found, place=at)
-            for at, (each, found) in enumerate(zip(spoken, judged, strict=True))
-        ]
-    )
+    told = [
+        Told(spoken=each, judgement=found, place=at)
+        for at, (each, found) in enumerate(zip(spoken, judged, strict=True))
+    ]
+    return {old: each.new for old, each in judge.find_corrections(told).items()}
 
 
 @pytest.mark.parametrize(

@@ -39,18 +39,19 @@ def kinds_of(messages: Sequence[Numbered], kinds: SentenceKinds) -> list[Kind]:
 def test_a_rule_is_one_in_every_language(text: str) -> None:
     messages = talk(("user", text), ("assistant", "Noted."))
     kinds = judge_kinds(messages, JUDGE)
-    assert kinds_of(messages[:1], kinds) == [Kind.RULE] and kinds.rules_of(messages[0]) == [text]
+    assert kinds_of(messages[:1], kinds) == [Kind.RULE] and kinds.statements_of(messages[0]) == ([text], [])
 
 
 def test_what_is_over_soon_binds_all_the_same() -> None:
     messages = talk(("user", "For now just run the tests on my machine, don't commit that."))
-    assert judge_kinds(messages, JUDGE).rules_of(messages[0])
+    rules, _ = judge_kinds(messages, JUDGE).statements_of(messages[0]) or ([], [])
+    assert len(rules) == 1
 
 
 def test_what_only_sounds_like_a_rule_is_none_for_the_judge() -> None:
     messages = talk(("user", "Never mind, good morning to you!"), ("assistant", "Always happy to help."))
     kinds = judge_kinds(messages, JUDGE)
-    assert kinds.rules_of(messages[0]) == [] and Kind.RULE not in kinds_of(messages, kinds)
+    assert kinds.statements_of(messages[0]) == ([], []) and Kind.RULE not in kinds_of(messages, kinds)
 
 
 def test_an_assistant_lays_down_no_rule() -> None:
@@ -80,8 +81,9 @@ def test_of_a_long_stretch_a_bounded_part_is_judged() -> None:
 
     said = [("user", f"The cupboard with the number {at} holds {at * 3} boxes of screws.") for at in range(2_000)]
     kinds = judge_kinds(talk(*said), TalkJudge(embed=embed, embedder=_EMBEDDER.fingerprint))
-    assert len(kinds.judgements) == 1_500 and max(kinds.judgements) == (2_000, 0), "the newest"
+    assert len(kinds.kinds) == 1_500 and max(kinds.kinds) == (2_000, 0), "the newest"
     assert sum(map(len, asked)) <= 15_000
+    assert kinds.statements_of(numbered(read_messages([{"role": "user", "content": "Never."}])[0], 1)) is None
 
 
 def test_nothing_said_is_nothing_judged() -> None:
