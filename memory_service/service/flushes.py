@@ -196,7 +196,7 @@ class Flushes:
         return self._lasting(candidates, f"found by {model.name}")
 
     def _lasting(self, candidates: Sequence[Candidate], reason: str) -> _Found:
-        """What a model found, without what is of the moment."""
+        """Facts that a model found, without those of the moment."""
         from memory_service.flush.judged import without_momentary
 
         judge = make_talk_judge(self._services.shared.settings)

@@ -65,7 +65,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """What corrects a sentence.
+    """Correction of a sentence.
 
     Attributes:
         new: The place of the later sentence.
@@ -76,7 +76,7 @@ class Correction:
     is_sure: bool
 
 
-def correctable(told: Sequence[Told]) -> list[tuple[int, int]]:
+def _correctable(told: Sequence[Told]) -> list[tuple[int, int]]:
     """The pairs of places in a talk of which the second sentence may correct the first.
 
     Args:
@@ -95,7 +95,7 @@ def _pair_matrix(told: Sequence[Told], pairs: Sequence[tuple[int, int]], news: F
 
     Args:
         told: Sentences that last, in order.
-        pairs: See `correctable`.
+        pairs: See `_correctable`.
         news: Of each sentence, the log-odds that it corrects something, see `_news_of`.
     """
     terms = [ornament("statements", frozenset[str](), _terms_of, each) for each in told]
@@ -177,20 +177,20 @@ def _find_corrections(told: Sequence[Told], *, embedder: str) -> dict[int, Corre
     Raises:
         DamagedWeights: There are no weights for that model.
     """
-    pairs = correctable(told)
+    pairs = _correctable(told)
     if not pairs:
         return {}
     functions = correction_weights(embedder).functions
     figures = _pair_matrix(told, pairs, _news_of(told, functions["news"]))
     chances = logistic(functions["corrects"].scores(figures))[:, 0]
-    return one_to_one(pairs, chances)
+    return _one_to_one(pairs, chances)
 
 
-def one_to_one(pairs: Sequence[tuple[int, int]], chances: Floats, least: float = _CORRECTS) -> dict[int, Correction]:
+def _one_to_one(pairs: Sequence[tuple[int, int]], chances: Floats, least: float = _CORRECTS) -> dict[int, Correction]:
     """The surest pairs of which no two have a sentence at the same place, by their earlier one.
 
     Args:
-        pairs: See `correctable`.
+        pairs: See `_correctable`.
         chances: The probability of each.
         least: The least one that counts.
     """

@@ -161,7 +161,7 @@ def _sentences(item: Numbered, speakers: Speakers) -> list[Sentence]:
 
 
 def _spoken(sentences: Sequence[Sentence]) -> list[Spoken]:
-    """What is judged: short answers with the question that they answer."""
+    """Texts to be judged: short answers with the question that they answer."""
     from indexer.text.questions import asks
     from memory_service.text.sentence_judge import Spoken, answering
 

@@ -22,11 +22,11 @@ from memory_service.text.correction_judge import (
     CORRECTION_WEIGHTS,
     PAIR_FIGURES,
     Told,
+    _correctable,
     _news_of,
+    _one_to_one,
     _pair_matrix,
-    correctable,
     correction_weights,
-    one_to_one,
 )
 from memory_service.text.judge_weights import LinearFunction, Weights, logistic
 from memory_service.text.sentence_judge import LASTING, Spoken, classify_sentences
@@ -52,7 +52,7 @@ class ToldTalk:
     @property
     def pairs(self) -> list[tuple[int, int]]:
         """Pairs that may be corrections."""
-        return correctable(self.told)
+        return _correctable(self.told)
 
     @property
     def correcting(self) -> Answers:
@@ -178,7 +178,7 @@ def main() -> None:
     print(f"{len(apart)} talks that took no part, {sum(len(talk.corrections) for talk in apart)} corrections")
     for least in (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5):
         found = [
-            {(old, each.new) for old, each in one_to_one(talk.pairs, some, least).items()}
+            {(old, each.new) for old, each in _one_to_one(talk.pairs, some, least).items()}
             for talk, some in zip(apart, chances, strict=True)
         ]
         right = sum(len(pairs & talk.corrections) for talk, pairs in zip(apart, found, strict=True))
