@@ -121,7 +121,7 @@ def _judge_by(embedder: Embedder | None) -> TalkJudge | None:
     """The judge of sentences that reads the vectors of a model; None where it was trained on those of another."""
     if embedder is None:
         return None
-    from indexer import multilingual_embedder
+    from indexer.embeddings.bundled import multilingual_embedder
     from memory_service.text.correction_judge import TalkJudge
 
     if embedder.fingerprint != multilingual_embedder().fingerprint:
