@@ -35,8 +35,10 @@ from indexer.engine.ranking import (
     corpus_candidates,
     cue_bonus,
     fuse,
+    latest_bonus,
     merge_candidates,
     mmr_order,
+    name_bonus,
     reciprocal_ranks,
     speaker_bonus,
     vector_candidates,
@@ -46,10 +48,11 @@ from indexer.engine.reader import MAX_TERMS, IndexReader, Packed, QueryTerms
 from indexer.engine.relevance import Calibration, QuestionTerms, Regime, signals
 from indexer.engine.restatements import COMPARED, restated_last
 from indexer.engine.segments.scoring import SegmentQuery, search_segment
+from indexer.engine.sought import Sought, named_first, with_sought
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.text import terms as analysis
-from indexer.text.dates import asked_days
+from indexer.text.asked_days import LATEST_ALONE, LATEST_BESIDE, AskedDays, asked_days
 from indexer.text.names import NOBODY, Named
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks_when
@@ -148,21 +151,25 @@ def rank(
         reads_all: True if the model reads other scripts than Latin.
         weights: Weights of the signals with the model's vectors.
     """
-    found = merge_candidates(_found(view, query, words, vector))
+    asked = ornament("days", AskedDays(), asked_days, query.text, query.today)
+    sought = Sought.of(view, words, asked)
+    found = merge_candidates(_found(view, query, words, vector, sought), sought.keys)
     if not reads_all and vector is not None and trust >= 1.0:
         found = found.take(_readable(found))
     unread = trust < 1.0 and analysis.has_unspaced(query.text)
     parts = _parts(found, trust, settings, weights=weights, characters=unread)
     if settings.fusion == "evidence":
-        parts |= _question_parts(found, view, query)
+        parts |= _question_parts(found, view, query, asked, sought)
     scores = sum(parts.values(), np.zeros(len(found)))
     aged = age_share(found.days, found.evergreen, query.today.toordinal(), settings.half_life_days)
     parts["recency"] = aged * settings.recency_weight * _recency_unit(scores, settings.fusion)
+    if asked.latest and settings.fusion == "evidence":
+        parts["recency"] += latest_bonus(found.days, *(LATEST_BESIDE if words.terms else LATEST_ALONE))
     scores = scores + parts["recency"]
     if found.text and found.vector is None:
         # Nothing speaks for a passage with none of the words in it or around it. They go last, as the others
         # are measured against them.
-        spoken_for = found.text.window > 0
+        spoken_for = (found.text.window > 0) | np.isin(found.keys, sought.without_words)
         found, scores = found.take(spoken_for), scores[spoken_for]
         parts = {name: part[spoken_for] for name, part in parts.items()}
     return Ranked(candidates=found, scores=scores, parts=parts)
@@ -188,32 +195,35 @@ def _readable(found: Candidates) -> Mask:
     return readable if readable.any() else ~readable
 
 
-def _found(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None) -> list[Candidates]:
+def _found(
+    view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None, sought: Sought
+) -> list[Candidates]:
     """Candidates of each part of the index."""
     parts = []
     if view.packed and query.mode == "vector" and vector is not None:
         parts.append(_exact(view.store, view.packed, query, vector))
     elif view.packed:
-        packed = _packed(view, view.packed, query, words, vector)
+        packed = _packed(view, view.packed, query, words, vector, sought.packed)
         parts.append(packed if vector is None else _measured(view.store, packed, vector))
     if len(view.corpus) or not parts:
-        parts.append(_unpacked(view, query, words, vector))
+        parts.append(_unpacked(view, query, words, vector, sought.rows))
     return parts
 
 
-def _unpacked(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
+def _unpacked(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None, sought: Ints) -> Candidates:
     """Candidates of the part that is not packed, of which all rows are scored."""
     corpus = view.corpus
     allowed = _allowed(corpus, query.filter, view.tagged(query.filter))
     text = text_evidence(words.postings, corpus, words.known) if query.mode != "vector" else None
     lexical = [text.pair, text.window] if text else []
     if vector is not None and view.matrix is None:
-        rows, near = vector_candidates(view.store, corpus, vector, query.filter, allowed, lexical)
+        rows, near = vector_candidates(view.store, corpus, vector, query.filter, allowed, lexical, sought)
         return corpus_candidates(corpus, rows, text, near)
     if vector is None or view.matrix is None:
-        return corpus_candidates(corpus, candidates(lexical, allowed), text, None)
+        rows = with_sought(candidates(lexical, allowed), sought, allowed)
+        return corpus_candidates(corpus, rows, text, None)
     own, triple = view.matrix.cosines(vector)
-    rows = candidates([*lexical, own, triple], allowed)
+    rows = with_sought(candidates([*lexical, own, triple], allowed), sought, allowed)
     return corpus_candidates(corpus, rows, text, vector_evidence(own, triple, corpus))
 
 
@@ -232,12 +242,15 @@ def _exact(store: IndexStore, packed: Packed, query: Query, vector: Vectors) -> 
     return replace(found, vector=replace(found.vector, own=own))
 
 
-def _packed(view: IndexReader, packed: Packed, query: Query, words: QueryTerms, vector: Vectors | None) -> Candidates:
+def _packed(
+    view: IndexReader, packed: Packed, query: Query, words: QueryTerms, vector: Vectors | None, sought: Ints
+) -> Candidates:
     wanted = SegmentQuery(
         found=words.packed if query.mode != "vector" else None,
         known=words.known or NO_STATISTICS,
         vector=vector,
         allowed=packed.segment.allowed(query.filter, packed.standing, view.tagged(query.filter)),
+        sought=sought,
     )
     return search_segment(packed.segment, wanted)
 
@@ -289,12 +302,15 @@ def _parts(
     return fuse(found.text, found.vector, trust, weights=weights, characters=characters)
 
 
-def _question_parts(found: Candidates, view: IndexReader, query: Query) -> dict[str, Floats]:
+def _question_parts(
+    found: Candidates, view: IndexReader, query: Query, asked: AskedDays, sought: Sought
+) -> dict[str, Floats]:
     parts = {
         "speaker": speaker_bonus(found.labels, view.speakers, query.named.labels),
         "cues": cue_bonus(found.marks, ornament("questions", False, asks_when, query.text)),
     }
-    asked = ornament("days", None, asked_days, query.text, query.today)
+    if sought.named and len(found):
+        parts["identifiers"] = name_bonus(found.keys, sought.named)
     if asked and len(found):
         days, place = np.unique(found.days, return_inverse=True)
         parts["date"] = np.array([asked.bonus(int(day)) for day in days])[place]
@@ -403,7 +419,8 @@ def to_hits(
     resolved = ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, made.brought)
     others = [stored for _, stored in chosen[query.limit : COMPARED]]
     known = chains, resolver.parted, made.brought
-    return tuple(ornament("restated", resolved, restated_last, resolved, others, *known, history=query.history))
+    resolved = ornament("restated", resolved, restated_last, resolved, others, *known, history=query.history)
+    return tuple(named_first(resolved, ranked, chosen))
 
 
 class _Hits:

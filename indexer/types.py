@@ -62,8 +62,8 @@ class Passage:
         text: Text of the file without list marker, HTML comments and surrounding space; never empty.
         heading: Titles above it, outermost first; for messages their day.
         opens_section: True for the first passage below its innermost heading.
-        date: The day it belongs to: from an ISO date in a heading, else the file's name, else its front matter. Of a
-            message: the date that it, or an earlier one, begins with, else the day of writing.
+        date: The day it belongs to: from a date in a heading, else the name of the file or of its folders, else its
+            front matter. Of a message: the date that it, or an earlier one, begins with, else the day of writing.
         label: The speaker, where several list items or messages of the file begin "Name: ".
         cues: See `Cue`.
         role: Whose word it is.

@@ -26,13 +26,15 @@ from indexer.text.terms import is_unlatin
 from indexer.types import Cue, Passage
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.
-PASSAGE_RULES = "passages-5"
+PASSAGE_RULES = "passages-6"
 MAX_CHARS = 1200
 
 _CONTROLS = lazy_regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _KEY = lazy_regex(r"[\"']?[\w][\w .-]{0,60}[\"']?[ \t]*[:=](?:[ \t]|$)")
 _HOUR = lazy_regex(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
-_FIELD = lazy_regex(r"(date|title)[ \t]*[:=][ \t]*(.*)", re.IGNORECASE)
+# Properties that say when a text is of, the surest first.
+_DAY_FIELDS = ("date", "published", "created", "updated")
+_FIELD = lazy_regex(rf"({'|'.join(_DAY_FIELDS)}|title)[ \t]*[:=][ \t]*(.*)", re.IGNORECASE)
 
 # Flags are looked up: to combine them costs more than to find them.
 CUES = {
@@ -251,7 +253,8 @@ def _front_matter(lines: int, fields: dict[str, str]) -> _FrontMatter:
     title = fields.get("title", "").strip()
     if len(title) > 1 and title[0] in "\"'" and title[0] == title[-1]:
         title = title[1:-1].strip()
-    return _FrontMatter(lines, title, ornament("days", None, heading_day, fields.get("date", "")))
+    days = (ornament("days", None, heading_day, fields[name]) for name in _DAY_FIELDS if name in fields)
+    return _FrontMatter(lines, title, next((day for day in days if day is not None), None))
 
 
 def _cut(block: Block, max_chars: int) -> Iterator[tuple[int, int, str]]:

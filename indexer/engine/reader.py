@@ -17,7 +17,7 @@ from itertools import chain
 
 import numpy as np
 
-from indexer.corpus import Corpus, Ints, Mask
+from indexer.corpus import Corpus, Ints, Mask, unique_rows
 from indexer.engine.bm25 import Posting, TextStatistics, text_statistics
 from indexer.engine.chains import FactChains
 from indexer.engine.matrix import Matrix
@@ -158,6 +158,8 @@ class IndexReader:
 
 # A question longer than this is a pasted text; its first terms say what it is about.
 MAX_TERMS = 64
+# Identifiers of a question that are looked for.
+_MOST_NAMES = 8
 _COMMON_SHARE = 0.3
 _COMMON_FROM = 50
 
@@ -170,11 +172,15 @@ class QueryTerms:
         postings: In the corpus.
         packed: In the packed part.
         known: Their statistics in both together; None where nothing is packed.
+        named: Rows of the passages that hold each identifier that the question names, in the corpus.
+        packed_named: The same, in the packed part.
     """
 
     postings: list[Posting]
     packed: tuple[Found, ...] = ()
     known: TextStatistics | None = None
+    named: tuple[Ints, ...] = ()
+    packed_named: tuple[Ints, ...] = ()
 
     def passages(self, term: str) -> int:
         """Number of passages with a term."""
@@ -194,17 +200,30 @@ NO_TERMS = QueryTerms(postings=[])
 def find_terms(view: IndexReader, question: str) -> QueryTerms:
     """Occurrences of a question's terms."""
     terms = analysis.asked_terms(question)[:MAX_TERMS]
+    names = analysis.asked_names(question)[:_MOST_NAMES]
+    every = list(dict.fromkeys([*terms, *chain.from_iterable(names)]))
     if view.packed:
-        postings = view.packed.recent.postings(terms)
-        packed = tuple(find(view.packed.segment.postings, terms))
-        known = view.packed.segment.statistics(packed).beside(text_statistics(postings, view.corpus))
-        return QueryTerms(postings=postings, packed=packed, known=known)
+        postings = view.packed.recent.postings(every)
+        packed = find(view.packed.segment.postings, every)
+        asked = tuple(one for one in packed if one.term in terms)
+        counted = [posting for posting in postings if posting.term in terms]
+        known = view.packed.segment.statistics(asked).beside(text_statistics(counted, view.corpus))
+        named, packed_named = _rows_of_names(names, postings), _rows_of_names(names, packed)
+        return QueryTerms(postings=counted, packed=asked, known=known, named=named, packed_named=packed_named)
     found = []
-    for posting in view.terms.postings(view.store, terms):
+    for posting in view.terms.postings(view.store, every):
         rows, known_rows = view.corpus.rows(posting.keys)
         if len(rows):
             found.append(Posting(term=posting.term, rows=rows, counts=posting.counts[known_rows]))
-    return QueryTerms(postings=found)
+    counted = [posting for posting in found if posting.term in terms]
+    return QueryTerms(postings=counted, named=_rows_of_names(names, found))
+
+
+def _rows_of_names(names: Sequence[tuple[str, ...]], found: Sequence[Posting | Found]) -> tuple[Ints, ...]:
+    """Rows, ascending, with one of the terms of each identifier."""
+    rows = {one.term: one.rows.astype(np.int64) for one in found} if names else {}
+    held = [[rows[term] for term in terms if term in rows] for terms in names]
+    return tuple(unique_rows(np.concatenate(each)) for each in held if each)
 
 
 def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
@@ -245,7 +264,8 @@ def vector_text(
 
 
 def _telling(question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named: Named) -> str:
-    """The words of a question that a vector is made of; see `vector_text`."""
+    """The words of a question that a vector is made of; see `vector_text`. Days are none of them."""
+    question = analysis.undated(question)
     if words.terms:
         question = analysis.read_part(question, reads).text
     n = len(view)

@@ -1,18 +1,13 @@
-"""Grammar of days: calendar names, days that a question asks for, a text begins with, states or compares. Pure.
+"""Grammar of days that are written down: in titles, names of files, properties, in a text and at its beginning. Pure.
 
-Invariants: the day of a question ("last Tuesday", "10.01.2024", "上周三") raises dated passages and never filters;
-relative days count from the day that the caller gives; weeks begin on Monday; "last Tuesday" is the latest one before
-today, "next Friday" that of next week; with dots the day stands before the month; with slashes or dashes a date that
-can be read both ways raises both days.
-
-Source: +3 for the month and +6 for the day, in standard deviations, chosen on LoCoMo.
+Invariants: with dots the day stands before the month, and in a title with dashes too, where the year is last; of a
+date with slashes that can be read in two ways a title has none, and a text both; what is on no calendar is no date.
 
 Of a stamp ("[Monday 8 May 2023, 13:56] Anna: …", "【2026年11月20日】") no more than the beginning of a text is looked
 at; a sentence that only happens to begin with a date ("8 May 2023 was a fine day") has none.
 
-Four patterns differ for a reason: a question may lack the year and mean a month, a stamp must end as one, a heading is
-read strictly, since it dates all below it, and what is compared is read generously, without blanks that could join
-two numbers.
+Patterns differ for a reason: a stamp must end as one, a title dates all below it and so wants a year, and what is
+compared is read generously, without blanks that could join two numbers.
 """
 
 from __future__ import annotations
@@ -20,14 +15,12 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from indexer.text import lazy_regex
 
-MONTH_BONUS = 3.0
-DAY_BONUS = 6.0
+Day: TypeAlias = tuple[int, int, int]  # year, 0 if it is not said, month, day
 # A day that a message states holds no longer than this by the clock: what follows a week later is of that day.
 STATED_HOLDS = dt.timedelta(hours=24)
 
@@ -42,131 +35,14 @@ MONTH_NUMBERS = (
 WEEKDAY_SHORT = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
 CHINESE_WEEK = "(?:周|週|星期|礼拜|禮拜)"
 
-Stretch = tuple[int, int]
-
-_MONTH = lazy_regex(r"\b(" + "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)) + r")\b\.?", re.IGNORECASE)
-# "may" and "march" are verbs too: as months they stand beside a number or behind a preposition.
-_VERBS = {"may", "march", "mar"}
-_BESIDE = lazy_regex(
-    r"(?:\b(?:in|on|of|since|until|by|during|last|next|this|early|late|mid|before|after)|\d(?:st|nd|rd|th)?)\s*$", re.I
-)
-_BESIDE_CHARS = 24
-_BEHIND = lazy_regex(r"\s*(?:\d|,\s*\d)")
-_YEAR = lazy_regex(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
-_DAY_NUMBER = lazy_regex(r"(?<![\d:.-])(\d{1,2})(?:st|nd|rd|th)?(?![\d:%]|\.\d)", re.IGNORECASE)
-
-# --- dates in digits ---------------------------------------------------------------------------------------------
-
-_YEAR_FIRST = lazy_regex(r"(?<![\d.])((?:19|20)\d\d)([-/.])(\d{1,2})\2(\d{1,2})(?![\d]|[-/.]\d)")
-# The look-arounds keep versions, addresses, paths and prices apart: 10.01.2, 10.1.20.24, v1.2.2024, $1.10.2024.
-_YEAR_LAST = lazy_regex(
-    r"(?<![\w.$€£¥/-])(\d{1,2})(?:\.( ?)(\d{1,2})\.\2|([/-])(\d{1,2})\4)((?:19|20)\d\d)(?!\w|[-/.]\w)"
-)
-
 # --- Chinese -----------------------------------------------------------------------------------------------------
 
 _DIGITS = "〇一二三四五六七八九"
-_NUMERAL = r"(?:\d{1,2}|[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
-_CHINESE_YEAR = "(?:(?:19|20)\\d\\d|[一二][〇零○一二三四五六七八九]{3})"
-# Not the months of a stretch of time, as in "三个月", nor moon cakes.
-_CHINESE = lazy_regex(
-    rf"(?:({_CHINESE_YEAR})\s*年\s*)?(?<![\d一二三四五六七八九十])(\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*月(?![饼餅亮])"
-    rf"(?:\s*({_NUMERAL})\s*[日号號])?"
-)
-# In "晚上周岚说", "网上月租" and "楼下周边" there is no week and no month.
-_CHINESE_SHIFT = "(?P<shift>(?<![晚早会會网網线線以上])上{1,2}|[这這本]|(?<![天楼樓地以如底之脚当當])下)"
-_CHINESE_SHIFTS = {"上上": -2, "上": -1, "下": 1}
-_CHINESE_YEARS = {"大前年": -3, "前年": -2, "去年": -1, "今年": 0, "明年": 1}
-
-# --- English -----------------------------------------------------------------------------------------------------
-
-_SHIFTS = {"last": -1, "past": -1, "previous": -1, "coming": 1, "upcoming": 1, "next": 1}
-_SHIFT = r"(?:(?:the |this )?(?P<shift>last|previous|coming|upcoming|next)|this)"
-_WEEKDAY_SHIFT = _SHIFT.replace("last|", "last|past|")
-_WEEKDAY = rf"(?P<weekday>(?i:{'|'.join(WEEKDAY_NAMES)})|(?:{WEEKDAY_SHORT})\b\.?(?!\s[A-Z]))(?!\w)"
-_PART_OF_DAY = r"(?:['’]s)?(?: morning| afternoon| evening| night)?"
-# Of "the last week of May" today does not tell.
-_NOT_OF = f"(?! of | in (?:{'|'.join(name[:3] for name in MONTH_NAMES)}))"
-_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
-_COUNTS = (
-    {word: (number, number) for number, word in enumerate(_WORDS, 1)}
-    | dict.fromkeys(("a", "an"), (1, 1))
-    | dict.fromkeys(("a couple of", "a couple", "couple of"), (2, 2))
-    | dict.fromkeys(("a few", "few", "several", "几", "幾", "数", "數"), (2, 6))
-)
-_COUNT = r"(?P<count>\d{1,3}|" + "|".join(sorted((w for w in _COUNTS if w.isascii()), key=len, reverse=True)) + ")"
-_CHINESE_COUNT = r"(?P<count>\d{1,3}|[一二两兩三四五六七八九十]{1,3}|[几幾数數])\s*"
-_CHINESE_UNIT = rf"(?P<unit>天|日(?!期)|个?個?(?:{CHINESE_WEEK}|月)|年|个?個?(?:小时|小時|钟头|鐘頭|分钟|分鐘))"
-_UNITS = {"day": "day", "night": "day", "week": "week", "fortnight": "fortnight", "month": "month", "year": "year"} | {
-    "天": "day", "日": "day", "周": "week", "週": "week", "期": "week", "拜": "week", "月": "month", "年": "year"
-}  # fmt: skip
-_UNIT_DAYS = {"hour": 0, "day": 1, "week": 7, "fortnight": 14, "month": 30, "year": 365}
-# A bare weekday is one gone by where the question speaks of what was.
-_PAST = lazy_regex(r"\b(?:did|was|were|had|happened|said|went)\b", re.IGNORECASE)
+NUMERAL = r"(?:\d{1,2}|[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
+CHINESE_YEAR = "(?:(?:19|20)\\d\\d|[一二][〇零○一二三四五六七八九]{3})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedDays:
-    """Days that a question speaks of. A year or a day that it does not state matches every one.
-
-    Attributes:
-        ranges: First and last day of stretches it names outright, as proleptic ordinals.
-    """
-
-    months: frozenset[int] = frozenset()
-    years: frozenset[int] = frozenset()
-    days: frozenset[int] = frozenset()
-    ranges: tuple[Stretch, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.months or self.ranges)
-
-    def bonus(self, ordinal: int) -> float:
-        """Bonus of a passage of that day (a proleptic ordinal, 0 for undated)."""
-        if not ordinal:
-            return 0.0
-        for first, last in self.ranges:
-            if first == last and abs(ordinal - first) <= 1:
-                return DAY_BONUS
-            if first <= ordinal <= last:
-                return MONTH_BONUS
-        if not self.months:
-            return 0.0
-        day = dt.date.fromordinal(ordinal)
-        if day.month not in self.months or (self.years and day.year not in self.years):
-            return 0.0
-        return DAY_BONUS if any(abs(day.day - asked) <= 1 for asked in self.days) else MONTH_BONUS
-
-
-def asked_days(question: str, today: dt.date) -> AskedDays:
-    """The days that a question speaks of.
-
-    Args:
-        question: English or Chinese.
-        today: The day that "yesterday" counts from.
-    """
-    months, years, days = set[int](), set[int](), set[int]()
-    for year, month, day in _CHINESE.findall(question):
-        months.add(_number(month))
-        years |= {_chinese_year(year)} if year else set()
-        days |= {_number(day)} if day else set()
-    if named := _named_months(question):
-        months |= named
-        years |= {int(year) for year in _YEAR.findall(question)}
-        days |= {int(day) for day in _DAY_NUMBER.findall(question) if 1 <= int(day) <= 31}
-    valid = frozenset(month for month in months if 1 <= month <= 12)
-    ranges = [*_outright(question), *_relative(question, today)]
-    relative_years = [_year_stretch(today.year + shift) for shift in _shifted_years(question)]
-    if valid:
-        years |= {dt.date.fromordinal(first).year for first, _ in relative_years}
-    else:
-        ranges += relative_years or ([] if ranges else _gone_by(question, today))
-    # A day before its week: the bonus is that of the first stretch that has the passage.
-    ranges.sort(key=lambda stretch: stretch[1] - stretch[0])
-    return AskedDays(months=valid, years=frozenset(years), days=frozenset(days), ranges=tuple(dict.fromkeys(ranges)))
-
-
-def _number(text: str) -> int:
+def number_of(text: str) -> int:
     """Value of a number below a hundred, in digits or in Chinese."""
     if text.isdecimal():
         return int(text)
@@ -174,200 +50,11 @@ def _number(text: str) -> int:
     return 10 * (_DIGITS.index(tens) if tens else len(ten)) + (_DIGITS.index(ones) if ones else 0)
 
 
-def _chinese_year(text: str) -> int:
+def chinese_year(text: str) -> int:
+    """A year, in digits or in Chinese."""
     if text.isdecimal():
         return int(text)
     return int("".join(str(_DIGITS.index("〇" if digit in "零○" else digit)) for digit in text))
-
-
-def _named_months(question: str) -> set[int]:
-    found = set()
-    for match in _MONTH.finditer(question):
-        word = match[1].lower()
-        before = question[max(0, match.start() - _BESIDE_CHARS) : match.start()]
-        beside = _BESIDE.search(before) or _BEHIND.match(question, match.end())
-        if beside or (word not in _VERBS and (len(word) > 3 or match[1][0].isupper())):
-            found.add(MONTH_NUMBERS[word])
-    return found
-
-
-def _outright(question: str) -> Iterator[Stretch]:
-    """Days given in digits."""
-    for year, _, month, day in _YEAR_FIRST.findall(question):
-        yield from _days((int(year), int(month), int(day)))
-    for first, _, dotted, _, other, year in _YEAR_LAST.findall(question):
-        a, b = int(first), int(dotted or other)
-        day_first, month_first = (int(year), b, a), (int(year), a, b)
-        yield from list(_days(day_first, *([] if dotted else [month_first]))) or list(_days(month_first))
-
-
-def _days(*dates: tuple[int, int, int]) -> Iterator[Stretch]:
-    """The days among some dates that are on the calendar."""
-    for year, month, day in dict.fromkeys(dates):
-        if 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]:
-            ordinal = dt.date(year, month, day).toordinal()
-            yield ordinal, ordinal
-
-
-# --- relative days -----------------------------------------------------------------------------------------------
-
-
-def _relative(question: str, today: dt.date) -> Iterator[Stretch]:
-    for pattern, read in _RELATIVE_ENGLISH if question.isascii() else _RELATIVE:
-        for match in pattern.finditer(question):
-            stretch = read(match, today)
-            if stretch is not None and stretch[0] > 0 and stretch[1] <= dt.date.max.toordinal():
-                yield stretch
-
-
-def _gone_by(question: str, today: dt.date) -> list[Stretch]:
-    """The latest of bare weekdays and weekends that a question about the past names."""
-    if not _PAST.search(question):
-        return []
-    return [_latest(match, today) for match in _BARE.finditer(question)]
-
-
-def _latest(match: re.Match[str], today: dt.date) -> Stretch:
-    now = today.toordinal()
-    if match["weekday"] is None:
-        saturday = now - (today.weekday() - 5) % 7
-        return saturday, saturday + 1
-    day = now - ((today.weekday() - _weekday(match["weekday"]) - 1) % 7 + 1)
-    return day, day
-
-
-def _shift(match: re.Match[str]) -> int:
-    word = (match["shift"] or "").lower()
-    return _SHIFTS.get(word, _CHINESE_SHIFTS.get(word, 0))
-
-
-def _weekday(name: str) -> int:
-    if name in "一二三四五六日天":
-        return "一二三四五六日".index(name.replace("天", "日"))
-    return next(at for at, full in enumerate(WEEKDAY_NAMES) if full.startswith(name[:3].lower()))
-
-
-def _monday(today: dt.date, weeks: int) -> int:
-    return today.toordinal() - today.weekday() + 7 * weeks
-
-
-def _named_weekday(match: re.Match[str], today: dt.date) -> Stretch:
-    """Day of "last Tuesday", the latest before today; of "this" and "next Tuesday" by the week."""
-    if _shift(match) < 0:
-        return _latest(match, today)
-    return _day_of_week(match, today)
-
-
-def _day_of_week(match: re.Match[str], today: dt.date) -> Stretch:
-    """Day of "Tuesday of last week" and "上周三"."""
-    day = _monday(today, _shift(match)) + _weekday(match["weekday"])
-    return day, day
-
-
-def _week(match: re.Match[str], today: dt.date) -> Stretch:
-    first = _monday(today, _shift(match))
-    return first, first + 6
-
-
-def _weekend(match: re.Match[str], today: dt.date) -> Stretch:
-    first = _monday(today, _shift(match)) + 5
-    return first, first + 1
-
-
-def _month(match: re.Match[str], today: dt.date) -> Stretch:
-    return _month_stretch(today, _shift(match))
-
-
-def _day_of_month(match: re.Match[str], today: dt.date) -> Stretch | None:
-    first, last = _month_stretch(today, _shift(match))
-    day = first + _number(match["day"]) - 1
-    return (day, day) if first <= day <= last else None
-
-
-def _month_stretch(today: dt.date, months: int) -> Stretch:
-    year, month = divmod(12 * today.year + today.month - 1 + months, 12)
-    year = min(max(year, 1), 9999)
-    first = dt.date(year, month + 1, 1).toordinal()
-    return first, first + calendar.monthrange(year, month + 1)[1] - 1
-
-
-def _year_stretch(year: int) -> Stretch:
-    year = min(max(year, 1), 9999)
-    return dt.date(year, 1, 1).toordinal(), dt.date(year, 12, 31).toordinal()
-
-
-def _shifted_years(question: str) -> list[int]:
-    english = [_shift(match) for match in _SHIFTED_YEAR.finditer(question)]
-    return english + [_CHINESE_YEARS[word] for word in _CHINESE_SHIFTED_YEAR.findall(question)]
-
-
-def _count(text: str) -> tuple[int, int]:
-    """Least and most of a number or a word such as "a few"."""
-    known = _COUNTS.get(text.lower())
-    return known or (_number(text), _number(text))
-
-
-def _unit(match: re.Match[str]) -> str:
-    unit = match["unit"].lower()
-    return _UNITS.get(unit) or _UNITS.get(unit[-1], "hour")
-
-
-def _ago(match: re.Match[str], today: dt.date) -> Stretch:
-    """Day of "two days ago"; of weeks, months and years the one around it."""
-    (low, high), unit, now = _count(match["count"]), _unit(match), today.toordinal()
-    if unit == "month":
-        return _month_stretch(today, -high)[0], _month_stretch(today, -low)[1]
-    if unit == "year":
-        return _year_stretch(today.year - high)[0], _year_stretch(today.year - low)[1]
-    around = 3 if _UNIT_DAYS[unit] >= 7 else 0
-    return now - high * _UNIT_DAYS[unit] - around, now - low * _UNIT_DAYS[unit] + around
-
-
-def _until_now(match: re.Match[str], today: dt.date) -> Stretch:
-    """Days of "in the last three days"."""
-    most = _count(match["count"] or "a")[1]
-    return today.toordinal() - most * _UNIT_DAYS[_unit(match)], today.toordinal()
-
-
-def _fixed(days: int) -> Callable[[re.Match[str], dt.date], Stretch]:
-    return lambda _, today: (today.toordinal() + days, today.toordinal() + days)
-
-
-_ENGLISH_UNIT = "(?P<unit>day|night|week|fortnight|month|year|hour|minute)"
-_BARE = lazy_regex(rf"\bon {_WEEKDAY}|\b(?:over|on|at) the weekend\b")
-_SHIFTED_YEAR = lazy_regex(rf"\b{_SHIFT} year\b(?! of )", re.IGNORECASE)
-_CHINESE_SHIFTED_YEAR = lazy_regex("大前年|(?<![以之从從目大])前年(?![轻輕龄齡少])|(?<![过過])去年|今年|(?<![透])明年")
-_RELATIVE: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], dt.date], Stretch | None]], ...] = tuple(
-    (lazy_regex(pattern), read)
-    for pattern, read in (
-        ("大前天", _fixed(-3)),
-        (r"(?i:\bthe day before yesterday\b)|(?<![大以之当當目从從])前天(?![天气氣])", _fixed(-2)),
-        (r"(?i:(?<!before )\byesterday\b|\blast night\b)|昨[天晚日]", _fixed(-1)),
-        (r"(?i:\b(?:today|this (?:morning|afternoon|evening)|tonight)\b)|今[天早晚日]", _fixed(0)),
-        (r"(?i:(?<!after )\btomorrow\b)|(?<![透])明[天早晚日]", _fixed(1)),
-        (r"(?i:\bthe day after tomorrow\b)|(?<![大然以之最先])[后後]天(?![天气氣性])", _fixed(2)),
-        ("大[后後]天", _fixed(3)),
-        (rf"\b(?i:{_WEEKDAY_SHIFT}) {_WEEKDAY}", _named_weekday),
-        (rf"\b{_WEEKDAY}{_PART_OF_DAY}(?: of)? (?i:{_SHIFT}) week\b", _day_of_week),
-        (rf"(?i:\b{_SHIFT} weekend\b)", _weekend),
-        (rf"(?i:\b{_SHIFT} week\b{_NOT_OF})", _week),
-        (rf"(?i:\b(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)? (?:of )?{_SHIFT} month\b)", _day_of_month),
-        (rf"(?i:\b{_SHIFT} month\b{_NOT_OF})", _month),
-        (rf"(?i:\b{_COUNT} {_ENGLISH_UNIT}s? ago\b)", _ago),
-        (rf"(?i:\b(?:last|past) {_COUNT} {_ENGLISH_UNIT}s?\b)", _until_now),
-        (rf"(?i:\bpast(?P<count>) {_ENGLISH_UNIT}\b)", _until_now),
-        (rf"{_CHINESE_SHIFT}个?個?{CHINESE_WEEK}(?P<weekday>[一二三四五六日天])", _day_of_week),
-        (rf"{_CHINESE_SHIFT}个?個?{CHINESE_WEEK}末", _weekend),
-        (rf"{_CHINESE_SHIFT}个?個?{CHINESE_WEEK}(?![末边邊围圍刊])", _week),
-        (rf"{_CHINESE_SHIFT}个?個?月(?P<day>{_NUMERAL})[日号號]", _day_of_month),
-        (rf"{_CHINESE_SHIFT}个?個?月(?!{_NUMERAL}[日号號]|[亮饼餅球光色])", _month),
-        (rf"(?<![第\d]){_CHINESE_COUNT}{_CHINESE_UNIT}[之以]?前(?![端台臺后後景提])", _ago),
-        (rf"(?:[过過]去|最近|(?<![最附])近|[这這]){_CHINESE_COUNT}{_CHINESE_UNIT}(?![之以]?[前后後])", _until_now),
-        (r"前(?P<count>[几幾两兩])(?P<unit>天)", _ago),
-    )
-)
-# Those that are not Chinese alone: compiling the others takes as long as a search. English letters stand in `(?i:`.
-_RELATIVE_ENGLISH = tuple((pattern, read) for pattern, read in _RELATIVE if "(?i:" in pattern.pattern)
 
 
 _LOOK_CHARS = 96
@@ -423,43 +110,172 @@ def leading_stamp(text: str) -> Stamp | None:
 
 # --- days that a text states -------------------------------------------------------------------------------------
 
-_ISO = lazy_regex(r"(?<![0-9])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9])")
-_HEADING_DAY = lazy_regex(
-    r"(?<![0-9])([0-9]{4})"
-    r"(?:-([0-9]{2})-([0-9]{2})|/([0-9]{1,2})/([0-9]{1,2})| ?年 ?([0-9]{1,2}) ?月 ?([0-9]{1,2}) ?日)(?![0-9])"
+_MONTHS_ABROAD = (
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "jänner feber maerz april mai juni juli august september oktober november dezember",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "januari februari mars april maj juni juli augusti september oktober november december",
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık",
 )
-_FULL_NUMBERED = lazy_regex(r"(?<!\d)((?:19|20)\d\d)\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})(?!\d)")
-_FULL_DAY_FIRST = lazy_regex(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)? ([A-Za-z]{3,9})\.?,? ((?:19|20)\d\d)(?!\d)")
-_FULL_MONTH_FIRST = lazy_regex(r"\b([A-Za-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?,? ((?:19|20)\d\d)(?!\d)")
+# Months by all names that may stand behind the number of a day.
+_MONTHS_BEHIND = {
+    name: number for names in _MONTHS_ABROAD for number, name in enumerate(names.split(), 1)
+} | MONTH_NUMBERS
+# Hyphens that are no minus, and blanks that do not break a line: one character for one, so that spans stay.
+_PLAIN_SIGNS = str.maketrans("\u2010\u2011\u00a0\u202f", "--  ")
+
+
+def _names(months: Iterable[str]) -> str:
+    return "|".join(sorted(months, key=len, reverse=True))
+
+
+# None begins by looking back, so that the engine skips to the first digit; `_apart` looks there.
+_NUMBERED_DAY = lazy_regex(
+    r"""(?x)(?P<year>(?:19|20)\d\d)(?:
+      (?P<sign>[-/_])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})(?!\d|[/.]\d)
+    | \.(?P<gap>[ ]?)(?P<dotted_month>\d{1,2})\.(?P=gap)(?P<dotted_day>\d{1,2})(?!\d|[-/.]\d)
+    | (?P<bare_month>0[1-9]|1[0-2])(?P<bare_day>0[1-9]|[12]\d|3[01])(?![0-9A-SU-Za-z]|[.,]\d))
+    | (?P<first>\d{1,2})(?:\.(?P<space>[ ]?)(?P<second>\d{1,2})\.(?P=space)|(?P<line>[/_-])(?P<other>\d{1,2})(?P=line))
+      (?P<last_year>(?:19|20)\d\d)(?![0-9A-Za-z]|[-/.][0-9A-Za-z])"""
+)
+_NAMED_DAY = lazy_regex(
+    rf"""(?ix)(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|º|ª|\.)?[ -](?:of[ ]|de[ ]|di[ ])?(?P<month>{_names(_MONTHS_BEHIND)})
+      (?![^\W\d_])\.?(?:,?[ -](?:del?[ ])?(?P<year>(?:19|20)\d\d)(?!\d))?
+    | (?P<month_before>{_names(MONTH_NUMBERS)})(?:\.|,)?[ -](?:the[ ])?(?P<day_behind>\d{{1,2}})(?:st|nd|rd|th)?
+      (?![\d%A-Za-z]|[:.,]\d|-\d)(?:,?[ -](?P<year_behind>(?:19|20)\d\d)(?!\d))?"""
+)
+_EASTERN_DAY = lazy_regex(
+    rf"(?:(?P<year>{CHINESE_YEAR})\s*[年년]\s*)?(?<![\d一二三四五六七八九十])"
+    rf"(?P<month>\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*[月월](?![饼餅亮])\s*(?P<day>{NUMERAL})\s*[日号號일]"
+)
+_NUMBERED_HINT = lazy_regex(r"[0-9][-/._][ ]?[0-9]|(?:19|20)[0-9]{6}")
+_NAMED_HINT = lazy_regex(r"[0-9][a-zº.]{0,2}[ -][^\W\d_]|[^\W\d_][.,]?[ -](?:the )?[0-9]")
+
+
+class WrittenDay(NamedTuple):
+    """A date within a text.
+
+    Attributes:
+        start: Where it begins, from 0.
+        end: Where it is over.
+        days: Its readings, at least one; the year is 0 where it is not written.
+        clear: True if it can be nothing but this day: it has a year, and one reading.
+        bare: True for eight digits.
+        numbered: True if the month is a number with signs beside it.
+    """
+
+    start: int
+    end: int
+    days: tuple[Day, ...]
+    clear: bool = True
+    bare: bool = False
+    numbered: bool = False
+
+
+def written_days(text: str) -> Iterator[WrittenDay]:
+    """The dates of a text that are on the calendar, in whatever way people write them; a month alone is none."""
+    plain = text.translate(_PLAIN_SIGNS) if not text.isascii() else text
+    if _NUMBERED_HINT.search(plain):
+        for match in _NUMBERED_DAY.finditer(plain):
+            if _apart(plain, match.start(), year_first=bool(match["year"])):
+                yield from _numbered_day(match)
+    if _NAMED_HINT.search(plain):
+        for match in _NAMED_DAY.finditer(plain):
+            if _apart(plain, match.start(), year_first=True):
+                month = match["month"] or match["month_before"]
+                year, day = match["year"] or match["year_behind"], match["day"] or match["day_behind"]
+                yield from _whole(match, (int(year or 0), _MONTHS_BEHIND[month.lower()], int(day)))
+    if not text.isascii():
+        for match in _EASTERN_DAY.finditer(plain):
+            year = chinese_year(match["year"]) if match["year"] else 0
+            yield from _whole(match, (year, number_of(match["month"]), number_of(match["day"])))
+
+
+def _apart(text: str, start: int, *, year_first: bool) -> bool:
+    """True if a date does not go on from a word, a price, a version or a path before it."""
+    before = text[start - 1 : start]
+    return not before or not (
+        (before.isascii() and before.isalnum()) or before in (".$€£¥" if year_first else ".$€£¥/-")
+    )
+
+
+def _numbered_day(match: re.Match[str]) -> Iterator[WrittenDay]:
+    if match["year"]:
+        month, day = next((match[f"{kind}month"], match[f"{kind}day"]) for kind in ("", "dotted_", "bare_")
+                          if match[f"{kind}month"])  # fmt: skip
+        # 2024.10.1 is the name of a release.
+        is_release = match["gap"] == "" and len(month + day) < 4
+        yield from _whole(match, (int(match["year"]), int(month), int(day)), clear=not is_release, numbered=True)
+        return
+    year, first, second = int(match["last_year"]), int(match["first"]), int(match["second"] or match["other"])
+    day_first, month_first = (year, second, first), (year, first, second)
+    days = [day for day in dict.fromkeys((day_first, month_first)) if is_on_calendar(day)]
+    if match["line"] is None:
+        days = days[:1]
+    if days:
+        clear = len(days) == 1 or match["line"] != "/"
+        yield WrittenDay(match.start(), match.end(), tuple(days), clear, numbered=True)
+
+
+def _whole(match: re.Match[str], day: Day, *, clear: bool = True, numbered: bool = False) -> Iterator[WrittenDay]:
+    if is_on_calendar(day):
+        bare = numbered and match["bare_day"] is not None
+        yield WrittenDay(match.start(), match.end(), (day,), clear and day[0] > 0, bare, numbered)
+
+
+def is_on_calendar(day: Day) -> bool:
+    """True if there is such a day; without a year, in a leap year."""
+    year, month, number = day
+    return 1 <= month <= 12 and 1 <= number <= calendar.monthrange(year or 2024, month)[1]
 
 
 def heading_day(text: str) -> dt.date | None:
-    """First day of a heading or a field that is on the calendar."""
-    return _first_day(_HEADING_DAY, text)
+    """First day of a title or a property that can be nothing else."""
+    return _first(each for each in written_days(text) if each.clear)
+
+
+def _first(found: Iterable[WrittenDay]) -> dt.date | None:
+    first = min(found, default=None)
+    return dt.date(*first.days[0]) if first else None
+
+
+_DAY_OF_FOLDERS = lazy_regex(
+    r"(?:^|/)((?:19|20)\d\d)[-/_](?:\1[-_])?(\d{1,2})(?:[-_. ]+[^\W\d_]+)?/(\d{1,2})(?![\w.-]*\d)[^/]*$"
+)
+_EXTENSION = lazy_regex(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
 
 
 def day_of_name(path: str) -> dt.date | None:
-    """Day in the name of a file."""
-    return _first_day(_ISO, path.replace("\\", "/").rpartition("/")[2])
-
-
-def _first_day(pattern: re.Pattern[str], text: str) -> dt.date | None:
-    for match in pattern.finditer(text):
-        year, month, day = (group for group in match.groups() if group)
-        if found := _on_calendar(year, int(month), day):
-            return found
-    return None
+    """Day in the name of a file, or in those of its folders: `2026/11/15.md`."""
+    path = _EXTENSION.sub("", path.replace("\\", "/"))
+    if named := heading_day(path.rpartition("/")[2]):
+        return named
+    match = _DAY_OF_FOLDERS.search(path)
+    return _on_calendar(match[1], int(match[2]), match[3]) if match else None
 
 
 def full_day(text: str) -> dt.date | None:
     """First day that a text states in full: 2026-11-20, 20 November 2026, November 20, 2026, 2026年11月20日."""
-    if match := _FULL_NUMBERED.search(text):
-        return _on_calendar(match[1], int(match[2]), match[3])
-    if match := _FULL_DAY_FIRST.search(text):
-        return _on_calendar(match[3], MONTH_NUMBERS.get(match[2][:3].lower(), 0), match[1])
-    if match := _FULL_MONTH_FIRST.search(text):
-        return _on_calendar(match[3], MONTH_NUMBERS.get(match[1][:3].lower(), 0), match[2])
-    return None
+    return _first(each for each in written_days(text) if each.days[0][0] and not each.bare)
+
+
+def day_keys(text: str) -> list[str]:
+    """Words that the days of a text are found by, with and without the year."""
+    return [key for each in written_days(text) if not each.bare for day in each.days for key in keys_of_day(day)]
+
+
+def keys_of_day(day: Day) -> tuple[str, ...]:
+    """Words that a day is found by, with and without the year."""
+    year, month, number = day
+    bare = f"day{month:02}{number:02}"
+    return (bare, f"day{year}{month:02}{number:02}") if year else (bare,)
 
 
 def _on_calendar(year: str, month: int, day: str) -> dt.date | None:
@@ -469,14 +285,13 @@ def _on_calendar(year: str, month: int, day: str) -> dt.date | None:
         return None
 
 
-_MONTH_NAMED = "(?:" + "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)) + ")"
 _LEAD = lazy_regex(
     rf"""(?ix)[\[(（【]?\s*(?:as\ of|since|effective(?:\ (?:from|as\ of))?|starting|beginning|from|on|by|for|in
     |截至|截止|自从?|从|于|在|到)?\s*
     (?:(?P<y1>(?:19|20)\d\d)\s*(?P<s>[-/.])\s*(?P<m1>\d{{1,2}})(?:(?P=s)(?P<d1>\d{{1,2}}))?(?!\d)
-    | (?P<y2>{_CHINESE_YEAR})\s*年\s*(?:(?P<m2>{_NUMERAL})\s*月(?:\s*(?P<d2>{_NUMERAL})\s*[日号號])?)?
+    | (?P<y2>{CHINESE_YEAR})\s*年\s*(?:(?P<m2>{NUMERAL})\s*月(?:\s*(?P<d2>{NUMERAL})\s*[日号號])?)?
     | (?P<a>\d{{1,2}})(?P<t>[-/.])(?P<b>\d{{1,2}})(?P=t)(?P<y3>(?:19|20)\d\d)(?!\d)
-    | (?:(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?\ (?:of\ )?)?(?P<m4>{_MONTH_NAMED})\.?
+    | (?:(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?\ (?:of\ )?)?(?P<m4>{_MONTH_NAME})\.?
       (?:\ (?P<d5>\d{{1,2}})(?:st|nd|rd|th)?(?!\d))?,?\ (?P<y4>(?:19|20)\d\d)(?!\d))
     (?:[T ]\d{{1,2}}:\d{{2}}(?::\d{{2}})?Z?)?
     \s*(?:onwards?|on|起|开始|以后|之后)?\s*[\])）】]?\s*[:：,，|—–-]*\s*"""
@@ -491,7 +306,7 @@ def leading_day(text: str) -> tuple[dt.date, int] | None:
     if match["y1"]:
         parts = match["y1"], int(match["m1"]), match["d1"]
     elif match["y2"]:
-        parts = str(_chinese_year(match["y2"])), _number(match["m2"] or "1"), str(_number(match["d2"] or "1"))
+        parts = str(chinese_year(match["y2"])), number_of(match["m2"] or "1"), str(number_of(match["d2"] or "1"))
     elif match["y3"]:
         first, second = int(match["a"]), int(match["b"])
         month, day = (first, second) if second > 12 or (match["t"] == "/" and first <= 12) else (second, first)
@@ -503,8 +318,6 @@ def leading_day(text: str) -> tuple[dt.date, int] | None:
 
 
 # --- days and hours in comparable form ---------------------------------------------------------------------------
-
-Day: TypeAlias = tuple[int, int, int]  # year, 0 if it is not said, month, day
 
 _SHORT_MONTHS = tuple(name[:3] for name in MONTH_NAMES)
 _ANY_MONTH = rf"(?:{'|'.join(_SHORT_MONTHS)})[a-z]{{0,6}}"

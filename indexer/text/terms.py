@@ -24,6 +24,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.text import lazy_regex
+from indexer.text.asked_days import AskedWords, without_days
+from indexer.text.dates import day_keys
+from indexer.text.identifiers import asked_identifiers, identifier_keys
 from indexer.text.ornaments import ornament
 from indexer.text.scripts import ALL_HAN, INDIC, SYLLABIC, UNSPACED
 from indexer.types import Fingerprint, Passage
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
 
-TERM_RULES = "terms-7"
+TERM_RULES = "terms-8"
 MAX_TERM_CHARS = 40
 
 _HAN_PAIR = lazy_regex(f"[{ALL_HAN}]{{2}}")
@@ -82,6 +85,21 @@ _HEBREW_FINALS = str.maketrans("ךםןףץ", "כמנפצ")
 _HEBREW_CHARS = 3  # of a word are left
 # Letters that are written for one another: Arabic alef, yeh and kaf, the Devanagari nasal signs, Cyrillic io.
 _ALIKE = str.maketrans("أإآٱىیکँёѐѝ", "ااااييكंееи")
+# Forms of characters in names, and the form that `traditional.txt` has for them.
+_ALIKE |= str.maketrans(
+    "髙﨑嵜碕邉辺嶋嶌濵浜斎斉冨徳桒栁舘峯沢瀬広桜塚恵𠮷", "高崎崎崎边边岛岛滨滨斋齐富德桑柳馆峰泽濑广樱塚惠吉"
+)
+# Letters that are none with an accent, and are written without by whoever has no key for them.
+_PLAIN_LETTERS = dict(zip("łøđðıħŧŋɓɗƙ", "loddihtnbdk", strict=True)) | {"œ": "oe", "æ": "ae", "þ": "th"}
+# Umlauts and their like have another spelling in two letters.
+_SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+_UMLAUT = lazy_regex("[äöüøåÄÖÜØÅ]|[aouAOU]\u0308|[aA]\u030a")
+_WORD_WITH_UMLAUT = lazy_regex(r"[^\W\d_]*[äöüøå][^\W\d_]*")
+# Katakana for the same syllables in hiragana.
+_KATAKANA = range(0x30A1, 0x30F7)
+_TO_HIRAGANA = 0x60
+_EMOJI_MARK = "emoji"
+_EMOJI = lazy_regex("[\u2600-\u27bf\U0001f000-\U0001f3fa\U0001f400-\U0001faff]")
 # Marks and joiners that a word may go without: Hebrew and Arabic vowel signs, tatweel, soft hyphen, (non-)joiners.
 _DROPPED = lazy_regex(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\xad\u200c\u200d]"
@@ -196,15 +214,19 @@ def query_terms(text: str) -> list[str]:
 
     A question of stop words alone keeps them: it has nothing else to look for.
     """
+    return list(_telling_terms(text) or dict.fromkeys(index_terms(text)))
+
+
+def _telling_terms(text: str) -> dict[str, None]:
+    """The terms of a question that are no stop words, each once, in its order."""
     found: dict[str, None] = {}
     for run in _runs(text):
-        if has_unspaced(run[0]):
-            found.update(dict.fromkeys(_asked(run)))
-        elif run not in (STOP_WORDS if run.isascii() else _stop_words()):
-            found[_stem(run)] = None
+        if run in (STOP_WORDS if run.isascii() else _stop_words()):
+            continue
+        found.update(dict.fromkeys(_asked(run) if has_unspaced(run[0]) else (_stem(run),)))
     # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
     found.update(dict.fromkeys(_identifier_parts(text, initial=str.islower)))
-    return list(found or dict.fromkeys(index_terms(text)))
+    return found
 
 
 def _identifier_parts(text: str, *, initial: Callable[[str], bool] = str.isalpha) -> list[str]:
@@ -307,6 +329,10 @@ def _bare(character: str) -> str:
     digit = unicodedata.decimal(character, None)
     if digit is not None:
         return str(digit)
+    if character in _PLAIN_LETTERS:
+        return _PLAIN_LETTERS[character]
+    if ord(character) in _KATAKANA:
+        return chr(ord(character) - _TO_HIRAGANA)
     # Of Cyrillic й the accent makes another letter, which its stemmer wants to see.
     accented = character < "\u0400" or "\u1e00" <= character < "\u2000"
     return unicodedata.normalize("NFKD", character)[0] if accented else character.translate(_ALIKE)
@@ -365,19 +391,61 @@ def passage_terms(passage: Passage) -> tuple[str, ...]:
 
 
 def asked_terms(question: str) -> list[str]:
-    """Terms that a question is searched by; its words as they stand where they cannot be read."""
-    found = ornament("words", None, query_terms, question)
+    """Terms that a question is searched by; its words as they stand where they cannot be read.
+
+    Of a question that only asks what there was on a day there are none but the day.
+    """
+    found = ornament("words", None, _asked_terms, question)
     return list(dict.fromkeys(_plain_terms(question))) if found is None else found
 
 
 def stored_terms(text: str) -> list[str]:
     """Terms that a text is found by; its words as they stand where they cannot be read."""
-    found = ornament("words", None, index_terms, text)
-    return list(_plain_terms(text)) if found is None else found
+    found = ornament("words", None, _terms_of, text)
+    return list(_plain_terms(text) if found is None else found)
+
+
+def _asked_terms(question: str) -> list[str]:
+    asked = ornament("days", AskedWords(question, (), False), without_days, question)
+    found = _telling_terms(asked.text)
+    found.update(dict.fromkeys(term for term in _other_spellings(asked.text)))
+    named = ornament("identifiers", [], asked_identifiers, asked.text)
+    found.update(dict.fromkeys(_stem(key) for keys in named for key in keys[:2]))
+    found.update(dict.fromkeys(asked.keys))
+    return list(found if found or asked.dated else dict.fromkeys(index_terms(question)))
+
+
+def undated(question: str) -> str:
+    """A question without the days that it names; all of it where it says nothing else."""
+    asked = ornament("days", AskedWords(question, (), False), without_days, question)
+    return " ".join(asked.text.split()) if asked.dated and _LETTER.search(asked.text) else question
+
+
+def asked_names(question: str) -> list[tuple[str, ...]]:
+    """The identifiers that a question names, each by the terms that a passage with it has one of."""
+    asked = ornament("days", AskedWords(question, (), False), without_days, question)
+    named = ornament("identifiers", [], asked_identifiers, asked.text)
+    signs = [(each,) for each in _other_spellings(question) if each.startswith(_EMOJI_MARK)]
+    return [*(tuple(map(_stem, keys)) for keys in named), *signs]
 
 
 def _terms_of(lexical: str) -> tuple[str, ...]:
-    return (*index_terms(lexical), *_identifier_parts(lexical))
+    return (
+        *index_terms(lexical),
+        *_identifier_parts(lexical),
+        *_other_spellings(lexical),
+        *map(_stem, ornament("identifiers", [], identifier_keys, lexical)),
+        *ornament("days", [], day_keys, lexical),
+    )
+
+
+def _other_spellings(text: str) -> list[str]:
+    """Terms of words with an umlaut as they are written without, and of emoji."""
+    if text.isascii():
+        return []
+    words = _WORD_WITH_UMLAUT.findall(unicodedata.normalize("NFC", text).lower()) if _UMLAUT.search(text) else ()
+    found = [_stem(fold(word.translate(_SPELLED_OUT))[:MAX_TERM_CHARS]) for word in words]
+    return found + [f"{_EMOJI_MARK}{ord(sign):x}" for sign in _EMOJI.findall(text)]
 
 
 def _plain_terms(text: str) -> tuple[str, ...]:

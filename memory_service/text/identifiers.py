@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from indexer.text import lazy_regex
 from indexer.text.dates import clock_spans, day_spans
+from indexer.text.identifiers import IdentifierKind, SpanOfKind, identifier_spans
 from indexer.text.scripts import EAST_ASIAN
 
 Amount: TypeAlias = tuple[str, float]  # what is measured, and how much in its base unit; "" is a bare number
@@ -171,12 +171,6 @@ def same_amounts(amount: Amount) -> Iterator[Amount]:
         yield "", _rounded(value / 100)
 
 
-IdentifierKind = Literal[
-    "path", "url", "email", "uuid", "hash", "id", "version", "date", "time", "address", "variable", "number", "quote",
-    "command", "code",
-]  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifier:
     """An identifier.
@@ -194,15 +188,6 @@ class Identifier:
     end: int
 
 
-_URL = lazy_regex(
-    r"(?<![A-Za-z0-9])(?:https?|ftps?|wss?|s3|gs|ssh|git|file|postgres(?:ql)?|redis|mysql|mongodb|amqp)://"
-    rf"[^\s<>\"'`|\\{{}}()\[\]\u3000-\u303f{EAST_ASIAN}]{{1,2000}}"
-)
-# A run of characters that identifiers are made of, if it has one that plain words have not.
-_RUN = lazy_regex(
-    r"(?<![A-Za-z0-9_.+@~%/\\:#-])(?=(?:[A-Za-z:+~%-]|\.(?![A-Za-z0-9]))*+[0-9_/\\@#.])[A-Za-z0-9_.+@~%/\\:#-]++"
-)
-_MAX_RUN = 4_096  # what is longer is no identifier but a blob, base64 or the like
 _DIGIT = lazy_regex("[0-9]")
 _FOLDER_END = lazy_regex(r"(?<![A-Za-z0-9/._~-])[A-Za-z0-9/._~-]++\Z")
 _CJK_FILE = lazy_regex(rf"(?<=/)[{EAST_ASIAN}][\w-]{{0,80}}\.[A-Za-z0-9]{{1,5}}(?![A-Za-z0-9])")
@@ -214,60 +199,10 @@ _TICKS = lazy_regex(r"(?<!`)`([^`\n]{2,400})`(?!`)")
 _FENCE = lazy_regex(r"^[ \t]{0,3}```[ \t]*([A-Za-z]*)[^\n`]*$", re.MULTILINE)
 _SHELLS = frozenset({"bash", "sh", "shell", "zsh", "console", "terminal", "powershell", "cmd"})
 
-_EXTENSIONS = (
-    "py|pyi|ipynb|js|jsx|mjs|cjs|ts|tsx|vue|svelte|html?|css|scss|less|json|jsonl|json5|ya?ml|toml|ini|cfg|conf|env|lock|"
-    "md|mdx|rst|txt|log|csv|tsv|xml|sql|sqlite3?|db|sh|bash|zsh|ps1|bat|go|rs|rb|php|java|kt|kts|swift|scala|c|cc|cpp|cxx|h|hpp|"
-    "cs|lua|r|jl|pl|ex|exs|erl|hs|clj|dart|proto|graphql|tf|gradle|makefile|dockerfile|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|"
-    "svg|webp|mp[34]|wav|zip|tar|gz|tgz|bz2|xz|7z|whl|jar|so|dll|exe|bin|onnx|pt|safetensors|parquet|pem|crt|diff|"
-    "patch|bak|tmp|out"
-)
-_DIRECTORIES = frozenset({
-    "src", "tests", "test", "lib", "docs", "doc", "app", "apps", "packages", "bin", "config", "scripts", "data",
-    "public", "build", "dist", "node_modules", "migrations", "api", "server", "client", "components", "internal",
-    "cmd", "pkg", "assets", "static", "templates", "examples", "tools", "infra", "deploy", ".github",
-    "etc", "var", "tmp", "home",
-})  # fmt: skip
-_FILE = lazy_regex(rf"(?i)(?:[\w.+@-]*[\w])?\.(?:{_EXTENSIONS})|\.?(?:env|gitignore|dockerignore)|makefile|dockerfile")
-# Names of products, not of files.
-_NO_FILES = frozenset(
-    {"node.js", "next.js", "vue.js", "nuxt.js", "react.js", "three.js", "express.js", "d3.js", "asp.net"}
-)
-_HOST = lazy_regex(
-    r"(?i)(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|cn|ai|app|edu|gov|de|uk|eu|jp|co|me|cloud|internal|local)"
-)
-_NO_IDS = frozenset({
-    "utf", "sha", "iso", "rfc", "base", "top", "step", "phase", "option", "part", "level", "stage", "day", "week",
-    "round", "attempt", "version", "covid", "type", "sub", "pre", "post", "mid", "non", "log", "python", "page", "line",
-    "lines", "item", "section", "chapter", "figure", "table", "grade", "year", "aes", "md", "ipv", "http", "h",
-    "x", "l",
-})  # fmt: skip
-_SHAPES: tuple[tuple[IdentifierKind, re.Pattern[str]], ...] = (
-    ("uuid", lazy_regex(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")),
-    ("email", lazy_regex(r"[A-Za-z0-9_.+%-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")),
-    ("address", lazy_regex(
-        r"(?:(?:\d{1,3}\.){3}\d{1,3}|localhost|[A-Za-z][A-Za-z0-9.-]*):\d{2,5}"
-        r"|(?:\d{1,3}\.){3}\d{1,3}(?:/\d\d?)?")),
-    ("date", lazy_regex(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?")),
-    ("version", lazy_regex(
-        r"v\d{1,6}(?:\.\d{1,6}){0,3}(?:[-.+][A-Za-z0-9.]{1,20})?"
-        r"|\d{1,6}(?:\.\d{1,6}){2,3}(?:[-+]?[A-Za-z][A-Za-z0-9.]{0,20})?")),
-    ("hash", lazy_regex(r"(?i)(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,128}|sha256:[0-9a-f]{8,64}")),
-    ("variable", lazy_regex(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")),
-    ("id", lazy_regex(
-        r"#\d{1,12}|[A-Za-z]{1,12}[-_]\d{1,20}(?:-[A-Za-z0-9]{1,12})*"
-        r"|[A-Z]{1,5}(?:-[A-Z]{1,5})?-?\d{3,20}(?:-\d{1,12})*")),
-    ("id", lazy_regex(
-        r"(?:[A-Za-z]{2,12}[-_])+(?=[A-Za-z]{0,40}\d)[A-Za-z0-9]{3,64}"
-        r"|(?=[A-Za-z]{1,40}\d)(?=[^a-z]{0,40}[a-z])[A-Za-z0-9]{16,64}")),
-)  # fmt: skip
-
-
-_Span: TypeAlias = tuple[int, int, IdentifierKind]  # start, minus the end, so that the longest comes first, kind
-
 
 def find_identifiers(text: str) -> list[Identifier]:
     """All identifiers of a text, in the order in which they begin; an outer one before what it holds."""
-    kept: list[_Span] = []
+    kept: list[SpanOfKind] = []
     end = 0
     for span in sorted(_atoms(text)):
         if span[0] >= end:
@@ -278,16 +213,8 @@ def find_identifiers(text: str) -> list[Identifier]:
     return [Identifier(kind=kind, text=text[start:-end], start=start, end=-end) for start, end, kind in spans]
 
 
-def _atoms(text: str) -> Iterator[_Span]:
-    if "://" in text:
-        for match in _URL.finditer(text):
-            yield match.start(), -match.start() - len(match[0].rstrip(".,;:!?*_~")), "url"
-    for match in _RUN.finditer(text):
-        run, at = match[0], match.start()
-        if len(run) > _MAX_RUN:
-            continue
-        for kind, start, end in _shapes_of(run) if len(run) <= 200 else _split_shapes(run):
-            yield at + start, -at - end, kind
+def _atoms(text: str) -> Iterator[SpanOfKind]:
+    yield from identifier_spans(text)
     if _DIGIT.search(text):
         for value_kind, start, end in _found_values(text):
             yield start, -end, value_kind
@@ -295,7 +222,7 @@ def _atoms(text: str) -> Iterator[_Span]:
         yield from _cjk_files(text)
 
 
-def _cjk_files(text: str) -> Iterator[_Span]:
+def _cjk_files(text: str) -> Iterator[SpanOfKind]:
     """Files with a Chinese name in a folder without: `/tmp/报告.txt`."""
     for match in _CJK_FILE.finditer(text):
         folder = _FOLDER_END.search(text, max(0, match.start() - 200), match.start())
@@ -303,86 +230,7 @@ def _cjk_files(text: str) -> Iterator[_Span]:
             yield folder.start(), -match.end(), "path"
 
 
-_Shape = tuple[IdentifierKind, int, int]
-
-
-@lru_cache(maxsize=8_192)
-def _shapes_of(run: str) -> tuple[_Shape, ...]:
-    """The identifiers of one run of characters; the same runs come again and again."""
-    return tuple(_split_shapes(run))
-
-
-def _split_shapes(run: str) -> Iterator[_Shape]:
-    """A run as one identifier, or else each of its pieces."""
-    start, end = _trimmed(run, 0, len(run))
-    kind = _kind_of(run[start:end])
-    if kind:
-        yield kind, start, end
-        return
-    for piece in _PIECE.finditer(run, start, end):
-        first, last = _trimmed(run, piece.start(), piece.end())
-        kind = _kind_of(run[first:last])
-        if kind:
-            yield kind, first, last
-            continue
-        for word in _SLASHED.finditer(run, first, last):
-            kind = _kind_of(word[0])
-            if kind:
-                yield kind, word.start(), word.end()
-
-
-_PIECE = lazy_regex("#?[^:#]+")
-_SLASHED = lazy_regex(r"[^/\\]+")
-
-
-def _trimmed(run: str, start: int, end: int) -> tuple[int, int]:
-    while end > start and run[end - 1] in ".:+~%-@#":
-        end -= 1
-    while start < end and (run[start] in "+%:@" or (run[start] in "-." and not _is_path_start(run, start))):
-        start += 1
-    return start, end
-
-
-def _is_path_start(run: str, at: int) -> bool:
-    """True if a dot belongs to a path: `./a`, `../a`, `.env`."""
-    return (run[at] == "." and run[at + 1 : at + 2] not in ("", ".")) or run[at : at + 3] in ("../", "..\\")
-
-
-def _kind_of(word: str) -> IdentifierKind | None:
-    if len(word) < 2:
-        return None
-    if ("/" in word or "\\" in word) and len(word) <= 1_000:
-        return "path" if _is_path(word) else "address" if _SHAPES[2][1].fullmatch(word) else None
-    if len(word) > 200:
-        return None
-    for kind, shape in _SHAPES:
-        found = shape.fullmatch(word)
-        if found and not (kind == "id" and _is_no_id(word)):
-            return kind
-    if _FILE.fullmatch(word) and word.lower() not in _NO_FILES:
-        return "path"
-    return "url" if _HOST.fullmatch(word) else None
-
-
-def _is_no_id(word: str) -> bool:
-    return re.split("[-_]", word, maxsplit=1)[0].lower() in _NO_IDS
-
-
-def _is_path(word: str) -> bool:
-    """True if a word with slashes is a path; "and/or", "24/7", "T-318/T-319" and "./" are none."""
-    if re.match(r"(?:[A-Za-z]:[/\\]|\\\\(?=[A-Za-z0-9])|~[/\\]|\.{1,2}[/\\]).*\w", word):
-        return True
-    if ":" in word or "#" in word:
-        return False
-    parts = [part for part in re.split(r"[/\\]+", word) if part]
-    if not parts or not any(char.isalpha() for char in word):
-        return False
-    if word[0] == "/":
-        return len(parts) > 1 or len(parts[0]) > 1
-    return bool(_FILE.fullmatch(parts[-1])) or parts[0] in _DIRECTORIES or (len(parts) > 1 and word[-1] in "/\\")
-
-
-def _quotes(text: str) -> Iterator[_Span]:
+def _quotes(text: str) -> Iterator[SpanOfKind]:
     """Quotes of two words or more; one word between quotes is often only a manner of speaking."""
     if '"' in text or not text.isascii():
         for match in _QUOTE.finditer(text):
@@ -391,7 +239,7 @@ def _quotes(text: str) -> Iterator[_Span]:
                 yield match.start(match.lastindex or 0), -match.end(match.lastindex or 0), "quote"
 
 
-def _commands(text: str) -> Iterator[_Span]:
+def _commands(text: str) -> Iterator[SpanOfKind]:
     if "`" not in text:
         return
     for match in _TICKS.finditer(text):
@@ -405,7 +253,7 @@ def _commands(text: str) -> Iterator[_Span]:
             yield from _command_lines(text, opening.end() + 1, closing.start() if closing else len(text))
 
 
-def _command_lines(text: str, start: int, end: int) -> Iterator[_Span]:
+def _command_lines(text: str, start: int, end: int) -> Iterator[SpanOfKind]:
     at = start
     for line in text[start:end].splitlines(keepends=True):
         command = line.strip().removeprefix("$ ").strip()

@@ -60,7 +60,9 @@ def cold(path: Path, turns: int) -> dict[str, float]:
     def by_store() -> None:
         with closing(SqliteStore(path)) as store, store.reading():
             corpus = store.corpus(None)
-            vector_candidates(store, corpus, vector, SearchFilter(), np.ones(len(corpus), bool), [])
+            vector_candidates(
+                store, corpus, vector, SearchFilter(), np.ones(len(corpus), bool), [], np.empty(0, np.int64)
+            )
 
     def by_knn() -> None:
         with closing(SqliteStore(path)) as store, store.reading():

@@ -7,7 +7,7 @@ codes (.003 of a cosine) and for neighbours far from anything else that was foun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -51,12 +51,14 @@ class SegmentQuery:
         known: Statistics of those terms in all parts of the index.
         vector: The question's vector; None where vectors are not searched.
         allowed: Rows that may be found; None for all.
+        sought: Rows, ascending, that are candidates in any case, as they hold what the question names.
     """
 
     found: tuple[Found, ...] | None
     known: TextStatistics
     vector: Vectors | None
     allowed: Mask | None
+    sought: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +90,15 @@ class _Near:
 def search_segment(segment: Segment, wanted: SegmentQuery) -> Candidates:
     """The candidates of a segment, with their signals."""
     near = _near(segment, wanted.vector, wanted.allowed) if wanted.vector is not None else None
-    seeds = _seeds(segment, near, wanted.allowed) if near else np.empty(0, np.int64)
+    seeds = wanted.sought if wanted.allowed is None else wanted.sought[wanted.allowed[wanted.sought]]
+    if near:
+        seeds = unique_rows(np.concatenate([seeds, _seeds(segment, near, wanted.allowed)]))
     rows, text = _rows(segment, wanted, seeds), None
     if wanted.found is not None:
         text = _text(segment, wanted, rows)
         # A cosine costs more than the words of a row: only the best by words get one, and what is near anyway.
         chosen = candidates([text.pair, text.window], np.ones(len(rows), bool), CANDIDATES)
-        if near:
+        if len(seeds):
             chosen = unique_rows(np.concatenate([chosen, np.flatnonzero(_among(rows, seeds))]))
         rows, text = rows[chosen], text.take(chosen)
     return Candidates(

@@ -6,257 +6,134 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.text.dates import DAY_BONUS, MONTH_BONUS, AskedDays, asked_days
+from indexer.text.dates import day_keys, day_of_name, heading_day, written_days
 from tests.growth import assert_grows_at_most
 
-FRIDAY = dt.date(2026, 11, 20)
-
-
-def days(question: str) -> AskedDays:
-    return asked_days(question, FRIDAY)
+DAY = dt.date(2026, 11, 25)
 
 
 @pytest.mark.parametrize(
-    ("question", "months", "years", "numbers"),
+    "title",
     [
-        ("What happened in May?", {5}, set(), set()),
-        ("What happened on 5 May 2023?", {5}, {2023}, {5}),
-        ("What happened on May 5th, 2023?", {5}, {2023}, {5}),
-        ("What did we decide on May 5.", {5}, set(), {5}),
-        ("Between June and August 2023", {6, 8}, {2023}, set()),
-        ("in Sep", {9}, set(), set()),
-        ("At 10:30 in March", {3}, set(), set()),
-        ("We grew by 5.5 % in March", {3}, set(), set()),
-        ("11月20日发生了什么?", {11}, set(), {20}),
-        ("2026年11月的计划", {11}, {2026}, set()),
-        ("十一月二十日发生了什么?", {11}, set(), {20}),
-        ("十二月二號", {12}, set(), {2}),
-        ("三月三十一号到十月", {3, 10}, set(), {31}),
-        ("2026年十月九日", {10}, {2026}, {9}),
-        ("九月下旬", {9}, set(), set()),
-        ("１１月２０日", {11}, set(), {20}),
-        ("三个月之后", set(), set(), set()),
-        ("八月饼", set(), set(), set()),
-        ("二十一月", set(), set(), set()),
-        ("13月", set(), set(), set()),
-        ("You may march on", set(), set(), set()),
-        ("May I deploy?", set(), set(), set()),
-        ("mar the finish", set(), set(), set()),
-        ("he decided in 2023", set(), set(), set()),
-        ("room 5", set(), set(), set()),
+        "2026-11-25",
+        "2026/11/25",
+        "2026_11_25",
+        "2026.11.25",
+        "2026.11.25 (수)",
+        "2026. 11. 25.",
+        "20261125",
+        "25.11.2026",
+        "25-11-2026",
+        "25/11/2026",
+        "11/25/2026",
+        "2026\u201111\u201125",
+        "25 November 2026",
+        "25. November 2026",
+        "25th of November, 2026",
+        "Wed, Nov 25, 2026",
+        "Wednesday, November\u00a025th, 2026",
+        "25-Nov-2026",
+        "25 de noviembre de 2026",
+        "25 novembre 2026",
+        "25 ноября 2026",
+        "2026年11月25日",
+        "2026 年 11 月 25 日 星期三",
+        "二〇二六年十一月二十五日",
+        "2026년 11월 25일",
+        "Sprint review, 2026-11-25",
+        "2026-11-25T18:30:00Z",
     ],
 )
-def test_months_years_and_days(question: str, months: set[int], years: set[int], numbers: set[int]) -> None:
-    asked = days(question)
-    assert (set(asked.months), set(asked.years), set(asked.days)) == (months, years, numbers)
+def test_day_of_a_title(title: str) -> None:
+    assert heading_day(title) == DAY
+    assert heading_day(f"## {title}") == DAY
 
 
 @pytest.mark.parametrize(
-    ("question", "first", "last"),
+    "title",
     [
-        ("What did I do yesterday?", "2026-11-19", "2026-11-19"),
-        ("the day before yesterday", "2026-11-18", "2026-11-18"),
-        ("today", "2026-11-20", "2026-11-20"),
-        ("last week", "2026-11-09", "2026-11-15"),
-        ("this week", "2026-11-16", "2026-11-22"),
-        ("昨天吃了什么", "2026-11-19", "2026-11-19"),
-        ("前天", "2026-11-18", "2026-11-18"),
-        ("大前天", "2026-11-17", "2026-11-17"),
-        ("上周的会议", "2026-11-09", "2026-11-15"),
-        ("上個禮拜", "2026-11-09", "2026-11-15"),
-        ("這週做了什麼", "2026-11-16", "2026-11-22"),
-        ("on 2024-02-29", "2024-02-29", "2024-02-29"),
-        ("on 2024/2/29", "2024-02-29", "2024-02-29"),
+        "31.2.2026",
+        "2026-02-31",
+        "2026-13-01",
+        "3/4/2026",
+        "November 2026",
+        "25 November",
+        "Release 2024.10.1",
+        "v1.2.2024",
+        "v2026.11.25",
+        "10.0.25.2026",
+        "$1.10.2026",
+        "120261125",
+        "20269999",
+        "2026-1",
+        "Room 11 25 2026",
     ],
 )
-def test_stretches(question: str, first: str, last: str) -> None:
-    stretch = (dt.date.fromisoformat(first).toordinal(), dt.date.fromisoformat(last).toordinal())
-    assert days(question).ranges == (stretch,)
+def test_titles_without_a_day(title: str) -> None:
+    assert heading_day(title) is None
 
 
 @pytest.mark.parametrize(
-    ("question", "stretches"),
+    "path",
     [
-        # Weekdays
-        ("Who was ill last Tuesday?", "2026-11-17"),
-        ("what did we say LAST FRIDAY", "2026-11-13"),
-        ("last Saturday's run", "2026-11-14"),
-        ("this past Wednesday", "2026-11-18"),
-        ("What happened last Tues.?", "2026-11-17"),
-        ("the release of last Thu", "2026-11-19"),
-        ("this Monday", "2026-11-16"),
-        ("next Friday", "2026-11-27"),
-        ("this coming Sunday", "2026-11-29"),
-        ("on Tuesday of last week", "2026-11-10 2026-11-09/2026-11-15"),
-        ("Monday morning last week", "2026-11-09 2026-11-09/2026-11-15"),
-        ("What did we decide on Monday?", "2026-11-16"),
-        ("Who was there on Friday?", "2026-11-13"),
-        ("What do we do on Monday?", ""),
-        ("Are deploys on Mondays?", ""),
-        ("Where did we go over the weekend?", "2026-11-14/2026-11-15"),
-        # Weeks, months, years
-        ("last week", "2026-11-09/2026-11-15"),
-        ("last week's bill", "2026-11-09/2026-11-15"),
-        ("next week", "2026-11-23/2026-11-29"),
-        ("What did we do last week in Rome?", "2026-11-09/2026-11-15"),
-        ("last weekend", "2026-11-14/2026-11-15"),
-        ("this weekend", "2026-11-21/2026-11-22"),
-        ("last month", "2026-10-01/2026-10-31"),
-        ("this month", "2026-11-01/2026-11-30"),
-        ("next month", "2026-12-01/2026-12-31"),
-        ("on the 5th of last month", "2026-10-05 2026-10-01/2026-10-31"),
-        ("on the 31st of this month", "2026-11-01/2026-11-30"),
-        ("last year", "2025-01-01/2025-12-31"),
-        ("the past week", "2026-11-13/2026-11-20"),
-        ("in the past three days", "2026-11-17/2026-11-20"),
-        ("in the last 2 weeks", "2026-11-06/2026-11-20"),
-        # So long ago
-        ("two days ago", "2026-11-18"),
-        ("10 days ago", "2026-11-10"),
-        ("an hour ago", "2026-11-20"),
-        ("a couple of days ago", "2026-11-18"),
-        ("a few days ago", "2026-11-14/2026-11-18"),
-        ("a week ago", "2026-11-10/2026-11-16"),
-        ("three weeks ago", "2026-10-27/2026-11-02"),
-        ("a month ago", "2026-10-01/2026-10-31"),
-        ("eleven months ago", "2025-12-01/2025-12-31"),
-        ("two years ago", "2024-01-01/2024-12-31"),
-        ("the day after tomorrow", "2026-11-22"),
-        ("tomorrow", "2026-11-21"),
-        # In digits
-        ("What was on 10.01.2024?", "2024-01-10"),
-        ("in 3.5.2024 we moved", "2024-05-03"),
-        ("on 10. 1. 2024", "2024-01-10"),
-        ("(31.12.2023)", "2023-12-31"),
-        ("on 01.13.2024", "2024-01-13"),
-        ("on 14/3/2024", "2024-03-14"),
-        ("on 3/14/2024", "2024-03-14"),
-        ("on 3/4/2024", "2024-04-03 2024-03-04"),
-        ("on 5/5/2024", "2024-05-05"),
-        ("on 03-04-2024", "2024-04-03 2024-03-04"),
-        ("2024.1.10", "2024-01-10"),
-        ("on 29.02.2023", ""),
-        # Chinese
-        ("上周三谁请假", "2026-11-11 2026-11-09/2026-11-15"),
-        ("上上周五", "2026-11-06 2026-11-02/2026-11-08"),
-        ("下周一开会吗", "2026-11-23 2026-11-23/2026-11-29"),
-        ("上周末去哪了", "2026-11-14/2026-11-15"),
-        ("本週的計劃", "2026-11-16/2026-11-22"),
-        ("下个星期", "2026-11-23/2026-11-29"),
-        ("上个月的电费", "2026-10-01/2026-10-31"),
-        ("上月的账单", "2026-10-01/2026-10-31"),
-        ("這個月", "2026-11-01/2026-11-30"),
-        ("上个月5号", "2026-10-05"),
-        ("上上个月", "2026-09-01/2026-09-30"),
-        ("去年搬家", "2025-01-01/2025-12-31"),
-        ("前年的旅行", "2024-01-01/2024-12-31"),
-        ("两天前说了什么", "2026-11-18"),
-        ("10天之前", "2026-11-10"),
-        ("十二天前", "2026-11-08"),
-        ("三周前", "2026-10-27/2026-11-02"),
-        ("兩個星期前", "2026-11-03/2026-11-09"),
-        ("三个月前", "2026-08-01/2026-08-31"),
-        ("一年前", "2025-01-01/2025-12-31"),
-        ("几天前", "2026-11-14/2026-11-18"),
-        ("前几天吃了什么", "2026-11-14/2026-11-18"),
-        ("两小时前", "2026-11-20"),
-        ("最近三天", "2026-11-17/2026-11-20"),
-        ("过去一个月", "2026-10-21/2026-11-20"),
-        ("明天", "2026-11-21"),
-        ("后天的会", "2026-11-22"),
-        ("大后天", "2026-11-23"),
+        "2026_11_25.md",
+        "20261125 Meeting.md",
+        "2026.11.25.md",
+        "[2026.11.25] Review.md",
+        "25-11-2026.md",
+        "25.11.2026.md",
+        "memory/2026-11-25.md",
+        "memory/2026-11-25-notes.md",
+        "memory/notes_2026-11-25_1830.md",
+        "2026/11/25.md",
+        "journal/2026/11-November/25 Wednesday.md",
+        "journal/2026-11/25.md",
+        "journal\\2026\\11\\25.md",
+        "2026年11月25日.md",
+        "2026-11-25",
     ],
 )
-def test_relative_days_and_days_in_digits(question: str, stretches: str) -> None:
-    expected = tuple(
-        tuple(dt.date.fromisoformat(day).toordinal() for day in (first, last or first))
-        for first, _, last in (stretch.partition("/") for stretch in stretches.split())
-    )
-    assert days(question).ranges == expected
+def test_day_of_a_file_name(path: str) -> None:
+    assert day_of_name(path) == DAY
 
 
 @pytest.mark.parametrize(
-    ("question", "months", "years", "numbers"),
-    [
-        ("2024年1月10日", {1}, {2024}, {10}),
-        ("1月10号", {1}, set(), {10}),
-        ("二〇二四年一月十日", {1}, {2024}, {10}),
-        ("去年5月的旅行", {5}, {2025}, set()),
-        ("What did we plan in June last year?", {6}, {2025}, set()),
-        ("this year in March", {3}, {2026}, set()),
-        ("the last week of May", {5}, set(), set()),
-        ("the last week in May", {5}, set(), set()),
-    ],
+    "path",
+    ["MEMORY.md", "2026/notes.md", "2026/11/notes.md", "2026/13/25.md", "2026-11-25/notes.md", "25.md", "1.2.3.md"],
 )
-def test_a_month_of_a_relative_year(question: str, months: set[int], years: set[int], numbers: set[int]) -> None:
-    asked = days(question)
-    assert (set(asked.months), set(asked.years), set(asked.days)) == (months, years, numbers)
-    assert not asked.ranges
+def test_names_without_a_day(path: str) -> None:
+    assert day_of_name(path) is None
+
+
+def test_two_orders_in_one_file_leave_what_can_be_both_without_a_day() -> None:
+    assert [heading_day(title) for title in ("25/11/2026", "11/26/2026", "5/6/2026", "5/5/2026")] == [
+        DAY,
+        dt.date(2026, 11, 26),
+        None,
+        dt.date(2026, 5, 5),
+    ]
 
 
 @pytest.mark.parametrize(
-    "question",
-    """You may march on|Give me a second|the second attempt|every second try|Is 10.01.2 released?|version v10.01.2024
-    ping 10.1.20.24|ping 192.168.20.19|It costs $3.10.2000|room 3/14|a path such as a/3/4/2024|10-01-2024-7|3.5.20245
-    Where did the sun rise?|Who last sat here?|last Sun Microsystems server|wed last in the chapel
-    the last week of training
-    how long did it last|what lasts for two days|ago|two days before the launch|next to the door|this is it|the weekend
-    当前天气怎么样|然后天气变好|以前天天跑步|从前年轻时|晚上月亮很圆|网上月租多少|楼下周边有什么|提前三天|三天前端培训|出过去年会吗
-    上周边店|透明天窗|三个月|五天的行程|今后""".replace("\n", "|").split("|"),
+    "text", ["11月25日", "十一月二十五日", "11월 25일", "25 November", "Nov 25th", "on November 25"]
 )
-def test_traps(question: str) -> None:
-    assert not days(question.strip())
+def test_one_day_has_one_key(text: str) -> None:
+    assert day_keys(text) == ["day1125"]
 
 
-@pytest.mark.parametrize(
-    ("question", "date", "bonus"),
-    [
-        ("上周三谁请假", "2026-11-11", DAY_BONUS),
-        ("上个星期天", "2026-11-15", DAY_BONUS),
-        ("上周三谁请假", "2026-11-14", MONTH_BONUS),
-        ("上周三谁请假", "2026-11-17", 0.0),
-        ("這週一的會", "2026-11-16", DAY_BONUS),
-    ],
-)
-def test_a_day_of_a_week_says_more_than_the_week(question: str, date: str, bonus: float) -> None:
-    assert days(question).bonus(dt.date.fromisoformat(date).toordinal()) == bonus
+def test_keys_of_a_day_with_its_year() -> None:
+    assert day_keys("due 25.11.2026") == ["day1125", "day20261125"]
+    assert day_keys("3/4/2026") == ["day0403", "day20260403", "day0304", "day20260304"]
+    assert day_keys("module 10 at 18:00, order 20261125") == []
 
 
-@pytest.mark.parametrize(
-    "question",
-    ["晚上周岚说了什么", "会上周岚提了什么", "on 2023-02-30", "what is our plan", "", "1999", "the yesterdays"],
-)
-def test_nothing_asked(question: str) -> None:
-    assert not days(question)
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    for each in written_days(text):
+        assert 0 <= each.start < each.end <= len(text)
+        assert each.days
 
 
-@pytest.mark.parametrize(
-    ("question", "date", "bonus"),
-    [
-        ("on 5 May 2023", "2023-05-05", DAY_BONUS),
-        ("on 5 May 2023", "2023-05-06", DAY_BONUS),
-        ("on 5 May 2023", "2023-05-07", MONTH_BONUS),
-        ("on 5 May 2023", "2022-05-05", 0.0),
-        ("on 5 May", "2022-05-05", DAY_BONUS),
-        ("in May", "2022-06-01", 0.0),
-        ("yesterday", "2026-11-19", DAY_BONUS),
-        ("yesterday", "2026-11-17", 0.0),
-        ("last week", "2026-11-12", MONTH_BONUS),
-        ("last week", "2026-11-16", 0.0),
-    ],
-)
-def test_bonus(question: str, date: str, bonus: float) -> None:
-    assert days(question).bonus(dt.date.fromisoformat(date).toordinal()) == bonus
-
-
-@given(st.text(), st.dates())
-def test_any_text_has_an_answer(question: str, today: dt.date) -> None:
-    asked = asked_days(question, today)
-    assert all(1 <= month <= 12 for month in asked.months)
-    assert asked.bonus(0) == 0.0
-    assert asked.bonus(today.toordinal()) in (0.0, MONTH_BONUS, DAY_BONUS)
-
-
-@pytest.mark.parametrize("part", ["may ", "5 ", "in  ", "march,", "11月", "5" + " " * 50, "2023-01-01 ", "before "])
-def test_time_grows_with_the_length_of_the_question(part: str) -> None:
-    assert_grows_at_most(30, lambda repeats: asked_days(part * repeats + "may", FRIDAY), 200, 2000)
+@pytest.mark.parametrize("part", ["2026-", "1.", "25 ", "nov ", "11月", "20", "1/"])
+def test_time_grows_with_the_length_of_the_text(part: str) -> None:
+    assert_grows_at_most(30, lambda repeats: list(written_days(part * repeats + "25 nov")), 200, 2000)

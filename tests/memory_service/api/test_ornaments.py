@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # Where meaning is read: what fails in each test, and the name that it is counted under.
 PLACES: dict[str, dict[str, str]] = {
     "search": {
-        "indexer.text.dates.asked_days": "days",
+        "indexer.text.asked_days.asked_days": "days",
         "indexer.text.dates.day_of_name": "days",
         "indexer.text.dates.heading_day": "days",
         "indexer.text.dates.leading_stamp": "days",

@@ -1,0 +1,112 @@
+"""Passages that a question names in so many words: by an identifier, by a day, or as the newest. Pure, numpy.
+
+Invariants: these are candidates whatever else they say; a filter applies to them as to others; of a stretch of many
+passages the newest are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.corpus import Ints, Mask, unique_rows
+from indexer.engine.ranking import CANDIDATES, Ranked
+from indexer.engine.reader import IndexReader, QueryTerms
+from indexer.stores.base import StoredPassage
+from indexer.text.asked_days import DAY_BONUS, AskedDays
+from indexer.types import Hit
+
+_NO_ROWS = np.empty(0, np.int64)
+# Of the newest passages, so many are candidates where a question asks for what is new.
+_NEWEST = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """Passages that are candidates because of what a question names, whatever else they say.
+
+    Attributes:
+        rows: Rows of the corpus, ascending.
+        packed: Rows of the packed part, ascending.
+        keys: Keys of all.
+        named: Keys of the passages that hold each identifier.
+        without_words: Keys of those that need no word of the question.
+    """
+
+    rows: Ints
+    packed: Ints
+    keys: Ints
+    named: tuple[Ints, ...]
+    without_words: Ints
+
+    @staticmethod
+    def of(view: IndexReader, words: QueryTerms, asked: AskedDays) -> Sought:
+        """The passages with the identifiers, of the days or of the newest days that a question asks for."""
+        segment = view.packed.segment if view.packed else None
+        named = [view.corpus.keys[rows] for rows in words.named]
+        rows = [*words.named, _dated_rows(view.corpus.days, asked)]
+        packed = [_NO_ROWS]
+        if segment:
+            named += [segment.keys(rows) for rows in words.packed_named]
+            packed = [*words.packed_named, _dated_rows(segment.days, asked)]
+        chosen, chosen_packed = unique_rows(np.concatenate(rows)), unique_rows(np.concatenate(packed))
+        keys = view.corpus.keys[chosen]
+        if segment:
+            keys = np.concatenate([keys, segment.keys(chosen_packed)])
+        free = keys
+        if words.terms:
+            # Of a month, or of what is new, only that answers which has a word of the question.
+            of_days = view.corpus.days[chosen], segment.days[chosen_packed] if segment else _NO_ROWS
+            free = np.concatenate([*named, keys[_is_asked(np.concatenate(of_days), asked)]])
+        return Sought(rows=chosen, packed=chosen_packed, keys=keys, named=tuple(named), without_words=free)
+
+
+def _dated_rows(days: NDArray[np.integer], asked: AskedDays) -> Ints:
+    """Rows of the days that a question asks for, of many the newest."""
+    if not len(days) or not (asked or asked.latest):
+        return _NO_ROWS
+    if asked.latest:
+        rows, most = np.flatnonzero(days), _NEWEST
+    else:
+        wanted = np.zeros(len(days), bool)
+        for first, last in asked.stretches(int(days.max())):
+            wanted |= (days >= first) & (days <= last)
+        rows, most = np.flatnonzero(wanted), CANDIDATES
+    return rows if len(rows) <= most else np.sort(rows[np.argpartition(-days[rows], most)[:most]])
+
+
+def _is_asked(days: NDArray[np.integer], asked: AskedDays) -> Mask:
+    """Mask of the days that a question names one by one."""
+    known = {int(day): asked.bonus(int(day)) >= DAY_BONUS for day in np.unique(days)}
+    return np.array([known[int(day)] for day in days], bool)
+
+
+def with_sought(rows: Ints, sought: Ints, allowed: Mask) -> Ints:
+    """Candidates, ascending, and those of the rows sought that a filter allows."""
+    return unique_rows(np.concatenate([rows, sought[allowed[sought]]])) if len(sought) else rows
+
+
+def named_first(hits: Sequence[Hit], ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]) -> list[Hit]:
+    """The hits, none of another day or identifier than asked for before one of it that it has replaced.
+
+    Args:
+        hits: Best first, what holds now before what it has replaced.
+        ranked: The candidates.
+        chosen: Positions of the best of them, with their passages.
+    """
+    nothing = np.zeros(len(ranked.scores))
+    held, days = (ranked.parts.get(name, nothing) for name in ("identifiers", "date"))
+    named = {(each.path, each.ordinal) for at, each in chosen if held[at] > 0 or days[at] >= DAY_BONUS}
+    ordered = list(hits)
+    for hit in hits if named else ():
+        by = hit.replaced_by
+        if by is None or (hit.path, hit.ordinal) not in named:
+            continue
+        for newer in [each for each in ordered if (each.path, each.passage.start_line) == (by.path, by.start_line)]:
+            if (newer.path, newer.ordinal) not in named and ordered.index(newer) < ordered.index(hit):
+                ordered.remove(newer)
+                ordered.insert(ordered.index(hit) + 1, newer)
+    return ordered
