@@ -300,7 +300,7 @@ def _asked_as(part: str) -> tuple[str, ...]:
 
 
 def _parts_of(run: str) -> Iterator[str]:
-    """What in a run of characters is an identifier: all of it, and what stands between slashes and the like."""
+    """Identifiers in a run of characters: all of it, and those between slashes and the like."""
     start, end = _trimmed(run, 0, len(run))
     word = run[start:end]
     if _DATE_OR_TIME.fullmatch(word):

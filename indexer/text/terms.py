@@ -24,9 +24,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.text import lazy_regex
-from indexer.text.asked_days import AskedWords, without_days
-from indexer.text.dates import day_keys
-from indexer.text.identifiers import asked_identifiers, identifier_keys
 from indexer.text.ornaments import ornament
 from indexer.text.scripts import ALL_HAN, INDIC, SYLLABIC, UNSPACED
 from indexer.types import Fingerprint, Passage
@@ -34,6 +31,8 @@ from indexer.types import Fingerprint, Passage
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from indexer.text.asked_days import AskedWords
 
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
@@ -406,36 +405,49 @@ def stored_terms(text: str) -> list[str]:
 
 
 def _asked_terms(question: str) -> list[str]:
-    asked = ornament("days", AskedWords(question, (), False), without_days, question)
+    asked = _without_days(question)
     found = _telling_terms(asked.text)
-    found.update(dict.fromkeys(term for term in _other_spellings(asked.text)))
-    named = ornament("identifiers", [], asked_identifiers, asked.text)
-    found.update(dict.fromkeys(_stem(key) for keys in named for key in keys[:2]))
+    found.update(dict.fromkeys(_other_spellings(asked.text)))
+    found.update(dict.fromkeys(_stem(key) for keys in _identifiers_in(asked) for key in keys[:2]))
     found.update(dict.fromkeys(asked.keys))
     return list(found if found or asked.dated else dict.fromkeys(index_terms(question)))
 
 
 def undated(question: str) -> str:
     """A question without the days that it names; all of it where it says nothing else."""
-    asked = ornament("days", AskedWords(question, (), False), without_days, question)
+    asked = _without_days(question)
     return " ".join(asked.text.split()) if asked.dated and _LETTER.search(asked.text) else question
 
 
 def asked_names(question: str) -> list[tuple[str, ...]]:
     """The identifiers that a question names, each by the terms that a passage with it has one of."""
-    asked = ornament("days", AskedWords(question, (), False), without_days, question)
-    named = ornament("identifiers", [], asked_identifiers, asked.text)
-    signs = [(each,) for each in _other_spellings(question) if each.startswith(_EMOJI_MARK)]
-    return [*(tuple(map(_stem, keys)) for keys in named), *signs]
+    asked = _without_days(question)
+    signs = [(each,) for each in _other_spellings(asked.text) if each.startswith(_EMOJI_MARK)]
+    return [*(tuple(map(_stem, keys)) for keys in _identifiers_in(asked)), *signs]
+
+
+def _without_days(question: str) -> AskedWords:
+    # Here, as this module stands at the end of long chains of imports.
+    from indexer.text import asked_days
+
+    return ornament("days", asked_days.AskedWords(question, (), False), asked_days.without_days, question)
+
+
+def _identifiers_in(asked: AskedWords) -> Sequence[tuple[str, ...]]:
+    from indexer.text import identifiers
+
+    return ornament("identifiers", (), identifiers.asked_identifiers, asked.text)
 
 
 def _terms_of(lexical: str) -> tuple[str, ...]:
+    from indexer.text import dates, identifiers
+
     return (
         *index_terms(lexical),
         *_identifier_parts(lexical),
         *_other_spellings(lexical),
-        *map(_stem, ornament("identifiers", [], identifier_keys, lexical)),
-        *ornament("days", [], day_keys, lexical),
+        *map(_stem, ornament("identifiers", (), identifiers.identifier_keys, lexical)),
+        *ornament("days", (), dates.day_keys, lexical),
     )
 
 

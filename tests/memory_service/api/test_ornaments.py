@@ -33,6 +33,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PLACES: dict[str, dict[str, str]] = {
     "search": {
         "indexer.text.asked_days.asked_days": "days",
+        "indexer.text.asked_days.without_days": "days",
+        "indexer.text.dates.day_keys": "days",
         "indexer.text.dates.day_of_name": "days",
         "indexer.text.dates.heading_day": "days",
         "indexer.text.dates.leading_stamp": "days",
@@ -45,6 +47,8 @@ PLACES: dict[str, dict[str, str]] = {
         "indexer.text.facts.things_of": "facts",
         "indexer.text.facts_english.english_claims": "facts",
         "indexer.text.facts_frame.is_frame": "facts",
+        "indexer.text.identifiers.asked_identifiers": "identifiers",
+        "indexer.text.identifiers.identifier_keys": "identifiers",
         "indexer.text.names.greeted_name": "greetings",
         "indexer.text.names.greeted_speakers": "greetings",
         "indexer.text.names.named_speakers": "names",
@@ -140,9 +144,11 @@ OF_LEDGERS = ("memory_service.text.statements.ask_of", "memory_service.text.stat
 CAREFUL = {
     "indexer.text.ornaments.ornament",
     "indexer.text.sentences.parts_of",
+    "indexer.text.terms.asked_names",
     "indexer.text.terms.asked_terms",
     "indexer.text.terms.passage_terms",
     "indexer.text.terms.stored_terms",
+    "indexer.text.terms.undated",
     "memory_service.text.recall.decide_recall",
     "memory_service.text.retelling.retells_any",
     "memory_service.text.secrets.has_secret",
