@@ -208,16 +208,11 @@ def index_terms(text: str) -> list[str]:
     return terms
 
 
-def query_terms(text: str) -> list[str]:
+def query_terms(text: str, *, telling: bool = False) -> list[str]:
     """Distinct terms of a question, in its order, without stop words.
 
-    A question of stop words alone keeps them: it has nothing else to look for.
+    A question of stop words alone keeps them, unless only `telling` ones are wanted: it has nothing else to look for.
     """
-    return list(_telling_terms(text) or dict.fromkeys(index_terms(text)))
-
-
-def _telling_terms(text: str) -> dict[str, None]:
-    """The terms of a question that are no stop words, each once, in its order."""
     found: dict[str, None] = {}
     for run in _runs(text):
         if run in (STOP_WORDS if run.isascii() else _stop_words()):
@@ -225,7 +220,7 @@ def _telling_terms(text: str) -> dict[str, None]:
         found.update(dict.fromkeys(_asked(run) if has_unspaced(run[0]) else (_stem(run),)))
     # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
     found.update(dict.fromkeys(_identifier_parts(text, initial=str.islower)))
-    return found
+    return list(found if found or telling else dict.fromkeys(index_terms(text)))
 
 
 def _identifier_parts(text: str, *, initial: Callable[[str], bool] = str.isalpha) -> list[str]:
@@ -406,8 +401,7 @@ def stored_terms(text: str) -> list[str]:
 
 def _asked_terms(question: str) -> list[str]:
     asked = _without_days(question)
-    found = _telling_terms(asked.text)
-    found.update(dict.fromkeys(_other_spellings(asked.text)))
+    found = dict.fromkeys([*query_terms(asked.text, telling=True), *_other_spellings(asked.text)])
     found.update(dict.fromkeys(_stem(key) for keys in _identifiers_in(asked) for key in keys[:2]))
     found.update(dict.fromkeys(asked.keys))
     return list(found if found or asked.dated else dict.fromkeys(index_terms(question)))
