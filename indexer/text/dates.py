@@ -156,6 +156,7 @@ _EASTERN_DAY = lazy_regex(
     rf"(?P<month>\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*[月월](?![饼餅亮])\s*(?P<day>{NUMERAL})\s*[日号號일]"
 )
 _NUMBERED_HINT = lazy_regex(r"[0-9][-/._][ ]?[0-9]|(?:19|20)[0-9]{6}")
+_LETTERS = lazy_regex(r"[^\W\d_]+")
 _NAMED_HINT = lazy_regex(r"[0-9][a-zº.]{0,2}[ -][^\W\d_]|[^\W\d_][.,]?[ -](?:the )?[0-9]")
 
 
@@ -186,7 +187,7 @@ def written_days(text: str) -> Iterator[WrittenDay]:
         for match in _NUMBERED_DAY.finditer(plain):
             if _apart(plain, match.start(), year_first=bool(match["year"])):
                 yield from _numbered_day(match)
-    if _NAMED_HINT.search(plain):
+    if _NAMED_HINT.search(plain) and not _MONTHS_BEHIND.keys().isdisjoint(_LETTERS.findall(plain.lower())):
         for match in _NAMED_DAY.finditer(plain):
             if _apart(plain, match.start(), year_first=True):
                 month = match["month"] or match["month_before"]
