@@ -20,11 +20,12 @@ from functools import cached_property
 
 from indexer.engine.authority import not_below
 from indexer.lru import LRU
-from indexer.stores.base import IndexStore, OfThings, StoredPassage
-from indexer.text.fact_words import is_beside, is_same
+from indexer.stores.base import IndexStore, OfFile, OfThings, StoredPassage
+from indexer.text.fact_words import is_beside, is_same, words_of
 from indexer.text.facts import NOT_SAME, Facts, NotSame, change_of, facts_of, is_named, thing_number, things_of
 from indexer.text.facts_clause import Claim
 from indexer.text.facts_frame import FRAMES, is_frame
+from indexer.text.facts_records import caption
 from indexer.text.ornaments import ornament
 from indexer.types import Hit, SearchFilter, Statement
 
@@ -33,6 +34,8 @@ _MOST_REPLACED = 8
 _MOST_PAIRS = 512
 _REMEMBERED = 8_192
 _SHOWN_CHARS = 300
+# How many lines above one of a record its name is looked for.
+_CAPTION_ABOVE = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +214,7 @@ class DayChains:
         self._known = dict[tuple[int, int], Chain]()
         self._pairs: tuple[tuple[NotSame, int], ...] | None = None
         self._stated = LRU[int, list[Stated]](_REMEMBERED)
+        self._captions = LRU[int, frozenset[str]](_REMEMBERED)
 
     def stated_in(self, stored: StoredPassage) -> list[Stated]:
         """The claims of a passage."""
@@ -258,7 +262,7 @@ class DayChains:
             for each in self.stated_in(stored):
                 found.setdefault(thing_number(each.claim.thing), []).append(each)
         for thing in missing:
-            self._known[thing, limit] = Chain(tuple(found.get(thing, ())))
+            self._known[thing, limit] = Chain(_certain(found.get(thing, ())))
 
     def _worth_reading(self, store: IndexStore, things: dict[int, str]) -> tuple[int, ...]:
         """Numbers of things; of those that are frames, which many a passage may share, the ones with a change."""
@@ -281,10 +285,55 @@ class DayChains:
             )
         return self._pairs
 
+    def caption_of(self, store: IndexStore, stored: StoredPassage) -> frozenset[str]:
+        """Words of the line above some keys and values that tells whose they are; empty for none."""
+        if stored.path.startswith("sessions/"):
+            return frozenset()
+        if (known := self._captions.get(stored.key)) is not None:
+            return known
+        first = max(0, stored.ordinal - _CAPTION_ABOVE)
+        above = [
+            each.passage.text
+            for each in store.passages(OfFile(stored.path, first)).values()
+            if each.ordinal < stored.ordinal and each.passage.heading == stored.passage.heading
+        ]
+        found = self._captions[stored.key] = caption(above[::-1])
+        return found
+
     @staticmethod
     def _facts_of(stored: StoredPassage) -> Facts:
         passage = stored.passage
         return ornament("facts", _NO_FACTS, facts_of, passage.text, passage.heading, passage.label, stored.path)
+
+
+def _certain(statements: Sequence[Stated]) -> tuple[Stated, ...]:
+    """Statements of one thing, without lines of records that tell of several.
+
+    Where one list has a key with two values, and nothing says that one of them is new, whose they are stands elsewhere:
+    then no line of that key alone tells what it is of. Lines that follow each other are a log, if their key says of
+    what: "Build status: …".
+    """
+    before = dict[tuple[str, int, int, int], Stated]()
+    lines = (each for each in statements if each.claim.is_borrowed and not each.claim.changes)
+    for each in sorted(lines, key=lambda each: (each.stored.path, each.stored.ordinal, each.place)):
+        path = each.stored.path
+        part = each.stored.ordinal if path.startswith("sessions/") else 0
+        place = path, part, each.day, each.minute
+        other = before.get(place)
+        if other and each.differs(other) and not _follows(each, other):
+            return tuple(other for other in statements if not other.claim.is_borrowed)
+        before[place] = each
+    return tuple(statements)
+
+
+def _follows(line: Stated, before: Stated) -> bool:
+    """True for the next line of a log of one thing."""
+    new, old = line.stored, before.stored
+    return (
+        new.ordinal == old.ordinal + 1
+        and new.passage.heading == old.passage.heading
+        and not line.claim.subject.isdisjoint(words_of(new.passage.text))
+    )
 
 
 class FactResolver:
@@ -364,7 +413,11 @@ class FactResolver:
         return replace(hit, replaced_by=shown, replaces=tuple(replaces.values())[:_MOST_REPLACED])
 
     def _replacer(self, chain: Chain, old: Stated) -> Stated | None:
-        return chain.replacer(old, parted=self.parted)
+        by = chain.replacer(old, parted=self.parted)
+        if by is None or not (by.claim.is_borrowed and old.claim.is_borrowed):
+            return by
+        one, other = (self._chains.caption_of(self._store, each.stored) for each in (by, old))
+        return by if one == other else None
 
     def _yielding(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
         above = (self._above(self._passing(chain), each) for each, chain in chains)

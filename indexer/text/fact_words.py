@@ -292,6 +292,7 @@ _PERIOD = lazy_regex(
     "|每(分钟|小时|个?月|季度|[晚天日周年人次秒])|/ ?([晚天日周月年人次])"
 )
 _ASIDE = lazy_regex(r"\s+(?:to|with|from|for)\s.*$")
+_DATE = lazy_regex(r"\d{1,2}\. ?\d{1,2}\. ?\d{4}|\d{4}\.\d{1,2}\.\d{1,2}")
 _VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
 _NUMBERED = lazy_regex(r"v?\d[\d.]*(?: lts)?")
 _MONEY = frozenset("usd eur gbp cent cents pence dollar dollars euro euros pounds yuan rmb 元 块 美元 欧元".split())
@@ -323,6 +324,8 @@ def sort_of(value: str) -> tuple[str, str]:
     The sort is empty where it is none of them.
     """
     bare = _ASIDE.sub("", value)
+    if _DATE.fullmatch(value):
+        return "", value
     if found := _SORT_OF.get(bare):
         return found, bare
     if _VERSION.match(value):

@@ -26,10 +26,20 @@ from indexer.text.facts_chinese import chinese_claims
 from indexer.text.facts_clause import Claim, Clause
 from indexer.text.facts_english import english_claims
 from indexer.text.facts_frame import framed_claims, is_frame
+from indexer.text.facts_records import (
+    KEYED,
+    LIST_NUMBER,
+    first_line,
+    is_label,
+    is_newest_first,
+    label_before,
+    names_another,
+    words_of_label,
+)
 from indexer.types import EVERGREEN
 
 # Version of these rules: an index whose passages were read with others is read again.
-FACT_RULES = "facts-5"
+FACT_RULES = "facts-6"
 # As `degraded` says that the passages of an index were read with other rules, or with none.
 UNREAD_FACTS = (
     "facts: the index was read with other rules for facts that change, so that replaced values may stand unmarked. "
@@ -115,12 +125,12 @@ _NOW = lazy_regex(
     "|现在|如今|改|换|不再|从现在起|以后|今后|目前已|变为|变成|更正"
 )
 _GENERIC = frozenset(
-    "notes note facts fact memory memories log logs daily journal preferences preference people"
-    " person decisions decision"
+    "notes note facts fact memory memories log logs daily journal preferences preference"
+    " decisions decision"
     " todo todos tasks misc general overview summary details detail info information profile"
-    " contact contacts basics about"
+    " basics about"
     " personal updates update changes change changelog history today yesterday session conversation context key project"
-    " projects work team meeting meetings weekly status reference references things important user setup config"
+    " projects work meeting meetings weekly status reference references things important user setup config"
     " configuration settings setting monday tuesday wednesday thursday friday saturday sunday learned observations"
     " 笔记 记忆 事实 日志 偏好 决定 概述 概览 待办 备忘 个人信息 用户 联系方式"
     " 更新 变更 会议记录 今日 记录 项目 设置 配置 基本信息 资料"
@@ -202,6 +212,8 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     text = _unmarked(text[:_MOST_CHARS])
     if match := _NOT_SAME.match(text):
         return Facts(not_same=_pairs(match["both"]))
+    if is_newest_first(heading, path):
+        return _NOTHING
     topic = topic_of(heading, path)
     found = dict[tuple[str, str], Claim]()
     year = _year_of(heading, path) if _IN_YEAR.search(text) else 0
@@ -281,11 +293,14 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
     )
     if label and text.casefold().startswith(label.casefold()):
         text = text[len(label) :].lstrip(":： ")
+    spoken = speaker - {ME}
     before: frozenset[str] = frozenset()
     sentence_changes = False
     lead, ours = "", False
     since: dt.date | None = None
-    for goes_on, plain in _clauses(text):
+    first, record = first_line(text)
+    record = record - _GENERIC
+    for goes_on, plain, label in _clauses(text):
         day, said = _day_of(plain)
         # A date of its own before a comma is that of the clause behind it.
         day = day or (since if goes_on else None)
@@ -304,6 +319,14 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         if _is_open(said) or (year and any(int(match[1] or match[2]) < year for match in _IN_YEAR.finditer(said))):
             continue
         changes = bool(corrected) or _NOW.search(said) is not None
+        said = LIST_NUMBER.sub("", said)
+        named, said = label_before(said) if label is None else (label, said)
+        if named and _is_key(named):
+            named, said = "", f"{named}: {said}"
+        is_key = KEYED.match(said) is not None
+        owner = frozenset[str]()
+        if is_key:
+            owner = (words_of_label(named) - _GENERIC) or (frozenset() if plain == first else record) or spoken
         clause = Clause(
             text=said,
             subject=before,
@@ -311,23 +334,38 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
             speaker=before if nobody else speaker,
             changes=changes or sentence_changes,
             day=day,
+            owner=owner,
         )
         sentence_changes = changes
         found = (_LEAD_ZH if is_chinese else _LEAD).match(said)
         lead = found[1] if found else ""
         if not before and (lead or _SPEAKS.match(said)):
             before = clause.subject_of(lead) or before if lead else speaker
-        yield from framed_claims(clause, changes=changes)
+        for claim in framed_claims(clause, changes=changes):
+            yield claim._replace(is_borrowed=is_key)
         for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
             ours = claim.subject >= _GROUP
             before = before if ours else claim.subject or before
-            yield claim
+            borrowed = (is_key and not _GENITIVE.search(said)) or _is_elsewhere(claim, said)
+            if borrowed and (names_another(said) or (is_key and not claim.changes and claim.thing.endswith("|name"))):
+                continue
+            yield claim._replace(is_borrowed=borrowed)
+
+
+_GENITIVE = lazy_regex(r"^[^:：=→]*(?:\b(?:of|for)\b|['’]s\b|的)", re.IGNORECASE)
+
+
+def _is_elsewhere(claim: Claim, said: str) -> bool:
+    """True if a clause does not name whom or what a claim of it is about."""
+    if claim.subject & {ME, WE} and (_SPEAKS.match(said) or _OF_ME.search(said)):
+        return False
+    return bool(claim.thing[0] != "|" or claim.subject) and claim.subject.isdisjoint(words_of(said))
 
 
 def sentences_with_changes(text: str) -> list[tuple[str, bool]]:
     """The first clause of each sentence that asks nothing, without its opening, and True for a word of change in it."""
     found = list[tuple[str, bool]]()
-    for goes_on, plain in _clauses(_unmarked(text[:_MOST_CHARS])):
+    for goes_on, plain, _ in _clauses(_unmarked(text[:_MOST_CHARS])):
         if goes_on:
             # Of whom or what it tells stands in the clause before.
             continue
@@ -369,16 +407,28 @@ def _unmarked(text: str) -> str:
     return _TURN.sub("", text) if ":" in text or "：" in text else text
 
 
-def _clauses(text: str) -> Iterator[tuple[bool, str]]:
-    """The clauses of a text, each with whether it goes on with the sentence of the one before."""
+def _clauses(text: str) -> Iterator[tuple[bool, str, str | None]]:
+    """The clauses of a text.
+
+    Returns:
+        Of each, whether it goes on with the sentence of the one before; itself; the label that its line begins with,
+        before a dash or a bar, None for none.
+    """
     plain = text if _MARKS.isdisjoint(text) else _MARKUP.sub("", _LINK.sub(r"\1", text))
-    begin, goes_on, found = 0, False, 0
+    begin, goes_on, found, label = 0, False, 0, None
     for end, behind, mark in (*((m.start(), m.end(), m[0]) for m in _SPLIT.finditer(plain)), (len(plain),) * 2 + ("",)):
-        part = plain[begin:end].strip(" \t-*•>")
+        part = plain[begin:end].strip(" \t-*•>|")
         if 3 <= len(part) <= 160 and found < _MOST_CLAUSES:
             found += 1
-            yield goes_on, part.rstrip(".。")
+            yield goes_on, part.rstrip(".。"), label
+        if "\n" in mark:
+            label = None
+        elif label is None and _BAR.fullmatch(mark) and is_label(part):
+            label = part
         begin, goes_on = behind, _JOINS.match(mark) is not None
+
+
+_BAR = lazy_regex(r"\s[—–|]\s")
 
 
 def _is_open(said: str) -> bool:

@@ -42,7 +42,15 @@ _USER = lazy_regex("用户(?=[的现喜希在住不叫以要想更是对从用�
 _ANEW = lazy_regex("(?:改为|改成|变成|改)(?=在|基于|使用|采用|存放|放|住|叫|吃|喝|学|对|每|向)")
 _IS_ALSO = lazy_regex("^是(?=对|在|用|基于)")
 # 「大学」「教练」: there the verb is the end of a word.
-_SCHOOL = lazy_regex("[大小中文科数化同教训操排熟磨锻演]$")
+_SCHOOL = lazy_regex("[大小中文科数化同教训操排熟磨锻演医药哲美史]$")
+_SCHOLAR = lazy_regex("^(?:[家者会校生院术位历期员年费派说问科界童]|.*(?:发现|[了过着]))")
+# Words with 「用」 that name no use: 「调用」「启用」「用户」.
+_USE_BEFORE = tuple("调启停应作费利引通专常实适信公占试滥租雇有无商家日耐重复沿运征军民不没别")
+_USE_BEHIND = tuple("户途法量于来时心力品例料语者率权说明方处")
+# A thing that is used, and not a sentence about it: 「curl 给请求计时」.
+_NO_THING = lazy_regex(
+    "[给把对来去让]|进行|[得着过]|[^\\s]的.|测量|制作|画|[改重]?[写做]|实现|生成|转换|发现|完成|解决|搭建|开发|构建|处理|管理|分析|记账|拍"
+)
 _ONE_OF_SEVERAL = lazy_regex("[有养买]|[一两三几]?[个台只条辆匹头位名]")
 # So many words of time in a row stand in no sentence, and would be tried in every order.
 _STAMMER = lazy_regex(
@@ -52,7 +60,7 @@ _KEY = lazy_regex(
     r"^(?P<n>[^，,。；;：:]{1,25}?)\s*(?:(?<!\d)[：:]|[：:](?!\d)|[=→])\s*(?P<v>[^；;！]{1,60}?)[。！!]?$"
 )
 _STATE = lazy_regex(
-    rf"^(?P<n>[^，,。；;：:]{{1,25}}?)(?:的状态)?\s*(?:现在|目前|终于|刚刚?)?\s*(?P<was>(?:已经?|正在|被|处于|仍在|还在|在|又|是)+)?\s*"
+    rf"^(?P<n>[^，,。；;：:=→]{{1,25}}?)(?:的状态)?\s*(?:现在|目前|终于|刚刚?)?\s*(?P<was>(?:已经?|正在|被|处于|仍在|还在|在|又|是)+)?\s*"
     rf"(?P<not>未|还没有?|尚未|没有?|待)?(?P<v>{STATES_ZH})(?:状态|中)?(?P<le>了|的)?$"
 )
 
@@ -140,7 +148,22 @@ def _plain(text: str) -> str:
 
 
 def _subject(clause: Clause, parts: Parts) -> frozenset[str] | None:
-    return clause.subject_of(_plain(parts.get("s", "")))
+    plain = _plain(parts.get("s", ""))
+    return None if is_frame_zh(plain) else clause.subject_of(plain)
+
+
+# What opens a clause and is nobody and nothing that could be met again, and people in general.
+_FRAME_ZH = lazy_regex(
+    "^(?:[一这那某每各几两]些?[个款种位名家台门项只条]|[这那]|此外?|本[文书期章节]|文章|教程|有[人的]|人们|网友|大家|很多|许多|多数|大部分"
+    "|如[何果]|怎[么样]|可[以能]|能够?|通过|为[了什]|介绍|只[要能需有]|需要|必须|应该|不要|请|比如|例如|因为|由于|但|而|所以|虽然|即使|当|对"
+    "|把|被|让|使|给|向|并|再|先|然后|接着|最后|首先|其次|直接|自动|手动|支持|采用|利用|基于|用|免费|开源|批量|一般|通常|据|根据|以[及便]|教你|学会)"
+    "|(?<![我们咱的])(?:学家|专家|作者|学者|患者|开发者|读者|研究者|使用者|人员|人类|程序员|网民|孩子们|学生们|工具)$"
+)
+
+
+def is_frame_zh(noun: str) -> bool:
+    """True for what stands before a verb and names nobody and nothing: 「这里介绍如何」, 「考古学家」."""
+    return _FRAME_ZH.search(noun) is not None and not (noun[0] in "这那" and "的" in noun)
 
 
 _PLACE_ENDS = tuple("楼层区市城室郊村镇县路街")
@@ -164,6 +187,8 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
 def _attribute_of(
     clause: Clause, noun: str, text: str, *, changes: bool = False, is_key: bool = False
 ) -> Iterator[Claim]:
+    if is_frame_zh(noun) or (changes and _NO_CHANGE.search(clause.text)):
+        return
     new = changes or clause.is_new(noun) or "新" in noun[:4]
     noun = noun.replace("的新", "的")
     noun = noun if noun.startswith(("我们的", "咱们的")) and is_holder(noun) else _plain(noun)
@@ -193,7 +218,10 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
     subject = _subject(clause, parts)
     if attribute == "vehicle" and text.startswith(tuple("会门始发心放源店")):
         return
-    if attribute == "learning" and _SCHOOL.search(parts.get("s", "")):
+    if attribute == "learning" and (_SCHOOL.search(parts.get("s", "")) or _SCHOLAR.match(text)):
+        return
+    if _NO_VALUE.search(text) or ("的" in text and not (subject and subject & {ME, WE})):
+        # 「住在北京的同事」 says who somebody is.
         return
     if not subject or leads_with_day(text) or is_time(text) or text.startswith(("一", "新", "个")):
         return
@@ -261,7 +289,7 @@ def _user(clause: Clause, text: str) -> frozenset[str] | None:
     """Whoever uses something; the person and the group are one."""
     plain = _plain(text)
     subject = clause.subject_of(plain)
-    if subject is None:
+    if subject is None or is_frame_zh(plain):
         return None
     return frozenset({WE}) if subject & {ME, WE} or not plain else subject
 
@@ -282,6 +310,7 @@ def _switched(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterat
     subject = _user(clause, before)
     if (
         not subject
+        or _NO_CHANGE.search(clause.text)
         or len(parts["v"]) < 2
         or is_day(parts["v"])
         or clause.attribute_of(before)
@@ -299,12 +328,20 @@ def _switched(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterat
 def _uses(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     before = parts.get("s", "")
     subject = _user(clause, before)
-    if not subject or before.endswith(("不", "没", "别", "希望", "想", "要求", "喜欢", "专")):
+    if not subject or before.endswith((*_USE_BEFORE, "希望", "想", "要求", "喜欢")):
+        return
+    if parts["v"].startswith(_USE_BEHIND) or (_NO_THING.search(parts["v"]) and not _OF_US.match(before)):
         return
     purpose, subject = _purpose(subject, before)
     yield from clause.tastes(subject, "use", parts["v"])
     if purpose:
         yield from clause.tastes(subject, "use", parts["v"], purpose)
+
+
+_OF_US = lazy_regex("[我咱他她]|用户")
+_NO_VALUE = lazy_regex("[:：]|发现|[了过着].")
+# Words with a verb of change that tell of none.
+_NO_CHANGE = lazy_regex("调用|套用|引用|挪用|转换|兑换|变换|交换|改名(?:工具|软件|器|卡|脚本)|更新日志|转发|转化")
 
 
 def _purpose(subject: frozenset[str], text: str) -> tuple[str, frozenset[str]]:
@@ -315,7 +352,7 @@ def _purpose(subject: frozenset[str], text: str) -> tuple[str, frozenset[str]]:
 
 
 def _renamed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
-    if _ONE_OF_SEVERAL.search(parts.get("f") or parts["o"]):
+    if _ONE_OF_SEVERAL.search(parts.get("f") or parts["o"]) or _NO_CHANGE.search(clause.text):
         return
     former, text = _plain(parts.get("f") or parts["o"]), parts["v"].strip('「」『』“”《》"')
     found = clause.attribute_of(former)

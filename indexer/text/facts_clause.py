@@ -75,6 +75,7 @@ class Claim(NamedTuple):
         single: True if the thing has one value at a time; else only a claim that `changes` ends another.
         day: The day that it says it holds from; None where it says none.
         subject: Words of the subject.
+        is_borrowed: True if the clause does not name whom or what it tells of: that stands above it, if anywhere.
     """
 
     thing: str
@@ -83,6 +84,7 @@ class Claim(NamedTuple):
     single: bool
     day: dt.date | None
     subject: frozenset[str]
+    is_borrowed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,7 @@ class Clause:
         speaker: Words for whoever says "I".
         changes: True if a word says that something is new.
         day: The day that it says it holds from.
+        owner: Words of the record, item or label that a line of a key and a value belongs to; empty for none.
     """
 
     text: str
@@ -104,6 +107,12 @@ class Clause:
     speaker: frozenset[str]
     changes: bool
     day: dt.date | None
+    owner: frozenset[str] = frozenset()
+
+    @property
+    def place(self) -> frozenset[str]:
+        """Words of what the clause belongs to: its record, else the titles above it."""
+        return self.owner or self.topic
 
     def subject_of(self, text: str) -> frozenset[str] | None:
         """Words of a subject as it is written; None if it is none that could be met again."""
@@ -112,10 +121,10 @@ class Clause:
             plain = plain[: filler.start()].strip(" ,")
         lowered = plain.casefold()
         if not lowered:
-            return self.subject or self.topic or self.speaker or None
+            return self.owner or self.subject or self.topic or self.speaker or None
         if lowered in _PRONOUNS:
             standing = _PRONOUNS[lowered]
-            return frozenset({standing}) if standing == WE else (self.subject or self.topic or frozenset({standing}))
+            return frozenset({standing}) if standing == WE else (self.subject or self.place or frozenset({standing}))
         words = words_of(plain) | self._owner(plain)
         if len(plain) > 60 or not 0 < len(words) <= 6 or _FORMER.search(plain):
             return None
@@ -124,7 +133,7 @@ class Clause:
     def _owner(self, noun: str) -> frozenset[str]:
         """Words for "his" or "her" at the beginning of a noun phrase, which is never whoever speaks."""
         theirs = _THEIRS.match(noun)
-        return self.subject or self.topic or frozenset({_OWNERS[theirs[1].casefold()]}) if theirs else frozenset()
+        return self.subject or self.place or frozenset({_OWNERS[theirs[1].casefold()]}) if theirs else frozenset()
 
     def spoken_words(self, text: str) -> frozenset[str]:
         """Words of a text, with the speaker's for "I"."""
@@ -148,13 +157,14 @@ class Clause:
                 words = self._spoken(words - _FAVOURITE if attribute in CHOSEN else words) | self._owner(plain)
                 if len(words) > 6:
                     return None
-                if not words and not self.topic and not self.speaker:
+                place = self.place
+                if not words and not place and not self.speaker:
                     return None
-                if not words and not self.topic and attribute in OF_PERSON:
+                if not words and not place and attribute in OF_PERSON:
                     return self.speaker, attribute
-                if not words and not self.topic and attribute in NEEDS_SUBJECT and " " not in noun.strip():
+                if not words and not place and attribute in NEEDS_SUBJECT and " " not in noun.strip():
                     return None
-                return words or self.topic, attribute
+                return words or place, attribute
         return None
 
     def is_new(self, noun: str) -> bool:
@@ -205,6 +215,9 @@ class Clause:
         subject = self.subject_of(_ARTICLE.sub("", noun.strip())) if value else None
         if not subject:
             return
+        if is_key and not subject & {ME, WE}:
+            # What stands before a colon is named by what it belongs to, as each record has the same keys.
+            subject |= self.place
         new = changes or corrects
         definite = (not is_key or new) and _DEFINITE.search(noun) is not None
         sort, value = sort_of(value)
@@ -299,7 +312,8 @@ def _head(noun: str) -> tuple[str, str]:
             return found, " ".join(words[:-size])
     if not lowered.isascii():
         for size in range(min(6, len(lowered)), 1, -1):
-            if found := ATTRIBUTES.get(lowered[-size:]):
+            # Words in Latin letters have borders: "Ríos" names no system.
+            if (found := ATTRIBUTES.get(lowered[-size:])) and not lowered[-size:].isascii():
                 return found, lowered[:-size]
     chosen = next((word for word in words[:-1] if word in ONE_OF), "")
     if chosen:

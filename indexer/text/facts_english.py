@@ -212,8 +212,9 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
     subject = clause.subject_of(parts["s"] if attribute in _OF_PERSON else _bare(parts["s"]))
     if subject is None:
         return
-    if attribute == "location" and text[0].isdigit():
-        attribute = "address"
+    attribute = "address" if attribute == "location" and text[0].isdigit() else attribute
+    if attribute == "price" and (scope := _SCOPE.match(text)):
+        subject, text = subject | words_of(scope["of"]), scope["v"]
     # Who learns something now may have begun beside another.
     beside = attribute == "learning" and _INSTEAD_OF.search(clause.text) is None
     for claim in clause.holds(subject, attribute, text, changes=wording.changes, single=wording.single):
@@ -413,10 +414,6 @@ def _firm(text: str, whole: str, moved: bool) -> str:
 def _is_name(value: str, text: str) -> bool:
     """True if a value is written as a name, as far as the writer uses capitals."""
     return not value[0].islower() or value.startswith("the ") or not any(map(str.isupper, text[1:]))
-
-
-def _person(text: str, whole: str, _: bool) -> str:
-    return text if text[0].isupper() and not is_day(text) else ""
 
 
 def _matching(pattern: str) -> Callable[[str, str, bool], str]:

@@ -140,7 +140,8 @@ _BY_ZH = lazy_regex(
 _BEING_ZH = lazy_regex(
     "^(?P<s>[^，,。是为改换]{2,10}?)(?P<new>已经?|现在|最近)?(?:是|(?P<turned>[改换][成为]))(?P<v>[^，,。是]{1,8}?)(?<![的了])了?$"
 )
-_NAME_ZH = lazy_regex("^[小老阿][一-鿿]$|我|用户|[这那哪谁]")
+# 「转换为」 is no change of what is turned.
+_NAME_ZH = lazy_regex("^[小老阿][一-鿿]$|我|用户|[这那哪谁]|[转变兑交替]$")
 
 
 def _parts(clause: Clause, changes: bool) -> Iterator[Claim]:

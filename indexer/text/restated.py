@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from indexer.text import lazy_regex
 from indexer.text.facts import hedges_of, sentences_with_changes
+from indexer.text.facts_chinese import is_frame_zh
 
 _MOST_SENTENCES = 12
 _MOST_WORDS = 40
@@ -106,7 +107,10 @@ _VERBS_ZH = (
     "|交|穿|收|部署|存|按|每"
 )
 _VERB_ZH = lazy_regex(f"(?:{_VERBS_ZH})$")
+_VERBS_BEHIND_ZH = lazy_regex(f"(?:使用|采用|{_VERBS_ZH})+$")
 _VERB_SOMEWHERE_ZH = lazy_regex(_VERBS_ZH)
+# Before a verb in the midst of a sentence: 「一个使用…」.
+_RELATIVE_ZH = lazy_regex("^[一这那某每][个款种位名家台条]")
 _SEVERAL_ZH = lazy_regex("(?:有|会|买|去|说|认识|支持|养|喜欢|爱|看|放|卖|见|玩|找|能|可以|参加|[将想]要)$")
 _LIKED_ZH = lazy_regex("喜欢[喝吃用坐]$")
 _DONE_ZH = re.compile("[了过完]")
@@ -335,6 +339,8 @@ def _chinese_value(
     old: Sentence, new: Sentence, beginning: tuple[str, ...], ending: tuple[str, ...], values: _Values
 ) -> bool:
     before, behind = "".join(beginning), "".join(ending)
+    if is_frame_zh(_VERBS_BEHIND_ZH.sub("", before)) or _RELATIVE_ZH.search(before):
+        return False
     if len(beginning) < 2 or max(map(len, values)) > _MOST_VALUE_ZH or _DEGREE_ZH.search(before):
         return False
     numbers = "@number" in map(_kind_of, values[0])

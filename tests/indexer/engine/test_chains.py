@@ -204,3 +204,26 @@ def test_what_is_measured_learned_or_done_each_time_holds_beside_the_other(
 def test_a_word_of_change_ends_what_was_measured(index: Index) -> None:
     notes(index, d2026_01_02="- 司机流失每月 6.8%，目标 T+3\n", d2026_03_01="- 八月准点率 97.4%，司机流失降到 5.1%\n")
     assert marks(index, "司机流失多少")["司机流失每月 6.8%，目标 T+3"].startswith("八月准点率")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# People\n\nMia\n\n- City: Graz\n- Phone: 1\n\nBo\n\n- City: Linz\n- Phone: 2\n",
+        "## Garage door\n\nWarranty until: 9.3.2028\n\n## Drill\n\nWarranty until: 7.4.2033\n",
+        "# Offers\n\n1. Fridge\n   - Price: 499 €\n2. Oven\n   - Price: 899 €\n",
+    ],
+)
+def test_lines_of_records_replace_nothing(index: Index, text: str) -> None:
+    notes(index, **{"2026-01-04": text})
+    hits = index.search("city phone price warranty", limit=20).hits
+    assert hits
+    assert not any(hit.replaced_by for hit in hits)
+
+
+def test_records_of_two_files_are_told_apart_by_the_line_above(index: Index) -> None:
+    one, other = "# People\n\nMia\n\n- Birthday: {}\n", "# People\n\nBo\n\n- Birthday: July 1\n"
+    notes(index, **{"2026-01-04": one.format("March 3"), "2026-01-05": other, "2026-01-06": one.format("March 4")})
+    marked = {hit.passage.text: hit.replaced_by for hit in index.search("birthday", limit=9).hits}
+    assert marked["Birthday: July 1"] is None
+    assert marked["Birthday: March 4"] is None
