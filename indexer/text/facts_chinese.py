@@ -389,11 +389,17 @@ def _role(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Cl
         yield clause.claim(subject, "role", value, changes=wording.changes, single=False)
 
 
+_LIKED = lazy_regex("(?:喜欢|爱)([喝吃])")
+
+
 def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterator[Claim]:
     """Habits, of which there may be many; only 「不再」 ends one."""
     subject, value = _subject(clause, parts), value_of(parts["v"])[0]
     if subject and value and not parts.get("s", "").endswith(("不", "没")):
         yield clause.claim(subject, f"{verb}={value}", "on")
+        if verb == "like" and (what := _LIKED.search(clause.text)):
+            # 「我喜欢喝咖啡」 is over with 「我不喝咖啡了」, too.
+            yield clause.claim(subject, f"{'drink' if what[1] == '喝' else 'eat'}={value}", "on")
 
 
 def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:

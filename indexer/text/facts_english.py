@@ -51,6 +51,7 @@ _NO_LONGER = lazy_regex(
     r"|^(?P<u>.*?)\s*(?:\b(?:has|have)|['’]ve)?\s*\b(?:stopped|quit|gave up|given up)\s+(?P<c>\S.*)$",
     _I,
 )
+_LIKED = lazy_regex(r"^(?:drinking|eating|having|playing) (?=\S)|^(?:an?|the)\s+", _I)
 _ENDS = frozenset({"longer", "anymore", "more", "stopped", "quit", "up"})
 _IS_STATE = lazy_regex(
     rf"^(?P<s>.{{2,60}}?)(?:\s+(?:is|are|was|were|has been|have been|got|remains)|['’]s)(?:\s+"
@@ -69,6 +70,7 @@ _PROMOTED = lazy_regex(
     _I,
 )
 _PROMOTES = frozenset({"promoted", "became", "now"})
+_JOB_WORDS = frozenset(JOBS.split("|"))
 _IS_ROLE = lazy_regex(
     r"^(?P<s>[A-Z]\w+(?: [A-Z]\w+)?|I|the user|user)(?:\s+(?:is|am|works? as)|['’](?:s|m))\s+(?:currently )?"
     rf"(?:an? |the |our )?(?P<v>[\w -]{{0,30}}\b(?:{JOBS})\b(?: of [\w ]{{2,30}})?)(?: now| again)?$"
@@ -253,11 +255,11 @@ def _ended(clause: Clause, subject: frozenset[str], attribute: str, text: str) -
         yield clause.turned(subject, attribute, value, on=False)
 
 
-def _left(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
-    """A firm or a town that somebody left."""
+def _left(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+    """A firm or a town that somebody left, or something that somebody hates."""
     subject, text = clause.subject_of(parts["s"]), parts["v"]
-    if subject and text[0].isupper():
-        for attribute in ("employer", "location"):
+    if subject and (text[0].isupper() or named != "ended"):
+        for attribute in ("employer", "location") if named == "ended" else (named,):
             yield from _ended(clause, subject, attribute, text)
 
 
@@ -354,7 +356,7 @@ def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterat
     if not subject or len(parts["s"]) > 40 or re.match(r"been |to |not ", parts["v"]):
         return
     rest, _, other = _with_aside(parts["v"]) if "," in parts["v"] else (parts["v"], "", "")
-    value, _ = value_of(re.sub(r"^(?:an?|the)\s+", "", rest, flags=_I))
+    value, _ = value_of(_LIKED.sub("", rest))
     sort = sort_of(value)[0]
     yield from _ended(clause, subject, verb, other.removeprefix("to "))
     if sort.startswith("amount") and sort != "amount":
@@ -386,13 +388,12 @@ def _renamed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator
 
 
 def _role(clause: Clause, words: Set[str]) -> Iterator[Claim]:
+    if words.isdisjoint(_JOB_WORDS):
+        return
     match = _PROMOTED.match(clause.text) if words & _PROMOTES else None
     held = match or _IS_ROLE.match(clause.text)
     if held and (subject := clause.subject_of(held["s"])) and (value := value_of(held["v"])[0]):
         yield clause.claim(subject, "role", value, changes=match is not None, single=False)
-
-
-# --- values that a wording takes ---------------------------------------------------------------------------------
 
 
 def _place(text: str, whole: str, moved: bool) -> str:

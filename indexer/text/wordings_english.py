@@ -141,6 +141,7 @@ called        O ~called/named/known_as/goes_by V
 
 
 on:like       S ~like(s)/love(s)/enjoy(s) V
+ended:like    S ~hate(s)/dislike(s)/detest(s)/loathe(s) V
 on:drink      S ~drink(s)/drinking V
 on:eat        S ~eat(s)/eating V
 on:play       S ~play(s)/playing V

@@ -132,6 +132,9 @@ def test_a_title_with_a_number_is_one_of_several() -> None:
         ("Paul doesn't drink coffee anymore", "paul|drink=coffee"),
         ("老保不喝咖啡了", "老保|drink=咖啡"),
         ("Rename: project Foo is now called Bar", "|name=foo"),
+        ("I hate Chinese food.", "@me|like=chinese food"),
+        ("I do not like coffee anymore", "@me|like=coffee"),
+        ("我不喝咖啡了，现在喝茶。", "@me|drink=咖啡"),
     ],
 )
 def test_a_word_of_change_ends_what_it_names(text: str, ended: str) -> None:
@@ -261,3 +264,14 @@ def test_clauses_that_differ_in_more_tell_of_several_things(one: str, other: str
 
 def test_a_clause_as_it_stands_is_of_the_titles_above() -> None:
     assert frames("Water every 3 days", ("Fern",)).keys().isdisjoint(frames("Water every 7 days now", ("Ficus",)))
+
+
+def test_to_like_drinking_something_is_to_like_it_and_to_drink_it() -> None:
+    assert "@me|like=coffee" in {claim.thing for claim in facts_of("I like drinking coffee.").claims}
+    assert "@me|drink=咖啡" in {claim.thing for claim in facts_of("我喜欢喝咖啡。").claims}
+
+
+def test_a_price_holds_for_whom_it_is_said_of() -> None:
+    adults, children = claims("The pool costs 5 euros for adults"), claims("The pool costs 3 euros for children now")
+    assert "adult pool|price" in adults
+    assert adults.keys().isdisjoint(children)
