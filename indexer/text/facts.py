@@ -316,6 +316,8 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         said = said[corrected.end() :] if corrected else said
         while opening := _OPENING.match(said):
             said = said[opening.end() :]
+        if _OF_BEFORE.match(said):
+            continue
         if _is_open(said) or (year and any(int(match[1] or match[2]) < year for match in _IN_YEAR.finditer(said))):
             continue
         changes = bool(corrected) or _NOW.search(said) is not None
@@ -428,6 +430,8 @@ def _clauses(text: str) -> Iterator[tuple[bool, str, str | None]]:
         begin, goes_on = behind, _JOINS.match(mark) is not None
 
 
+# Of whom a clause tells stands before it: 「孙志宏是我的同事，其年龄是39岁」.
+_OF_BEFORE = lazy_regex("其(?!他|实|中|余)|它们?的")
 _BAR = lazy_regex(r"\s[—–|]\s")
 
 

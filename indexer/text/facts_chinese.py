@@ -198,7 +198,7 @@ def _attribute_of(
         text = done["v"]
     if (found := clause.attribute_of(noun)) and (not on_day or found[1] in TIMELY):
         # What somebody is like, and not who it is: 「经理换成女的了」.
-        if found[1] not in HOLDERS or not text.endswith("的"):
+        if found[1] not in HOLDERS or not _NOT_WHO.search(text):
             yield from clause.holds(*found, text, changes=new)
     elif changes and _ROOM.fullmatch(text) and (subject := clause.subject_of(noun)):
         yield from clause.holds(subject, "location", text, changes=True)
@@ -339,7 +339,9 @@ def _uses(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[C
 
 
 _OF_US = lazy_regex("[我咱他她]|用户")
-_NO_VALUE = lazy_regex("[:：]|发现|[了过着].")
+_NO_VALUE = lazy_regex("[:：]|发现|[了过着].|^的|真[是不的]|太(?!原|仓|湖|平)|很|挺|特别|不错|漂亮|满意|好得")
+# What somebody is, and not who: 「我的上司是个医生」「是天津人」.
+_NOT_WHO = lazy_regex(f"^(?:[个做某]|一[个位名])|[人]$|的|(?:{'|'.join(JOBS_ZH)}|警察|厨师)$")
 # Words with a verb of change that tell of none.
 _NO_CHANGE = lazy_regex("调用|套用|引用|挪用|转换|兑换|变换|交换|改名(?:工具|软件|器|卡|脚本)|更新日志|转发|转化")
 

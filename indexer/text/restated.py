@@ -107,6 +107,8 @@ _VERBS_ZH = (
     "|交|穿|收|部署|存|按|每"
 )
 _VERB_ZH = lazy_regex(f"(?:{_VERBS_ZH})$")
+# What somebody is like or where they are from: that holds beside what else they are.
+_DESCRIBES_ZH = lazy_regex("^[做个]|[人的]$")
 _VERBS_BEHIND_ZH = lazy_regex(f"(?:使用|采用|{_VERBS_ZH})+$")
 _VERB_SOMEWHERE_ZH = lazy_regex(_VERBS_ZH)
 # Before a verb in the midst of a sentence: 「一个使用…」.
@@ -339,6 +341,8 @@ def _chinese_value(
     old: Sentence, new: Sentence, beginning: tuple[str, ...], ending: tuple[str, ...], values: _Values
 ) -> bool:
     before, behind = "".join(beginning), "".join(ending)
+    if before.endswith("是") and any(_DESCRIBES_ZH.search("".join(value)) for value in values):
+        return False
     if is_frame_zh(_VERBS_BEHIND_ZH.sub("", before)) or _RELATIVE_ZH.search(before):
         return False
     if len(beginning) < 2 or max(map(len, values)) > _MOST_VALUE_ZH or _DEGREE_ZH.search(before):

@@ -96,3 +96,11 @@ def test_brackets_tell_of_whom_a_value_is_or_since_when() -> None:
     assert names_another("Birthday: June 9 (Bo Lind)")
     assert not names_another("Port: 8080 (was 7070)")
     assert not names_another("价格：99 元（原价 79 元）")
+
+
+@pytest.mark.parametrize(
+    "text", ["王静是我的表姐，其年龄是46岁。", "我的上司是个医生。", "我住的那个龙湖小区真不错，绿化很多。"]
+)
+def test_a_clause_that_only_describes_or_refers_back_tells_no_value(text: str) -> None:
+    attributes = {thing.rpartition("|")[2] for thing in things(text)}
+    assert attributes.isdisjoint({"age", "manager", "location"})
