@@ -10,7 +10,6 @@ import datetime as dt
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from indexer.embeddings.bundled import MultilingualE5
 from indexer.engine.authority import Contender, authorities, best_above, by_authority, cosines_among, unknown_cosine
 from indexer.engine.bm25 import NO_STATISTICS, RangeStatistics, text_evidence
 from indexer.engine.chains import FactResolver
+from indexer.engine.copies import days_of_copies, distinct
 from indexer.engine.ranking import (
     CANDIDATES,
     ENGLISH_WEIGHTS,
@@ -408,12 +408,14 @@ def to_hits(
     """The best candidates as hits, each text once, none before one of higher authority that tells of the same thing."""
     varied = settings.mmr_lambda < 1
     pool = 4 * query.limit if varied else max(query.limit, COMPARED)
-    chosen = _distinct(view.store, ranked, pool)
+    chosen = distinct(view.store, ranked, pool)
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda, max(query.limit, COMPARED))
     made = _Hits(view.store, query, ranked, relevance)
     contenders = made.contenders(chosen[: query.limit])
     hits = ornament("authority", [(each.stored, each.hit) for each in contenders], made.by_authority, contenders)
+    if days := ornament("days", {}, days_of_copies, view.store, ranked, chosen[: query.limit]):
+        hits = [(stored, replace(hit, days=days.get(stored.key, ()))) for stored, hit in hits]
     chains = view.facts.on(query.today, query.zone)
     resolver = FactResolver(view.store, chains, query.filter, history=query.history)
     resolved = ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, made.brought)
@@ -537,31 +539,6 @@ def why_unjudged(hits: Sequence[Hit], problem: str) -> str:
             "words, and report the line that the log has of it."
         )
     return problem if hits else ""
-
-
-def _distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, StoredPassage]]:
-    """Positions of the best candidates with their passages, best first, each text once."""
-    order = np.argsort(-ranked.scores, kind="stable").tolist()
-    chosen: dict[str, tuple[int, StoredPassage]] = {}
-    spare = 5
-    while order and len(chosen) < count:
-        # What is missing and some more, as texts repeat; twice as much more each time, for a talk of repeats alone.
-        step = count - len(chosen) + spare
-        batch, order, spare = order[:step], order[step:], 2 * spare
-        keys = ranked.candidates.keys[batch].tolist()
-        stored = store.passages(keys)
-        for position, key in zip(batch, keys, strict=True):
-            if found := stored.get(key):
-                text = _plain(found.passage.text)
-                if text not in chosen or chosen[text][1].passage.authority < found.passage.authority:
-                    chosen[text] = position, found
-    return [*chosen.values()][:count]
-
-
-# The same passages are found again and again.
-@lru_cache(maxsize=4_096)
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _varied(

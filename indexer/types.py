@@ -60,8 +60,9 @@ class Passage:
         start_line: First line of the passage in its file; of a message its `seq` in the log.
         end_line: Last line, inclusive.
         text: Text of the file without list marker, HTML comments and surrounding space; never empty.
-        heading: Titles above it, outermost first; for messages their day.
-        opens_section: True for the first passage below its innermost heading.
+        heading: Titles above it, outermost first: of the file, of its sections, labels of a group ("**Mia**", "Mia:"),
+            list items that it stands below; for messages their day.
+        opens_section: True for the first passage of a group: those with one heading; each row of a table is its own.
         date: The day it belongs to: from a date in a heading, else the name of the file or of its folders, else its
             front matter. Of a message: the date that it, or an earlier one, begins with, else the day of writing.
         label: The speaker, where several list items or messages of the file begin "Name: ".
@@ -72,7 +73,9 @@ class Passage:
             UTC, never a date in its words. Of a file it is the day, and the hour of the heading if it has one, of the
             workspace's own time zone, and has none itself; None for an undated file. An entry whose comment says when
             it was written has that moment, in UTC.
-        tags: Its tags, folded, without `#`; those of the whole entry, of which it may be a part. Messages have none.
+        tags: Its tags, folded, without `#`; those of the whole entry, of which it may be a part, and those of the front
+            matter. Messages have none.
+        columns: The first row of the table that it is a row of; empty for others.
     """
 
     start_line: int
@@ -87,6 +90,7 @@ class Passage:
     noted: bool = False
     written: dt.datetime | None = None
     tags: tuple[str, ...] = ()
+    columns: str = ""
 
     @property
     def authority(self) -> int:
@@ -185,6 +189,7 @@ class Hit:
         history: All statements of the fact, oldest first; filled when it was asked for, at the first hit of each fact.
         signals: Share of each ranking signal in the score; filled when `explain` was asked for.
         memory_id: Id of the entry that the passage is of; None for none, and where whoever searches knows no entries.
+        days: All days on which these words were written, its own among them, in order; empty for one day alone.
     """
 
     path: str
@@ -203,6 +208,7 @@ class Hit:
     history: tuple[Statement, ...] = ()
     signals: dict[str, float] = field(default_factory=dict)
     memory_id: str | None = None
+    days: tuple[dt.date, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

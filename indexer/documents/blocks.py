@@ -1,8 +1,9 @@
 """Block structure of Markdown: lines in, blocks out, each with its section and its exact lines.
 
 Invariants: one pass over the lines, linear in their length; what is no heading, marker, rule, table separator, fence
-or comment is in the text of exactly one block; blocks keep the order of their lines; a heading with a block below it
-is in the path of that block, one without becomes a block itself, so that no title is lost.
+or comment is in the text of exactly one block, unless it has no words, such as an image; blocks keep the order of their
+lines; a heading with a block below it is in the path of that block, one without becomes a block itself, so that no
+title is lost.
 
 CommonMark decides, except where notes are written more loosely: list items may be indented too far, table rows need
 no separator row, and a number of four digits is a year, not a list marker. An HTML comment that is never closed is
@@ -32,6 +33,7 @@ class Kind(Enum):
     ROW = 3
     CODE = 4
     TITLE = 5  # a heading with nothing below it
+    HEADER = 6  # the first row of a table, above its separator
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +63,7 @@ class Block(NamedTuple):
         start: First line in the file, with an opening fence.
         end: Last line, inclusive, with a closing fence.
         lines: Number and text of each line; at least one is not empty.
+        depth: Number of list items that it stands in, itself included.
     """
 
     kind: Kind
@@ -69,6 +72,7 @@ class Block(NamedTuple):
     start: int
     end: int
     lines: list[Line]
+    depth: int = 0
 
 
 class Outline:
@@ -99,15 +103,20 @@ class Outline:
             if empty.title and not empty.used:
                 self.add(Kind.TITLE, *empty.lines, [(empty.lines[0], empty.title)])
 
-    def add(self, kind: Kind, start: int, end: int, lines: list[Line]) -> None:
+    def add(self, kind: Kind, start: int, end: int, lines: list[Line], depth: int = 0) -> None:
         """Add a block to the section, unless it has no text: a fence may be empty."""
         if not lines[0][1] and not any(text for _, text in lines):
             return
-        self.blocks.append(Block(kind, self.section, not self.section.used, start, end, lines))
+        self.blocks.append(Block(kind, self.section, not self.section.used, start, end, lines, depth))
         above: Section | None = self.section
         while above is not None and not above.used:
             above.used = True
             above = above.parent
+
+    def mark_header(self, line: int) -> None:
+        """Take the row that ends on a line for the header of the table below it."""
+        if self.blocks and self.blocks[-1].kind is Kind.ROW and self.blocks[-1].end == line:
+            self.blocks[-1] = self.blocks[-1]._replace(kind=Kind.HEADER)
 
 
 def dedented(lines: list[Line]) -> list[Line]:
@@ -199,7 +208,9 @@ _MARKER = lazy_regex(r"([-*+]|[0-9]{1,3}[.)])(?:[ \t]+|$)")
 _BULLET = lazy_regex(r"([-*+])(?:[ \t]+|$)")
 _QUOTE = lazy_regex(r"[ \t]*>(?:[ \t]{0,4}>)*+[ \t]?")
 _QUOTE_MARK = lazy_regex(r"[ \t]{0,4}>[ \t]?")
-_LONGEST_SETEXT = 200  # longer text above "---" was meant as a paragraph with a rule below it
+# Longer text above "---" was meant as a paragraph with a rule below it, and so were several lines: records are written
+# with rules between them.
+_LONGEST_SETEXT = 200
 _DEEPEST_LINE = 64  # list markers read on one line; more of them is no list that a person wrote
 
 
@@ -338,7 +349,8 @@ class _Reader:
         title = self.prose and self.kind is Kind.TEXT and not (self.depth or self.level or self._base(column))
         if not title or len(body) < 2 or body.strip(body[0]):
             return False
-        if sum(len(text) for _, text in self.open) > _LONGEST_SETEXT:
+        lines = len(self.open)
+        if sum(len(text) for _, text in self.open) > _LONGEST_SETEXT or (body[0] == "-" and lines > 1):
             self._close()
             return True
         text, start = " ".join(text for _, text in self.open), self.start
@@ -363,10 +375,11 @@ class _Reader:
         if self.prose and self.kind is Kind.TEXT and "|" in self.open[-1][1]:
             header = self.open.pop()
             self.end = self.open[-1][0] if self.open else 0
-            self._begin(Kind.ROW)
+            self._begin(Kind.HEADER)
             self.open.append(header)
             self.start = self.end = header[0]
         self._close()
+        self.outline.mark_header(self.at - 1)
         self.table = True
         return True
 
@@ -484,7 +497,10 @@ class _Reader:
 
     def _close(self) -> None:
         if self.open:
-            self.outline.add(self.kind, self.start, self.end, self.open)
+            from indexer.text.markup import has_words  # with patterns that what only names blocks does not need
+
+            if self.kind is Kind.CODE or has_words("\n".join(text for _, text in self.open)):
+                self.outline.add(self.kind, self.start, self.end, self.open, self.level)
             self.open = []
         self.kind = Kind.NONE
         self.prose = self.table = False

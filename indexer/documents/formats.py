@@ -72,7 +72,7 @@ def _is_unwrapped(text: str) -> bool:
 
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.
-FILE_RULES = "files-1"
+FILE_RULES = "files-2"
 
 _MARKDOWN = frozenset("md markdown mdown mkd mdx qmd rmd".split())
 _TEXT = frozenset("txt text adoc asciidoc org tex".split())

@@ -99,13 +99,17 @@ class _Known:
     before: str
     lines: int
     passages: list[Passage]
+    depths: list[int]
     labelled: list[Passage]
     level: int
     above: tuple[str, ...]
     file_date: dt.date | None
+    file_tags: tuple[str, ...]
 
 
-_NOTHING = _Known(before="", lines=0, passages=[], labelled=[], level=0, above=(), file_date=None)
+_NOTHING = _Known(
+    before="", lines=0, passages=[], depths=[], labelled=[], level=0, above=(), file_date=None, file_tags=()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,31 +176,51 @@ def _grown(known: _Known, text: str, path: str) -> SpokenPassages | None:
         return None
     if known.level > 1 and _TOP_LEVEL.search(rest):
         return None
-    part = read_section(rest, path=path, above=known.above, file_date=known.file_date)
+    part = read_section(
+        rest,
+        path=path,
+        level=known.level,
+        above=known.above,
+        file_date=known.file_date,
+        file_tags=known.file_tags,
+    )
     # A heading with nothing below it is a passage of the section above, which only the whole file knows.
-    if not part.passages or len(part.passages[0].heading) <= len(known.above):
+    if not part.passages or part.depths[0] <= len(known.above):
         return None
     moved = [
         replace(passage, start_line=passage.start_line + known.lines, end_line=passage.end_line + known.lines)
         for passage in part.passages
     ]
-    return SpokenPassages(passages=known.passages + moved, file_date=known.file_date)
+    return SpokenPassages(
+        passages=known.passages + moved,
+        depths=known.depths + part.depths,
+        file_date=known.file_date,
+        file_tags=known.file_tags,
+    )
+
+
+def _opens_heading(spoken: SpokenPassages, at: int) -> bool:
+    """True for the first passage below a heading."""
+    passage, depth = spoken.passages[at], spoken.depths[at]
+    if not passage.opens_section or not depth:
+        return False
+    return not at or passage.heading[:depth] != spoken.passages[at - 1].heading[: spoken.depths[at - 1]]
 
 
 def _last_section(text: str, spoken: SpokenPassages, labelled: list[Passage], known: _Known) -> _Known | None:
     """The file up to its last heading of level 1 or 2, where that can be told without doubt; `known` is its start."""
     if "\r" in text or text.startswith("\ufeff"):
         return None
-    last = next((i for i in range(len(spoken.passages) - 1, -1, -1) if spoken.passages[i].opens_section), None)
+    last = next((i for i in range(len(spoken.passages) - 1, -1, -1) if _opens_heading(spoken, i)), None)
     if last is None:
         return None
-    first = spoken.passages[last]
+    first, depth = spoken.passages[last], spoken.depths[last]
     after = spoken.passages[last - 1].end_line if last else 0
     # The heading may be the very one that the file was known up to, and stands behind it in any case.
     lines = text[len(known.before) :].split("\n")
     place = range(max(0, after - known.lines), first.start_line - 1 - known.lines)
     at = next((n for n in place if _HEADING.match(lines[n])), None)
-    if at is None or lines[at].lstrip("#").strip().rstrip("#").rstrip() != first.heading[-1]:
+    if at is None or lines[at].lstrip("#").strip().rstrip("#").rstrip() != first.heading[depth - 1]:
         return None
     before = known.before + "\n".join((*lines[:at], ""))
     # A comment that is still open there might end below, and take the heading with it.
@@ -210,8 +234,10 @@ def _last_section(text: str, spoken: SpokenPassages, labelled: list[Passage], kn
         before=before,
         lines=known.lines + at,
         passages=spoken.passages[:last],
+        depths=spoken.depths[:last],
         labelled=labelled[:last],
         level=level,
-        above=first.heading[:-1],
+        above=first.heading[: depth - 1],
         file_date=spoken.file_date,
+        file_tags=spoken.file_tags,
     )

@@ -1,13 +1,12 @@
 """Passages of a Markdown file, each with its headings, its lines and its day.
 
-Invariants: pure; linear in the length of the text; whatever a person wrote, outside of comments and front matter, is
-in a passage or in the heading of one; line ranges are exact; no passage is longer than asked for.
+Invariants: pure; linear in the length of the text; whatever a person wrote in words, outside of comments, is in a
+passage, or in the heading or the columns of one; line ranges are exact; no passage is longer than asked for.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +15,11 @@ from typing import NamedTuple
 
 from indexer.documents.blocks import Block, Kind, Line, Outline, Section, read_blocks
 from indexer.documents.entries import Noted, noted_lines, tags_of
+from indexer.documents.front_matter import read_front_matter
+from indexer.documents.groups import Place, placed
 from indexer.text import lazy_regex
 from indexer.text.dates import day_of_name, heading_day
+from indexer.text.markup import without_data
 from indexer.text.names import speaker_of
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks, has_time_words
@@ -30,11 +32,7 @@ PASSAGE_RULES = "passages-6"
 MAX_CHARS = 1200
 
 _CONTROLS = lazy_regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_KEY = lazy_regex(r"[\"']?[\w][\w .-]{0,60}[\"']?[ \t]*[:=](?:[ \t]|$)")
 _HOUR = lazy_regex(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
-# Properties that say when a text is of, the surest first.
-_DAY_FIELDS = ("date", "published", "created", "updated")
-_FIELD = lazy_regex(rf"({'|'.join(_DAY_FIELDS)}|title)[ \t]*[:=][ \t]*(.*)", re.IGNORECASE)
 
 # Flags are looked up: to combine them costs more than to find them.
 CUES = {
@@ -51,12 +49,6 @@ CUES = {
 # What is noted of each line of an entry; others were written by hand.
 _Noted = Mapping[int, Noted]
 _NOTHING_NOTED: _Noted = {}
-
-
-class _FrontMatter(NamedTuple):
-    lines: int = 0
-    title: str = ""
-    date: dt.date | None = None
 
 
 def split_markdown(text: str, *, path: str, max_chars: int = MAX_CHARS) -> list[Passage]:
@@ -79,11 +71,15 @@ class SpokenPassages:
 
     Attributes:
         passages: Each is labelled with the name that it begins with, even if no other passage has it.
+        depths: How many of each one's titles are those of the file and its sections.
         file_date: Date of the front matter.
+        file_tags: Tags of the front matter.
     """
 
     passages: list[Passage]
+    depths: list[int]
     file_date: dt.date | None
+    file_tags: tuple[str, ...] = ()
 
 
 def keep_shared_labels(spoken: SpokenPassages, known: Sequence[Passage] = ()) -> list[Passage]:
@@ -113,72 +109,114 @@ def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> Spoken
     if max_chars < 1:
         raise ValueError(f"max_chars is {max_chars}: a passage needs at least one character. Give a positive number.")
     lines = split_lines(text)
-    front = _read_front_matter(lines)
+    front = read_front_matter(lines)
+    for rule in front.rules:
+        lines[rule] = ""
     noted = noted_lines(lines)
-    outline = read_blocks(lines, front.lines)
-    days = _Days(() if outline.titled or not front.title else (front.title,), path, front.date)
-    return _spoken(outline, days, front.date, max_chars, noted)
+    days = _Days((front.title,) if front.title else (), path, front.date, titled=True)
+    spoken = _spoken(read_blocks(lines, front.lines), days, max_chars, noted, front.tags)
+    shown = front.text(alone=not spoken.passages)
+    if not shown:
+        return spoken
+    outline = Outline()
+    outline.add(Kind.TEXT, shown[0][0], front.properties[-1][1], shown)
+    properties = _spoken(outline, days, max_chars, file_tags=front.tags)
+    return replace(spoken, passages=properties.passages + spoken.passages, depths=properties.depths + spoken.depths)
 
 
-def read_section(text: str, *, path: str, above: tuple[str, ...], file_date: dt.date | None) -> SpokenPassages:
+def read_section(
+    text: str, *, path: str, level: int, above: tuple[str, ...], file_date: dt.date | None, file_tags: tuple[str, ...]
+) -> SpokenPassages:
     """Split a part of a file that begins with a heading; lines count from that heading.
 
     Args:
         text: The part.
         path: Path of the file.
+        level: Level of that heading.
         above: Titles above the heading, outermost first.
         file_date: Date of the file's front matter.
+        file_tags: Tags of the file's front matter.
     """
     lines = split_lines(text)
     noted = noted_lines(lines)
-    return _spoken(read_blocks(lines), _Days(above, path, file_date), file_date, MAX_CHARS, noted)
+    days = _Days(above, path, file_date, titled=level == 1)
+    return _spoken(read_blocks(lines), days, MAX_CHARS, noted, file_tags)
 
 
 def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
     """The passages of an outline; a date in the name of `path` dates those that no heading dates."""
-    return keep_shared_labels(_spoken(outline, _Days((), path, None), None, MAX_CHARS))
+    return keep_shared_labels(_spoken(outline, _Days((), path, None), MAX_CHARS))
 
 
 def _spoken(
-    outline: Outline, days: _Days, file_date: dt.date | None, max_chars: int, noted: _Noted = _NOTHING_NOTED
+    outline: Outline,
+    days: _Days,
+    max_chars: int,
+    noted: _Noted = _NOTHING_NOTED,
+    file_tags: tuple[str, ...] = (),
 ) -> SpokenPassages:
     names = [
         ornament("names", None, speaker_of, block.lines[0][1]) if block.kind is Kind.ITEM else None
         for block in outline.blocks
     ]
-    passages = list(_passages(outline, names, days, max_chars, noted))
-    return SpokenPassages(passages=passages, file_date=file_date)
+    passages, depths = list[Passage](), list[int]()
+    for passage, depth in _passages(outline, names, days, max_chars, noted, file_tags):
+        passages.append(passage)
+        depths.append(depth)
+    return SpokenPassages(passages=passages, depths=depths, file_date=days.fallback, file_tags=file_tags)
 
 
 def _passages(
-    outline: Outline, names: list[str | None], days: _Days, max_chars: int, noted: _Noted
-) -> Iterator[Passage]:
+    outline: Outline,
+    names: list[str | None],
+    days: _Days,
+    max_chars: int,
+    noted: _Noted,
+    file_tags: tuple[str, ...],
+) -> Iterator[tuple[Passage, int]]:
     section, asked = None, False
-    for block, label in zip(outline.blocks, names, strict=True):
-        heading, day, written = days.of(block.section)
-        opens = block.opens and bool(heading)
+    before: Place | None = None
+    for at, place in placed(outline.blocks):
+        block, above = place.block, place.above
+        titles, day, written = days.of(block.section)
+        heading = (*titles, *above) if above else titles
+        opens = _opens(place, before, bool(titles))
+        before = place
         said = noted.get(block.start)
         tags = said.tags if said else _tags_in(block)
+        tags = tuple(dict.fromkeys((*tags, *file_tags))) if file_tags else tags
         moment = said and said.written_on(day)
         for start, end, words in _cut(block, max_chars):
             answers = asked and block.section is section
             section, asked = block.section, ornament("questions", False, asks, words)
             timely = ornament("days", False, has_time_words, words)
-            yield Passage(
+            passage = Passage(
                 start_line=start,
                 end_line=end,
                 text=words,
                 heading=heading,
                 opens_section=opens,
                 date=day,
-                label=label,
+                label=names[at],
                 cues=CUES[timely, asked, answers, ornament("scripts", False, is_unlatin, words)],
                 role=said.role if said else "user",
                 noted=said is not None,
                 written=moment or written,
                 tags=tags,
+                columns=place.columns,
             )
+            yield passage, len(titles)
             opens = False
+
+
+def _opens(place: Place, before: Place | None, titled: bool) -> bool:
+    """True for the first block of a group: of a section, of what stands below one label or list item, and each row."""
+    if before is None or place.block.section is not before.block.section:
+        return (titled and (place.block.opens or bool(place.above) or before is None)) or bool(place.above)
+    if place.columns or place.parent:
+        return True
+    # What stands below a list item belongs to it.
+    return place.above != before.above and not (before.parent and place.above[:-1] == before.above)
 
 
 def _tags_in(block: Block) -> tuple[str, ...]:
@@ -193,10 +231,19 @@ class _Day(NamedTuple):
 
 
 class _Days:
-    """Full heading, day and hour of each section: the nearest heading's day, else that of the file."""
+    """Full heading, day and hour of each section: the nearest heading's day, else that of the file.
 
-    def __init__(self, title: tuple[str, ...], path: str, fallback: dt.date | None) -> None:
+    Args:
+        title: Titles above all sections.
+        path: Path of the file.
+        fallback: Date of its front matter.
+        titled: True if the only one of the titles is that of the file.
+    """
+
+    def __init__(self, title: tuple[str, ...], path: str, fallback: dt.date | None, *, titled: bool = False) -> None:
+        self.fallback = fallback
         self._title = title
+        self._titled = titled and len(title) == 1
         self._file = ornament("days", None, day_of_name, path) or fallback
         self._section: Section | None = None
         self._found = _Day((), None, None)
@@ -204,7 +251,10 @@ class _Days:
     def of(self, section: Section) -> _Day:
         """Heading, day and moment of a section; the last one is remembered, as blocks come section by section."""
         if section is not self._section:
-            heading = self._title + section.path
+            path = section.path
+            # A title that stands there as a heading too is named once.
+            twice = self._titled and path and path[0].casefold() == self._title[0].casefold()
+            heading = path if twice else self._title + path
             dates = (ornament("days", None, heading_day, title) for title in reversed(heading))
             day = next((date for date in dates if date is not None), self._file)
             self._section = section
@@ -225,36 +275,8 @@ def split_lines(text: str) -> list[str]:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if _CONTROLS.search(text) is not None:
         text = _CONTROLS.sub("", text)
-    return text.split("\n")
-
-
-def _read_front_matter(lines: list[str]) -> _FrontMatter:
-    """Fields between two `---` or `+++` at the very start; anything else there makes it body text."""
-    mark = lines[0].rstrip()
-    if mark not in ("---", "+++"):
-        return _FrontMatter()
-    ends = ("---", "...") if mark == "---" else ("+++",)
-    fields: dict[str, str] = {}
-    keyed = False
-    for number, line in enumerate(lines[1:], start=2):
-        if line.rstrip() in ends:
-            return _front_matter(number, fields) if keyed or number == 2 else _FrontMatter()
-        if _KEY.match(line):
-            keyed = True
-            field = _FIELD.match(line)
-            if field:
-                fields.setdefault(field[1].lower(), field[2])
-        elif line.strip() and not (line[0] in "#[" or (keyed and line[0] in " \t-]}")):
-            break
-    return _FrontMatter()
-
-
-def _front_matter(lines: int, fields: dict[str, str]) -> _FrontMatter:
-    title = fields.get("title", "").strip()
-    if len(title) > 1 and title[0] in "\"'" and title[0] == title[-1]:
-        title = title[1:-1].strip()
-    days = (ornament("days", None, heading_day, fields[name]) for name in _DAY_FIELDS if name in fields)
-    return _FrontMatter(lines, title, next((day for day in days if day is not None), None))
+    lines = text.split("\n")
+    return [*map(without_data, lines)] if "base64," in text else lines
 
 
 def _cut(block: Block, max_chars: int) -> Iterator[tuple[int, int, str]]:

@@ -70,7 +70,7 @@ class TermCache:
         added = defaultdict[str, list[tuple[int, int]]](list)
         stored = store.passages(new) if known and new else {}
         for key in sorted(stored):
-            for term, times in Counter(passage_terms(stored[key].passage)).items():
+            for term, times in Counter(passage_terms(stored[key].passage, stored[key].path)).items():
                 if term in known:
                     added[term].append((key, times))
         gone = len(now) < len(before) + len(new)
@@ -292,7 +292,9 @@ def find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Colle
     gone = [known for known in before if known.key not in after]
     keys = np.array([known.key for known in gone], np.int64)
     made = view.store.head().fingerprint
-    terms = {term for known in gone for term in passage_terms(known.passage)} if has_term_rules(made) else None
+    terms = (
+        {term for known in gone for term in passage_terms(known.passage, known.path)} if has_term_rules(made) else None
+    )
     found = {
         "rows": bool(view.store.passages(keys.tolist())),
         "full text": bool(view.store.postings(terms, among=set(keys.tolist()))),

@@ -76,9 +76,13 @@ PASSAGE_COLUMNS = (
 STATE_COLUMNS = "path, source, size_bytes, mtime_ns, ctime_ns, inode, checked_ns, content_hash, failure, revision"
 
 
+_COLUMNS_SIGN = "\x1f"
+
+
 def _titles_of(passage: Passage) -> str:
-    """A passage's titles as they are stored."""
-    return _titles(passage.heading) if passage.heading else ""
+    """A passage's titles as they are stored; behind them the columns of its table, with a sign that no text has."""
+    titles = (*passage.heading, _COLUMNS_SIGN + passage.columns) if passage.columns else passage.heading
+    return _titles(titles) if titles else ""
 
 
 @lru_cache(maxsize=4096)
@@ -128,20 +132,25 @@ def tag_conditions(tags: Iterable[str]) -> tuple[str, list[object]]:
 
 
 @lru_cache(maxsize=4096)
-def _heading(titles: str) -> tuple[str, ...]:
+def _heading(titles: str) -> tuple[tuple[str, ...], str]:
+    """The titles that were stored, and the columns."""
     # Passages of one section share it, and reading JSON is a third of what a row costs.
-    return tuple(json.loads(titles)) if titles else ()
+    heading = tuple(json.loads(titles)) if titles else ()
+    if heading and heading[-1].startswith(_COLUMNS_SIGN):
+        return heading[:-1], heading[-1][1:]
+    return heading, ""
 
 
 def passage_of(row: Sequence[Any]) -> Passage:
     """The passage in a row of `PASSAGE_COLUMNS`."""
     start_line, end_line, text, heading, opens_section, day, written, label, marks, tags = row
     cues, role, noted = _MARKS[marks]
+    above, columns = _heading(heading)
     return Passage(
         start_line=start_line,
         end_line=end_line,
         text=text,
-        heading=_heading(heading),
+        heading=above,
         opens_section=bool(opens_section),
         date=dt.date.fromordinal(day) if day else None,
         label=label or None,
@@ -150,6 +159,7 @@ def passage_of(row: Sequence[Any]) -> Passage:
         noted=noted,
         written=_written(written),
         tags=tuple(tags.split()) if tags else (),
+        columns=columns,
     )
 
 

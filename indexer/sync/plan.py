@@ -26,6 +26,7 @@ from indexer.sources.scan import (
     with_folders,
 )
 from indexer.stores.base import FileState, IndexStore, StoredPassage
+from indexer.text.breadcrumbs import breadcrumb, embedded_text
 from indexer.types import EXTRA_MARK, FileFailure, Passage
 
 
@@ -95,12 +96,13 @@ def _plan_sync(
     )
 
 
-def compare(passages: Sequence[Passage], known: Sequence[StoredPassage], *, first: int = 0) -> PassageDiff:
-    """Match the passages of a file with those in the index, by their text, in order.
+def compare(passages: Sequence[Passage], known: Sequence[StoredPassage], *, path: str, first: int = 0) -> PassageDiff:
+    """Match the passages of a file with those in the index, by their text and where they stand, in order.
 
     Args:
         passages: The passages now.
         known: The passages in the index.
+        path: Path of the file.
         first: Number of passages before both, which stay as they are.
     """
     if not known:
@@ -110,7 +112,7 @@ def compare(passages: Sequence[Passage], known: Sequence[StoredPassage], *, firs
         waiting[_identity(stored.passage, stored.text_hash)].append(stored)
     inserted, moved, matched = [], [], set()
     for ordinal, passage in enumerate(passages, first):
-        same = waiting.get(_identity(passage, text_hash(passage.text)))
+        same = waiting.get(_identity(passage, text_hash(embedded_text(passage, path))))
         if not same:
             inserted.append((ordinal, passage))
             continue
@@ -129,7 +131,9 @@ def text_hash(text: str) -> bytes:
 
 def _identity(passage: Passage, hashed: bytes) -> object:
     # What the terms or the vector's filter columns are made of; the rest is a place and may change.
-    return hashed, passage.heading[-1] if passage.opens_section else "", passage.date
+    above = breadcrumb(passage.heading), passage.heading[-1:] if passage.opens_section else ()
+    row = (passage.columns, passage.text) if passage.columns else ()
+    return hashed, above, row, passage.date
 
 
 Planned = tuple[SyncPlan, dict[str, FileState]]

@@ -26,6 +26,7 @@ from indexer.sources.scan import Content, SourceFile, read, source_file
 from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written, passages_of
 from indexer.sync.plan import PassageDiff, SyncPlan, compare, text_hash
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
+from indexer.text.breadcrumbs import embedded_text
 from indexer.text.facts import facts_of, things_of
 from indexer.text.names import greeted_name
 from indexer.text.ornaments import ornament
@@ -268,7 +269,7 @@ class Sync:
 
     def _compared(self, grown: Growth, path: str, before: FileState | None) -> PassageDiff:
         known = passages_of(self._store, path, first=grown.first) if before else []
-        return compare(grown.passages, known, first=grown.first)
+        return compare(grown.passages, known, path=path, first=grown.first)
 
     def _note(self, state: FileState) -> None:
         """Add the state of a file with unchanged passages to the next batch of states."""
@@ -287,7 +288,9 @@ class Sync:
     def _store_batch(self, portions: Sequence[_Portion]) -> None:
         if self._progress.total_passages != self._all_passages():
             self._advance("", 0, files=0)
-        texts = [passage.text for portion in portions for _, passage in portion.diff.inserted]
+        texts = [
+            embedded_text(passage, portion.state.path) for portion in portions for _, passage in portion.diff.inserted
+        ]
         vectors = self._vectors.of({text_hash(text): text for text in texts})
         terms = self._terms_of(stored for portion in portions for stored in portion.diff.removed)
         written = self._write([self._file_write(portion, vectors, terms) for portion in portions])
@@ -352,7 +355,7 @@ class Sync:
         """Terms that passages were stored with, by key; where other rules made them, as all of the index tells."""
         known = [*removed]
         if not known or has_term_rules(self._fingerprint):
-            return {stored.key: passage_terms(stored.passage) for stored in known}
+            return {stored.key: passage_terms(stored.passage, stored.path) for stored in known}
         found: dict[int, list[str]] = {stored.key: [] for stored in known}
         for posting in self._store.postings(None, among=found):
             for key, times in zip(posting.keys.tolist(), posting.counts.tolist(), strict=True):
@@ -436,12 +439,12 @@ def _read_ahead(portions: Iterator[_Portion]) -> Iterator[_Portion]:
 
 
 def _new_passage(path: str, ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) -> NewPassage:
-    hashed = text_hash(passage.text)
+    hashed = text_hash(embedded_text(passage, path))
     return NewPassage(
         ordinal=ordinal,
         passage=passage,
         text_hash=hashed,
-        terms=passage_terms(passage),
+        terms=passage_terms(passage, path),
         vector=vectors.get(hashed),
         greeted=ornament("greetings", "", greeted_name, passage.text),
         things=things_in(path, passage),

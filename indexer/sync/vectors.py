@@ -14,6 +14,7 @@ from itertools import accumulate
 from indexer.embeddings.base import Embedder, empty_rows, unit_rows
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.stores.base import IndexStore, StoredPassage, Unembedded
+from indexer.text.breadcrumbs import embedded_text
 from indexer.throttle import THROTTLE
 from indexer.types import Fingerprint, Vectors
 
@@ -169,7 +170,7 @@ def fill_in(
         lacking = _first_of(store.passages(Unembedded(limit, below, paths)).values(), vectors.chars_at_once)
         if not lacking:
             return
-        found = vectors.of({each.text_hash: each.passage.text for each in lacking})
+        found = vectors.of({each.text_hash: embedded_text(each.passage, each.path) for each in lacking})
         rows = [(each.key, found[each.text_hash]) for each in lacking if each.text_hash in found]
         if rows:
             store.write((), vectors=rows, made_with=made)

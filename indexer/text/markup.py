@@ -52,6 +52,21 @@ _HAN_RUN = f"[{HAN}{KANA}{HANGUL}]"
 _LETTER = f"(?!{_HAN_RUN})[^\\W\\d_]"
 _WORD = lazy_regex(rf"(?P<han>{_HAN_RUN})|(?:{_LETTER}){{2,}}(?:['’-](?:{_LETTER})+)*|\b[aiAI]\b")
 _PROSE_CHARS: Final = 20_000
+# A letter or a digit, and the small pictures that people write for words.
+_WORD_SIGN = lazy_regex("[^\\W_]|[\u2600-\u27bf\U0001f000-\U0001faff]")
+_IMAGE = lazy_regex(
+    r"!\[\[[^\]\n]{0,2000}\]\]|!\[(?P<alt>[^\]\n]{0,2000})\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\]\n]*\])"
+)
+# A link around nothing, a data URI, an entity, the name of a block.
+_NOTHING_SAID = lazy_regex(r"\[\s*\]\([^()\n]*\)|\bdata:[\w/+.;=-]{1,80},\S*|&#?\w{1,10};|^\s*\^[\w-]+\s*$")
+_HTML_TAG = lazy_regex(r"</?([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?/?>")
+_HTML_NAMES = frozenset(
+    "a b i u p br hr img wbr input source track embed iframe video audio picture svg canvas object param div span "
+    "center font table thead tbody tr td th sup sub em strong figure figcaption details summary section article "
+    "header footer nav main ul ol li dl dt dd h1 h2 h3 h4 h5 h6 script style".split()
+)
+_DATA = lazy_regex(r"(\bdata:[\w/+.;=-]{1,80};base64,)[A-Za-z0-9+/=%_-]{64,}")
+_FEWEST_OF_ALT: Final = 3
 _HAN_PER_WORD: Final = 1.6
 _GOES_ON = lazy_regex(
     r"\W{0,6}(?:please|pls|can|could|would|summari[sz]e|translate|explain|tell|what|which|who|why|how|is|are|do|does|and"
@@ -67,6 +82,33 @@ class _Root:
     start: int
     end: int
     name: str
+
+
+def has_words(text: str) -> bool:
+    """True if a text says something: not only pictures, embeds, tags, data or drawings.
+
+    What is written in the place of a picture counts if it is a sentence rather than a name.
+    """
+    if "![" in text:
+        text = _IMAGE.sub(_said_of_image, text)
+    if "<" in text and "`" not in text:
+        text = _HTML_TAG.sub(lambda tag: "" if tag[1].lower() in _HTML_NAMES else tag[0], text)
+    if "](" in text or "data:" in text or "&" in text or "^" in text:
+        text = _NOTHING_SAID.sub("", text)
+    return _WORD_SIGN.search(text) is not None
+
+
+def _said_of_image(image: re.Match[str]) -> str:
+    said = image["alt"] or ""
+    words = 0.0
+    for match in _WORD.finditer(said):
+        words += 1 / _HAN_PER_WORD if match["han"] else 1
+    return said if words >= _FEWEST_OF_ALT else ""
+
+
+def without_data(line: str) -> str:
+    """A line whose data URIs are cut to what says their kind."""
+    return _DATA.sub(r"\1…", line) if "base64," in line else line
 
 
 def is_prose(text: str, words: int) -> bool:

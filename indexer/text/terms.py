@@ -377,9 +377,12 @@ def term_hashes(terms: Sequence[str]) -> Hashes:
     return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
 
 
-def passage_terms(passage: Passage) -> tuple[str, ...]:
-    """Terms that find a passage: its own, those of the title that it opens, and the parts of names."""
-    lexical = f"{passage.heading[-1]}\n{passage.text}" if passage.opens_section else passage.text
+def passage_terms(passage: Passage, path: str) -> tuple[str, ...]:
+    """Terms that find a passage of a file: its own, those of where it stands, and the parts of names."""
+    # Above the rules of days, which all that reads words would load.
+    from indexer.text.breadcrumbs import searched_text
+
+    lexical = searched_text(passage, path)
     found = ornament("words", None, _terms_of, lexical)
     return _plain_terms(lexical) if found is None else found
 

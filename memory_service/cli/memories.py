@@ -134,7 +134,11 @@ def _print_results(answer: SearchResults, query: str) -> None:
         mark = relevance_mark(result.relevance, named=has_word(result.text, query))
         parts = (where, mark, said, shown_id, title and click.style(title, dim=True))
         click.echo(f"{number}. {'  '.join(filter(None, parts))}")
+        if result.columns:
+            click.secho(indented(result.columns), dim=True)
         click.echo(indented(result.text))
+        if result.days:
+            click.secho(f"~ on {len(result.days)} days: {', '.join(map(str, result.days))}", dim=True)
         # Text of a memory is never at the beginning of a line: no text can look like this.
         for line in _changes(result):
             click.secho(f"~ {line}", fg="yellow")

@@ -35,9 +35,11 @@ from memory_service.memories.block_text import (
     GAP,
     Span,
     day_line,
+    days_mark,
     file_quarters,
     in_language,
     line_range,
+    lines_above,
     render_block,
     replaced_mark,
     shown_text,
@@ -205,10 +207,17 @@ class _Picker:
         lines = [len(line_range(offer.start_line, offer.end_line)) for offer in offers]
         own = [_own_quarters(offer) for offer in offers]
         self._inner_costs = [own[i] + 1 + lines[i] for i in range(len(offers))]
-        self._costs = [own[i] + file_quarters(offers[i].path) + lines[i] for i in range(len(offers))]
+        above = [quarters(offer.above) + 1 if offer.above else 0 for offer in offers]
+        self._above = above
+        self._costs = [own[i] + above[i] + file_quarters(offers[i].path) + lines[i] for i in range(len(offers))]
+        self._of_group = defaultdict[tuple[str, str], list[int]](list)
+        for i in relevant:
+            if above[i]:
+                self._of_group[offers[i].path, offers[i].above].append(i)
         self._left = [self._entry(i) for i in relevant]
         self._unanswered = 1.0
         self._open: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
         self._picked: list[int] = []
         self._taken: set[int] = set()
         self._waiting = defaultdict[int, list[int]](list)
@@ -276,6 +285,7 @@ class _Picker:
 
     def _take(self, i: int) -> None:
         path = self._offers[i].path
+        group = path, self._offers[i].above
         self._room -= self._costs[i]
         self._picked.append(i)
         self._taken.add(i)
@@ -285,6 +295,9 @@ class _Picker:
             touched = self._of_file[path]
         else:
             touched = [j for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]
+            if group not in self._told:
+                touched += self._of_group.get(group, ())
+        self._told.add(group)
         for j in touched:
             self._costs[j] = self._cost(j)
             heappush(self._left, self._entry(j))
@@ -299,7 +312,8 @@ class _Picker:
     def _cost(self, i: int) -> int:
         beside = (self._neighbour(i, -1) in self._taken) + (self._neighbour(i, 1) in self._taken)
         # Between two neighbours the gap goes, but not always the line numbers: text may lie between the lines.
-        return self._inner_costs[i] + (1 - beside) * _GAP_QUARTERS
+        told = (self._offers[i].path, self._offers[i].above) in self._told
+        return self._inner_costs[i] + (1 - beside) * _GAP_QUARTERS + (0 if told else self._above[i])
 
     def _neighbour(self, i: int, step: int) -> int | None:
         return self._place.get((self._offers[i].path, self._offers[i].ordinal + step))
@@ -340,7 +354,8 @@ def build_context(
     Where there is a reason for `silence`, nothing goes in, and the receipt gives the reason.
     """
     language = language or _language_of(query, hits)
-    offer = partial(_offer, order=order, heard=heard, language=language)
+    room = 4 * budget_tokens - wrapper_quarters()
+    offer = partial(_offer, order=order, heard=heard, language=language, room=room)
     choice = _each_once(hits, offer, 0 if silence else budget_tokens, limits, in_session=bool(heard))
     hits, offers, packed = choice.hits, choice.offers, choice.packed
     known = frozenset(i for i in packed.chosen if shown is not None and shown(hits[i].passage.text))
@@ -452,15 +467,17 @@ def _language_of(query: str, hits: Sequence[Hit]) -> str:
     return ornament("speech", "en", talk_language, [query], beside=beside[::-1])
 
 
-def _offer(hit: Hit, order: Order, heard: str, language: str) -> Offer:
+def _offer(hit: Hit, order: Order, heard: str, language: str, room: int) -> Offer:
     elsewhere = hit.source == "sessions" and hit.path != heard
-    text = shown_text(hit.passage.text, hit.passage.role, secrets=not elsewhere, language=language)
+    shown = partial(shown_text, role=hit.passage.role, secrets=not elsewhere, language=language)
+    text = shown(hit.passage.text)
+    above = "" if hit.source == "sessions" else lines_above(hit.passage, hit.path, room)
     return Offer(
         path=hit.path,
         ordinal=hit.ordinal,
         start_line=hit.passage.start_line,
         end_line=hit.passage.end_line,
-        text=text + replaced_mark(hit, hit.replaced_by) if hit.replaced_by else text,
+        text=text + days_mark(hit) + (replaced_mark(hit, hit.replaced_by) if hit.replaced_by else ""),
         score=hit.score,
         relevance=hit.relevance,
         answers=hit.answers,
@@ -468,6 +485,7 @@ def _offer(hit: Hit, order: Order, heard: str, language: str) -> Offer:
         day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
         goes_first=order == "memory_first" and hit.source != "sessions",
         yields_to=hit.yields_to,
+        above=shown(above) if above else "",
     )
 
 

@@ -7,19 +7,36 @@ a line of somebody else; the same spans give the same text, files in the order o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from html import escape
 
 from indexer.text import lazy_regex
+from indexer.text.breadcrumbs import breadcrumb, name_title
 from indexer.text.ornaments import ornament
-from indexer.types import Hit, Role, Statement
+from indexer.types import Hit, Passage, Role, Statement
 from memory_service.messages.sizes import quarters
-from memory_service.text.frames import BLOCK_NOTE, REPEATED, REPLACED_TAG, UNSEEN, attributed, escaped, visible
+from memory_service.text.frames import (
+    ALSO_TAG,
+    BLOCK_NOTE,
+    REPEATED,
+    REPLACED_TAG,
+    UNSEEN,
+    attributed,
+    escaped,
+    visible,
+)
 from memory_service.text.secrets import REDACTED, redacted
 from memory_service.text.texts import in_every_language, texts_in
 
 GAP = "…\n"
+# Characters of the titles above a group of passages, and what stands between two.
+_ABOVE_CHARS = 72
+_BETWEEN = " › "
+# The latest of the days of a text that was written again and again.
+_MOST_DAYS = 31
+# Line numbers and line ends of a passage.
+_LINES_QUARTERS = 12
 _OPEN = f"<relevant_context>\n{BLOCK_NOTE}\n"
 _OPENINGS = tuple(f"<relevant_context>\n{note}\n" for note in in_every_language("block_note"))
 _CLOSE = "</relevant_context>"
@@ -33,6 +50,7 @@ class Span:
 
     Attributes:
         day: The day it was said, where the path does not tell; empty where it does.
+        above: Lines that tell where it stands, such as its titles and the columns of its table; empty for none.
     """
 
     ordinal: int
@@ -40,6 +58,7 @@ class Span:
     end_line: int
     text: str
     day: str = ""
+    above: str = ""
 
 
 def _block_text(text: str) -> str:
@@ -86,10 +105,41 @@ def path_text(path: str) -> str:
 def _file(path: str, spans: Sequence[Span]) -> str:
     parts = []
     for before, span in zip((None, *spans), spans, strict=False):
-        apart = before is not None and span.ordinal != before.ordinal + 1
+        apart = before is not None and (span.ordinal != before.ordinal + 1 or (before.above and not span.above))
         day = day_line(span.day) if span.day and (before is None or before.day != span.day) else ""
-        parts.append(f"{GAP if apart else ''}{day}{span.text}\n")
+        above = f"{span.above}\n" if span.above and (before is None or before.above != span.above) else ""
+        parts.append(f"{GAP if apart else ''}{day}{above}{span.text}\n")
     return f'<file path="{path_text(path)}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
+
+
+def lines_above(passage: Passage, path: str, room: int) -> str:
+    """Lines that tell where a passage of a file stands: its titles, the nearest last, and the columns of its table.
+
+    What the path says already is left out, and so is what stands farthest where it is long; and what would leave no
+    room for the passage: first the columns, then the titles.
+
+    Args:
+        passage: The passage.
+        path: Path of its file.
+        room: Quarters of a token that there are for both.
+    """
+    room -= quarters(passage.text) + file_quarters(path) + _LINES_QUARTERS
+    choices = (_lines_above(passage, path), _lines_above(replace(passage, columns=""), path))
+    return next((lines for lines in choices if quarters(lines) <= room), "")
+
+
+def _lines_above(passage: Passage, path: str) -> str:
+    titles, room = list[str](), _ABOVE_CHARS
+    named = name_title(path).casefold()
+    for title in reversed(breadcrumb(passage.heading)):
+        if title.casefold() == named:
+            continue
+        if titles and len(title) > room:
+            break
+        titles.append(title)
+        room -= len(title) + len(_BETWEEN)
+    head = f"# {_BETWEEN.join(reversed(titles))}" if titles else ""
+    return "\n".join(filter(None, (head, passage.columns)))
 
 
 def day_line(day: str) -> str:
@@ -119,6 +169,15 @@ def replaced_mark(hit: Hit, by: Statement) -> str:
     """
     day = f' date="{hit.passage.date}"' if hit.passage.date else ""
     return f' <{REPLACED_TAG}{day} by="{path_text(f"{by.path}#L{by.start_line}")}"/>'
+
+
+def days_mark(hit: Hit) -> str:
+    """Mark behind a passage that was written on other days too; empty for one day alone."""
+    others = [str(day) for day in hit.days if day != hit.passage.date]
+    if not others:
+        return ""
+    rest = f" and {len(others) - _MOST_DAYS} more" if len(others) > _MOST_DAYS else ""
+    return f' <{ALSO_TAG} days="{", ".join(others[-_MOST_DAYS:])}{rest}"/>'
 
 
 # The same passages are offered again and again, most of them in vain.

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from indexer import Index, IndexerError, SearchFilter
+from indexer.text.breadcrumbs import breadcrumb
 from indexer.text.ornaments import ornament
 from indexer.types import Hit
 from memory_service.messages import Numbered, text_of, tool_calls_of
@@ -31,6 +32,8 @@ from memory_service.text.similarity import (
     words_of_statements,
 )
 
+# A longer text says itself what it is about.
+_SHORT_CHARS: Final = 60
 # So many texts that are gone are carried on at least.
 _CARRIED: Final = 128
 
@@ -155,7 +158,19 @@ def _stands_for(hit: Hit, other: Hit) -> bool:
         return False
     if hit.replaced_by is not None and other.replaced_by is None:
         return False
+    if len(other.passage.text) <= _SHORT_CHARS and not _tells_place(hit, other):
+        return False
     return not is_relative(other.passage.text) or len({_day_of(hit), _day_of(other)} - {""}) < 2
+
+
+def _tells_place(hit: Hit, other: Hit) -> bool:
+    """True if a hit says all that stands above another: below other titles the same words mean another thing."""
+    said = {*breadcrumb(hit.passage.heading)}
+    return all(title in said or title.casefold() in hit.passage.text.casefold() for title in _titles_of(other))
+
+
+def _titles_of(hit: Hit) -> tuple[str, ...]:
+    return () if hit.source == "sessions" else breadcrumb(hit.passage.heading)
 
 
 def _day_of(hit: Hit) -> str:

@@ -266,8 +266,14 @@ class SearchResult(Answer):
     start_line: FirstLine
     end_line: LastLine
     text: str = Field(description="The passage; of a long one the part that the question is about.")
-    heading: list[str] = Field(description="Titles above it, outermost first.")
+    heading: list[str] = Field(
+        description="Titles, labels and list items above it, outermost first; of a row of a table see `columns`."
+    )
+    columns: str = Field(default="", description="The first row of the table that it is a row of; empty for others.")
     date: PassageDate
+    days: list[dt.date] = Field(
+        default=[], description="All days on which these words were written, where there are several, in order."
+    )
     source: SourceKind
     role: SourceRole
     origin: EntryOrigin = None

@@ -30,6 +30,8 @@ VIEW_TAGS = (
 BLOCK_NOTE = ENGLISH.block_note
 # The mark behind a text that was replaced since.
 REPLACED_TAG = "replaced"
+# The mark behind a text that was written on other days too.
+ALSO_TAG = "also"
 # Another system's name for a checkpoint, which its prompts rely on.
 COMPACTED_CONTEXT = "[COMPACTED_CONTEXT]"
 
@@ -86,7 +88,7 @@ def _spelled(*names: str) -> str:
 _NAMES = {
     "tag": lazy_regex(
         rf"(?:{_spelled(*PROMPT_TAGS, *VIEW_TAGS)})(?![\w-])|{_spelled('file')}(?:\s+path|\s*>)|--\s*memory\s+id"
-        rf"|{_spelled(REPLACED_TAG)}\s+(?:by|date)\b"
+        rf"|{_spelled(REPLACED_TAG)}\s+(?:by|date)\b|{_spelled(ALSO_TAG)}\s+days\b"
     ),
     "line": lazy_regex(
         _spelled(

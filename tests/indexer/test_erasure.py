@@ -98,7 +98,7 @@ def test_what_other_rules_stored_is_erased(
 ) -> None:
     with monkeypatch.context() as earlier:
         earlier.setattr(terms, "TERM_RULES", "terms-0")
-        earlier.setattr(run, "passage_terms", lambda passage: [f"{word}ly" for word in passage.text.split()])
+        earlier.setattr(run, "passage_terms", lambda passage, path: [f"{word}ly" for word in passage.text.split()])
         workspace.write_items("memory/a.md", ["quokka vaultword vaultword", "tea", "密码 opens"])
         workspace.write_items("memory/gone.md", ["another vaultword"])
         workspace.synced(embedder).close()

@@ -281,7 +281,7 @@ def _read(store: IndexStore, file: CorpusFile, rows: Ints) -> FileWords:
     stored = store.passages(keys) if keys else {}
     terms, places, counts = list[str](), list[int](), list[int]()
     for place, key in zip(rows.tolist(), keys, strict=True):
-        counted = Counter(passage_terms(stored[key].passage))
+        counted = Counter(passage_terms(stored[key].passage, stored[key].path))
         terms += counted
         places += [place] * len(counted)
         counts += counted.values()

@@ -49,8 +49,8 @@ BLOCKS: dict[str, tuple[str, Shape]] = {
     "lazy continuation": ("- a\nb\n\nc", [(1, 2, "a\nb"), (4, 4, "c")]),
     "second paragraph of an item": ("- a\n\n  b\n\nc", [(1, 3, "a\nb"), (5, 5, "c")]),
     "nested item": ("- a\n  - b\n    c\n- d", [(1, 1, "a"), (2, 3, "b\nc"), (4, 4, "d")]),
-    "nested with mixed markers": ("1. a\n   - b\n     * c\n2. d", [(1, 1, "a"), (2, 2, "b"), (3, 3, "c"), (4, 4, "d")]),
-    "nested by tab": ("- a\n\t- b\n\t\t- c", [(1, 1, "a"), (2, 2, "b"), (3, 3, "c")]),
+    "nested with mixed markers": ("1. a\n   - b\n     * c\n2. d", [(1, 1, "a"), (3, 3, "c"), (4, 4, "d")]),
+    "nested by tab": ("- a\n\t- b\n\t\t- c", [(1, 1, "a"), (3, 3, "c")]),
     "nested too far": ("1. a\n        - b", [(1, 1, "a"), (2, 2, "b")]),
     "nested on one line": ("- - a\n1. - b", [(1, 1, "a"), (2, 2, "b")]),
     "back to the parent": ("- a\n  - b\n\n  c\n", [(1, 1, "a"), (2, 2, "b"), (4, 4, "c")]),
@@ -60,11 +60,11 @@ BLOCKS: dict[str, tuple[str, Shape]] = {
     "link definitions": ("[a]: http://b", [(1, 1, "[a]: http://b")]),
     "table": (
         "| a | b |\n|---|:-:|\n| c | d |\n| e | f |\n\ng",
-        [(1, 1, "| a | b |"), (3, 3, "| c | d |"), (4, 4, "| e | f |"), (6, 6, "g")],
+        [(3, 3, "| c | d |"), (4, 4, "| e | f |"), (6, 6, "g")],
     ),
     "table without outer pipes": (
         "p\na | b\n--- | ---\nc | d\ne",
-        [(1, 1, "p"), (2, 2, "a | b"), (4, 4, "c | d"), (5, 5, "e")],
+        [(1, 1, "p"), (4, 4, "c | d"), (5, 5, "e")],
     ),
     "rows without separator": ("| a |\n<!-- x -->\n| b |", [(1, 1, "| a |"), (3, 3, "| b |")]),
     "fence": ("a\n```py\nb\n\n  c\n```\nd", [(1, 1, "a"), (2, 6, "b\n\n  c"), (7, 7, "d")]),
@@ -144,6 +144,131 @@ def test_comments(name: str) -> None:
     assert shape(text) == expected
 
 
+WORDLESS = [
+    *(
+        "<br>",
+        "<br/>\n<hr>",
+        "![](a.png)",
+        "![scan](a.png)",
+        "![[tulips.png]]",
+        "![[Movies.base#Director]]",
+        "^block-1",
+    ),
+    *("[![build](a.svg)](https://b.c)", "![scan](data:image/png;base64,iVBORw0KGgo=)", "&nbsp;", "┌──┐\n│  │\n└──┘"),
+    *('<img src="a.png" alt="words of nobody">', "<div align='center'>\n</div>", "…", "- ![a](b.png)", "| | |"),
+]
+
+
+@pytest.mark.parametrize("text", WORDLESS)
+def test_what_has_no_words_is_no_passage(text: str) -> None:
+    passages = split(f"## Deadlock\n{text}\n\nTwo wait for each other.")
+    assert [(p.text, p.heading, p.opens_section) for p in passages] == [
+        ("Two wait for each other.", ("Deadlock",), True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["![The tulips behind the shed](a.png)", "<john> said", "a <br>", "🎉", "`<br>`", "[x](y)", "7", "汉"]
+)
+def test_what_has_words_is_a_passage(text: str) -> None:
+    assert [p.text for p in split(text)] == [text]
+
+
+def test_data_of_a_picture_is_not_kept() -> None:
+    (passage,) = split("See ![scan](data:image/png;base64," + "iVBORw0KGgo" * 400 + ") of the sink.")
+    assert passage.text == "See ![scan](data:image/png;base64,…) of the sink."
+
+
+GROUPS: dict[str, tuple[str, list[tuple[str, tuple[str, ...], bool]]]] = {
+    "label in bold": (
+        "# P\n**Mia Berg**\n- Phone: 1\n- Food: nuts\n\n**Bo Lind**\n- Phone: 2",
+        [
+            ("Phone: 1", ("P", "Mia Berg"), True),
+            ("Food: nuts", ("P", "Mia Berg"), False),
+            ("Phone: 2", ("P", "Bo Lind"), True),
+        ],
+    ),
+    "label with a colon": (
+        "Mia:\n- Phone: 1\n\nBo：\n- Phone: 2\n\nThat is all.",
+        [("Phone: 1", ("Mia",), True), ("Phone: 2", ("Bo",), True), ("That is all.", (), True)],
+    ),
+    "list items": (
+        "- Bathroom\n  - Tiles\n    - Price: 52\n- Garage\n  - Tiles\n    - Price: 12\n- Order both.",
+        [
+            ("Price: 52", ("Bathroom", "Tiles"), True),
+            ("Price: 12", ("Garage", "Tiles"), True),
+            ("Order both.", (), True),
+        ],
+    ),
+    "numbers": (
+        "1. Fridge\n   - Price: 499\n2. Oven\n   - Price: 899",
+        [
+            ("Price: 499", ("Fridge",), True),
+            ("Price: 899", ("Oven",), True),
+        ],
+    ),
+    "a sentence stays a passage": (
+        "- Ana lives in Lisbon.\n  - She likes it.\n- Bo does not",
+        [
+            ("Ana lives in Lisbon.", (), False),
+            ("She likes it.", ("Ana lives in Lisbon.",), False),
+            ("Bo does not", (), True),
+        ],
+    ),
+    "nothing below it": (
+        "**Mia**\n\n**Bo**\n- x\n\nEmpty:",
+        [
+            ("**Mia**", (), False),
+            ("x", ("Bo",), True),
+            ("Empty:", ("Bo",), False),
+        ],
+    ),
+    "marks of a label": (
+        "- [ ] **Trip to [[Hvar|the island]]**:\n  - Pack.",
+        [
+            ("Pack.", ("Trip to the island",), True),
+        ],
+    ),
+    "second paragraph": (
+        "- Mia\n  - Phone: 1\n\n  Call her.",
+        [
+            ("Phone: 1", ("Mia",), True),
+            ("Call her.", ("Mia",), False),
+        ],
+    ),
+    "a rule in bold": (
+        "**Never deploy on Fridays.**\n\nAsk Kim.",
+        [
+            ("**Never deploy on Fridays.**", (), False),
+            ("Ask Kim.", (), False),
+        ],
+    ),
+    "a tag": (
+        "- Deploys #ops\n  - On Tuesdays.",
+        [("Deploys #ops", (), False), ("On Tuesdays.", ("Deploys #ops",), False)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups(name: str) -> None:
+    text, expected = GROUPS[name]
+    assert headings(text) == expected
+
+
+def test_rows_have_the_columns_of_their_table() -> None:
+    text = "# Birds\n| Bird | Place |\n|---|---|\n| Kite | Lake |\n| Hoopoe | Hill |\n\n| a | b |"
+    assert [(p.text, p.columns, p.opens_section) for p in split(text)] == [
+        ("| Kite | Lake |", "| Bird | Place |", True),
+        ("| Hoopoe | Hill |", "| Bird | Place |", True),
+        ("| a | b |", "", False),
+    ]
+
+
+def test_a_header_alone_is_a_passage() -> None:
+    assert [(p.text, p.columns) for p in split("| Bird |\n|---|\n\nNone yet.")] == [("| Bird |", ""), ("None yet.", "")]
+
+
 def headings(text: str, path: str = PATH) -> list[tuple[str, tuple[str, ...], bool]]:
     return [(p.text, p.heading, p.opens_section) for p in split(text, path)]
 
@@ -156,7 +281,8 @@ HEADINGS: dict[str, tuple[str, list[tuple[str, tuple[str, ...], bool]]]] = {
     ),
     "skipped level": ("# A\n### C\nc\n## B\nb", [("c", ("A", "C"), True), ("b", ("A", "B"), True)]),
     "setext": ("A\n===\na\n\nB\n---\nb", [("a", ("A",), True), ("b", ("A", "B"), True)]),
-    "setext of two lines": ("A\nB\n---\nc", [("c", ("A B",), True)]),
+    "setext of two lines": ("A\nB\n===\nc", [("c", ("A B",), True)]),
+    "a rule between records": ("A: a\nB: b\n---\nA: c", [("A: a\nB: b", (), False), ("A: c", (), False)]),
     "comment and marks": ("## A <!-- x --> ##\na", [("a", ("A",), True)]),
     "mark in the title": ("# C# #\na", [("a", ("C#",), True)]),
     "without title": ("#\na\n##  ##\nb", [("a", (), False), ("b", (), False)]),
@@ -178,18 +304,28 @@ def test_headings(name: str) -> None:
 
 
 def test_a_heading_without_content_has_the_lines_of_the_heading() -> None:
-    assert shape("a\n\n# B\n\nC\nD\n---\n") == [(1, 1, "a"), (5, 7, "C D")]
+    assert shape("a\n\n# B\n\nC\nD\n===\n") == [(1, 1, "a"), (3, 3, "B"), (5, 7, "C D")]
 
 
 FRONT: dict[str, tuple[str, list[tuple[str, tuple[str, ...], dt.date | None]]]] = {
     "yaml": ("---\ndate: 2020-01-02\ntags: [a]\n---\nb", [("b", (), dt.date(2020, 1, 2))]),
     "dots": ("---\ndate: '2020-01-02'\n...\nb", [("b", (), dt.date(2020, 1, 2))]),
     "toml": ("+++\ndate = 2020-01-02\n[x]\ntitle = 'T'\n+++\nb", [("b", ("T",), dt.date(2020, 1, 2))]),
-    "nested values": ("---\n# c\ntags:\n- x\n  - y\n\nz: |\n  text\n---\nb", [("b", (), None)]),
+    "nested values": (
+        "---\n# c\ntags:\n- x\n  - y\n\nz: |\n  text\n---\nb",
+        [("tags: x, y\nz: text", (), None), ("b", (), None)],
+    ),
     "title": ("---\ntitle: T\n---\nb\n## C\nd", [("b", ("T",), None), ("d", ("T", "C"), None)]),
     "quoted title": ('---\ntitle: "T: u"\n---\nb', [("b", ("T: u",), None)]),
-    "title beside a heading of level 1": ("---\ntitle: T\n---\nb\n# C\nd", [("b", (), None), ("d", ("C",), None)]),
-    "title beside a bare heading": ("---\ntitle: T\n---\n# C", [("C", (), None)]),
+    "title beside a heading of level 1": (
+        "---\ntitle: T\n---\nb\n# C\nd",
+        [("b", ("T",), None), ("d", ("T", "C"), None)],
+    ),
+    "title that stands there twice": (
+        "---\ntitle: T\n---\n# t\nb\n## T\nc",
+        [("b", ("t",), None), ("c", ("t", "T"), None)],
+    ),
+    "title beside a bare heading": ("---\ntitle: T\n---\n# C", [("C", ("T",), None)]),
     "title beside code": ("---\ntitle: T\n---\n```\n# c\n```", [("# c", ("T",), None)]),
     "date that is none": ("---\ndate: 2020-13-40\n---\nb", [("b", (), None)]),
     "unterminated": ("---\ndate: 2020-01-02\n\nb", [("date: 2020-01-02", (), None), ("b", (), None)]),
@@ -199,7 +335,26 @@ FRONT: dict[str, tuple[str, list[tuple[str, tuple[str, ...], dt.date | None]]]] 
     ),
     "not at the start": ("\n---\ndate: 2020-01-02\n\n---\nb", [("date: 2020-01-02", (), None), ("b", (), None)]),
     "empty": ("---\n---\nb", [("b", (), None)]),
-    "nothing else": ("---\ntitle: T\n---\n", []),
+    "nothing else": ("---\ntitle: T\n---\n", [("T", ("T",), None)]),
+    "properties alone": (
+        '---\ncategories:\n  - "[[Movies]]"\ndirector: "[[Ana Ruiz|Ana]]" # c\nrating: 7\nlast: null\n---\n',
+        [("categories: Movies\ndirector: Ana\nrating: 7", (), None)],
+    ),
+    "properties beside a text": (
+        "---\ntitle: T\naliases: [B, 'C d']\n---\nb",
+        [("aliases: B, C d", ("T",), None), ("b", ("T",), None)],
+    ),
+    "a day by another name": ("---\ncreated: 2020-01-02T10:00\n---\nb", [("b", (), dt.date(2020, 1, 2))]),
+    "a talk between rules": (
+        "---\nMia: the key is under the blue pot\nTom: thanks, found it\n---\nMia: see you",
+        [("Mia: the key is under the blue pot\nTom: thanks, found it", (), None), ("Mia: see you", (), None)],
+    ),
+    "a reminder between rules": (
+        "---\n\nReminder: the boiler pin is 4471.\n\n---\n",
+        [("Reminder: the boiler pin is 4471.", (), None)],
+    ),
+    "not YAML": ("---\ntitle: a: b\n---\nc", [("title: a: b", (), None), ("c", (), None)]),
+    "open brackets": ("---\ntags: [a,\n---\nc", [("tags: [a,", (), None), ("c", (), None)]),
 }
 
 
@@ -389,7 +544,7 @@ def test_no_word_is_lost_or_doubled(templates: list[str]) -> None:
     count = itertools.count()
     text = "\n" + re.sub(r"\{\}", lambda _: f"w{next(count)}w", "".join(templates))  # the line end: no front matter
     passages = split(text)
-    titles = [title for p in passages for title in p.heading]
+    titles = [title for p in passages for title in (*p.heading, p.columns)]
     for number, line in enumerate(lines_of(text), start=1):
         for word in re.findall(r"w\d+w", line):
             found = [p for p in passages if word in p.text]

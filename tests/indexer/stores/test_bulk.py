@@ -41,7 +41,7 @@ def expected(store: SqliteStore) -> dict[tuple[int, int], int]:
     return {
         (int(term_hashes([term])[0]), key): count
         for key, stored in store.passages(keys).items()
-        for term, count in Counter(passage_terms(stored.passage)).items()
+        for term, count in Counter(passage_terms(stored.passage, stored.path)).items()
     }
 
 

@@ -91,7 +91,7 @@ def new(at: int, made: Passage, *, embedded: bool = True) -> NewPassage:
         ordinal=at,
         passage=made,
         text_hash=text_hash(made.text),
-        terms=passage_terms(made),
+        terms=passage_terms(made, ""),
         vector=vector,
         greeted=greeted_name(made.text),
     )
@@ -113,7 +113,7 @@ def put(
 
 
 def removal(store: IndexStore, path: str) -> FileWrite:
-    removed = tuple((known.key, passage_terms(known.passage)) for known in passages_of(store, path))
+    removed = tuple((known.key, passage_terms(known.passage, "")) for known in passages_of(store, path))
     return FileWrite(path=path, state=None, expected_revision=store.file_states()[path].revision, removed=removed)
 
 

@@ -10,6 +10,7 @@ from indexer.documents.markdown import split_markdown
 from indexer.sources.scan import Scan, SourceFile
 from indexer.stores.base import FileState, StoredPassage
 from indexer.sync.plan import PassageDiff, _plan_sync, compare, text_hash
+from indexer.text.breadcrumbs import embedded_text
 from indexer.text.terms import passage_terms
 from indexer.types import FileFailure, Passage
 
@@ -33,15 +34,18 @@ def state(path: str, *, failure: str = "", checked_ns: int = 10**12) -> FileStat
     )
 
 
+PATH = "memory/2026-11-20.md"
+
+
 def known_of(passages: list[Passage]) -> list[StoredPassage]:
     return [
         StoredPassage(
             key=100 + at,
-            path="memory/a.md",
+            path=PATH,
             source="memory",
             ordinal=at,
             passage=passage,
-            text_hash=text_hash(passage.text),
+            text_hash=text_hash(embedded_text(passage, PATH)),
         )
         for at, passage in enumerate(passages)
     ]
@@ -88,22 +92,25 @@ LINES = st.lists(
 
 @given(LINES, LINES)
 def test_a_diff_makes_the_new_file_of_the_old(before: list[str], after: list[str]) -> None:
-    old, new = (split_markdown("".join(lines), path="memory/a.md") for lines in (before, after))
+    old, new = (split_markdown("".join(lines), path=PATH) for lines in (before, after))
     known = known_of(old)
-    diff = compare(new, known)
+    diff = compare(new, known, path=PATH)
     assert applied(known, diff) == new
     if before == after:
         assert diff == PassageDiff(inserted=(), moved=(), removed=())
     # A passage that stays keeps what its terms and its vector's columns were made of.
     stayed = {stored.key: stored.passage for stored in known}
     for key, _, passage in diff.moved:
-        assert (passage_terms(passage), passage.date) == (passage_terms(stayed[key]), stayed[key].date)
+        assert (passage_terms(passage, PATH), passage.date) == (
+            passage_terms(stayed[key], PATH),
+            stayed[key].date,
+        )
 
 
 def test_what_is_pushed_down_is_moved_and_not_made_anew() -> None:
-    old = split_markdown("- one\n- two\n", path="memory/a.md")
-    new = split_markdown("- zero\n- one\n- two\n", path="memory/a.md")
-    diff = compare(new, known_of(old))
+    old = split_markdown("- one\n- two\n", path=PATH)
+    new = split_markdown("- zero\n- one\n- two\n", path=PATH)
+    diff = compare(new, known_of(old), path=PATH)
     assert [passage.text for _, passage in diff.inserted] == ["zero"]
     assert [(key, ordinal, passage.start_line) for key, ordinal, passage in diff.moved] == [(100, 1, 2), (101, 2, 3)]
     assert diff.removed == ()
@@ -112,14 +119,32 @@ def test_what_is_pushed_down_is_moved_and_not_made_anew() -> None:
 def test_another_day_or_title_makes_a_passage_anew() -> None:
     old = [Passage(start_line=1, end_line=1, text="x", heading=("A",), opens_section=True, date=dt.date(2026, 1, 1))]
     for changed in (replace(old[0], date=dt.date(2026, 1, 2)), replace(old[0], heading=("B",))):
-        assert len(compare([changed], known_of(old)).inserted) == 1
-    assert len(compare([replace(old[0], heading=("Z", "A"))], known_of(old)).moved) == 1
+        assert len(compare([changed], known_of(old), path=PATH).inserted) == 1
+    assert len(compare([replace(old[0], heading=("10:30", "A"))], known_of(old), path=PATH).moved) == 1
 
 
-def test_terms_are_those_of_the_text_and_of_the_title_that_it_opens() -> None:
-    passage = Passage(start_line=1, end_line=1, text="red fish", heading=("Top", "Sea"), opens_section=True)
-    assert passage_terms(passage) == ("sea", "red", "fish")
-    assert passage_terms(replace(passage, opens_section=False)) == ("red", "fish")
+def test_another_title_further_up_makes_a_passage_anew() -> None:
+    old = [Passage(start_line=1, end_line=1, text="x", heading=("Y", "A"))]
+    assert len(compare([replace(old[0], heading=("Z", "A"))], known_of(old), path=PATH).inserted) == 1
+
+
+def test_a_row_that_is_only_written_otherwise_is_made_anew() -> None:
+    old = [Passage(start_line=3, end_line=3, text="| a | b |", columns="| x | y |")]
+    assert len(compare([replace(old[0], text="|a|b|")], known_of(old), path=PATH).inserted) == 1
+
+
+def test_terms_are_those_of_the_text_and_of_all_that_stands_above_it() -> None:
+    passage = Passage(start_line=1, end_line=1, text="red fish", heading=("Top", "Sea"), columns="| name |")
+    assert passage_terms(passage, "memory/2026-11-20.md") == ("top", "sea", "name", "red", "fish")
+    assert passage_terms(replace(passage, columns=""), "memory/Old Boat.md") == (
+        *("top", "sea", "old", "boat", "red", "fish"),
+    )
+
+
+def test_an_hour_is_a_term_of_the_passage_that_it_opens_alone() -> None:
+    passage = Passage(start_line=1, end_line=1, text="red", heading=("14:32",), opens_section=True)
+    assert passage_terms(passage, PATH) == ("14", "32", "red")
+    assert passage_terms(replace(passage, opens_section=False), PATH) == ("red",)
 
 
 def test_any_text_has_a_hash() -> None:

@@ -69,5 +69,5 @@ def _new(number: int, ordinal: int, text: str, vector: bytes) -> NewPassage:
         date=day_of_file(number),
     )
     return NewPassage(
-        ordinal=ordinal, passage=passage, text_hash=text_hash(text), terms=passage_terms(passage), vector=vector
+        ordinal=ordinal, passage=passage, text_hash=text_hash(text), terms=passage_terms(passage, ""), vector=vector
     )
