@@ -7,14 +7,16 @@ in files with exactly two speakers.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.types import EVERGREEN, Source
+from indexer.types import EVERGREEN, EXTRA_MARK, Source
 
 Ints = NDArray[np.int64]
 
@@ -100,6 +102,26 @@ WINDOW_CHARS = 1300
 WINDOW_REACH = 4
 
 
+def folder_number(path: str) -> int:
+    """Number of the folder that a file is known by, the same for all files of it; 0 for the workspace's own.
+
+    An extra folder is one, and so is each folder within `memory/`: what lies in another tells nothing of how much a
+    passage bears on a question.
+    """
+    parts = path.split("/")
+    if path.startswith(EXTRA_MARK):
+        return crc32(parts[0].encode("utf-8", "surrogatepass")) + 1
+    return crc32(parts[1].encode("utf-8", "surrogatepass")) + 1 if len(parts) > 2 and parts[0] == "memory" else 0
+
+
+def sizes_by_folder(folders: Ints, sizes: Ints) -> Mapping[int, int]:
+    """Number of passages of each folder, from the folder and the number of passages of each file."""
+    counted: dict[int, int] = defaultdict(int)
+    for folder, size in zip(folders.tolist(), sizes.tolist(), strict=True):
+        counted[folder] += size
+    return dict(counted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFile:
     """One file of a corpus: its passages as a table of integers, one row each, in `COLUMNS` order.
@@ -171,6 +193,31 @@ class Corpus:
         """True for each passage of a file that does not age."""
         files: Mask = np.array([file.path in EVERGREEN for file in self.files], bool)
         return files[self.file]
+
+    @cached_property
+    def spoken(self) -> Mask:
+        """True for each message of a session."""
+        files: Mask = np.array([file.source == "sessions" for file in self.files], bool)
+        return files[self.file]
+
+    @cached_property
+    def folders(self) -> Ints:
+        """Number of each passage's folder; see `folder_number`."""
+        return self._folder_numbers[self.file]
+
+    @cached_property
+    def folder_sizes(self) -> Mapping[int, int]:
+        """Number of passages of each folder, by its number."""
+        return sizes_by_folder(self._folder_numbers, np.array([len(file.table) for file in self.files], np.int64))
+
+    @cached_property
+    def _folder_numbers(self) -> Ints:
+        return np.array([folder_number(file.path) for file in self.files], np.int64)
+
+    @cached_property
+    def files_of(self) -> Ints:
+        """The store's number of each passage's file."""
+        return np.array([file.file for file in self.files], np.int64)[self.file]
 
     def __len__(self) -> int:
         """Number of passages."""

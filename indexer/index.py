@@ -22,6 +22,7 @@ from indexer.embeddings.base import Embedder
 from indexer.embeddings.bundled import LanguageChoice
 from indexer.embeddings.reranking import RERANKED_FROM, Reranker, Reranking
 from indexer.engine.chains import current_first
+from indexer.engine.finding import nearest
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import (
     NO_TERMS,
@@ -38,7 +39,6 @@ from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
 from indexer.engine.relevance import Calibration, bundled_calibration
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
 from indexer.rebuild import Rebuild, partial_state, scrub_others
-from indexer.search import nearest
 from indexer.sources.folders import Folders
 from indexer.sources.scan import read_writing, require_folder
 from indexer.stores import DEFAULT_STORE, open_store
@@ -260,10 +260,12 @@ class Index:
         explain: bool = False,
         snippets: bool = True,
         history: bool = False,
+        spread: bool = False,
     ) -> SearchResults:
         """Find the passages that answer a question, best first; what holds now comes before what it has replaced.
 
-        With `history`, hits tell all values that their fact ever had.
+        With `history`, hits tell all values that their fact ever had. With `spread`, the best hits of other files come
+        before what is left of one that has several.
 
         Raises:
             QueryInvalid: The question is empty or over-long, or the limit is not positive.
@@ -282,6 +284,7 @@ class Index:
             explain=explain,
             snippets=snippets,
             history=history,
+            spread=spread,
         )
         with THROTTLE.passing():
             for _ in range(_ROUNDS):
@@ -348,7 +351,7 @@ class Index:
             judge = self._calibrated_as(made_with)
             unjudged = self._calibration.problem(regime, judge, self._ranking)
             known = None if unjudged else self._calibration
-            relevance = searching.relevance_of(view, asked, words, regime, known, judge)
+            relevance = searching.relevance_of(view, asked, words, regime, known, judge, vector)
             hits = searching.to_hits(view, asked, ranked, self._ranking, relevance)
         watch.lap("fetch")
         if self._reranking:

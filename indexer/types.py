@@ -42,13 +42,14 @@ class Cue(IntFlag):
 
     NONE = 0
     TIME = 1  # it has words of time: "yesterday", "last week", "5 May", "昨天"
-    QUESTION = 2  # it asks something
-    ANSWER = 4  # it follows a passage that asks something
+    QUESTION = 2  # it asks something, and says little else
+    ANSWER = 4  # it is short and follows a passage that asks something
     UNLATIN = 8  # it has letters, and no Latin ones
+    ASKING = 16  # it is a message of a user that does nothing but ask, or ask for something
 
 
 # Bits that the flags of a passage take in its marks, and the number of its role above them.
-CUE_BITS = 4
+CUE_BITS = 5
 ROLE_BITS = 3
 
 

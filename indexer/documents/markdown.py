@@ -22,7 +22,7 @@ from indexer.text.dates import day_of_name, heading_day
 from indexer.text.markup import without_data
 from indexer.text.names import speaker_of
 from indexer.text.ornaments import ornament
-from indexer.text.questions import asks, has_time_words
+from indexer.text.questions import SHORT_CHARS, asks_shortly, has_time_words
 from indexer.text.sentences import end_of_part
 from indexer.text.terms import is_unlatin
 from indexer.types import Cue, Passage
@@ -187,8 +187,8 @@ def _passages(
         tags = tuple(dict.fromkeys((*tags, *file_tags))) if file_tags else tags
         moment = said and said.written_on(day)
         for start, end, words in _cut(block, max_chars):
-            answers = asked and block.section is section
-            section, asked = block.section, ornament("questions", False, asks, words)
+            answers = asked and block.section is section and len(words) <= SHORT_CHARS
+            section, asked = block.section, ornament("questions", False, asks_shortly, words)
             timely = ornament("days", False, has_time_words, words)
             passage = Passage(
                 start_line=start,

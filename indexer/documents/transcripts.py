@@ -38,10 +38,10 @@ from indexer.text.dates import STATED_HOLDS, leading_stamp
 from indexer.text.names import speaker_of
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import is_acknowledgement
-from indexer.text.questions import asks, has_time_words
-from indexer.text.sentences import end_of_part, parts_of
+from indexer.text.questions import SHORT_CHARS, asks_shortly, has_time_words, only_ask
+from indexer.text.sentences import end_of_part, parts_of, sentences_of
 from indexer.text.terms import has_unspaced, is_unlatin
-from indexer.types import Passage, Role
+from indexer.types import Cue, Passage, Role
 
 # Of a longer answer little is kept, and to read its records takes a second for each megabyte.
 _MAX_CHARS = 200_000
@@ -160,7 +160,7 @@ def _moment(milliseconds: object) -> str:
 
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-TRANSCRIPT_RULES = "transcripts-6"
+TRANSCRIPT_RULES = "transcripts-7"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000
@@ -357,10 +357,11 @@ class _Reading:
         for words in parts_of(said.text, MAX_CHARS):
             self._check()
             # What a tool is asked and answers stands between a question and its answer.
-            asked = said.speaks and ornament("questions", False, asks, words)
+            asked = said.speaks and ornament("questions", False, asks_shortly, words)
             # A stamp says when it was said, not that it speaks of a time.
             timely, behind = ornament("days", False, has_time_words, words[behind:]), 0
             unlatin = ornament("scripts", False, is_unlatin, words)
+            answers = said.speaks and self._asked and not opens and len(words) <= SHORT_CHARS
             self._passages.append(
                 Passage(
                     start_line=said.seq,
@@ -370,7 +371,7 @@ class _Reading:
                     opens_section=opens,
                     date=day,
                     label=label,
-                    cues=CUES[timely, asked, said.speaks and self._asked and not opens, unlatin],
+                    cues=CUES[timely, asked, answers, unlatin] | _asking(said, words),
                     role=said.role,
                     written=moment,
                 )
@@ -387,6 +388,16 @@ class _Reading:
             if moment is None or since is None or moment - since < STATED_HOLDS:
                 return day
         return moment.date() if moment else self._day
+
+
+def _only_asks(words: str) -> bool:
+    return only_ask(sentences_of(words), requesting=True)
+
+
+def _asking(said: _Said, words: str) -> Cue:
+    """The cue of a message that does nothing but ask."""
+    typed = said.speaks and said.role == "user" and len(words) <= SHORT_CHARS
+    return Cue.ASKING if typed and ornament("questions", False, _only_asks, words) else Cue.NONE
 
 
 @lru_cache(maxsize=256)

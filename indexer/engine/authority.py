@@ -16,15 +16,15 @@ from functools import cached_property
 
 import numpy as np
 
-from indexer.corpus import Floats, Ints
+from indexer.corpus import Floats, Ints, Mask
 from indexer.engine.ranking import Candidates
 from indexer.engine.relevance import QuestionTerms
 from indexer.stores.base import StoredPassage
 from indexer.text.authorship import in_first_person
-from indexer.text.questions import requests
+from indexer.text.questions import asks, requests
 from indexer.text.sentences import parted
 from indexer.text.terms import index_terms, query_terms
-from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES, Cue, Hit, Vectors
+from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES, Hit, Vectors
 
 _BY_ROLE = np.array([AUTHORITY[role] for role in ROLES])
 # Of what a note says, how much a rival says too, and that of a message, which is about as much else.
@@ -50,8 +50,14 @@ _MOST_CHARS = 600
 
 def authorities(marks: Ints) -> Ints:
     """Authority of each passage by its `Passage.marks`."""
-    ranks: Ints = _BY_ROLE[marks >> CUE_BITS & ((1 << ROLE_BITS) - 1)]
+    ranks: Ints = _BY_ROLE[roles_of(marks)]
     return ranks
+
+
+def roles_of(marks: Ints) -> Ints:
+    """Number of the role of each passage, its place in `ROLES`, by its `Passage.marks`."""
+    roles: Ints = marks >> CUE_BITS & ((1 << ROLE_BITS) - 1)
+    return roles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +110,7 @@ class Contender:
         """Share of the question that its words and its titles have, by how rare each word is."""
         passage = self.stored.passage
         own = {*query_terms("\n".join((*passage.heading, passage.text)))}
-        return sum(map(self.asked.statistics.idf, own.intersection(self.asked.telling))) / self.asked.rarity
+        return sum(map(self.asked.rarity_of, own.intersection(self.asked.telling))) / self.asked.rarity
 
     @property
     def stands_out(self) -> bool:
@@ -118,7 +124,7 @@ class Contender:
         passage = self.stored.passage
         if not self.is_talk:
             return True
-        return len(passage.text) <= _MOST_CHARS and not passage.cues & Cue.QUESTION and not requests(passage.text)
+        return len(passage.text) <= _MOST_CHARS and not asks(passage.text) and not requests(passage.text)
 
 
 def _long(text: str) -> frozenset[str]:
@@ -234,7 +240,7 @@ def unknown_cosine(first: int, second: int) -> float:
     return 0.0
 
 
-def best_above(found: Candidates, scores: Floats, rarity: float, least: int, count: int) -> Ints:
+def best_above(found: Candidates, scores: Floats, rarity: float, least: int, count: int, chosen: Mask) -> Ints:
     """Places of the candidates of more than an authority that say most of the question themselves, by their scores.
 
     Args:
@@ -243,8 +249,9 @@ def best_above(found: Candidates, scores: Floats, rarity: float, least: int, cou
         rarity: Of the question's words together.
         least: The authority.
         count: Most of them.
+        chosen: Mask of the candidates to look among.
     """
-    places = np.flatnonzero(authorities(found.marks) > least)
+    places = np.flatnonzero(chosen & (authorities(found.marks) > least))
     own = np.zeros(len(places))
     if found.text:
         own += found.text.unit[places] / rarity

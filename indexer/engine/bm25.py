@@ -7,8 +7,8 @@ score in whichever part it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,11 +21,12 @@ K1, B = 1.2, 0.75
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
-    """Corpus rows with one term of the question, and its frequency in each."""
+    """Corpus rows with one term of the question, its frequency in each, and how much it counts in the question."""
 
     term: str
     rows: Ints
     counts: Ints
+    weight: float = 1.0
 
 
 _Value = TypeVar("_Value")
@@ -40,20 +41,64 @@ class ByRange(Generic[_Value]):
     window: _Value
 
 
+@dataclass(frozen=True, kw_only=True)
 class TextEvidence(ByRange[Floats]):
-    """BM25 of every row."""
+    """BM25 of every row.
+
+    Attributes:
+        sentence: The same by that sentence of the question that finds most; None where only the whole counts.
+        file: BM25 of its whole file, of Markdown; 0.0 for messages. None where it does not count.
+    """
+
+    sentence: TextEvidence | None = None
+    file: Floats | None = None
 
     def take(self, rows: Ints | Mask) -> TextEvidence:
         """Evidence of some rows."""
-        return TextEvidence(unit=self.unit[rows], pair=self.pair[rows], window=self.window[rows])
+        return TextEvidence(
+            unit=self.unit[rows],
+            pair=self.pair[rows],
+            window=self.window[rows],
+            sentence=self.sentence.take(rows) if self.sentence else None,
+            file=self.file[rows] if self.file is not None else None,
+        )
 
     @staticmethod
     def joined(parts: Sequence[TextEvidence]) -> TextEvidence:
         """Evidence of several parts of an index, one after another."""
+        sentences = [part.sentence for part in parts if part.sentence]
         return TextEvidence(
             unit=np.concatenate([part.unit for part in parts]),
             pair=np.concatenate([part.pair for part in parts]),
             window=np.concatenate([part.window for part in parts]),
+            sentence=TextEvidence.joined(sentences) if len(sentences) == len(parts) else None,
+        )
+
+    def beside(self, other: TextEvidence) -> TextEvidence:
+        """The same with this, or another evidence where that is more, as that of a sentence."""
+        before = self.sentence
+        best = other if before is None else before.at_least(other)
+        return replace(self, sentence=best)
+
+    @property
+    def signals(self) -> list[Floats]:
+        """Those whose best rows are candidates."""
+        return [self.pair, self.window, *([] if self.file is None else [self.file])]
+
+    @property
+    def with_sentence(self) -> TextEvidence:
+        """The evidence of the question and of its best sentence together."""
+        best = self.sentence
+        if best is None:
+            return self
+        return TextEvidence(unit=self.unit + best.unit, pair=self.pair + best.pair, window=self.window + best.window)
+
+    def at_least(self, other: TextEvidence) -> TextEvidence:
+        """The higher one of two evidences, row by row."""
+        return TextEvidence(
+            unit=np.maximum(self.unit, other.unit),
+            pair=np.maximum(self.pair, other.pair),
+            window=np.maximum(self.window, other.window),
         )
 
 
@@ -106,23 +151,26 @@ class TextStatistics(ByRange[RangeStatistics]):
 NO_STATISTICS = TextStatistics(unit=RangeStatistics(), pair=RangeStatistics(), window=RangeStatistics())
 
 
-def text_statistics(postings: Sequence[Posting], corpus: Corpus) -> TextStatistics:
-    """Statistics of a question's terms in a corpus."""
+def text_statistics(postings: Sequence[Posting], corpus: Corpus, rows: Mask | None = None) -> TextStatistics:
+    """Statistics of a question's terms in a corpus, or in some rows of it."""
     return TextStatistics(
-        unit=_range_statistics(postings, corpus, corpus.units),
-        pair=_range_statistics(postings, corpus, corpus.pairs),
-        window=_range_statistics(postings, corpus, corpus.windows),
+        unit=_range_statistics(postings, corpus, corpus.units, rows),
+        pair=_range_statistics(postings, corpus, corpus.pairs, rows),
+        window=_range_statistics(postings, corpus, corpus.windows, rows),
     )
 
 
-def _range_statistics(postings: Sequence[Posting], corpus: Corpus, ranges: tuple[Ints, Ints]) -> RangeStatistics:
-    """Statistics of terms in every row's range of rows."""
+def _range_statistics(
+    postings: Sequence[Posting], corpus: Corpus, ranges: tuple[Ints, Ints], rows: Mask | None = None
+) -> RangeStatistics:
+    """Statistics of terms in the ranges of rows, one of each row in a mask; None for all."""
     if not len(corpus):
         return RangeStatistics()
-    low, high = ranges
+    chosen = slice(None) if rows is None else rows
+    low, high = (ends[chosen] for ends in ranges)
     return RangeStatistics(
-        count=len(corpus),
-        length=float(_lengths(corpus, ranges).sum()),
+        count=len(low),
+        length=float(_lengths(corpus, (low, high)).sum()),
         containing={
             posting.term: int(np.count_nonzero(_frequency(_running(posting, len(corpus)), low, high + 1)))
             for posting in postings
@@ -142,6 +190,40 @@ def text_evidence(postings: Sequence[Posting], corpus: Corpus, known: TextStatis
     return TextEvidence(unit=unit, pair=pair, window=window)
 
 
+def file_evidence(postings: Sequence[Posting], corpus: Corpus) -> Floats:
+    """BM25 of each row's whole file among those of Markdown; 0.0 for messages of sessions.
+
+    Number, length and document frequency are counted in files.
+    """
+    sizes = np.array([len(file.table) for file in corpus.files], np.int64)
+    starts = np.r_[0, np.cumsum(sizes)]
+    notes = np.array([file.source != "sessions" for file in corpus.files], bool)
+    length = (corpus.totals[starts[1:]] - corpus.totals[starts[:-1]]).astype(np.float64)
+    count = int(notes.sum())
+    saturation = K1 * (1 - B + B * length / max(1e-9, float(length[notes].sum()) / max(1, count)))
+    scores = np.zeros(len(corpus.files))
+    for posting in postings:
+        frequency = np.bincount(corpus.file[posting.rows], weights=posting.counts, minlength=len(sizes)) * notes
+        known = RangeStatistics(count=count, containing={posting.term: int(np.count_nonzero(frequency))})
+        scores += posting.weight * known.idf(posting.term) * (K1 + 1) * frequency / (frequency + saturation)
+    return np.repeat(scores, sizes)
+
+
+def with_best_sentence(
+    whole: TextEvidence, sentences: Iterable[Collection[str]], evidence: Callable[[Collection[str]], TextEvidence]
+) -> TextEvidence:
+    """The evidence of a question with that of the sentence that finds most, row by row.
+
+    Args:
+        whole: Evidence of the question.
+        sentences: Terms of each of its sentences; none where it has one only.
+        evidence: Evidence of some of the question's terms.
+    """
+    for terms in sentences:
+        whole = whole.beside(evidence(terms))
+    return whole
+
+
 def _scores(
     postings: Sequence[Posting], corpus: Corpus, *kinds: tuple[tuple[Ints, Ints], RangeStatistics | None]
 ) -> list[Floats]:
@@ -155,7 +237,7 @@ def _scores(
     for posting in postings:
         running = _running(posting, len(corpus))
         for each in scored:
-            each.add(posting.term, running)
+            each.add(posting, running)
     return [each.scores for each in scored]
 
 
@@ -171,14 +253,15 @@ class _Scored:
         mean = known.mean_length if known else max(1e-9, float(length.mean()))
         self._saturation = K1 * (1 - B + B * length / mean)
 
-    def add(self, term: str, running: Floats) -> None:
+    def add(self, posting: Posting, running: Floats) -> None:
         """Add what one term is worth."""
+        term = posting.term
         frequency = _frequency(running, self._low, self._end)
         known = self._known
         if known is None:
             known = RangeStatistics(count=len(frequency), containing={term: int(np.count_nonzero(frequency))})
         # In place: to make new arrays takes longer than to compute what is in them.
-        worth = frequency * (known.idf(term) * (K1 + 1))
+        worth = frequency * (posting.weight * known.idf(term) * (K1 + 1))
         frequency += self._saturation
         worth /= frequency
         self.scores += worth

@@ -26,15 +26,16 @@ _SAME_WORDS, _SAME_VECTOR = 1e-6, 1e-5
 _Identity = tuple[str, tuple[str, ...]]
 
 
-def distinct(store: IndexStore, ranked: Ranked, count: int) -> list[tuple[int, StoredPassage]]:
-    """Positions of the best candidates with their passages, best first, those that say the same once.
+def distinct(store: IndexStore, ranked: Ranked, positions: Ints, count: int) -> list[tuple[int, StoredPassage]]:
+    """Positions of the first candidates in an order with their passages, those that say the same once.
 
     Args:
         store: The index, within a read.
         ranked: The candidates.
+        positions: Their order.
         count: Most of them to return.
     """
-    order = np.argsort(-ranked.scores, kind="stable").tolist()
+    order = positions.tolist()
     chosen: dict[_Identity, tuple[int, StoredPassage]] = {}
     spare = 5
     while order and len(chosen) < count:

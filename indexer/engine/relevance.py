@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
@@ -49,6 +49,8 @@ _SMALL = 20
 _SPREAD = 0.38
 _PASSAGES = (10, 20_000)
 _NEAR = 10
+# Parts of a score that say nothing of how much a passage bears on the question, or that other signals say.
+_APART = ("recency", "file", "hop")
 # Cosine of texts that have little to do with each other, by a model whose cosines all lie close together: what is near
 # a question tells something beside what else is near, so where there are few passages, as many others are supposed.
 # Source: the last hits of the questions that the table was fitted to.
@@ -69,22 +71,34 @@ class QuestionTerms:
         terms: All of them.
         telling: Those that are no names of speakers.
         statistics: Number of passages, and of those with each term.
+        emphasis: How much terms count that do not count once.
+        size: Number of passages of the folder that is measured; None for all of the index.
     """
 
     terms: frozenset[str]
     telling: tuple[str, ...]
     statistics: RangeStatistics
+    emphasis: Mapping[str, float] = field(default_factory=dict)
+    size: int | None = None
+
+    def among(self, size: int, known: RangeStatistics | None) -> QuestionTerms:
+        """The same for a folder of so many passages; `known` is how rare each term is there, where that is counted."""
+        return replace(self, size=size, statistics=known or self.statistics)
+
+    def rarity_of(self, term: str) -> float:
+        """Inverse document frequency of a term, by how much it counts in the question."""
+        return self.emphasis.get(term, 1.0) * self.statistics.idf(term)
 
     @property
     def rarity(self) -> float:
         """Inverse document frequencies of the telling terms together; never zero."""
-        return sum(map(self.statistics.idf, self.telling)) or 1.0
+        return sum(map(self.rarity_of, self.telling)) or 1.0
 
     @property
     def known(self) -> float:
         """Share of that which occurs at all."""
-        idf, containing = self.statistics.idf, self.statistics.containing
-        return sum(idf(term) for term in self.telling if containing.get(term)) / self.rarity
+        containing = self.statistics.containing
+        return sum(self.rarity_of(term) for term in self.telling if containing.get(term)) / self.rarity
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -95,7 +109,8 @@ class QuestionTerms:
     @property
     def passages(self) -> int:
         """Number of passages, within what the weights are known for."""
-        return max(_PASSAGES[0], min(_PASSAGES[1], self.statistics.count))
+        size = self.statistics.count if self.size is None else self.size
+        return max(_PASSAGES[0], min(_PASSAGES[1], size))
 
     @property
     def share(self) -> float:
@@ -144,8 +159,8 @@ def signals(
     cosine = vector.own if vector else nothing
     words, window = (found.text.unit, found.text.window) if found.text else (nothing, nothing)
     covered = np.minimum(1.5, window / (asked.rarity * _FULL))
-    scores = ranked.scores - ranked.parts["recency"]
-    heard = ranked.parts.get("speaker", nothing) >= 0
+    scores = ranked.scores - sum((ranked.parts[name] for name in _APART if name in ranked.parts), nothing)
+    heard = (ranked.parts.get("speaker", nothing) >= 0) & (ranked.parts.get("echo", nothing) >= 0)
     question = _question(scores, cosine, covered, heard, asked, _UNRELATED.get(model if vector else ""))
     columns = (
         cosine[hits],

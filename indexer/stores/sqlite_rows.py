@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database, Row
 
 
-SCHEMA = 6
+SCHEMA = 7
 
 # Small chunks make reading one vector cheaper (8 µs, with 64 rows a chunk 15, with 1,024 130) and a scan no slower;
 # secure-delete takes a removed term out of the full-text index at once instead of at the next merge.

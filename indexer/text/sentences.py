@@ -124,6 +124,11 @@ def snippet(text: str, terms: Iterable[str], *, max_chars: int = SNIPPET_CHARS) 
     return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
 
 
+def sentences_of(text: str) -> list[str]:
+    """The sentences and lines of a text, each with the mark that ends it."""
+    return [text[start:end].strip() for start, end in _sentences(text)]
+
+
 def _sentences(text: str) -> list[tuple[int, int]]:
     starts = [0, *(match.end() for match in _BREAK.finditer(text))]
     ends = [*starts[1:], len(text)]

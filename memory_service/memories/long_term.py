@@ -279,22 +279,22 @@ class LongTermMemory:
         order: Order = "score",
         in_view: str = "",
         history: bool = False,
+        spread: bool = False,
     ) -> SearchResults:
         """Search, after a look for files that people have changed, and for what was just said in sessions.
 
-        What was just said in the session `in_view` need not be found.
+        What was just said in the session `in_view` need not be found. With `spread` several files show.
 
         Raises:
             InvalidRequest: There is no such order.
         """
         if order not in (orders := get_args(Order)):
             raise InvalidRequest(f"There is no order {order[:80]!a}. Use one of {', '.join(orders)}.")
-        wanted = {"explain": explain, "snippets": snippets, "history": history}
+        wanted = {"explain": explain, "snippets": snippets, "history": history, "spread": spread}
         if order == "memory_first":
             most = max(limit, _ORDERED)
             found = self.search(query, limit=most, kept=kept, mode=mode, order="score", in_view=in_view, **wanted)
-            # Stable: within its kind, the better one stays before the other.
-            hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")
+            hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")  # stable: the better ones stay first
             return replace(found, hits=current_first(hits)[:limit])
         with self._searching.joined() as alone:
             # By its words alone it could not be found by vectors.

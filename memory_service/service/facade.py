@@ -174,7 +174,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             )
             most = answers.looked_at(limit, min_score, min_relevance)
             found = self._workspaces.readable(workspace).search(
-                query, limit=most, mode=mode, kept=kept, explain=explain, order=order, history=history
+                query, limit=most, mode=mode, kept=kept, explain=explain, order=order, history=history, spread=True
             )
         return answers.search_results(
             found,

@@ -24,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.corpus import folder_number
 from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
 from indexer.types import Hit
@@ -185,7 +186,7 @@ class PromptJudge:
         """
         # Of sessions are the prompts of other days, too: each is like this one, and answers nothing.
         noted = [each for each in found if each.source != "sessions"]
-        found = noted or found
+        found = _of_best_folder(noted or found)
         # Where relevance is not known, the judge has not learned what speaks for a passage.
         if all(each.relevance is None for each in found):
             return ""
@@ -199,6 +200,12 @@ class PromptJudge:
             f"nothing here concerns the prompt: judged {wish.wants:.2f}, the least is {least:.2g}; "
             f"the best relevance is {best:.3f}"
         )
+
+
+def _of_best_folder(found: Sequence[Hit]) -> Sequence[Hit]:
+    """The passages of the folder that the most relevant one is of: what lies beside it changes no judgement."""
+    best = max(found, key=lambda each: each.relevance or 0.0, default=None)
+    return [each for each in found if best and folder_number(each.path) == folder_number(best.path)]
 
 
 @cache

@@ -1,6 +1,6 @@
 """The relevance measure: is the probability that a hit carries the share of such hits that do bear on the question?
 
-`python -m tests.evals.relevance [PATH/locomo10.json] [--model multilingual-e5-small] [--write]`
+`python -m tests.evals.relevance [PATH/locomo10.json] [--model multilingual-e5-small|all] [--write]`
 
 Fits the weights of `indexer/engine/relevance.py` and judges them. Questions are asked of indexes that hold what answers
 them, and of indexes that do not: of a part of the notes is known what answers which question, so leaving it out makes a
@@ -386,25 +386,32 @@ def gathered(path: Path | None, embedder: CachedEmbedder) -> Iterator[Asked]:
         print(f"asked in mode {mode}", file=sys.stderr)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", type=Path, nargs="?", help="LoCoMo's file; without it the conversations are left out")
-    parser.add_argument("--model", choices=[*_MODELS], default="minilm", help="whose vectors are judged")
-    parser.add_argument("--write", action="store_true", help="fit to everything and write the model's tables")
-    arguments = parser.parse_args()
-    model = _MODELS[arguments.model]
-    rows = [row for row in gathered(arguments.path, CachedEmbedder(model(), capacity=65_536)) if len(row.answers)]
+def fit(model: str, path: Path | None, *, write: bool) -> None:
+    """Judge the tables of a model, and write them."""
+    made_by = _MODELS[model]
+    rows = [row for row in gathered(path, CachedEmbedder(made_by(), capacity=65_536)) if len(row.answers)]
     tables = json.loads(TABLE.read_text("utf-8"))["tables"]
     # What is known of words alone is fitted once, where the other model does not read a question.
-    for regime in _REGIMES if model is MiniLM else _BY_VECTORS:
+    for regime in _REGIMES if made_by is MiniLM else _BY_VECTORS:
         of_regime = [row for row in rows if row.signals.regime == regime]
         relevance, answers = zip(*judged(of_regime), strict=True)
         report(f"{regime}, relevance", of_regime, relevance)
         report(f"{regime}, answers", of_regime, answers)
         tables.setdefault(of_regime[0].signals.model, {})[regime] = asdict(fitted(of_regime))
-    if arguments.write:
+    if write:
         made = {"ranking": RULES, "tables": tables}
         TABLE.write_text(json.dumps(made, indent=2) + "\n", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", type=Path, nargs="?", help="LoCoMo's file; without it the conversations are left out")
+    parser.add_argument("--model", choices=[*_MODELS, "all"], default="minilm", help="whose vectors are judged")
+    parser.add_argument("--write", action="store_true", help="fit to everything and write the model's tables")
+    arguments = parser.parse_args()
+    for model in _MODELS if arguments.model == "all" else [arguments.model]:
+        # The other model's tables are fitted to notes alone.
+        fit(model, arguments.path if model == "minilm" or arguments.model != "all" else None, write=arguments.write)
 
 
 if __name__ == "__main__":

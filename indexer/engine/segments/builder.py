@@ -212,7 +212,7 @@ def _columns(corpus: Corpus) -> dict[str, Array]:
         "sources": np.array([SOURCES.index(file.source) for file in files], np.uint8),
         "key_offsets": _small(corpus.keys - _first_key(corpus), np.uint32),
         "days": corpus.days.astype(np.int32),
-        "marks": corpus.marks.astype(np.uint8),
+        "marks": corpus.marks.astype(np.uint16),
         "labels": _small(corpus.labels, np.uint16),
         "greeted": _small(corpus.greeted, np.uint16),
         "start_lines": _small(corpus.start_lines, np.int32),

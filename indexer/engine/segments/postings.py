@@ -66,6 +66,7 @@ class Found:
         units: Number of rows with it.
         pairs: Number of pairs with it.
         windows: Number of windows with it.
+        weight: How much it counts in the question.
     """
 
     term: str
@@ -74,6 +75,7 @@ class Found:
     units: int
     pairs: int
     windows: int
+    weight: float = 1.0
 
 
 def build(chunks: Iterable[TermEntries], pairs: Ranges, windows: Ranges) -> Postings:

@@ -107,6 +107,9 @@ def search_segment(segment: Segment, wanted: SegmentQuery) -> Candidates:
         marks=segment.marks[rows].astype(np.int64),
         labels=segment.labels[rows].astype(np.int64),
         evergreen=segment.evergreen(rows),
+        files=segment.files_of(rows),
+        folders=segment.folders(rows),
+        spoken=segment.spoken(rows),
         text=text,
         vector=_vector(segment, rows, near) if near else None,
     )
@@ -177,7 +180,7 @@ def _text(segment: Segment, wanted: SegmentQuery, rows: Ints) -> TextEvidence:
 
 
 def _idfs(found: Sequence[Found], known: RangeStatistics) -> Floats:
-    return np.array([known.idf(one.term) for one in found])
+    return np.array([one.weight * known.idf(one.term) for one in found])
 
 
 def _vector(segment: Segment, rows: Ints, near: _Near) -> VectorEvidence:

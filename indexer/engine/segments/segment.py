@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.corpus import Corpus, CorpusFile, Greetings, Ints, Mask, find_greetings
+from indexer.corpus import Corpus, CorpusFile, Greetings, Ints, Mask, find_greetings, folder_number, sizes_by_folder
 from indexer.engine.bm25 import Posting, RangeStatistics, TextStatistics
 from indexer.engine.segments.postings import Found, Postings
 from indexer.engine.segments.quantizer import Codes
@@ -25,7 +25,6 @@ from indexer.stores.base import IndexStore
 from indexer.text.terms import Hashes, passage_terms, term_hashes
 from indexer.types import EVERGREEN, SearchFilter, Source
 
-Small = NDArray[np.uint8]
 Steps = NDArray[np.uint16]
 Running = NDArray[np.int32] | NDArray[np.int64]
 Offsets = NDArray[np.uint32] | NDArray[np.int64]
@@ -79,7 +78,7 @@ class Segment:
     first_key: int
     key_offsets: Offsets
     days: NDArray[np.int32]
-    marks: Small
+    marks: NDArray[np.uint16]
     labels: NDArray[np.uint16] | NDArray[np.int64]
     greeted: NDArray[np.uint16] | NDArray[np.int64]
     start_lines: NDArray[np.int32] | NDArray[np.int64]
@@ -106,6 +105,34 @@ class Segment:
         """Mask of some rows: True for files that do not age."""
         evergreen: Mask = self._evergreen_files[np.searchsorted(self.starts, rows, "right") - 1]
         return evergreen
+
+    def files_of(self, rows: Ints) -> Ints:
+        """The store's number of the file of some rows."""
+        files: Ints = self.files[np.searchsorted(self.starts, rows, "right") - 1]
+        return files
+
+    def spoken(self, rows: Ints) -> Mask:
+        """Mask of some rows: True for messages of sessions."""
+        spoken: Mask = self._session_files[np.searchsorted(self.starts, rows, "right") - 1]
+        return spoken
+
+    def folders(self, rows: Ints) -> Ints:
+        """Number of the folder of some rows; see `folder_number`."""
+        folders: Ints = self._folder_numbers[np.searchsorted(self.starts, rows, "right") - 1]
+        return folders
+
+    @cached_property
+    def folder_sizes(self) -> Mapping[int, int]:
+        """Number of rows of each folder, by its number."""
+        return sizes_by_folder(self._folder_numbers, np.diff(self.starts))
+
+    @cached_property
+    def _folder_numbers(self) -> Ints:
+        return np.array([folder_number(path) for path in self.paths], np.int64)
+
+    @cached_property
+    def _session_files(self) -> Mask:
+        return np.array([source == "sessions" for source in self.sources], bool)
 
     @cached_property
     def _evergreen_files(self) -> Mask:

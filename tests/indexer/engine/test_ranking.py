@@ -12,7 +12,6 @@ from indexer.engine.bm25 import TextEvidence
 from indexer.engine.ranking import (
     MULTILINGUAL_WEIGHTS,
     VectorEvidence,
-    _standardised,
     age_share,
     blend,
     candidates,
@@ -20,10 +19,13 @@ from indexer.engine.ranking import (
     fuse,
     mmr_order,
     reciprocal_ranks,
+    role_bonus,
     speaker_bonus,
+    spread,
+    standardised,
     vector_evidence,
 )
-from indexer.types import Cue
+from indexer.types import ROLES, Cue
 from tests.indexer.corpora import Row, corpus_of
 
 
@@ -40,13 +42,13 @@ def test_candidates_hold_the_best_of_every_signal(signal: list[float], count: in
         assert sum(values[chosen] <= values[rest].min()) >= count
 
 
-def test_standardised() -> None:
-    values = _standardised(np.array([1.0, 2.0, 3.0]))
+def teststandardised() -> None:
+    values = standardised(np.array([1.0, 2.0, 3.0]))
     assert values.mean() == pytest.approx(0)
     assert values.std() == pytest.approx(1)
-    assert _standardised(np.array([5.0, 5.0])).tolist() == [0, 0]
-    assert _standardised(np.array([0.5, 0.5 + 6e-8])).tolist() == [0, 0], "rounding is no evidence"
-    assert len(_standardised(np.empty(0))) == 0
+    assert standardised(np.array([5.0, 5.0])).tolist() == [0, 0]
+    assert standardised(np.array([0.5, 0.5 + 6e-8])).tolist() == [0, 0], "rounding is no evidence"
+    assert len(standardised(np.empty(0))) == 0
 
 
 def test_the_best_of_a_section_counts_for_all_of_it() -> None:
@@ -64,9 +66,9 @@ VECTOR = VectorEvidence(
 def test_fuse_weighs_standardised_signals() -> None:
     parts = fuse(TEXT, VECTOR, 0.5, characters=True)
     assert set(parts) == {"vector", "neighbours", "section", "text", "window", "words"}
-    assert parts["vector"] == pytest.approx(0.25 * _standardised(VECTOR.own))
-    assert parts["text"] == pytest.approx(0.2 * _standardised(TEXT.pair))
-    assert parts["words"] == pytest.approx(0.8 * _standardised(TEXT.unit))
+    assert parts["vector"] == pytest.approx(0.25 * standardised(VECTOR.own))
+    assert parts["text"] == pytest.approx(0.1 * standardised(TEXT.pair))
+    assert parts["words"] == pytest.approx(0.9 * standardised(TEXT.unit))
     assert parts["window"].tolist() == [0, 0, 0]
     assert fuse(TEXT, VECTOR, 1.0)["words"].tolist() == [0, 0, 0]
     assert set(fuse(None, VECTOR, 1.0)) == {"vector", "neighbours", "section"}
@@ -78,11 +80,11 @@ def test_words_count_less_beside_multilingual_vectors_where_no_passage_has_rare_
     for best, share in ((0.5 * one, 0.25), (one, 0.5), (2 * one, 1.0), (5 * one, 1.0), (0.0, 0.0)):
         text = TextEvidence(unit=np.array([best, 0, 0]), pair=TEXT.pair, window=TEXT.window)
         parts = fuse(text, VECTOR, 1.0, weights=MULTILINGUAL_WEIGHTS)
-        assert parts["text"] == pytest.approx(share * 0.2 * _standardised(TEXT.pair))
-        assert parts["vector"] == pytest.approx(1.1 * _standardised(VECTOR.own))
+        assert parts["text"] == pytest.approx(share * 0.2 * standardised(TEXT.pair))
+        assert parts["vector"] == pytest.approx(1.1 * standardised(VECTOR.own))
         # Without vectors nothing else tells passages apart.
         alone = fuse(text, None, 1.0, weights=MULTILINGUAL_WEIGHTS)
-        assert alone["text"] == pytest.approx(0.25 * _standardised(TEXT.pair))
+        assert alone["text"] == pytest.approx(0.25 * standardised(TEXT.pair))
 
 
 @pytest.mark.parametrize(
@@ -91,15 +93,15 @@ def test_words_count_less_beside_multilingual_vectors_where_no_passage_has_rare_
         (VECTOR, 1.0, False, 0.3, 0.0),
         (VECTOR, 0.2, False, 0.25, 0.2),
         (None, 1.0, False, 0.25, 0.2),
-        (None, 0.2, True, 0.2, 0.8),
+        (None, 0.2, True, 0.1, 0.9),
     ],
 )
 def test_words_weigh_more_where_vectors_say_less(
     vector: VectorEvidence | None, trust: float, characters: bool, pair: float, unit: float
 ) -> None:
     parts = fuse(TEXT, vector, trust, characters=characters)
-    assert parts["text"] == pytest.approx(pair * _standardised(TEXT.pair))
-    assert parts["words"] == pytest.approx(unit * _standardised(TEXT.unit))
+    assert parts["text"] == pytest.approx(pair * standardised(TEXT.pair))
+    assert parts["words"] == pytest.approx(unit * standardised(TEXT.unit))
 
 
 def test_blend_is_seven_tenths_cosine_and_three_tenths_squeezed_bm25() -> None:
@@ -178,3 +180,21 @@ def test_diversified_against_loops(made: list[tuple[float, frozenset[str]]], wei
             return weight * relevance(j) - (1 - weight) * likeness
 
         assert gain(i) >= max(gain(j) for j in order[place:]) - 1e-9
+
+
+def test_a_list_shows_several_files() -> None:
+    files = np.array([1, 1, 1, 1, 2, 1, 3, 1])
+    order = np.arange(8)
+    every = np.ones(8, bool)
+    assert spread(order, files, every, 2).tolist() == [0, 1, 4, 6, 2, 3, 5, 7]
+    assert spread(order, files, files != 1, 2).tolist() == [*range(8)], "messages of one session stay together"
+    assert spread(order[::-1], files, every, 1).tolist() == [7, 6, 4, 5, 3, 2, 1, 0]
+    assert spread(order[:0], files[:0], every[:0], 2).tolist() == []
+
+
+def test_whose_word_counts() -> None:
+    roles = np.array([ROLES.index(role) for role in ("user", "assistant", "tool", "pasted", "user")])
+    spoken = np.array([True, True, True, True, False])
+    assert role_bonus(roles, spoken, "user").tolist() == [0, -1.6, -0.8, 0, 0]
+    assert role_bonus(roles, spoken, "assistant").tolist() == [-1.6, 0, -0.8, 0, 0]
+    assert role_bonus(roles, spoken, "").tolist() == [0] * 5

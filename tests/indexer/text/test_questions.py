@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.text.questions import asks, asks_when, has_time_words
+from indexer.text.questions import asks, asks_shortly, asks_when, has_time_words, whose_word
 from tests.growth import assert_grows_at_most
 
 TIME = """
@@ -218,3 +218,28 @@ def test_time_is_linear(unit: str) -> None:
             judge(unit * (size // len(unit)))
 
     assert_grows_at_most(10, judged, 100_000, 400_000)  # a quadratic one would take sixteen times as long
+
+
+@pytest.mark.parametrize(
+    ("question", "whose"),
+    [
+        ("When did I move to Graz?", "user"),
+        ("Wer hat unsere Leiter?", "user"),
+        ("我昨天吃了什么？", "user"),
+        ("私の鍵はどこですか？", "user"),
+        ("What did you recommend for my trip?", "assistant"),
+        ("Remind me of your advice on the lease, please?", "assistant"),
+        ("你推荐过什么？", "assistant"),
+        ("Can you summarise what I said about the move?", ""),
+        ("请总结我的计划", ""),
+        ("Which port does the server use?", ""),
+        ("I moved to Graz.", ""),
+    ],
+)
+def test_whose_word_answers(question: str, whose: str) -> None:
+    assert whose_word(question) == whose
+
+
+def test_a_long_text_says_what_its_question_is_about() -> None:
+    assert asks_shortly("Is it open?")
+    assert not asks_shortly("The shop in the old town has new owners. " * 4 + "Is it open?")
