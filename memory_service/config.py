@@ -353,7 +353,7 @@ class Settings(_Table):
         default={},
         description='Folders indexed too, "~/notes;docs=~/project/docs::*.md,!drafts/"; a table names workspaces.',
     )
-    max_body_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, description="Larger HTTP bodies are refused.")
+    max_body_bytes: int = Field(default=64 * 1024 * 1024, ge=1024, description="Larger HTTP bodies are refused.")
     store: str = Field(default=DEFAULT_STORE, description="Where indexes are kept.")
     receipt_days: int = Field(default=30, ge=1, le=36_500, description="How long receipts are kept.")
     ranking: RankingTable = RankingTable()

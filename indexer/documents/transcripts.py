@@ -35,6 +35,7 @@ from indexer.documents.markdown import CUES, MAX_CHARS
 from indexer.text import lazy_regex
 from indexer.text.authorship import message_parts
 from indexer.text.dates import STATED_HOLDS, leading_stamp
+from indexer.text.inserted import without_inserted
 from indexer.text.names import speaker_of
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import is_acknowledgement
@@ -438,7 +439,9 @@ def _said(seq: int, ts: str, fields: dict[str, object]) -> list[_Said]:
     content, name = message.get("content"), _name(message.get("name"))
     match message.get("role"):
         case "user":
-            typed = "\n".join((*_spoken(content), *_calls(message)))
+            # What a host put there is nobody's word.
+            own = (without_inserted(words) for words in _spoken(content))
+            typed = "\n".join(filter(None, (*own, *_calls(message))))
             parts: list[tuple[Role, str]] = [("tool", "\n".join(_results(content))), *_authors(typed)]
         case "assistant":
             parts = [("assistant", "\n".join((*_results(content), *_spoken(content), *_calls(message))))]

@@ -309,7 +309,7 @@ class RefuseEarly:
         if queue is None:
             await self._app(scope, receive, send)
         else:
-            await error_answer(queue.refusal())(scope, receive, send)
+            await error_answer(queue.refusal(), scope=scope)(scope, receive, send)
 
     def _full_queue(self, scope: Scope) -> WorkQueue | None:
         for route in self._routes:
@@ -381,7 +381,7 @@ class BodyLimitMiddleware:
         message = (
             f"The body is over the limit of {self._max_bytes:,} bytes. Send less at once, or raise max_body_bytes."
         )
-        await error_answer(TooLarge(message), {"Connection": "close"})(scope, receive, send)
+        await error_answer(TooLarge(message), {"Connection": "close"}, scope=scope)(scope, receive, send)
 
     async def _discard(self, receive: Receive) -> None:
         """Read on for a while: who is still sending when the connection closes may never see the answer."""

@@ -11,7 +11,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from fastapi import Depends, FastAPI
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,12 +28,14 @@ from memory_service._version import __version__
 from memory_service.api import errors
 from memory_service.api.admission import BodyLimitMiddleware, RefuseEarly
 from memory_service.api.auth import (
+    EVERY_WORKSPACE,
     JsonOnly,
     Keys,
     LocalOnly,
     OneInstance,
     RequireKey,
     check_json,
+    file_access,
     grant_of,
     is_loopback,
     shows_home,
@@ -46,9 +49,12 @@ from memory_service.api.requests import AppState
 from memory_service.api.routes import ROUTERS
 from memory_service.api.routes.mcp import McpRoute
 from memory_service.config import Settings
+from memory_service.errors import MemoryServiceError, retry_headers
 from memory_service.gateway.exchange import GatewayRuntime
+from memory_service.gateway.passing import PassedRoute, dialect_of, provider_path
 from memory_service.gateway.relay import Relay
 from memory_service.gateway.routes import gateway_router
+from memory_service.gateway.transit import json_answer
 from memory_service.home import SearchedPlace
 from memory_service.mcp.endpoint import McpEndpoint
 from memory_service.service import MemoryService
@@ -189,6 +195,13 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         workspace = str(request.path_params.get("workspace", ""))
         return SearchedPlace(home=service.settings.home, workspace=workspace, shows_home=shows_home(request, keys))
 
+    def workspace_told(request: Request, folder: Callable[[], str]) -> str:
+        named = workspace_of(request.headers, request.state.grant)
+        if request.state.grant != EVERY_WORKSPACE or request.headers.get("x-memory-workspace") or not folder():
+            return named
+        is_local = file_access(request, request.state.grant) in ("all", "hosts")
+        return service.workspace_of_folder(folder(), is_local=is_local) or named
+
     gateway = GatewayRuntime(
         service=service,
         relay=Relay(service.upstreams),
@@ -196,7 +209,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         work=pools.work.run,
         finish=pools.finish,
         cancelled=shared.pools.cancelled,
-        workspace_of=workspace_of,
+        workspace_of=workspace_told,
         check_body=check_json,
         place_of=place_of,
         on_prompt=shared.metrics.prompted,
@@ -208,13 +221,31 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         dependencies=[Depends(grant_of)],
         error_responses=errors.error_responses(400, 401, 403, 404, 413, 422, 429, 502, 503),
     )
-    in_own_shapes = frozenset(getattr(route, "path", "") for route in gateway_routes.routes)
-    app.user_middleware = _layers(service.settings, keys, shared, instance, app.router.routes, in_own_shapes)
+    own = frozenset(
+        path.split("/")[2]
+        for router in ROUTERS
+        for route in router.routes
+        if (path := getattr(route, "path", "")).startswith("/v1/")
+    )
+
+    def in_provider_shape(scope: Scope, error: MemoryServiceError) -> Response | None:
+        path = provider_path(scope, own)
+        told = dialect_of(path, scope).error(error.status, error.code, str(error)) if path else None
+        return json_answer(told, error.status, retry_headers(error)) if told is not None else None
+
+    app.state.in_provider_shape = in_provider_shape
+
+    def elsewhere(scope: Scope) -> bool:
+        return bool(provider_path(scope, own))
+
+    app.user_middleware = _layers(service.settings, keys, shared, instance, app.router.routes, elsewhere)
     # `include_router` would build each route anew for every app, a quarter of a second of its first request.
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp, keys), methods=["POST"], include_in_schema=False))
     app.router.routes.extend(PAGES)
+    if service.upstreams.named:
+        app.router.routes.append(PassedRoute(gateway, own))
     errors.install(app, place_of)
     return app
 
@@ -225,7 +256,7 @@ def _layers(
     shared: AppState,
     instance: str,
     routes: Sequence[BaseRoute],
-    in_own_shapes: frozenset[str],
+    elsewhere: Callable[[Scope], bool],
 ) -> list[Middleware]:
     """The middleware, outermost first."""
     local = [Middleware(LocalOnly)] if keys is None and is_loopback(settings.host) else []
@@ -236,7 +267,7 @@ def _layers(
         Middleware(RequireKey, keys=keys),
         Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),
         Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
-        Middleware(JsonOnly, elsewhere=in_own_shapes),
+        Middleware(JsonOnly, elsewhere=elsewhere),
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
@@ -92,7 +92,7 @@ class RequireKey:
         grant = EVERY_WORKSPACE if self._keys is None else self._keys.grant(_given_key(Headers(scope=scope)))
         if grant is None:
             message = "The request has no known key. Send one as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
-            await error_answer(Unauthorized(message))(scope, receive, send)
+            await error_answer(Unauthorized(message), scope=scope)(scope, receive, send)
             return
         scope.setdefault("state", {})["grant"] = grant
         await self._app(scope, receive, send)
@@ -132,7 +132,7 @@ class LocalOnly:
         """See ASGI."""
         fault = _foreign(Headers(scope=scope), scope["scheme"]) if scope["type"] == "http" else ""
         if fault:
-            await error_answer(Forbidden(fault))(scope, receive, send)
+            await error_answer(Forbidden(fault), scope=scope)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -142,16 +142,16 @@ class JsonOnly:
 
     Args:
         app: What is behind it.
-        elsewhere: Paths whose routes refuse them in a shape of their own.
+        elsewhere: Tells of a request whether its route sees to that itself, or takes other bodies.
     """
 
-    def __init__(self, app: ASGIApp, elsewhere: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, elsewhere: Callable[[Scope], bool]) -> None:
         self._app = app
         self._elsewhere = elsewhere
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        if scope["type"] == "http" and scope["method"] in _WITH_BODY and scope["path"] not in self._elsewhere:
+        if scope["type"] == "http" and scope["method"] in _WITH_BODY and not self._elsewhere(scope):
             try:
                 check_json(Headers(scope=scope))
             except UnsupportedMedia as error:

@@ -14,8 +14,9 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
+from starlette.types import Scope
 
 from memory_service.api.examples import ERRORS
 from memory_service.errors import (
@@ -81,15 +82,29 @@ def error_schemas() -> dict[str, Any]:
 
 
 def error_answer(
-    error: MemoryServiceError, headers: Mapping[str, str] | None = None, *, message: str = ""
-) -> JSONResponse:
-    """Answer to an error of the service, with its own message unless another is given."""
+    error: MemoryServiceError,
+    headers: Mapping[str, str] | None = None,
+    *,
+    message: str = "",
+    scope: Scope | None = None,
+) -> Response:
+    """Answer to an error of the service, with its own message unless another is given.
+
+    Args:
+        error: The error.
+        headers: Of the answer.
+        message: In the place of its own.
+        scope: The request: one for a provider's path is answered in that provider's shape.
+    """
+    if scope is not None and (shaped := scope["app"].state.in_provider_shape(scope, error)) is not None:
+        told: Response = shaped
+        told.headers.update({**_HEADERS.get(error.status, {}), **(headers or {})})
+        return told
     parts = error.parts if isinstance(error, Incompressible) and error.parts else None
-    told = message or str(error)
-    return _answer(error.status, error.code, told, {**retry_headers(error), **(headers or {})}, parts)
+    return _answer(error.status, error.code, message or str(error), {**retry_headers(error), **(headers or {})}, parts)
 
 
-def defect_answer() -> JSONResponse:
+def defect_answer() -> Response:
     """Answer to a request that met a defect of the service."""
     return error_answer(
         ServerFailed("The server met a defect. Its log has the details, below the X-Request-ID of this answer.")
@@ -104,7 +119,7 @@ def install(app: FastAPI, place_of: Callable[[Request], SearchedPlace]) -> None:
         place_of: Where a request is answered from, as far as who asks may know.
     """
 
-    async def on_ours(request: Request, error: Exception) -> JSONResponse:
+    async def on_ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, MemoryServiceError)
         # Those are counted: a line for each would be the next thing to be too much.
         if error.status >= 500 and not isinstance(error, Overloaded | CallCancelled):
@@ -135,17 +150,17 @@ def _explain_validation(error: Mapping[str, Any]) -> str:
 _PLACES = {"body": "field", "query": "query parameter", "path": "path parameter", "header": "header"}
 
 
-async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
+async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     return error_answer(InvalidRequest(_explain_validation(error.errors()[0])))
 
 
-async def _on_http(request: Request, error: Exception) -> JSONResponse:
+async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _refused_method(request) if error.status_code == 405 else _http_answer(error)
 
 
-def _http_answer(error: HTTPException) -> JSONResponse:
+def _http_answer(error: HTTPException) -> Response:
     if error.status_code == 404:
         return error_answer(NotFound("There is no such route. /docs shows all of them."))
     if error.status_code == 400:

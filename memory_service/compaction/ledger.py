@@ -14,7 +14,7 @@ from indexer.text import lazy_regex
 from indexer.text.authorship import typed_text
 from indexer.text.ornaments import ornament
 from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
-from memory_service.messages import Numbered, is_system, is_tool_result, text_of, tool_calls_of
+from memory_service.messages import Numbered, is_system, is_tool_result, own_text_of, text_of, tool_calls_of
 from memory_service.messages.sizes import quarters
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escaped
@@ -115,7 +115,7 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
     inner = message.message
     if is_system(inner):
         return ()
-    text = redacted(_scanned(text_of(inner)))
+    text = redacted(_scanned(own_text_of(inner)))
     result = is_tool_result(inner)
     found = [] if result else [*ornament("statements", (), _typed_statements, inner["role"], text)]
     if result:
@@ -191,7 +191,7 @@ def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
     """The user's yes or no to a question, both quoted."""
     asked: Numbered | None = None
     for message in messages:
-        role, text = message.message["role"], text_of(message.message)
+        role, text = message.message["role"], own_text_of(message.message)
         if role == "assistant" and text:
             asked = message
         elif role == "user":
@@ -210,7 +210,7 @@ def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
         role = message.message["role"]
         if role == "assistant" and text_of(message.message).strip() and not tool_calls_of(message.message):
             break
-        ask = ask_of(redacted(typed_text(_scanned(text_of(message.message))))[-4_000:]) if role == "user" else ""
+        ask = ask_of(redacted(typed_text(_scanned(own_text_of(message.message))))[-4_000:]) if role == "user" else ""
         if ask:
             found.append(_entry("ask", ask, message.seq))
         if len(found) == CAPS["ask"]:

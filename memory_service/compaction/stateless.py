@@ -147,7 +147,7 @@ def compact_messages(
     draft = compactor.draft(conversation, view, shape, options, budget, call, now=now, cancelled=cancelled)
     receipt = _receipt(draft, options, call, now)
     language = view_language(with_head(conversation, draft.head))
-    sent, system = to_wire(draft.view.messages, request.format, language=language)
+    sent, system = to_wire(draft.view.messages, request.format, language=language, model=request.model)
     return CompactedMessages.model_validate(
         {"messages": sent, "system": system, "receipt": receipt, "degraded": receipt.degraded}
     )
@@ -229,7 +229,7 @@ def _receipt(
 
 def _as_they_came(made: CompactedMessages, request: StatelessRequest) -> CompactedMessages:
     """Messages that nothing was done to, as the caller has them; those that had to be made valid stay so."""
-    if made.messages != to_wire(read_messages(request.messages), request.format)[0]:
+    if made.messages != to_wire(read_messages(request.messages), request.format, model=request.model)[0]:
         return made
     return made.model_copy(update={"messages": request.messages, "system": None})
 

@@ -18,7 +18,7 @@ from memory_service.compaction.prune_steps import GuardRules, guarded_view
 from memory_service.compaction.prune_steps import pruned_message as reduced
 from memory_service.compaction.record import Head, LoggedCompaction, PinRecord
 from memory_service.compaction.summary import without_tools
-from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, text_of
+from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, own_text_of, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
 from memory_service.text.frames import escaped
@@ -225,7 +225,7 @@ def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
     """Checkpoint of a view."""
     head, texts = state.head, view_texts(state)
     request = _request(state)
-    asked = escaped(redacted(text_of(request.message))) if request else ""
+    asked = escaped(redacted(own_text_of(request.message))) if request else ""
     return Checkpoint(
         summary=head.summary,
         ledger=render_ledger(fit_ledger(head.ledger, shape.ledger_tokens, texts), texts) if head.ledger else "",

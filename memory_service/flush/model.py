@@ -28,7 +28,7 @@ from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_canc
 from memory_service.llm.calls import ModelCalls, Spent, estimate_prompt
 from memory_service.llm.transcript import SAFETY, TranscriptEntry, first_chunk, grouped, transcript, transcript_entries
 from memory_service.llm.validation import validate_answer
-from memory_service.messages import Numbered, is_system, text_of, tool_calls_of, with_text
+from memory_service.messages import Numbered, is_system, own_text_of, text_of, tool_calls_of, with_text
 from memory_service.messages.sizes import quarters
 from memory_service.text.grounding import SourceText, claims_of, names_user, topics_of
 from memory_service.text.identifiers import Identifier, find_identifiers, is_year
@@ -117,7 +117,8 @@ def _read(stretch: Sequence[Numbered]) -> Iterator[Numbered]:
         if is_system(each.message):
             continue
         text = text_of(each.message)
-        said = ornament("speech", text, without_inserted, text)
+        own = own_text_of(each.message)
+        said = ornament("speech", own, without_inserted, own)
         yield each if said == text else replace(each, message=with_text(each.message, said))
 
 
@@ -247,7 +248,7 @@ def _users_words(messages: Sequence[Numbered]) -> Iterator[str]:
     """Texts that users typed, and those of the assistant before a yes."""
     before = ""
     for each in messages:
-        text, role = text_of(each.message), each.message["role"]
+        text, role = own_text_of(each.message), each.message["role"]
         if role == "user":
             typed = typed_text(text)
             yield typed

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from memory_service.errors import InvalidRequest
 from memory_service.schemas import UsageReport
+from memory_service.service.conversation_places import CallOverview, call_overview
 
 if TYPE_CHECKING:
     from memory_service.service.conversations import ConversationCall, ConversationPrompt
@@ -164,6 +165,10 @@ class Dialect(ABC):
         Raises:
             InvalidRequest: Its messages are none.
         """
+
+    def overview(self, body: JsonObject) -> CallOverview:
+        """The call at a glance; of one that is malformed, nothing."""
+        return call_overview("", list_of(body.get("messages")), body.get("tools"))
 
     def reference(self, body: JsonObject) -> str:
         """The sealed reference to a session that a body goes on with; empty if there is none."""

@@ -35,6 +35,9 @@ from memory_service.gateway.base import (
 if TYPE_CHECKING:
     from memory_service.service.conversations import ConversationCall
 
+# Of fields that nobody here knows, pieces are put together up to this.
+_MOST_OTHER_CHARS = 500_000
+
 
 class ChatCompletions(Dialect):
     """See `Dialect`."""
@@ -105,7 +108,9 @@ class _ChatReader(AnswerReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._texts: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": []}
+        self._texts: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": [], "reasoning": []}
+        self._others: JsonObject = {}
+        self._other_chars = 0
         self._calls: dict[int, _GrowingCall] = {}
         self._usage: JsonObject | None = None
         self._reason = ""
@@ -121,9 +126,9 @@ class _ChatReader(AnswerReader):
             self.failure = json.dumps({"error": content["error"]})
         self._usage = object_of(content.get("usage")) or self._usage
         for choice in objects_of(field_of(content, "choices", list) or ()):
-            self._choose(choice)
+            self._choose(choice, event)
 
-    def _choose(self, choice: JsonObject) -> None:
+    def _choose(self, choice: JsonObject, event: ServerEvent) -> None:
         self._choices = max(self._choices, self.place(choice.get("index")) + 1)
         delta = field_of(choice, "delta", dict) or {}
         for name, pieces in self._texts.items():
@@ -131,22 +136,32 @@ class _ChatReader(AnswerReader):
                 pieces.append(piece)
         for call in objects_of(field_of(delta, "tool_calls", list) or ()):
             self._call(call)
+        others = {name: value for name, value in delta.items() if name not in (*self._texts, "role", "tool_calls")}
+        if any(value is not None for value in others.values()):
+            self._other_chars += len(event.text)
+            if self._other_chars > _MOST_OTHER_CHARS:
+                self.shortened = f"of fields that are not known only {_MOST_OTHER_CHARS:,} characters are kept"
+            else:
+                self._others = _grown(self._others, others)
         self._reason = field_of(choice, "finish_reason", str) or self._reason
 
     def _call(self, piece: JsonObject) -> None:
         call = self._calls.setdefault(self.place(piece.get("index")), _GrowingCall())
         call.id = self.room(field_of(piece, "id", str)) or call.id
-        function = field_of(piece, "function", dict) or {}
-        for name, pieces in (("name", call.names), ("arguments", call.arguments)):
-            if text := self.room(function.get(name)):
-                pieces.append(text)
+        call.kind = field_of(piece, "type", str) or call.kind
+        for name, value in (object_of(piece.get(call.kind)) or {}).items():
+            known = name in ("name", "arguments") or isinstance(value, str)
+            if known and (text := self.room(value)):
+                call.texts.setdefault(name, []).append(text)
+        call.others |= {name: value for name, value in piece.items() if name not in ("index", "id", "type", call.kind)}
 
     def answer(self, *, whole: bool) -> GivenAnswer:
         """See `AnswerReader`."""
         message: JsonObject = {"role": "assistant", "content": "".join(self._texts["content"]) or None}
-        for name in ("refusal", "reasoning_content"):
+        for name in ("refusal", "reasoning_content", "reasoning"):
             if text := "".join(self._texts[name]):
                 message[name] = text
+        message |= self._others if whole else {}
         if self._calls and whole:
             message["tool_calls"] = [self._calls[index].written() for index in sorted(self._calls)]
         return GivenAnswer(
@@ -159,12 +174,33 @@ class _GrowingCall:
     """A call of a tool, as far as it was said."""
 
     id: str = ""
-    names: list[str] = field(default_factory=list)
-    arguments: list[str] = field(default_factory=list)
+    kind: str = "function"
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    others: JsonObject = field(default_factory=dict)
 
     def written(self) -> JsonObject:
-        function = {"name": "".join(self.names), "arguments": "".join(self.arguments)}
-        return {"id": self.id, "type": "function", "function": function}
+        empty = {"name": "", "arguments": ""} if self.kind == "function" else {}
+        own = empty | {name: "".join(pieces) for name, pieces in self.texts.items()}
+        return {"id": self.id, "type": self.kind, self.kind: own, **self.others}
+
+
+def _grown(one: JsonObject, more: JsonObject) -> JsonObject:
+    """An object with the pieces of another behind its own: texts and lists grow, other values are the last ones."""
+    grown = dict(one)
+    for name, value in more.items():
+        before = grown.get(name)
+        match before, value:
+            case _, None:
+                pass
+            case str(), str() if name not in ("id", "type"):
+                grown[name] = before + value
+            case list(), list():
+                grown[name] = [*before, *value]
+            case dict(), dict():
+                grown[name] = _grown(before, value)
+            case _:
+                grown[name] = value
+    return grown
 
 
 def _head(body: JsonObject, kind: str) -> JsonObject:

@@ -12,6 +12,7 @@ goes through as it came, and a header says why.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -66,7 +67,7 @@ class GatewayRuntime:
         work: Runs what waits for a model, in a thread of its own.
         finish: Does the last part of a call in a thread; it refuses none.
         cancelled: Whether the server ends.
-        workspace_of: The workspace of a request, by its headers and what its key allows.
+        workspace_of: The workspace of a request, by its headers, what its key allows, and the folder that it tells of.
         check_body: Refuses a request whose headers say that its body is no JSON.
         place_of: Where a request is answered from, as far as who asks may know.
         on_prompt: Hears the tokens of each prompt of a session, and how many of them begin it as the last one.
@@ -79,7 +80,7 @@ class GatewayRuntime:
     work: Callable[[_Work], Awaitable[object]]
     finish: Callable[[_Work], Awaitable[object]]
     cancelled: Callable[[], bool]
-    workspace_of: Callable[[Headers, str], str]
+    workspace_of: Callable[[Request, Callable[[], str]], str]
     check_body: Callable[[Headers], None]
     place_of: Callable[[Request], SearchedPlace]
     on_prompt: Callable[[int, int], None]
@@ -189,11 +190,20 @@ class Exchange:
         self._note(reasons)
 
     def _note(self, reasons: Sequence[str]) -> None:
+        if not reasons:
+            return
         self.runtime.on_missed(reasons)
-        for reason in reasons:
-            # What every prompt of a workspace lacks, such as vectors, is told by `doctor`.
-            if reason.startswith(("session:", "answer:")):
-                _log.warning("memory of a call is degraded (%s): %s", self.dialect.protocol, reason)
+        # Once for each conversation; what every prompt of a workspace lacks, such as vectors, is told by `doctor`.
+        for reason in self.runtime.service.missed_calls.note(self.workspace, self._conversation(), reasons):
+            _log.warning("memory of a call is degraded (%s): %s", self.dialect.protocol, reason)
+
+    def _conversation(self) -> str:
+        """The conversation of the call, as far as it is known: its session, or a digest of how it begins."""
+        if self.prompt is not None and self.prompt.session_id:
+            return self.prompt.session_id
+        overview = self.dialect.overview(self.body)
+        beginning = json.dumps([self.session_id, overview.system, overview.said[:2]])
+        return f"call-{hashlib.blake2b(beginning.encode(), digest_size=6).hexdigest()}"
 
     def sent_body(self) -> JsonObject:
         """The body as it goes on."""
@@ -254,6 +264,13 @@ class Exchange:
         return await self.runtime.relay.send(
             self.target, self.sent_body(), request.headers, request.url.query, plain=plain
         )
+
+    async def relayed(self, content: bytes) -> UpstreamAnswer:
+        """The upstream's answer to the request as it came, with these bytes as its body."""
+        return await self._gone_aside(
+            lambda: self.runtime.relay.passed(self.target, self.request.method, content, self.request.headers,
+                                              self.request.url.query)
+        )  # fmt: skip
 
     async def _recovered(
         self, prompt: ConversationPrompt, call: ConversationCall, refusal: _Refusal

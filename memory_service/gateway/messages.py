@@ -29,6 +29,7 @@ from memory_service.gateway.base import (
     objects_of,
     texts_of,
 )
+from memory_service.service.conversation_places import CallOverview, call_overview
 
 if TYPE_CHECKING:
     from memory_service.service.conversations import ConversationCall
@@ -76,6 +77,10 @@ class AnthropicMessages(Dialect):
             untouched=not self._ours and _is_compacted_there(body),
             mark=next(map(_mark_of, _compactions(messages_of(body)[:1])), ""),
         )
+
+    def overview(self, body: JsonObject) -> CallOverview:
+        """See `Dialect`."""
+        return call_overview(texts_of(body.get("system")), list_of(body.get("messages")), body.get("tools"))
 
     def with_messages(
         self, body: JsonObject, messages: Sequence[Mapping[str, object]], *, whole: bool = True

@@ -33,7 +33,10 @@ _NOT_SENT = frozenset({
 _NOT_SENT_BEGINNINGS = ("x-memory-", "x-forwarded-", "sec-")
 _KEYS = frozenset({"authorization", "x-api-key", "api-key"})
 # Of an answer: what tells the caller something.
-_GIVEN_BACK = frozenset({"retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id", "warning"})
+_GIVEN_BACK = frozenset({
+    "retry-after", "retry-after-ms", "x-should-retry", "x-request-id", "request-id", "warning", "content-disposition",
+    "location", "etag", "last-modified",
+})  # fmt: skip
 _GIVEN_BACK_BEGINNINGS = ("x-ratelimit-", "ratelimit", "anthropic-", "openai-", "x-codex-", "x-envoy-", "llm_provider-")
 
 
@@ -90,6 +93,17 @@ class Relay:
         """Ask an upstream for something; see `send`."""
         sent = {**_sent_headers(headers, target), "accept-encoding": "identity"}
         return await self._answer(self._request("GET", target.url, sent), target)
+
+    async def passed(
+        self, target: Target, method: str, content: bytes, headers: Mapping[str, str], query: str
+    ) -> UpstreamAnswer:
+        """Send a request on byte for byte; see `send`."""
+        encoding = "identity" if self._mask else readable_encoding(headers.get("accept-encoding", ""))
+        sent = {**_sent_headers(headers, target), "accept-encoding": encoding}
+        if kind := headers.get("content-type"):
+            sent["content-type"] = kind
+        url = f"{target.url}{f'?{query}' if query else ''}"
+        return await self._answer(self._request(method, url, sent, content), target)
 
     async def close(self) -> None:
         """Give back all connections."""

@@ -35,6 +35,7 @@ from memory_service.gateway.base import (
     texts_of,
 )
 from memory_service.schemas.compaction import CompactionReceipt
+from memory_service.service.conversation_places import CallOverview, call_overview
 from memory_service.service.items import TRIGGER, items_of_messages, messages_of_items
 from memory_service.service.seals import is_sealed_here
 
@@ -88,6 +89,12 @@ class OpenAIResponses(Dialect):
             tools=list_of(body.get("tools")),
             model=model or None,
         )
+
+    def overview(self, body: JsonObject) -> CallOverview:
+        """See `Dialect`."""
+        given, instructions = body.get("input"), body.get("instructions")
+        items = [{"role": "user", "content": given}] if isinstance(given, str) else list_of(given)
+        return call_overview(instructions if isinstance(instructions, str) else "", items, body.get("tools"))
 
     def reference(self, body: JsonObject) -> str:
         """See `Dialect`."""

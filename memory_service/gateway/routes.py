@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
+from urllib.parse import unquote
 
 import anyio
 from fastapi import APIRouter, Header, Request, params
@@ -17,6 +18,7 @@ from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
 from memory_service.gateway.messages import AnthropicMessages
 from memory_service.gateway.responses import OpenAIResponses
 from memory_service.gateway.transit import beginning_of, json_answer
+from memory_service.service.conversation_places import CallOverview
 
 _LISTING_SECONDS = 10.0
 # Deeper than any body of a client. Python's own limit is 1,000 calls, of which each level may take several.
@@ -25,7 +27,8 @@ _NO_DATE = "1970-01-01T00:00:00Z"
 _MODES = ("on", "read-only", "off")
 
 NamedWorkspace = Annotated[
-    str | None, Header(alias="X-Memory-Workspace", description="Whose memory: the key's workspace, else `default`.")
+    str | None,
+    Header(alias="X-Memory-Workspace", description="Whose memory; else the project's, else `default`."),
 ]
 NamedSession = Annotated[
     str | None, Header(alias="X-Memory-Session", description="Which session; else the one that the messages belong to.")
@@ -116,20 +119,34 @@ async def _answered(
     try:
         runtime.check_body(request.headers)
         body = _body(await request.body())
+        overview = dialect.overview(body)
         exchange = Exchange(
             runtime=runtime,
             dialect=dialect,
             request=request,
             body=body,
-            workspace=runtime.workspace_of(request.headers, request.state.grant),
+            workspace=runtime.workspace_of(request, lambda: folder_of(request.headers, overview)),
             session_id=session or None,
-            mode=_mode(mode),
+            mode="off" if mode is None and not session and overview.is_auxiliary else _mode(mode),
             target=runtime.service.upstreams.target(dialect.protocol, _model(body), path),
         )
         return await exchange.response()
     except MemoryServiceError as error:
         message = runtime.place_of(request).told(error)
         return json_answer(dialect.error(error.status, error.code, message), error.status, retry_headers(error))
+
+
+def folder_of(headers: Mapping[str, str], overview: CallOverview) -> str:
+    """The folder that a call's host works in, by its headers or by what it tells the model; empty if it says none."""
+    if named := headers.get("x-memory-folder"):
+        return unquote(named)
+    try:
+        # Codex names the repositories of a turn so.
+        told = json.loads(headers.get("x-codex-turn-metadata") or "{}").get("workspaces")
+    except (ValueError, AttributeError, RecursionError):
+        told = None
+    first = next(iter(told), "") if isinstance(told, dict | list) else ""
+    return overview.folder or (first if isinstance(first, str) else "")
 
 
 def _mode(given: str | None) -> Mode:

@@ -16,7 +16,7 @@ import os
 import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from indexer.text import lazy_regex
 from memory_service.disk import replace_durably
@@ -113,6 +113,19 @@ def project_of(folder: str) -> Project:
         if git := _git_folder(at):
             common = _common_folder(git)
             return Project(identity=common, root=at)
+    return Project(identity=place, root=place)
+
+
+def project_elsewhere(folder: str) -> Project:
+    """The project of a folder on another machine, where nobody can look: the folder itself.
+
+    Raises:
+        InvalidRequest: The path is relative.
+    """
+    windows = PureWindowsPath(folder)
+    if not _is_name(folder) or not (PurePosixPath(folder).is_absolute() or windows.is_absolute()):
+        raise InvalidRequest(f"The folder {folder[:200]!a} is no absolute path. Send that of the project as `cwd`.")
+    place = Path(windows.as_posix() if windows.drive else folder.rstrip("/") or "/")
     return Project(identity=place, root=place)
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from indexer.text.inserted import without_inserted
 from memory_service.disk import storage_errors
 from memory_service.errors import InvalidRequest
 
@@ -32,22 +33,6 @@ _MOST_LINE_BYTES = 64 * 1024 * 1024
 # Of a result of a tool, its beginning and its end; the host's own transcript has all of it.
 _RESULT_CHARS = 16_000
 _HOST_FLAGS = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly")
-# What hosts put into the mouth of the user.
-_HOST_WORDS = (
-    "<command-",
-    "<local-command-",
-    "<bash-",
-    "<system-reminder>",
-    "<task-notification>",
-    "<user_instructions>",
-    "<environment_context>",
-    "<permissions",
-    "<turn_aborted>",
-    "<skill",
-    "<subagent_notification>",
-    "# AGENTS.md instructions",
-    "Caveat: The messages below were generated",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,8 +292,7 @@ def _parts(content: object) -> list[object]:
 
 
 def _is_said(text: str) -> bool:
-    words = text.lstrip()
-    return bool(words) and not words.startswith(_HOST_WORDS)
+    return bool(without_inserted(text).strip())
 
 
 def _words(content: object) -> str:

@@ -17,7 +17,7 @@ from indexer import Index, IndexerError, SearchFilter
 from indexer.text.breadcrumbs import breadcrumb
 from indexer.text.ornaments import ornament
 from indexer.types import Hit
-from memory_service.messages import Numbered, text_of, tool_calls_of
+from memory_service.messages import Numbered, own_text_of, tool_calls_of
 from memory_service.text.phrases import is_relative
 from memory_service.text.similarity import (
     Fact,
@@ -202,7 +202,7 @@ def _said(each: Numbered) -> str:
     calls = [call["function"]["arguments"] for call in tool_calls_of(message)]
     name = message.get("name") if message["role"] in ("user", "assistant") else None
     head = f"{name or ''} ({each.at[:10]})\n" if name or each.at else ""
-    return comparable_text("\n".join((head + text_of(message), *calls)))
+    return comparable_text("\n".join((head + own_text_of(message), *calls)))
 
 
 def _place(messages: Sequence[Numbered], seq: int) -> int:

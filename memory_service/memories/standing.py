@@ -31,6 +31,7 @@ _KEPT_RECORDS = 64
 # A pipe that somebody put there is not waited for.
 _AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 # Of a message or a question: what tells it from others.
+_KNOWN_MESSAGES = 20_000
 _DIGEST_BYTES = 6
 
 
@@ -94,9 +95,21 @@ def digest_of(value: object) -> str:
     return blake2b(raw.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def sent_digests(messages: Sequence[Message], wire: str) -> tuple[str, ...]:
-    """Digests of the messages of a prompt in the shape of a provider."""
-    return tuple(digest_of([wire, message]) for message in messages)
+class SentDigests:
+    """Digests of the messages of prompts, each made once: a message of a view stays the same object."""
+
+    def __init__(self) -> None:
+        self._known: LRU[tuple[str, int], tuple[Message, str]] = LRU(_KNOWN_MESSAGES)
+
+    def of(self, messages: Sequence[Message], wire: str) -> tuple[str, ...]:
+        """Digests of the messages of a prompt in the shape of a provider."""
+        return tuple(self._of(message, wire) for message in messages)
+
+    def _of(self, message: Message, wire: str) -> str:
+        known = self._known.get((wire, id(message)))
+        if known is None or known[0] is not message:
+            known = self._known[wire, id(message)] = message, digest_of([wire, message])
+        return known[1]
 
 
 class StandingBlocks:

@@ -21,6 +21,7 @@ from memory_service.messages.shapes import (
     is_system,
     is_tool_result,
     media_parts_of,
+    own_text_of,
     parts_of,
     text_of,
     text_part,
@@ -34,7 +35,7 @@ from memory_service.messages.shapes import (
     without_thinking,
 )
 from memory_service.messages.sizes import Numbered, message_tokens, numbered
-from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai
+from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai, wants_reasoning
 
 __all__ = [
     "Function",
@@ -52,6 +53,7 @@ __all__ = [
     "media_parts_of",
     "message_tokens",
     "numbered",
+    "own_text_of",
     "parts_of",
     "read_messages",
     "read_sent",
@@ -64,6 +66,7 @@ __all__ = [
     "tool_calls_of",
     "tool_result",
     "user_message",
+    "wants_reasoning",
     "was_cut",
     "wire_arguments",
     "with_text",

@@ -21,6 +21,7 @@ put in are fixed, one for each language, so that the same log always gives the s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -39,6 +40,8 @@ from memory_service.messages import (
     tool_calls_of,
     tool_result,
     user_message,
+    wants_reasoning,
+    with_texts,
     without_thinking,
 )
 from memory_service.messages.units import (
@@ -317,11 +320,36 @@ def to_wire(
     *,
     pending: Collection[str] = (),
     language: str = "en",
+    model: str | None = None,
 ) -> tuple[list[dict[str, object]], str | list[Part] | None]:
-    """Messages of a view in the shape of a provider, and the system prompt that stands beside them at Anthropic."""
+    """Messages of a view in the shape of a provider, and the system prompt that stands beside them at Anthropic.
+
+    Half a surrogate pair, which no provider can be sent, is U+FFFD there.
+
+    Args:
+        messages: The view.
+        wire: The shape.
+        pending: See `repaired`.
+        language: See `repaired`.
+        model: The model that is asked; some want what others refuse.
+    """
+    messages = [with_texts(message, _encodable) if _is_torn(message) else message for message in messages]
     if wire == "anthropic":
         system, turns = to_anthropic(messages)
         return turns, system
     if wire == "mistral":
         return to_mistral(repaired(messages, pending=pending, rules=MISTRAL, language=language).messages), None
-    return to_openai(messages), None
+    return to_openai(messages, reasoning=wants_reasoning(model)), None
+
+
+def _is_torn(message: Message) -> bool:
+    """True if a message holds half a surrogate pair."""
+    try:
+        json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

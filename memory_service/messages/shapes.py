@@ -19,6 +19,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, Required, TypeAlias, TypedDict, cast
 
+from memory_service.messages.opaque import is_chat_shaped, opaque_label, unwrapped
+
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
@@ -52,7 +54,9 @@ _ANTHROPIC_MEDIA = frozenset({"image", "document", "search_result", "container_u
 # Parts that tell whose shape a message came in.
 ANTHROPIC_ALONE = THINKING | _ANTHROPIC_MEDIA | {"tool_use", "tool_result"}
 _TEXT_ONLY = frozenset({"text"})
-_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+# Source: Anthropic API reference, "Vision": the types of images that it takes.
+_ANTHROPIC_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_DATA_URL = re.compile(r"data:([^;,]+)(?:;[^;,]+)*?;base64,(.*)", re.DOTALL)
 
 
 def is_known(kind: str) -> bool:
@@ -66,7 +70,7 @@ def text_part(text: str) -> Part:
 
 
 def text_of_part(part: Part) -> str:
-    """Text of a part; empty for media."""
+    """Text of a part; empty for media, a label for what is not known."""
     match part["type"]:
         case "text":
             return part.get("text", "")
@@ -74,8 +78,8 @@ def text_of_part(part: Part) -> str:
             return part.get("refusal", "")
         case "search_result" | "compaction":
             return _text_of_content(part.get("content"))
-        case _:
-            return ""
+        case kind:
+            return "" if is_known(kind) else opaque_label(part)
 
 
 def is_blank(part: Part) -> bool:
@@ -95,6 +99,8 @@ def openai_part(part: Part, role: Role, *, extensions: bool) -> Part | None:
         The part itself if it can stay; None for a step of a tool that ran at another provider.
     """
     takes = _OPENAI_TAKES.get(role, _TEXT_ONLY)
+    if not is_known(part["type"]) and is_chat_shaped(part):
+        return cast(Part, unwrapped(part))
     if part["type"] not in takes:
         part = _openai_form(part)
     if part["type"].endswith(("_tool_use", "_tool_result")):
@@ -108,8 +114,29 @@ def openai_part(part: Part, role: Role, *, extensions: bool) -> Part | None:
 
 def anthropic_block(part: Part, role: Role) -> Part:
     """A part as Anthropic takes it in a message of a role; the part itself if it can stay."""
+    if not is_known(part["type"]):
+        is_theirs = is_chat_shaped(part) or _is_role_of_system(role)
+        return text_part(opaque_label(part)) if is_theirs else cast(Part, unwrapped(part))
     part = _anthropic_form(part)
-    return part if _anthropic_takes(part["type"], role) else text_part(text_of_part(part) or _label(part))
+    takes = _anthropic_takes(part["type"], role) and _is_media_there(part)
+    return part if takes else text_part(text_of_part(part) or _label(part))
+
+
+def _is_role_of_system(role: Role) -> bool:
+    """True for the roles that instruct a model."""
+    return role in ("system", "developer")
+
+
+def _is_media_there(part: Part) -> bool:
+    """False for an image whose type or address Anthropic refuses."""
+    source = part.get("source") if part["type"] == "image" else None
+    match source:
+        case {"type": "base64", "media_type": kind}:
+            return kind in _ANTHROPIC_IMAGES
+        case {"type": "url", "url": url}:
+            return str(url).startswith(("https://", "http://"))
+        case _:
+            return True
 
 
 def _anthropic_takes(kind: str, role: Role) -> bool:
@@ -296,7 +323,19 @@ class Message(TypedDict, total=False):
 
 # What holds a message together, and bytes.
 _STRUCTURE = frozenset(
-    {"role", "type", "id", "tool_call_id", "name", "media_type", "data", "image_url", "input_audio", "file_data"}
+    {
+        "role",
+        "_role",
+        "type",
+        "id",
+        "tool_call_id",
+        "name",
+        "media_type",
+        "data",
+        "image_url",
+        "input_audio",
+        "file_data",
+    }
 )
 REASONING = ("thinking_blocks", "reasoning_content")
 
@@ -310,11 +349,25 @@ def parts_of(message: Message) -> list[Part]:
 
 
 def text_of(message: Message) -> str:
-    """Text of a message, one part per line; a refusal counts, thinking and calls do not."""
+    """Text of a message, one part per line; a refusal counts, thinking and calls do not; see `text_of_part`."""
     content = message.get("content")
     if isinstance(content, str) and content:
         return content
     return "\n".join(filter(None, map(text_of_part, parts_of(message)))) or message.get("refusal") or ""
+
+
+def own_text_of(message: Message) -> str:
+    """Text of a message; of one of the user without what a host inserted: each part is judged by itself."""
+    # Clients, which count messages too, have no indexer.
+    from indexer.text.inserted import without_inserted
+
+    if message["role"] != "user":
+        return text_of(message)
+    content = message.get("content")
+    if isinstance(content, str):
+        return without_inserted(content)
+    own = (without_inserted(text_of_part(part)) for part in parts_of(message) if is_known(part["type"]))
+    return "\n".join(filter(None, own)) or message.get("refusal") or ""
 
 
 def tool_calls_of(message: Message) -> list[ToolCall]:
@@ -339,7 +392,7 @@ def is_tool_result(message: Message) -> bool:
 
 def is_system(message: Message) -> bool:
     """True if a message instructs the model: a system or developer message."""
-    return message["role"] in ("system", "developer")
+    return _is_role_of_system(message["role"])
 
 
 def is_empty(message: Message) -> bool:

@@ -15,7 +15,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from memory_service.messages.shapes import MEDIA, Message, parts_of, text_of, tool_calls_of
+from memory_service.messages.opaque import opaque_quarters
+from memory_service.messages.shapes import MEDIA, Message, is_known, parts_of, text_of, tool_calls_of
 
 # Han, kana, Hangul, their punctuation and full-width forms: tokenizers spend about one token on each.
 _CJK = re.compile(
@@ -91,7 +92,9 @@ def message_tokens(message: Message) -> int:
         )
     if "reasoning_content" in message:
         size += quarters(message["reasoning_content"] or "")
-    media = 0 if isinstance(message.get("content"), str) else sum(part["type"] in MEDIA for part in parts_of(message))
+    parts = [] if isinstance(message.get("content"), str) else parts_of(message)
+    media = sum(part["type"] in MEDIA for part in parts)
+    size += sum(opaque_quarters(part) for part in parts if not is_known(part["type"]))
     return -(-size // 4) + MESSAGE_TOKENS + CALL_TOKENS * len(calls) + MEDIA_TOKENS * media
 
 

@@ -7,10 +7,11 @@ all; keys of ours and keys that begin with `_` never reach the wire. The order o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
+from memory_service.messages.opaque import LEGACY, OWN_CALL, OWN_ROLE
 from memory_service.messages.shapes import (
     REASONING,
     Message,
@@ -35,6 +36,13 @@ from memory_service.messages.shapes import (
 
 _OURS = frozenset({"block_order", "is_error", "interim"})
 _BEYOND_OPENAI = frozenset({*REASONING, "cache_control"})
+# Mistral refuses every other key. Source: mistral-common, its messages forbid what they do not name.
+_MISTRAL_TAKES: dict[str, frozenset[str]] = {
+    "assistant": frozenset({"role", "content", "tool_calls", "prefix"}),
+    "tool": frozenset({"role", "content", "tool_call_id", "name"}),
+}
+_MISTRAL_TAKES_OF_OTHERS = frozenset({"role", "content"})
+_REASONING_FAMILIES = ("deepseek", "kimi", "moonshot", "gemini", "glm-", "minimax", "mimo")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,28 +53,45 @@ class _Dialect:
         id_of: The id that goes out for one of the log's.
         extensions: Whether keys beyond OpenAI's go out too.
         refusals: Whether a refusal is known; else it goes out as text.
+        own_kinds: Whether roles and calls go back in the shape that they came in, known or not.
+        reasoning: Whether reasoning goes back, and what a provider has put on a call.
     """
 
     id_of: Callable[[str], str]
     extensions: bool = False
     refusals: bool = False
+    own_kinds: bool = False
+    reasoning: bool = False
 
 
-_OPENAI = _Dialect(id_of=openai_id, refusals=True)
+_OPENAI = _Dialect(id_of=openai_id, refusals=True, own_kinds=True)
+_OPENAI_WITH_REASONING = replace(_OPENAI, reasoning=True)
 _MISTRAL = _Dialect(id_of=mistral_id)
 _LITELLM = _Dialect(id_of=str, extensions=True)
 
 
-def to_openai(messages: Sequence[Message]) -> list[dict[str, object]]:
+def wants_reasoning(model: str | None) -> bool:
+    """True for models of OpenAI's shape that refuse a call of theirs without the reasoning or signature beside it.
+
+    Sources: DeepSeek API, "Thinking Mode: tool calls"; Moonshot API, "Kimi K2 Thinking"; Gemini API, "Thought
+    signatures".
+    """
+    name = (model or "").lower()
+    return any(family in name for family in _REASONING_FAMILIES)
+
+
+def to_openai(messages: Sequence[Message], *, reasoning: bool = False) -> list[dict[str, object]]:
     """Messages as OpenAI's chat API takes them.
 
     Args:
         messages: In an order that the API takes; `sessions.repair` sees to that.
+        reasoning: Whether reasoning and what a provider has put on a call go back, too, see `wants_reasoning`.
 
     Returns:
         New messages; what OpenAI takes is in them unchanged.
     """
-    return [_openai_message(message, _OPENAI) for message in messages]
+    dialect = _OPENAI_WITH_REASONING if reasoning else _OPENAI
+    return [_openai_message(message, dialect) for message in messages]
 
 
 def to_litellm(messages: Sequence[Message]) -> list[dict[str, object]]:
@@ -80,11 +105,19 @@ def to_litellm(messages: Sequence[Message]) -> list[dict[str, object]]:
 
 def to_mistral(messages: Sequence[Message]) -> list[dict[str, object]]:
     """Messages as Mistral's chat API takes them: OpenAI's, with ids of nine letters and digits, refusals as text."""
-    return [_openai_message(message, _MISTRAL) for message in messages]
+    return [_mistral_message(_openai_message(message, _MISTRAL)) for message in messages]
+
+
+def _mistral_message(wire: dict[str, object]) -> dict[str, object]:
+    role = "system" if wire["role"] == "developer" else str(wire["role"])
+    takes = _MISTRAL_TAKES.get(role, _MISTRAL_TAKES_OF_OTHERS)
+    return {**{key: value for key, value in wire.items() if key in takes}, "role": role}
 
 
 def _openai_message(message: Message, dialect: _Dialect) -> dict[str, object]:
     private = _OURS if dialect.extensions else _OURS | _BEYOND_OPENAI
+    if dialect.reasoning:
+        private = private - {"reasoning_content"}
     wire = {key: value for key, value in message.items() if key not in private and not key.startswith("_")}
     if isinstance(message.get("content"), list):
         wire["content"] = _openai_content(message, dialect)
@@ -96,6 +129,23 @@ def _openai_message(message: Message, dialect: _Dialect) -> dict[str, object]:
         wire["tool_call_id"] = dialect.id_of(message.get("tool_call_id", ""))
     if tool_calls_of(message):
         wire["tool_calls"] = [_openai_call(call, dialect) for call in tool_calls_of(message)]
+    return _in_own_shape(message, wire) if dialect.own_kinds else wire
+
+
+def _in_own_shape(message: Message, wire: dict[str, object]) -> dict[str, object]:
+    """A message under its own role, with its call in OpenAI's first shape if it came in that."""
+    if OWN_ROLE in message:
+        wire["role"] = message.get(OWN_ROLE)
+    if message.get(LEGACY):
+        wire["role"] = "function"
+        del wire["tool_call_id"]
+    calls = tool_calls_of(message)
+    if len(calls) == 1 and cast("dict[str, object]", calls[0]).get(LEGACY):
+        function = calls[0]["function"]
+        del wire["tool_calls"]
+        wire["function_call"] = {
+            "name": wire_name(function["name"]), "arguments": wire_arguments(function["arguments"])
+        }  # fmt: skip
     return wire
 
 
@@ -103,15 +153,33 @@ def _openai_content(message: Message, dialect: _Dialect) -> list[Part] | None:
     role = message["role"]
     parts = [openai_part(part, role, extensions=dialect.extensions) for part in parts_of(message)]
     if not dialect.refusals:
-        parts = [text_part(text_of_part(part)) if part and part["type"] == "refusal" else part for part in parts]
+        refused = (cast("Mapping[str, object]", part).get("type") == "refusal" for part in parts_of(message))
+        parts = [
+            text_part(text_of_part(part)) if part and is_refusal else part
+            for part, is_refusal in zip(parts, refused, strict=True)
+        ]
     return [part for part in parts if part is not None] or None
 
 
 def _openai_call(call: ToolCall, dialect: _Dialect) -> dict[str, object]:
     function = call["function"]
+    if dialect.own_kinds and OWN_CALL in call:
+        return _call_of_kind(call, dialect.id_of(call["id"]))
     wire = {"name": wire_name(function["name"]), "arguments": wire_arguments(function["arguments"])}
     bare: dict[str, object] = {"id": dialect.id_of(call["id"]), "type": "function", "function": wire}
-    return {**call, **bare} if dialect.extensions else bare
+    if not (dialect.extensions or dialect.reasoning):
+        return bare
+    return {**{key: value for key, value in call.items() if not key.startswith("_")}, **bare}
+
+
+def _call_of_kind(call: ToolCall, call_id: str) -> dict[str, object]:
+    """A call of another kind than a function as it came, with what was written for it since."""
+    own = cast("dict[str, dict[str, object]]", cast("dict[str, object]", call)[OWN_CALL])
+    kind, written = str(own.get("type")), call["function"]["arguments"]
+    fields = own.get(kind)
+    if isinstance(fields, dict) and isinstance(fields.get("input"), str) and fields["input"] != written:
+        return {**own, "id": call_id, kind: {**fields, "input": written}}
+    return {**own, "id": call_id}
 
 
 def to_anthropic(messages: Sequence[Message]) -> tuple[str | list[Part], list[dict[str, object]]]:

@@ -18,7 +18,7 @@ from memory_service.compaction.view import View
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.receipts import Receipts
-from memory_service.memories.standing import PromptRecord, common_beginning, sent_digests
+from memory_service.memories.standing import PromptRecord, SentDigests, common_beginning
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
 from memory_service.schemas.compaction import (
     CompactionReceipt,
@@ -93,6 +93,7 @@ class Contexts:
     ) -> None:
         self._services = services
         self._compactions = compactions
+        self._digests = SentDigests()
         self._flushes = flushes
         self._blocks = SessionBlocks(recalls, receipts)
         self._adapter = adapter
@@ -201,7 +202,7 @@ class Contexts:
             record = self._services.longterm.prompts.of(work.session_id)
             recalled = self._recalled(work, view, record)
             prompt = self._prompt(work, view, recalled)
-            sent = sent_digests(prompt.messages, call.format)
+            sent = self._digests.of(prompt.messages, call.format)
             cached_tokens = prompt.beginning_tokens(common_beginning(sent, record.sent))
             receipt = recalled.receipt
             if receipt is not None:

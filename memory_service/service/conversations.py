@@ -22,28 +22,27 @@ cannot be read is sent as it came, and the answer says so.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from indexer.lru import LRU
-from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
+from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import FailureKind, classify
 from memory_service.messages import (
     Message,
     Numbered,
     is_empty,
+    own_text_of,
     read_sent,
     text_of,
 )
 from memory_service.schemas import UsageReport
 from memory_service.schemas.compaction import (
-    BRANCH_MARK,
     CompactionReceipt,
     OverflowRequest,
     PromptTokens,
@@ -51,18 +50,27 @@ from memory_service.schemas.compaction import (
 )
 from memory_service.schemas.sessions import Wire
 from memory_service.service.answers import usage_of
+from memory_service.service.conversation_places import (
+    MOST_BRANCHES,
+    branch_ids,
+    conversation_id,
+    derived_id,
+    root_of,
+)
 from memory_service.service.items import standalone
 from memory_service.service.matching import (
     CUT,
     ComparedMessage,
+    ReadMessage,
     SentMessage,
+    ShownDigests,
     alike,
     as_the_client_has_it,
     compared,
     compared_message,
     overlap_of,
     part_type,
-    read_as_logged,
+    read_list,
     rest_after,
     shared_beginning,
 )
@@ -83,8 +91,7 @@ _STRIPES = 64
 _ATTEMPTS = 16
 _KNOWN_SESSIONS = 256
 _KNOWN_ANSWERS = 4_096
-_MOST_BRANCHES = 1_000
-_ID_CHARS = 100
+_KNOWN_LISTS = 64
 # An answer to these is another prompt; anything else is the caller's to see.
 _MENDED: frozenset[FailureKind] = frozenset({"token_overflow", "byte_overflow", "malformed_history"})
 
@@ -182,6 +189,8 @@ class Conversations:
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._known: LRU[str, tuple[LogEnd, int, tuple[ComparedMessage, ...]]] = LRU(_KNOWN_SESSIONS)
         self._answers: LRU[str, LogPlace] = LRU(_KNOWN_ANSWERS)
+        self._lists: LRU[str, list[ReadMessage]] = LRU(_KNOWN_LISTS)
+        self._shown = ShownDigests()
 
     def join(self, call: ConversationCall) -> tuple[str, int, str]:
         """Append what is new.
@@ -192,8 +201,8 @@ class Conversations:
         Raises:
             InvalidRequest: A message is in no shape that is known.
         """
-        new = list(compared(call.messages))
         place = self._beginning(call)
+        new = [each.compared for each in self._read(call, place.session_id) if each.compared]
         with self._lock(place.session_id):
             return self._looked_again(lambda: self._appended(call, place, new))
 
@@ -220,7 +229,6 @@ class Conversations:
         if call.session_id is not None:
             check_session_id(call.session_id)
         try:
-            read_sent(call.messages)
             session_id, last_seq, branch_of = self.join(call)
         except (InvalidRequest, TooLarge, StorageFailed) as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"session: {error}",))
@@ -288,7 +296,7 @@ class Conversations:
         Raises:
             StorageFailed: The disk did not take it.
         """
-        messages = [message for message in answer if not all(map(is_empty, read_sent([message])))]
+        messages = [message for message in answer if not all(map(is_empty, read_sent([message], strict=False)))]
         if not prompt.session_id or not messages:
             return
         if cut:
@@ -326,6 +334,12 @@ class Conversations:
 
     # Joining
 
+    def _read(self, call: ConversationCall, session_id: str) -> list[ReadMessage]:
+        """The list of a call, of which only what is new since the last one of its conversation is read."""
+        root = root_of(session_id)
+        read = self._lists[root] = read_list(call.messages, self._lists.get(root) or ())
+        return read
+
     def _beginning(self, call: ConversationCall) -> LogPlace:
         """The session that a call goes on in, and the message of it that its list follows.
 
@@ -334,11 +348,11 @@ class Conversations:
         """
         if call.place is not None:
             return call.place
-        named = call.session_id or (_conversation_id(call.conversation) if call.conversation else "")
+        named = call.session_id or (conversation_id(call.conversation) if call.conversation else "")
         if call.mark and not named:
             named = next(iter(self.sessions.store.holding(json.dumps(call.mark, ensure_ascii=False).encode())), "")
         if not call.follows:
-            return LogPlace(named or _derived_id(call), None if call.conversation else 0)
+            return LogPlace(named or derived_id(call), None if call.conversation else 0)
         place = self._place_of(call.follows)
         if place is None and not (named and self._log(named)):
             raise InvalidRequest(f"The answer {call.follows[:80]!a} is in no session of this workspace.")
@@ -398,7 +412,7 @@ class Conversations:
         self, session_id: str, log: Sequence[ComparedMessage], said: Sequence[ComparedMessage], shared: int
     ) -> str | None:
         """The branch from here that a list goes on in, or part of the way; None if there is none yet."""
-        for branch in _branch_ids(session_id, log[:shared]):
+        for branch in branch_ids(session_id, log[:shared]):
             if branch == session_id:
                 continue
             other = self._log(branch)
@@ -410,7 +424,7 @@ class Conversations:
 
     def _branch(self, session_id: str, log: Sequence[ComparedMessage], shared: int) -> str:
         """A new session that begins as another one does, up to a message."""
-        for branch in _branch_ids(session_id, log[:shared]):
+        for branch in branch_ids(session_id, log[:shared]):
             try:
                 self.sessions.store.fork(session_id, branch, before_seq=log[shared].at)
             except Conflict:
@@ -419,7 +433,7 @@ class Conversations:
                 continue
             self._log(branch)
             return branch
-        raise Conflict(f"The session {session_id} has {_MOST_BRANCHES} branches from here. Begin a new conversation.")
+        raise Conflict(f"The session {session_id} has {MOST_BRANCHES} branches from here. Begin a new conversation.")
 
     def _log(self, session_id: str) -> tuple[ComparedMessage, ...]:
         """The messages of a session as they are compared; none if it is not there."""
@@ -444,7 +458,7 @@ class Conversations:
         return known[0] if known else _NOWHERE
 
     def _lock(self, session_id: str) -> threading.Lock:
-        return self._locks[hash(_root_of(session_id)) % _STRIPES]
+        return self._locks[hash(root_of(session_id)) % _STRIPES]
 
     # The prompt
 
@@ -478,14 +492,46 @@ class Conversations:
         """The messages of a view as they are sent: the client's own where it still has them."""
         if call.wire == "responses":
             return as_the_client_has_it(list(map(standalone, messages)), call.messages)
-        if alike(messages, read_as_logged(call.messages)):
+        given = [shown for each in self._read(call, session_id) for shown in each.shown]
+        if alike(list(map(self._shown.of, messages)), given):
             return list(call.messages)
-        made = self.sessions.sent(session_id, messages, call.wire)
-        sent = as_the_client_has_it(made.messages, call.messages)
-        if made.system:
+        own = {digest: each for each, digest in self._own_system_messages(call, session_id)}
+        written, beside = self._rendered(call, session_id, messages, own)
+        sent = as_the_client_has_it(written, call.messages)
+        if beside:
             # Of Anthropic's messages a system message stands behind one of the user.
-            sent.insert(1, {"role": "system", "content": made.system})
+            sent.insert(1, {"role": "system", "content": beside})
         return sent
+
+    def _own_system_messages(self, call: ConversationCall, session_id: str) -> Iterator[tuple[SentMessage, bytes]]:
+        """The system messages in the middle of a list of Anthropic's, with their digests; what else they hold stays."""
+        for message, read in zip(call.messages, self._read(call, session_id), strict=True):
+            if call.wire == "anthropic" and len(read.shown) == 1 and read.shown[0][0]:
+                yield message, read.shown[0][1]
+
+    def _rendered(
+        self, call: ConversationCall, session_id: str, messages: Sequence[Message], own: Mapping[bytes, SentMessage]
+    ) -> tuple[list[SentMessage], object]:
+        """Messages in the shape of a call, with the client's own system messages, and what stands beside them."""
+        wire = cast("Wire", call.wire)
+        written, stretch, beside = list[SentMessage](), list[Message](), list[object]()
+
+        def end_stretch() -> None:
+            if stretch:
+                made = self.sessions.sent(session_id, stretch, wire)
+                written.extend(made.messages)
+                beside.append(made.system)
+                stretch.clear()
+
+        for message in messages:
+            is_systems, digest = self._shown.of(message)
+            if is_systems and digest in own and (written or stretch):
+                end_stretch()
+                written.append(own[digest])
+            else:
+                stretch.append(message)
+        end_stretch()
+        return written, next(filter(None, beside), "")
 
 
 def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire, *, back: int = 1) -> list[SentMessage]:
@@ -516,10 +562,10 @@ def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire, *, b
 def last_words(messages: Sequence[SentMessage]) -> str:
     """Text of what the user said last; empty if the user said nothing, or it cannot be read."""
     try:
-        said = [message for message in read_sent(messages) if message["role"] == "user"]
-    except (InvalidRequest, TooLarge):
+        said = [message for message in read_sent(messages, strict=False) if message["role"] == "user"]
+    except TooLarge:
         return ""
-    return text_of(said[-1]) if said else ""
+    return next((text for each in reversed(said) if (text := own_text_of(each)).strip()), "")
 
 
 def _outcome(made: BuiltContext) -> str:
@@ -539,42 +585,3 @@ def _is_said_by_user(message: SentMessage) -> bool:
     if message.get("role") != "user":
         return False
     return not isinstance(content, list) or any(part_type(part) != "tool_result" for part in content)
-
-
-# Names
-
-
-def _derived_id(call: ConversationCall) -> str:
-    """The id of a conversation that nobody named; see the rule above."""
-    beginning = hashlib.blake2b(digest_size=8)
-    beginning.update(json.dumps([call.wire, call.hint]).encode())
-    for each in compared(call.messages):
-        beginning.update(each.digest)
-        if each.role == "user":
-            break
-    return f"chat-{beginning.hexdigest()}"
-
-
-def _conversation_id(name: str) -> str:
-    """The id of the session for a conversation that has one: the same, if a session can have it."""
-    try:
-        check_session_id(name)
-    except InvalidName:
-        return f"conversation-{_short(name)}"
-    return name
-
-
-def _branch_ids(session_id: str, shared: Sequence[ComparedMessage]) -> Iterator[str]:
-    """Ids of the branches that begin with the same messages, in the order in which they are given."""
-    root = _root_of(session_id)
-    beginning = hashlib.blake2b(b"".join(each.digest for each in shared), digest_size=5).hexdigest()
-    stem = root if len(root) <= _ID_CHARS else f"{root[: _ID_CHARS - 11]}-{_short(root)}"
-    return (f"{stem}{BRANCH_MARK}{beginning}-{number}" for number in range(1, _MOST_BRANCHES + 1))
-
-
-def _short(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
-
-
-def _root_of(session_id: str) -> str:
-    return session_id.partition(BRANCH_MARK)[0]

@@ -116,7 +116,7 @@ def _shown_message(message: Message, seq: int | None = None, note: str = "", tex
 
 def shown_prompt(messages: Sequence[object]) -> list[ShownMessage]:
     """The messages of a prompt, in OpenAI's shape."""
-    return [_shown_message(message) for message in read_messages(messages)]
+    return [_shown_message(message) for message in read_messages(messages, strict=False)]
 
 
 def shown_log(snapshot: SessionSnapshot) -> list[ShownMessage]:

@@ -52,6 +52,7 @@ def examine(
     *,
     reranker: Reranker | None = None,
     engine_problems: tuple[str, ...] = (),
+    missed: str = "",
 ) -> Iterator[Check]:
     """Check the parts, cheapest first.
 
@@ -61,6 +62,7 @@ def examine(
         embedder: The model in use, or the two that are chosen from; None for none.
         reranker: The model that has a second look at results, or None.
         engine_problems: What a context engine failed to do in this process.
+        missed: What the gateway could not do for conversations lately; empty for nothing.
     """
     yield _check("home", lambda: _home(settings.home))
     used = _used(settings, folder, embedder)
@@ -86,6 +88,8 @@ def examine(
     else:
         yield there
     yield _check("readers", _readers)
+    if missed:
+        yield _check("gateway", lambda: _gateway(missed))
 
 
 def _opened(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> Index:
@@ -184,6 +188,12 @@ def _readers() -> str:
             "Report the lines that the log has of it, and update memory-service.",
         )
     return "all that were asked answered"
+
+
+def _gateway(missed: str) -> str:
+    """Report conversations that the gateway could not give their memory."""
+    remedy = "Look into gateway.log in the home, which has a line for each; update memory-service if a host is newer."
+    raise _Failed(missed, remedy)
 
 
 def _left_over(settings: Settings, folder: Path) -> str:

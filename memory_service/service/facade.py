@@ -347,6 +347,25 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         sent, told = tuple(with_block(call.messages, made.block, call.wire)), made.receipt
         return ConversationPrompt(messages=sent, receipt_id=told.receipt_id, degraded=tuple(told.degraded))
 
+    def workspace_of_folder(self, folder: str, *, is_local: bool) -> str:
+        """The workspace of the project that a folder belongs to; empty if the folder is none.
+
+        Args:
+            folder: An absolute path, as a host tells it.
+            is_local: Whether it lies on this machine, and may be looked at.
+        """
+        from memory_service.hosts.projects import project_elsewhere, project_of
+
+        try:
+            if not is_local:
+                return project_elsewhere(folder).workspace_elsewhere
+            project, home = project_of(folder), self.settings.home
+        except InvalidRequest:
+            return ""
+        name = project.workspace_in(home)
+        project.mark(home / name)
+        return name
+
     def host_event(
         self, host: HostName, call: Mapping[str, object], *, workspace: str | None = None, access: FileAccess = "all"
     ) -> HostAnswer:
@@ -415,10 +434,14 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     def examine(self, workspace: str) -> Iterator[Check]:
         """Check every part by using it, one after the other."""
         from memory_service.service.doctor import examine
+        from memory_service.service.missed_calls import told
 
         folder = self._workspaces.folders.folder(workspace)
         failing = self._workspaces.known_problems(workspace)
-        return examine(self.settings, folder, self._embedder, reranker=self._reranker, engine_problems=failing)
+        missed = told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC)))
+        return examine(
+            self.settings, folder, self._embedder, reranker=self._reranker, engine_problems=failing, missed=missed
+        )
 
     def bench(self, workspace: str, *, seconds: float = 5.0, told: Callable[[str], None] = lambda _: None) -> Benchmark:
         """Measure a workspace's index: searches by stage, the fast path against the exact one, indexing."""

@@ -5,9 +5,11 @@ Invariants: the files are never changed; errors that leave are those of `memory_
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from indexer import SyncProgress
@@ -19,6 +21,7 @@ from memory_service.service.watching import Operations, SyncedChange, follow
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
+    from memory_service.service.missed_calls import MissedCalls
     from memory_service.service.workspace import OpenWorkspaces
 
 
@@ -100,9 +103,22 @@ class IndexUseCases(ABC):
             workspace,
             found,
             self.settings,
-            degraded=engine.problems() if engine else (),
+            degraded=(*(engine.problems() if engine else ()), *self._missed(workspace)),
             watched=self._workspaces.watching.state(workspace),
         )
+
+    @cached_property
+    def missed_calls(self) -> MissedCalls:
+        """The log of what the gateway could not do for conversations."""
+        from memory_service.service.missed_calls import MissedCalls
+
+        return MissedCalls(self.settings.home)
+
+    def _missed(self, workspace: str) -> Iterator[str]:
+        from memory_service.service.missed_calls import told
+
+        if missed := told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC))):
+            yield f"gateway: {missed}"
 
     def watch(self) -> None:
         """From now on index what others change in the workspaces that are in use, without a search having to ask."""

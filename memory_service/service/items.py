@@ -17,6 +17,7 @@ from typing import Any
 
 from memory_service.errors import InvalidRequest
 from memory_service.messages import Message, to_openai
+from memory_service.messages.opaque import WRAPPED, opaque_label, unwrapped
 
 Item = dict[str, Any]
 # Keys of a message that begin so never reach a provider.
@@ -35,10 +36,10 @@ _ROLES = ("user", "assistant", "system", "developer")
 
 
 def messages_of_items(items: Sequence[object]) -> list[Item]:
-    """The messages that items are.
+    """The messages that items are; what is of no kind that is known is carried, and a label stands for it.
 
     Raises:
-        InvalidRequest: An item has a shape that is not known, or only the provider knows what it refers to.
+        InvalidRequest: An item is no object, or asks for a compaction where it cannot.
     """
     groups = list[list[Item]]()
     for at, item in enumerate(items):
@@ -72,23 +73,25 @@ def standalone(message: Message) -> dict[str, object]:
 
 
 def _checked(item: object, at: int) -> Item:
-    if not isinstance(item, dict) or item.get("type") == "item_reference":
+    if not isinstance(item, dict):
         raise InvalidRequest(f"input[{at}] cannot be used: an item with all that it says is needed there.")
-    if not isinstance(item.get("type"), str | None):
-        raise InvalidRequest(f"input[{at}].type cannot be used: text is needed there.")
     if item.get("type") == TRIGGER:
         raise InvalidRequest(f"input[{at}] cannot be used: a {TRIGGER} has to be the final item, and the only one.")
-    if _is_words(item) and item.get("role") not in _ROLES:
-        raise InvalidRequest(f"input[{at}].role cannot be used: one of {', '.join(_ROLES)} is needed there.")
     return item
 
 
 def _is_words(item: Item) -> bool:
-    return (item.get("type") or "message") == "message"
+    """True for a message; one without a role is an item of another kind."""
+    return (item.get("type") or "message") == "message" and isinstance(item.get("role"), str)
+
+
+def _kind(item: Item) -> str:
+    kind = item.get("type")
+    return kind if isinstance(kind, str) else ""
 
 
 def _is_output(item: Item) -> bool:
-    return isinstance(item.get("call_id"), str) and str(item.get("type")).endswith("_output")
+    return isinstance(item.get("call_id"), str) and _kind(item).endswith("_output")
 
 
 def _is_call(item: Item) -> bool:
@@ -117,14 +120,18 @@ def _is_sealed(item: Item) -> bool:
 
 
 def _without_id(item: Item) -> Item:
-    """Words and calls without an id: with one, a provider asks for the reasoning that stood before them."""
-    goes = _is_words(item) or _is_call(item) or _is_output(item)
+    """Words, calls and reasoning without an id: a provider wants all of them with what they stood beside, or none."""
+    goes = _is_words(item) or _is_call(item) or _is_output(item) or item.get("type") == "reasoning"
     return {key: value for key, value in item.items() if key != "id"} if goes else item
 
 
 def _label(items: Sequence[Item]) -> str:
     """Text in place of items that have none of their own."""
-    return " ".join(f"[{item.get('type')}]" for item in items if item.get("type") != "reasoning")
+    return " ".join(_named(item) for item in items if item.get("type") != "reasoning")
+
+
+def _named(item: Item) -> str:
+    return f"[{kind}]" if (kind := _kind(item)) else opaque_label(item)
 
 
 # Reading
@@ -138,7 +145,8 @@ def _single(item: Item) -> Item:
         message = {"role": item["role"], "content": _content(item.get("content"))}
     else:
         message = {"role": "user", "content": _label([item])}
-    return message if _items_of(message) == [item] else {**message, _ITEMS: [_bare(item)]}
+    same = message["role"] in _ROLES and _items_of(message) == [item]
+    return message if same else {**message, _ITEMS: [_bare(item)]}
 
 
 def _turn(items: Sequence[Item]) -> Item:
@@ -156,19 +164,19 @@ def _turn(items: Sequence[Item]) -> Item:
 
 
 def _call(item: Item) -> Item:
-    field = _WRITTEN.get(item["type"])
+    field = _WRITTEN.get(_kind(item))
     given = item.get(field) if field else _own_fields(item)
     written = given if isinstance(given, str) else _json(given)
-    name = str(item.get("name") or "") if field else item["type"]
+    name = str(item.get("name") or "") if field else _kind(item) or "call"
     return {"id": item["call_id"], "type": "function", "function": {"name": name, "arguments": written}}
 
 
 def _output(item: Item) -> str | list[Item]:
     """A tool's output as content."""
     output = item.get("output", _own_fields(item))
-    if item["type"] in _TEXT_OUTPUTS or isinstance(output, str):
+    if isinstance(output, str) or (_kind(item) in _TEXT_OUTPUTS and isinstance(output, list | None)):
         return _content(output)
-    if isinstance(output, dict) and output.get("type") in _MEDIA:
+    if isinstance(output, dict) and _kind(output) in _MEDIA:
         return [_part(output)]
     return _json(output)
 
@@ -185,9 +193,8 @@ def _joined(parts: list[Item]) -> str | list[Item]:
 def _parts(content: object) -> list[Item]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    if not isinstance(content, list):
-        raise InvalidRequest("The content of an item cannot be used: text or a list of parts is needed there.")
-    return list(map(_part, content))
+    given = content if isinstance(content, list) else [] if content is None else [content]
+    return list(map(_part, given))
 
 
 def _part(part: object) -> Item:
@@ -197,7 +204,7 @@ def _part(part: object) -> Item:
         field = _TEXTS[kind]
         return {"type": field, field: part[field]}
     if not isinstance(part, dict) or kind not in _MEDIA:
-        raise InvalidRequest(f"A part of the type {kind[:40]!a} cannot be used: a text, an image or a file is needed.")
+        return {"type": WRAPPED, "value": part}
     fields = {key: value for key, value in part.items() if key not in ("type", "image_url")}
     if isinstance(url := part.get("image_url"), str):
         fields = {"url": url, **fields}
@@ -226,8 +233,8 @@ def _items_of(message: Mapping[str, Any]) -> list[Item]:
     if role == "assistant":
         return _turn_items(message, known)
     [item] = known if len(known) == 1 else [Item()]
-    kind = item.get("type")
-    if item and kind not in _TEXT_OUTPUTS and not _is_words(item):
+    kind = _kind(item)
+    if item and not _field(item):
         return [item]
     filled = _filled(known, content)
     if filled is not None and filled:
@@ -260,7 +267,7 @@ def _turn_items(message: Mapping[str, Any], known: Sequence[Item]) -> list[Item]
 def _called(item: Item, call: Item) -> Item:
     """A call, whose bare item is known."""
     function = call["function"]
-    field = _WRITTEN.get(item["type"])
+    field = _WRITTEN.get(_kind(item))
     if not field or (field in item and _json(item[field]) == function["arguments"]):
         return item
     return {"call_id": call["id"], "name": function["name"], **item, field: function["arguments"]}
@@ -273,11 +280,11 @@ def _words(role: str, content: Any, kind: str) -> Item:
     }  # fmt: skip
 
 
-def _written(content: Any, kind: str) -> list[Item]:
+def _written(content: Any, kind: str) -> list[Any]:
     return [_written_part(part, kind) for part in content or []]
 
 
-def _written_part(part: Item, kind: str) -> Item:
+def _written_part(part: Item, kind: str) -> Any:
     match part.get("type"):
         case "text":
             return {"type": kind, "text": part["text"]}
@@ -288,7 +295,7 @@ def _written_part(part: Item, kind: str) -> Item:
         case "file":
             return {"type": "input_file", **part["file"]}
         case _:
-            return part
+            return unwrapped(part)
 
 
 # What a message does not say
@@ -300,13 +307,14 @@ def _known(message: Mapping[str, Any]) -> list[Item]:
 
 
 def _field(item: Item) -> str:
-    """The field of an item that its message has as its content."""
-    return "content" if _is_words(item) else "output" if item.get("type") in _TEXT_OUTPUTS else ""
+    """The field of an item that its message has as its content; empty where that is no text and no list of parts."""
+    field = "content" if _is_words(item) else "output" if _kind(item) in _TEXT_OUTPUTS else ""
+    return field if isinstance(item.get(field), str | list | None) else ""
 
 
 def _bare(item: Item) -> Item:
     """An item without the words and arguments that its message has."""
-    field = _WRITTEN.get(str(item.get("type"))) if _is_call(item) else _field(item)
+    field = _WRITTEN.get(_kind(item)) if _is_call(item) else _field(item)
     if not field or field not in item:
         return item
     if isinstance(item[field], list) and not _is_call(item):
@@ -316,9 +324,14 @@ def _bare(item: Item) -> Item:
     return {key: value for key, value in item.items() if key != field}
 
 
-def _bare_part(part: Item) -> Item:
-    field = _TEXTS.get(part["type"])
-    return {key: value for key, value in part.items() if key != field}
+def _bare_part(part: Any) -> Any:
+    field = _field_of_text(part)
+    return {key: value for key, value in part.items() if key != field} if field else part
+
+
+def _field_of_text(part: object) -> str:
+    """The field of a part that holds its text; empty for a part of another kind."""
+    return _TEXTS.get(_kind(part), "") if isinstance(part, dict) else ""
 
 
 def _filled(bare: Sequence[Item], content: str | Sequence[Item] | None) -> list[Item] | None:
@@ -327,6 +340,10 @@ def _filled(bare: Sequence[Item], content: str | Sequence[Item] | None) -> list[
     filled = list[Item]()
     for item in bare:
         field = _field(item)
+        if not field:
+            filled.append(item)
+            parts = parts[1:]
+            continue
         slots = item.get(field, [{"type": "text"}])
         made = [_filled_part(part, slot) for part, slot in zip(parts, slots, strict=False)]
         if len(made) < len(slots) or None in made:
@@ -337,7 +354,7 @@ def _filled(bare: Sequence[Item], content: str | Sequence[Item] | None) -> list[
 
 
 def _filled_part(part: Item, bare: Item) -> Item | None:
-    field = _TEXTS.get(bare["type"])
-    if field is None:
+    field = _field_of_text(bare)
+    if not field:
         return None if part["type"] in _TEXTS else bare
     return {**bare, field: part[field]} if field in part else None

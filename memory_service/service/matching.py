@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
+from indexer.lru import LRU
 from memory_service.messages import (
     Message,
     arguments_of,
@@ -23,12 +24,15 @@ from memory_service.messages import (
     text_of,
     tool_calls_of,
 )
+from memory_service.messages.opaque import OWN_ROLE
+from memory_service.messages.reading import MAX_MESSAGES
 from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.sessions.media import as_logged, notes_without_places
 
 SentMessage = Mapping[str, object]
 # Of an answer that was broken off: why. Keys that begin so never reach a model.
 CUT = "_cut"
+_KNOWN_MESSAGES = 20_000
 _SYSTEM_FRAMES = frozenset(texts.system for texts in REPAIR_TEXTS.values())
 
 
@@ -51,17 +55,71 @@ class ComparedMessage:
     units: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadMessage:
+    """A message of a client's list, read once for as long as the client sends it again.
+
+    Attributes:
+        sent: As it came; None of one with media, whose bytes are not kept.
+        compared: As it is compared; None for a command to the service.
+        shown: Of each message that it is for a log: whether it is the system's, and its digest.
+    """
+
+    sent: SentMessage | None
+    compared: ComparedMessage | None
+    shown: tuple[tuple[bool, bytes], ...]
+
+
+def read_list(messages: Sequence[SentMessage], before: Sequence[ReadMessage] = ()) -> list[ReadMessage]:
+    """The messages of a list; what the list before had in the same place is not read again.
+
+    Raises:
+        TooLarge: There are too many, or there is too much in one.
+    """
+    if len(messages) > MAX_MESSAGES:
+        read_sent(messages, strict=False)
+    read = list[ReadMessage]()
+    for at, message in enumerate(messages):
+        known = before[at] if at < len(before) else None
+        same = known is not None and known.sent is not None and (known.sent is message or known.sent == message)
+        read.append(known if known is not None and same else _read_message(message, at))
+    return read
+
+
+def _read_message(message: SentMessage, at: int) -> ReadMessage:
+    logged = as_logged(message)
+    read = read_sent([logged], strict=False)
+    is_command = not read or (len(read) == 1 and compact_command(read[0]) is not None)
+    found = None if is_command else compared_message(read, at)
+    shown = tuple(map(_shown, read))
+    return ReadMessage(message if logged is message else None, found, shown)
+
+
+class ShownDigests:
+    """Digests of the messages of views, which stay the same objects from call to call."""
+
+    def __init__(self) -> None:
+        self._known: LRU[int, tuple[Message, tuple[bool, bytes]]] = LRU(_KNOWN_MESSAGES)
+
+    def of(self, message: Message) -> tuple[bool, bytes]:
+        """Digest of a message, behind a sign that it is the system's."""
+        known = self._known.get(id(message))
+        if known is None or known[0] is not message:
+            known = self._known[id(message)] = message, _shown(message)
+        return known[1]
+
+
 def compared(messages: Sequence[SentMessage]) -> Iterator[ComparedMessage]:
     """The messages of a list that a log has as messages: all but commands to the service."""
     for at, message in enumerate(messages):
-        read = read_as_logged([message])
+        read = _read_as_logged([message])
         if read and not (len(read) == 1 and compact_command(read[0]) is not None):
             yield compared_message(read, at)
 
 
-def read_as_logged(messages: Sequence[SentMessage]) -> list[Message]:
+def _read_as_logged(messages: Sequence[SentMessage]) -> list[Message]:
     """Messages of a client as the log has them: with notes where media are, also those inside of a text."""
-    return read_sent(list(map(as_logged, messages)))
+    return read_sent(list(map(as_logged, messages)), strict=False)
 
 
 def compared_message(messages: Sequence[Message], at: int) -> ComparedMessage:
@@ -92,6 +150,8 @@ def _digest_of(messages: Sequence[Message]) -> bytes:
         said = [role, "".join(text_of(message).split()), calls, len(media_parts_of(message))]
         if is_tool_result(message):
             said.append(message.get("tool_call_id"))
+        if (own_role := cast("Mapping[str, object]", message).get(OWN_ROLE)) is not None:
+            said.append(own_role)
         digest.update(notes_without_places(json.dumps(said, sort_keys=True)).encode())
     return digest.digest()
 
@@ -161,16 +221,21 @@ def rest_after(messages: Sequence[SentMessage], said: Sequence[ComparedMessage],
     return messages[-1:] if begin < len(messages) else ()
 
 
-def alike(view: Sequence[Message], given: Sequence[Message]) -> bool:
-    """True if a view is what the client sent: nothing compacted, repaired or added. A system message may have moved."""
+def alike(view: Sequence[tuple[bool, bytes]], given: Sequence[tuple[bool, bytes]]) -> bool:
+    """True if a view is what the client sent: nothing compacted, repaired or added. A system message may have moved.
 
-    def digests(messages: Sequence[Message], *, system: bool) -> list[bytes]:
-        plain = map(_unframed, messages)
-        return [_digest_of([each]) for each in plain if (each["role"] in ("system", "developer")) == system]
+    Args:
+        view: Of each message: whether it is the system's, and its digest.
+        given: The same of the client's list.
+    """
+    return [each for each in view if not each[0]] == [each for each in given if not each[0]] and sorted(
+        digest for is_systems, digest in view if is_systems
+    ) == sorted(digest for is_systems, digest in given if is_systems)
 
-    return digests(view, system=False) == digests(given, system=False) and sorted(digests(view, system=True)) == sorted(
-        digests(given, system=True)
-    )
+
+def _shown(message: Message) -> tuple[bool, bytes]:
+    plain = _unframed(message)
+    return plain["role"] in ("system", "developer"), _digest_of([plain])
 
 
 def _unframed(message: Message) -> Message:
@@ -206,7 +271,7 @@ def as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMes
 def _units_before(messages: Sequence[SentMessage], end: int, count: int) -> tuple[bytes, ...]:
     """The units of the message that is `count` before the last one of the first `end`, the last first."""
     at = end - 1 - count
-    return compared_message(read_as_logged([messages[at]]), at).units[::-1] if at >= 0 else ()
+    return compared_message(_read_as_logged([messages[at]]), at).units[::-1] if at >= 0 else ()
 
 
 def _has_result(message: SentMessage) -> bool:

@@ -20,7 +20,7 @@ from memory_service.memories.block import RelevanceLimits, build_context, candid
 from memory_service.memories.overlap import ViewText
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.memories.standing import StandingBlock, StandingPassage, digest_of, passage_of
-from memory_service.messages import numbered, text_of, user_message
+from memory_service.messages import numbered, own_text_of, user_message
 from memory_service.schemas.compaction import Recall, RecallMode
 from memory_service.schemas.memories import Context, Order
 from memory_service.schemas.sessions import FoundMessages
@@ -69,7 +69,8 @@ def _unsearched(reason: str) -> RecallPlan:
 
 def last_turns(snapshot: SessionSnapshot) -> tuple[str, str]:
     """The user's turn, and the one before it; empty where there is none."""
-    said = [text_of(each.message) for each in snapshot.state.messages[-_LOOKED_BACK:] if each.message["role"] == "user"]
+    users = (each for each in snapshot.state.messages[-_LOOKED_BACK:] if each.message["role"] == "user")
+    said = [text for each in users if (text := own_text_of(each.message)).strip()]
     return (said[-1] if said else "", said[-2] if len(said) > 1 else "")
 
 
@@ -86,9 +87,9 @@ def recall_decision(snapshot: SessionSnapshot, query: str | None, wanted: Recall
     said = snapshot.state.turn
     if said is None:
         return _unsearched("the user has said nothing yet")
-    made = decide_recall(text_of(said.message))
+    made = decide_recall(own_text_of(said.message))
     if wanted == "always":
-        query = made.query or text_of(said.message)
+        query = made.query or own_text_of(said.message)
         return RecallPlan(decision=Recall(searched=True, query=query, reason="recall is always on"))
     decision = Recall(searched=made.search, query=made.query, reason=made.reason)
     least = _LEAST_ASKED if made.asks else _LEAST_MENTIONED

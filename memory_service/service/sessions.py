@@ -381,13 +381,14 @@ def check_messages(messages: Sequence[object], *, verbatim: bool = False) -> Seq
     if not 0 < len(messages) <= MAX_BATCH:
         raise InvalidRequest(f"{len(messages)} messages cannot be appended. Send 1 to {MAX_BATCH:,}.")
     said = [message for message in messages if verbatim or not _is_ours(message)]
-    read_sent(said)
+    read_sent(said, strict=not verbatim)
     return said
 
 
 def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> schemas.Messages:
     """Messages of a view in the shape of a provider."""
-    sent, system = to_wire(messages, wire, pending=state.pending, language=view_language(state))
+    model = state.header.model if state.header else None
+    sent, system = to_wire(messages, wire, pending=state.pending, language=view_language(state), model=model)
     beside = (system or "") if wire == "anthropic" else None
     return schemas.Messages.model_validate({"messages": sent, "system": beside})
 

@@ -122,6 +122,29 @@ class Upstreams:
             "Set llm_model, or gateway.upstreams to one that does."
         )
 
+    def passing(self, protocol: CallProtocol, named: str, path: str) -> Target:
+        """The place that a request of any other path goes to.
+
+        Args:
+            protocol: What the caller speaks.
+            named: The upstream that it names; empty for the first one that speaks the protocol itself.
+            path: The path below the version, with percent signs.
+
+        Raises:
+            NotFound: No upstream speaks the protocol itself.
+        """
+        spoken = _SPOKEN[protocol] - {LITELLM}
+        name = named or next((name for name, each in self.named.items() if each.protocol in spoken), "")
+        if not name or self.named[name].protocol == LITELLM:
+            raise NotFound(
+                "No upstream has this path: it is passed on to a provider that speaks the client's own protocol, not "
+                "to litellm. Set gateway.upstreams to one that does."
+            )
+        theirs: CallProtocol = "messages" if self.named[name].protocol == "anthropic" else "chat"
+        target = self._target(name, theirs, "", "")
+        version = "/v1/" if theirs == "messages" else "/"
+        return replace(target, url=f"{target.url.removesuffix(_PATHS[theirs])}{version}{path}")
+
     @property
     def several(self) -> bool:
         """True if a model is told apart by the name of its upstream."""

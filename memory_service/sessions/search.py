@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from indexer.text import lazy_regex
 from indexer.text.scripts import UNSPACED
 from indexer.text.terms import asked_terms, has_unspaced, stored_terms
-from memory_service.messages import Message, Numbered, arguments_of, text_of, tool_calls_of
+from memory_service.messages import Message, Numbered, arguments_of, own_text_of, tool_calls_of
 from memory_service.schemas.sessions import FoundMessage
 
 SNIPPET_CHARS: Final = 300
@@ -149,7 +149,7 @@ def _windows(text: str) -> Iterator[_Window]:
 
 def _searched_text(message: Message) -> str:
     calls = [" ".join((call["function"]["name"], *_texts_in(arguments_of(call)))) for call in tool_calls_of(message)]
-    return "\n".join((text_of(message), *calls)).strip()
+    return "\n".join((own_text_of(message), *calls)).strip()
 
 
 def _texts_in(value: object) -> Iterator[str]:

@@ -19,7 +19,17 @@ from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.record import Compaction, Head, LoggedCompaction, PinRecord, built_on
 from memory_service.compaction.view import Conversation, View, ViewShape, ViewSizes, extend_view, project, view_language
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
-from memory_service.messages import Message, Numbered, compact_command, is_system, numbered, read_messages, was_cut
+from memory_service.messages import (
+    Message,
+    Numbered,
+    compact_command,
+    is_system,
+    media_parts_of,
+    numbered,
+    own_text_of,
+    read_messages,
+    was_cut,
+)
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.log import JsonlLog
@@ -45,6 +55,11 @@ from memory_service.text.texts import texts_in
 _USAGES = 16
 # A client tries again within minutes; a thousand batches are hours.
 _KEYS = 1_000
+
+
+def _is_own(message: Message) -> bool:
+    """False for a message of the user's of which a host put in all."""
+    return bool(own_text_of(message).strip() or media_parts_of(message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +116,9 @@ class SessionState(Conversation):
 
     @property
     def turn(self) -> Numbered | None:
-        """The message of the user that the last turn began with."""
-        return next((each for each in reversed(self.messages) if each.message["role"] == "user"), None)
+        """The message of the user that the last turn began with; what a host inserted alone begins none."""
+        users = [each for each in reversed(self.messages) if each.message["role"] == "user"]
+        return next((each for each in users if _is_own(each.message)), users[0] if users else None)
 
     @property
     def is_commanded(self) -> bool:
@@ -186,7 +202,7 @@ class _Fold:
     def _say(self, record: Record, message: MessageRecord) -> None:
         try:
             given = json.loads(message.text)
-            read = read_messages([given])
+            read = read_messages([given], strict=False)
         except (InvalidRequest, TooLarge, ValueError, RecursionError):
             self._state = replace(self._state, unreadable=self._state.unreadable + 1)
             return
@@ -435,7 +451,7 @@ class OpenSession:
     def _original(self, seq: int) -> tuple[Message, ...]:
         """Original of a message with its media; nothing if they are gone, so that a label takes their place."""
         try:
-            return tuple(read_messages([json.loads(self.log.message(seq))]))
+            return tuple(read_messages([json.loads(self.log.message(seq))], strict=False))
         except (NotFound, StorageFailed, InvalidRequest):
             return ()
 

@@ -17,7 +17,7 @@ from indexer.text import lazy_regex
 from indexer.text.names import LABELS
 from indexer.text.sentences import Fences
 from indexer.text.terms import has_unspaced
-from memory_service.messages.shapes import Message, is_system, is_tool_result, media_parts_of, text_of
+from memory_service.messages.shapes import Message, is_system, is_tool_result, media_parts_of, own_text_of
 from memory_service.messages.sizes import Numbered, quarters
 from memory_service.text.secrets import REDACTED
 
@@ -215,7 +215,7 @@ def speakers_of(messages: Sequence[Numbered]) -> Speakers:
     A message of the assistant's speaks as somebody only in a talk in which everybody is named.
     """
     spoken = [item.message for item in messages if not is_tool_result(item.message) and not is_system(item.message)]
-    heads = [(message["role"], _SPEAKER_HEAD.match(text_of(message)[:60])) for message in spoken]
+    heads = [(message["role"], _SPEAKER_HEAD.match(own_text_of(message)[:60])) for message in spoken]
     users = Counter(head[1] for role, head in heads if head and role == "user" and _is_name(head[1]))
     names = Counter(head[1] for role, head in heads if head and role != "user" and _is_name(head[1]))
     everybody = bool(users) and sum(users.values()) + sum(names.values()) == len(spoken)
@@ -249,7 +249,7 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
     message = item.message
     if is_system(message):
         return []
-    text, name = _within(text_of(message), tool=is_tool_result(message)), ""
+    text, name = _within(own_text_of(message), tool=is_tool_result(message)), ""
     dated = _DATED.match(text)
     text = text[dated.end() :] if dated else text
     head = _SPEAKER_HEAD.match(text)

@@ -17,7 +17,7 @@ from indexer.text import lazy_regex
 from indexer.text.authorship import announces_others
 from indexer.text.dates import STATED_HOLDS, full_day
 from indexer.throttle import THROTTLE
-from memory_service.messages import Numbered, is_system, is_tool_result, text_of
+from memory_service.messages import Numbered, is_system, is_tool_result, own_text_of, text_of
 from memory_service.text.secrets import names_secret
 from memory_service.text.texts import TEXTS, in_every_language
 
@@ -122,7 +122,7 @@ def _opened(messages: Sequence[Numbered], zone: dt.tzinfo, stated: dt.date | Non
         message = item.message
         if is_system(message):
             continue
-        text = without_inserted(text_of(message)[: MAX_SAID_CHARS * 2])[:MAX_SAID_CHARS]
+        text = without_inserted(own_text_of(message)[: MAX_SAID_CHARS * 2])[:MAX_SAID_CHARS]
         if is_tool_result(message):
             day, label, rest = stated or _day_of(item, zone), "", text
         else:

@@ -337,14 +337,16 @@ def test_a_client_that_goes_away_ends_the_call(tmp_path: Path) -> None:
     [
         {"type": "item_reference", "id": "msg_1"},
         {"role": "user", "content": [{"type": "hologram"}]},
-        {"role": "nobody"},
+        {"role": "nobody", "content": "x"},
     ],
 )
-def test_items_of_an_unknown_shape_go_through(tmp_path: Path, item: dict[str, Any]) -> None:
+def test_items_of_an_unknown_shape_go_through_and_are_kept(tmp_path: Path, item: dict[str, Any]) -> None:
     with gateway(tmp_path, "Seen.") as gate:
-        given = ask(gate, [item])
-        assert gate.sent()["input"] == [item] and given.headers["x-memory-degraded"].startswith("session: ")
-        assert gate.server.http.get("/v1/workspaces").json()["workspaces"] == []
+        talk = [{"role": "user", "content": "Look."}, item]
+        given = ask(gate, talk)
+        assert gate.sent()["input"] == talk and "x-memory-degraded" not in given.headers
+        [session] = gate.sessions()
+        assert len(gate.log(session)) == 3
 
 
 def test_a_call_in_the_background_goes_through_and_says_that_nothing_is_kept(tmp_path: Path) -> None:

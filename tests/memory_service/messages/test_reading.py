@@ -65,13 +65,11 @@ def test_clients_that_write_calls_their_own_way_are_understood() -> None:
 REFUSED: dict[str, tuple[object, str]] = {
     "no object": ("hi", "messages[0]"),
     "no role": ({"content": "hi"}, "messages[0].role"),
-    "another role": ({"role": "critic", "content": "hi"}, "messages[0].role"),
     "a role that is no text": ({"role": ["user"], "content": "hi"}, "messages[0].role"),
     "no content": ({"role": "user"}, "messages[0].content"),
     "content of another kind": ({"role": "user", "content": 7}, "messages[0].content"),
     "a part that is no object": ({"role": "user", "content": ["hi"]}, "messages[0].content[0]"),
     "a part of no type": ({"role": "user", "content": [{"text": "hi"}]}, "messages[0].content[0].type"),
-    "an unknown part": ({"role": "user", "content": [{"type": "input_text"}]}, "messages[0].content[0].type"),
     "a text without text": ({"role": "user", "content": [{"type": "text"}]}, "messages[0].content[0].text"),
     "an image by string": (
         {"role": "user", "content": [text("see"), {"type": "image_url", "image_url": "https://a"}]},
@@ -81,16 +79,12 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a user who calls": ({"role": "user", "content": [USE]}, "messages[0].content[0].type"),
     "a user with calls": ({"role": "user", "content": "x", "tool_calls": [tool_call()]}, "messages[0].tool_calls"),
     "a call without id": (
-        {"role": "assistant", "tool_calls": [{**tool_call(), "id": ""}]},
+        {"role": "assistant", "tool_calls": [{**tool_call(), "id": None}]},
         "messages[0].tool_calls[0].id",
     ),
     "a call without function": (
         {"role": "assistant", "tool_calls": [{"id": "a", "type": "function"}]},
         "messages[0].tool_calls[0].function",
-    ),
-    "a call of another type": (
-        {"role": "assistant", "tool_calls": [{**tool_call(), "type": "custom"}]},
-        "messages[0].tool_calls[0].type",
     ),
     "a call without name": (
         {"role": "assistant", "tool_calls": [tool_call(name=None)]},

@@ -78,7 +78,8 @@ def test_from_the_log_go_no_ids_and_no_reasoning_that_is_not_sealed() -> None:
 
     assert [item["type"] for item in sent([REASONING, WORDS, CALL])] == ["message", "function_call"]
     assert not any("id" in item for item in sent([REASONING, WORDS, CALL]))
-    assert sent([SEALED, CALL])[0] == SEALED
+    assert sent([SEALED, CALL])[0] == {key: value for key, value in SEALED.items() if key != "id"}
+    assert not any("id" in item for item in sent([SEALED, WORDS, CALL]))
     lost = {**REASONING, "encrypted_content": "[application/octet-stream, 9000 bytes, ref=log:3#1]"}
     assert [item["type"] for item in sent([lost, WORDS])] == ["message"]
     [stripped] = messages_of_items([SEALED, WORDS])
@@ -90,10 +91,17 @@ def test_from_the_log_go_no_ids_and_no_reasoning_that_is_not_sealed() -> None:
     "item",
     [
         {"type": "item_reference", "id": "m"}, {"role": "nobody", "content": "x"}, {"role": "user", "content": 3},
-        {"role": "user", "content": [{"type": "hologram"}]}, {"type": "compaction_trigger"}, "text",
+        {"role": "user", "content": [{"type": "hologram"}]}, {"call_id": "c"}, {"type": ["odd"]},
         {"type": "function_call_output", "call_id": "c", "output": {"odd": 1}},
+        {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "hologram"}, "b"]},
     ],
 )  # fmt: skip
-def test_what_has_no_known_shape_is_refused_without_its_text(item: Any) -> None:
+def test_what_has_no_known_shape_is_carried(item: Any) -> None:
+    [message] = read_messages(messages_of_items([item]), strict=False)
+    assert items_of_messages([message]) == [item]
+
+
+@pytest.mark.parametrize("item", [{"type": "compaction_trigger"}, "text"])
+def test_what_is_no_item_is_refused_without_its_text(item: Any) -> None:
     with pytest.raises(InvalidRequest):
         messages_of_items([item])
