@@ -200,6 +200,7 @@ class Index:
         *,
         full: bool = False,
         missing_ok: bool = False,
+        words_only: bool = False,
         on_progress: Progress | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> SyncReport:
@@ -209,6 +210,7 @@ class Index:
             paths: Files or folders of the workspace to look at; empty means all.
             full: Index all of it anew, whatever `paths` says, beside the index in use; an interrupted one goes on.
             missing_ok: `paths` may name what is neither on disk nor in the index.
+            words_only: Store passages without vectors, which the next sync makes: they are found by words at once.
             on_progress: Told after every file.
             cancelled: Asked between files.
 
@@ -230,8 +232,8 @@ class Index:
                 return self._rebuilt(control)
             for _ in range(_ROUNDS):
                 with suppress(StoreReplaced):
-                    return self._synced(paths, full=full, missing_ok=missing_ok, control=control)
-            return self._synced(paths, full=full, missing_ok=missing_ok, control=control)
+                    return self._synced(paths, full, missing_ok, control, words_only=words_only)
+            return self._synced(paths, full, missing_ok, control, words_only=words_only)
 
     def embed_missing(
         self, *, most: int | None = None, cancelled: Callable[[], bool] = not_cancelled
@@ -516,10 +518,13 @@ class Index:
         self._readers.close()
         self._store.close()
 
-    def _synced(self, paths: Collection[str], *, full: bool, missing_ok: bool, control: SyncControl) -> SyncReport:
+    def _synced(
+        self, paths: Collection[str], full: bool, missing_ok: bool, control: SyncControl, *, words_only: bool = False
+    ) -> SyncReport:
         made, degraded = self._compatibility.begin(full=full, briefly=bool(paths))
         control = control.giving_way()
-        runner = self._runner(self._compatibility.embedder(made), made, control, self._splitter, self._logs)
+        embedder = None if words_only else self._compatibility.embedder(made)
+        runner = self._runner(embedder, made, control, self._splitter, self._logs)
         with THROTTLE.passing() if paths else THROTTLE.behind():
             report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
             if not paths:
@@ -559,7 +564,7 @@ class Index:
         rebuild = Rebuild(self._store, made, self._rebuild_runner(made, control.giving_way()), adopt=adopt)
         report, unembedded = rebuild.run()
         if unembedded:
-            self._synced(unembedded, full=False, missing_ok=True, control=SyncControl())
+            self._synced(unembedded, False, True, SyncControl())
         return report
 
     def _reader(self) -> IndexReader:

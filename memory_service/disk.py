@@ -23,12 +23,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING
 
 from indexer.text import lazy_regex
 from indexer.types import sync_file
 from memory_service.errors import InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 Signature = tuple[int, int, int, int]
 
@@ -139,7 +141,7 @@ class WriteLock:
         self._path = path
         self._timeout = timeout_seconds
         self._threads = threading.Lock()
-        self._processes = FileLock(path, thread_local=False, mode=FILE_MODE)
+        self._processes: FileLock | None = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -151,24 +153,29 @@ class WriteLock:
         if not self._threads.acquire(timeout=self._timeout):
             raise self._busy()
         try:
-            self._acquire()
+            processes = self._acquire()
             try:
                 yield
             finally:
-                self._processes.release()
+                processes.release()
         finally:
             self._threads.release()
 
-    def _acquire(self) -> None:
+    def _acquire(self) -> FileLock:
+        # To import it takes longer than all else here, and a hook that only leaves a file has no need of it.
+        from filelock import FileLock, Timeout
+
         folder = self._path.parent
+        lock = self._processes = self._processes or FileLock(self._path, thread_local=False, mode=FILE_MODE)
         with storage_errors(f"A write needs the lock folder {folder.parent.name}/{folder.name}, which"):
             if folder.is_symlink():
                 raise InvalidName(f"The folder {folder.name} is a symbolic link. Remove it; a new one is made.")
             make_folder(folder)
             try:
-                self._processes.acquire(timeout=self._timeout, poll_interval=_POLL_SECONDS)
+                lock.acquire(timeout=self._timeout, poll_interval=_POLL_SECONDS)
             except Timeout as error:
                 raise self._busy() from error
+        return lock
 
     def _busy(self) -> StorageFailed:
         return StorageFailed(
@@ -297,7 +304,12 @@ def truncate_durably(descriptor: int, size: int) -> None:
 
 
 def replace_durably(
-    target: Path, raw: bytes | Iterable[bytes], *, expected: Signature | None, mode: int = FILE_MODE
+    target: Path,
+    raw: bytes | Iterable[bytes],
+    *,
+    expected: Signature | None,
+    mode: int = FILE_MODE,
+    drafts: Path | None = None,
 ) -> bool:
     """Puts `raw` in the place of a file, in one step.
 
@@ -306,6 +318,8 @@ def replace_durably(
         raw: The new content, whole or in pieces.
         expected: The signature of the content that `raw` was made from; None if there was no file.
         mode: Mode of a new file; one that is there keeps its own.
+        drafts: Folder of the same disk in which it is written; that of the file unless given. For a file that no lock
+            guards it is one in which nobody sweeps the drafts of others.
 
     Returns:
         Whether it was done. If somebody else changed the file meanwhile, theirs stays.
@@ -313,7 +327,7 @@ def replace_durably(
     Raises:
         StorageFailed: The new content stands there, but the disk did not confirm it.
     """
-    draft = _draft_of(target)
+    draft = _draft_of(drafts / target.name if drafts else target)
     try:
         with open_no_follow(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=mode) as descriptor:
             if expected is not None:

@@ -1,29 +1,41 @@
 """Command `hook`: one hook call of a coding agent, through a running server or on the files.
 
+On the files the command does what the answer needs, and ends: what a call brings, flushes, summaries and the index are
+left to a worker process that the host does not wait for, by a queue in the home; see `memory_service.hosts.queue`.
+
 Invariants: the agent is never kept from its work: whatever goes wrong, the command ends with 0 and says nothing to the
-agent, within the time that hosts give; the fault is a line of `hooks.log` in the home.
+agent, within the time that hosts give; the fault is a line of `hooks.log` in the home; a host that does not read the
+answer loses nothing of what its call brings.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_service.errors import InvalidRequest, MemoryServiceError
+import memory_service
+from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError
 from memory_service.hosts import HOSTS
 
 if TYPE_CHECKING:
     from memory_service.cli.warm import Server
+    from memory_service.hosts.dialects import HostEvent
+    from memory_service.hosts.queue import CallQueue, HookWork
 
 # Hosts give a hook 30 seconds or more.
 _LIMIT_SECONDS = 20.0
+# Of Windows: no console of the host's, and no end with its group.
+_DETACHED = getattr(subprocess, "DETACHED_PROCESS", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -81,17 +93,84 @@ class _HookCommand:
 
         workspace = self._workspace or (None if server.is_here else _project_workspace(raw))
         named = {"X-Memory-Workspace": workspace} if workspace else {}
-        answer = server.ask("POST", f"/v1/hooks/{self._host}", raw, named, seconds=_LIMIT_SECONDS)
+        try:
+            answer = server.ask("POST", f"/v1/hooks/{self._host}", raw, named, seconds=_LIMIT_SECONDS)
+        except ConnectionFailed:
+            if not server.is_named:
+                # A server of the home that hangs: what the call brings is kept beside it, which does nothing twice.
+                self._leave_beside(raw)
+            raise
         _print(answer_of(answer).raw.strip())
 
-    def _on_the_files(self, raw: bytes) -> None:
-        from memory_service.service import open_at_once
+    def _leave_beside(self, raw: bytes) -> None:
+        from memory_service.hosts.dialects import read_event
 
         call = _call_of(raw)
-        with open_at_once(self._home, embeds=True) as service:
-            answered = service.host_event(self._host, call, workspace=self._workspace)
-            _print(json.dumps(answered.answer).encode())
-            answered.afterwards(lambda: False)
+        event = read_event(self._host, call)
+        if event.kind not in ("other", "session_start"):
+            self._leave(self._queue(), event, call, "keep" if event.most_chars else "all")
+
+    def _on_the_files(self, raw: bytes) -> None:
+        from memory_service.hosts.dialects import read_event, rendered_answer
+
+        call = _call_of(raw)
+        event = read_event(self._host, call)
+        if event.kind == "other":
+            return
+        # Before a compaction what was said so far has to be stored: what comes next is given what the host forgets.
+        if not event.most_chars and (event.kind != "pre_compact" or not event.transcript):
+            self._leave(self._queue(), event, call, "all")
+            _print(json.dumps(rendered_answer(event, "", stored=True)).encode())
+        else:
+            self._answer(event, call)
+
+    def _answer(self, event: HostEvent, call: dict[str, object]) -> None:
+        """Answer here and now, and leave the rest."""
+        from memory_service.service import open_at_once
+
+        queue, brings = self._queue(), not event.transcript and bool(event.messages or event.spoken)
+        # A prompt is kept before it is answered, which a slow machine may have no time for. What a conversation said
+        # before waits, so what it says now waits behind it.
+        keeps = not brings or (event.kind != "prompt" and not queue.holds(event.session_id))
+        if not keeps:
+            self._leave(queue, event, call, "keep", starts=False)
+        with open_at_once(self._home, embeds=bool(event.most_chars), rests=True) as service:
+            answered = service.host_event(self._host, call, workspace=self._workspace, keeps=keeps)
+            answer = {**answered.answer, **({"stored": True} if not keeps and event.host == "opencode" else {})}
+            if not answered.is_kept:
+                self._leave(queue, event, call, "keep", starts=False)
+            elif event.kind == "pre_compact" and keeps:
+                self._leave(queue, event, call, "after", starts=False)
+            if answered.workspace and service.is_behind(answered.workspace):
+                with suppress(MemoryServiceError):
+                    queue.add_index(answered.workspace)
+            _print(json.dumps(answer).encode())
+        if queue.indexes() or not queue.is_empty:
+            start_worker(queue.home)
+
+    def _queue(self) -> CallQueue:
+        from memory_service.home import home_of
+        from memory_service.hosts.queue import CallQueue
+
+        return CallQueue(home_of(self._home).absolute())
+
+    def _leave(
+        self, queue: CallQueue, event: HostEvent, call: dict[str, object], work: HookWork, *, starts: bool = True
+    ) -> None:
+        """Leave a call to a worker; where the disk does not take it, in the worker's memory."""
+        from memory_service.hosts.queue import QueuedCall
+
+        queued = QueuedCall(
+            host=self._host, workspace=self._workspace, call=call, work=work, session_id=event.session_id
+        )
+        try:
+            queue.add(queued)
+        except MemoryServiceError as error:
+            self.note(str(error))
+            start_worker(queue.home, queued.written())
+        else:
+            if starts:
+                start_worker(queue.home)
 
     def note(self, fault: str) -> None:
         """Append a fault to the log of the home."""
@@ -101,15 +180,46 @@ class _HookCommand:
         note_faults(home_of(self._home), self._host, "", (fault,))
 
 
+def start_worker(home: Path, unqueued: bytes = b"") -> None:
+    """Start a process that does what waits in a home, and that no host waits for.
+
+    Args:
+        home: The home, as an absolute path.
+        unqueued: A call that the disk did not take.
+    """
+    # Not in the folder of the project, where a module of any name may lie.
+    code = Path(memory_service.__file__).parent.parent
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "memory_service.cli.hook_work", str(home)],
+        cwd=code,
+        stdin=subprocess.PIPE if unqueued else subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        creationflags=_DETACHED,
+    )
+    if worker.stdin is not None:
+        with suppress(OSError), worker.stdin as given:
+            given.write(unqueued)
+    # It outlives this process; without this, Python would wait for news of it.
+    worker.returncode = 0
+
+
 def _print(answer: bytes) -> None:
-    if answer != b"{}":
+    if answer == b"{}":
+        return
+    try:
         sys.stdout.buffer.write(answer + b"\n")
         sys.stdout.buffer.flush()
+    except OSError:
+        # The host has gone. What is still in the buffer must not be written once more when the process ends.
+        sys.stdout = open(os.devnull, "w")
 
 
 def _call_of(raw: bytes) -> dict[str, object]:
     try:
-        call = json.loads(raw)
+        # Cursor on Windows was seen to send two marks of the byte order.
+        call = json.loads(raw.lstrip(codecs.BOM_UTF8))
     except (ValueError, RecursionError):
         call = None
     if not isinstance(call, dict):

@@ -119,6 +119,7 @@ class AsyncSession:
         *,
         finish_reason: str | None = None,
         idempotency_key: str | None = None,
+        after_seq: int | None = None,
     ) -> schemas.AppendedMessages:
         """Append what was said; it is on the disk when this returns. A request that is sent again appends once.
 
@@ -127,8 +128,11 @@ class AsyncSession:
             usage: What the provider counted for the answer among them, as it came.
             finish_reason: The provider's word for why that answer ended; `length` makes the preset `turns` compact.
             idempotency_key: Names what is said, so that saying it again appends nothing again; made unless given.
+            after_seq: Number of the last message of the prompt that these answer (`last_seq` of a conversation), for
+                an answer that comes late: what the log has behind it already is not appended again, and where it went
+                on otherwise meanwhile, they go on in a branch.
         """
-        call = self._calls.append(messages, usage, idempotency_key, finish_reason)
+        call = self._calls.append(messages, usage, idempotency_key, finish_reason, after_seq)
         if self._wanted:
             await self._begin()
         return await self._connection.send(call)

@@ -120,6 +120,7 @@ class Session:
         *,
         finish_reason: str | None = None,
         idempotency_key: str | None = None,
+        after_seq: int | None = None,
     ) -> schemas.AppendedMessages:
         """Append what was said; it is on the disk when this returns. A request that is sent again appends once.
 
@@ -128,8 +129,11 @@ class Session:
             usage: What the provider counted for the answer among them, as it came.
             finish_reason: The provider's word for why that answer ended; `length` makes the preset `turns` compact.
             idempotency_key: Names what is said, so that saying it again appends nothing again; made unless given.
+            after_seq: Number of the last message of the prompt that these answer (`last_seq` of a conversation), for
+                an answer that comes late: what the log has behind it already is not appended again, and where it went
+                on otherwise meanwhile, they go on in a branch.
         """
-        call = self._calls.append(messages, usage, idempotency_key, finish_reason)
+        call = self._calls.append(messages, usage, idempotency_key, finish_reason, after_seq)
         if self._wanted:
             self._begin()
         return self._connection.send(call)

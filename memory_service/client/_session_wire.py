@@ -208,7 +208,12 @@ class SessionCalls(Routes):
         return self._delete(f"/messages/{seq}", schemas.ErasedMessages)
 
     def append(
-        self, said: object, usage: object, key: str | None, finish_reason: str | None = None
+        self,
+        said: object,
+        usage: object,
+        key: str | None,
+        finish_reason: str | None = None,
+        after_seq: int | None = None,
     ) -> Call[schemas.AppendedMessages]:
         """The call that appends; with its key it can be sent again."""
         report = usage_report(usage)
@@ -216,6 +221,7 @@ class SessionCalls(Routes):
             raise InvalidRequest("The usage is in no shape that is known. Give the provider's own, or None.")
         told: dict[str, object] = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
         told |= {} if finish_reason is None else {"finish_reason": finish_reason}
+        told |= {} if after_seq is None else {"after_seq": after_seq}
         body = schemas.checked(schemas.NewMessages, messages=wire_messages(said), **told)
         return self._post("/messages", schemas.AppendedMessages, body, key or new_key())
 

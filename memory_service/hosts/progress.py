@@ -48,6 +48,10 @@ class Progress:
         message_ids: Ids of messages that events brought.
         asked: Ids of the last calls of tools that asked the memory: their results are not kept.
         forgotten: Number of the last message that the host has compacted: none up to it is in its view.
+        owes_summary: True from a compaction of the host until the summary of our own is made.
+        prompts: Numbers of the prompts in the log, by the line of the transcript that each follows.
+        branch: Session that the conversation goes on in since the host went back in it; empty for its own.
+        unknown: Lines of types that no version known here writes, counted by type.
     """
 
     is_followed: bool = False
@@ -61,6 +65,10 @@ class Progress:
     message_ids: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     forgotten: int = 0
+    owes_summary: bool = False
+    prompts: dict[str, int] = field(default_factory=dict)
+    branch: str = ""
+    unknown: dict[str, int] = field(default_factory=dict)
 
 
 class ProgressFile:

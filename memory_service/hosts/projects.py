@@ -61,7 +61,9 @@ class Project:
         """Note in the folder of its workspace, if that is there, which project it is of."""
         if folder.is_dir() and not project_of_workspace(folder):
             with suppress(MemoryServiceError):
-                replace_durably(folder / PROJECT_FILE, f"{self._place}\n".encode(), expected=None)
+                # Who recovers the workspace beside it sweeps the drafts in its folder.
+                name = f"{self._place}\n".encode()
+                replace_durably(folder / PROJECT_FILE, name, expected=None, drafts=folder.parent)
 
     @property
     def _place(self) -> str:

@@ -1,10 +1,13 @@
 """Transcripts of hosts: the JSON lines that Claude Code and Codex write, read on from a place, as messages.
 
 Invariants: only whole lines are read, so a line that is being written waits for the next time; a file that was cut or
-replaced is noticed by its beginning and by what stood before the place; words that the host itself put in, and those
-of its subagents, are no messages. A stretch between two places has the same messages whenever it is read.
+replaced is noticed by its beginning and by what stood before the place; a line is read by its `type`: of the types that
+hold no message it is left out, and of those that no version known here writes it is counted too; words that the host
+itself put in, and those of its subagents, are no messages. A prompt that follows the same line as an earlier one takes
+its place, with all that came after that. A stretch between two places has the same messages whenever it is read.
 
-Source: lines of Claude Code 2.1 and rollouts of Codex 0.159.
+Source: lines of Claude Code 2.1 (the types that 2.1.197 writes, and `api-request-blob` of 2.1.332) and rollouts of
+Codex 0.169.
 """
 
 from __future__ import annotations
@@ -33,6 +36,23 @@ _MOST_LINE_BYTES = 64 * 1024 * 1024
 # Of a result of a tool, its beginning and its end; the host's own transcript has all of it.
 _RESULT_CHARS = 16_000
 _HOST_FLAGS = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage", "isVisibleInTranscriptOnly")
+# Types of lines that hold no message.
+_CLAUDE_OTHERS = frozenset({
+    "agent-color", "agent-name", "agent-setting", "ai-title", "api-request-blob", "attachment", "attribution-snapshot",
+    "bridge-session", "content-replacement", "custom-title", "ended-by-model", "file-history-snapshot",
+    "fork-context-ref", "frame-link", "isolation-latch", "last-prompt", "marble-origami-commit",
+    "marble-origami-reset", "marble-origami-snapshot", "mode", "permission-mode", "pr-link", "progress",
+    "queue-operation", "relocated", "speculation-accept", "summary", "system", "tag", "worktree-state",
+})  # fmt: skip
+_CODEX_OTHERS = frozenset({"session_meta", "turn_context", "event_msg", "compacted", "world_state"})
+_CODEX_ITEM_OTHERS = frozenset({
+    "reasoning", "web_search_call", "image_generation_call", "ghost_snapshot", "compaction", "compaction_trigger",
+    "context_compaction", "tool_search_call", "tool_search_output", "agent_message", "other",
+})  # fmt: skip
+_NO_TYPE = "none"
+_MOST_TYPE_CHARS = 60
+# Longer words without a space are contents of media in a result.
+_MOST_WORD_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +81,8 @@ class Stretch:
         more_bytes: Bytes behind it, where whole lines may be among them; 0 where none is.
         problems: Lines that could not be read, and a change of the file.
         begun_anew: True if the file was cut or replaced, so that this is its beginning.
+        prompts: Of the messages that are prompts, by their places: the line that each follows, empty for the beginning.
+        unknown: Types that no version known here writes, and how many lines were of each.
     """
 
     start: int
@@ -69,6 +91,8 @@ class Stretch:
     more_bytes: int = 0
     problems: tuple[str, ...] = ()
     begun_anew: bool = False
+    prompts: Mapping[int, str] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_on(file: Path, place: TranscriptPlace, *, until: int | None = None) -> Stretch:
@@ -102,6 +126,8 @@ def read_on(file: Path, place: TranscriptPlace, *, until: int | None = None) -> 
             more_bytes=size - end if raw and (until is not None or size - start > _STRETCH_BYTES) else 0,
             problems=tuple(problems),
             begun_anew=bool(change),
+            prompts=reading.prompts,
+            unknown=reading.unknown,
         )
 
 
@@ -152,6 +178,8 @@ class _Reading:
 
     messages: list[_Entry] = field(default_factory=list)
     unreadable: int = 0
+    prompts: dict[int, str] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
     # A reply of Claude has a line for each of its parts.
     _reply_id: str = ""
 
@@ -171,15 +199,64 @@ class _Reading:
         if not isinstance(entry, dict):
             self.unreadable += 1
             return
-        message, reply_id = _claude_message(entry) if "message" in entry else (_codex_message(entry), "")
+        kind = _type_of(entry)
+        if kind in ("user", "assistant"):
+            self._add_message(*_claude_message(entry, kind), entry)
+        elif kind == "response_item":
+            self._add_item(entry)
+        elif kind not in _CLAUDE_OTHERS and kind not in _CODEX_OTHERS:
+            self._count(kind)
+
+    def _add_item(self, entry: _Entry) -> None:
+        item = entry.get("payload")
+        kind = _type_of(item) if isinstance(item, dict) else _NO_TYPE
+        if isinstance(item, dict) and (made := _CODEX_ITEMS.get(kind)):
+            self._add_message(made(item), "", entry)
+        elif kind not in _CODEX_ITEM_OTHERS:
+            self._count(f"response_item/{kind}")
+
+    def _add_message(self, message: _Entry | None, reply_id: str, entry: _Entry) -> None:
         if message is None:
             return
         if reply_id and reply_id == self._reply_id:
             before = self.messages[-1]
             self.messages[-1] = {**before, "content": [*_parts(before["content"]), *_parts(message["content"])]}
-        else:
-            self.messages.append(message)
+            return
+        if (follows := _followed_line(entry, message)) is not None:
+            self._take_back(follows)
+            self.prompts[len(self.messages)] = follows
+        moment = entry.get("timestamp")
+        self.messages.append({**message, "created_at": moment} if isinstance(moment, str) else message)
         self._reply_id = reply_id
+
+    def _take_back(self, follows: str) -> None:
+        """Leave out what a prompt takes the place of: the host went back to the line before it."""
+        start = next((at for at, line in self.prompts.items() if line == follows), None)
+        if start is not None:
+            del self.messages[start:]
+            self.prompts = {at: line for at, line in self.prompts.items() if at < start}
+
+    def _count(self, kind: str) -> None:
+        self.unknown[kind] = self.unknown.get(kind, 0) + 1
+
+
+def _type_of(entry: _Entry) -> str:
+    kind = entry.get("type")
+    return kind[:_MOST_TYPE_CHARS] if isinstance(kind, str) and kind else _NO_TYPE
+
+
+def _followed_line(entry: _Entry, message: _Entry) -> str | None:
+    """The line that a prompt of the user follows, empty for the beginning; None for what is no prompt.
+
+    Calls made at once have their results behind different lines, which is no way back.
+    """
+    if message["role"] != "user" or not isinstance(entry.get("uuid"), str) or "parentUuid" not in entry:
+        return None
+    parts = _parts(message.get("content"))
+    if any(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts):
+        return None
+    follows = entry["parentUuid"]
+    return follows if isinstance(follows, str) else ""
 
 
 def is_of_subagent(file: Path) -> bool:
@@ -202,13 +279,13 @@ def is_of_subagent(file: Path) -> bool:
 # Claude Code
 
 
-def _claude_message(entry: _Entry) -> tuple[_Entry | None, str]:
+def _claude_message(entry: _Entry, kind: str) -> tuple[_Entry | None, str]:
     """The message of a line, and the id of the reply that it is a part of."""
-    message = entry["message"]
+    message = entry.get("message")
     if not isinstance(message, dict) or any(entry.get(flag) for flag in _HOST_FLAGS):
         return None, ""
     role, content = message.get("role"), message.get("content")
-    if role not in ("user", "assistant"):
+    if role != kind:
         return None, ""
     if isinstance(content, str):
         return ({"role": role, "content": content} if _is_said(content) else None), ""
@@ -237,14 +314,6 @@ def _claude_part(part: object) -> _Entry | None:
 
 
 # Codex
-
-
-def _codex_message(entry: _Entry) -> _Entry | None:
-    item = entry.get("payload")
-    if entry.get("type") != "response_item" or not isinstance(item, dict):
-        return None
-    made = _CODEX_ITEMS.get(str(item.get("type")))
-    return made(item) if made else None
 
 
 def _codex_words(item: _Entry) -> _Entry | None:
@@ -296,11 +365,34 @@ def _is_said(text: str) -> bool:
 
 
 def _words(content: object) -> str:
-    """The text of a tool's result, whatever shape it has."""
-    if isinstance(content, str):
-        return content
-    texts = list(_texts_of(content))
-    return "\n".join(texts) if texts or content in (None, []) else json.dumps(content, ensure_ascii=False)
+    """The text of a tool's result, whatever shape it has: of a part without words, a label of its kind."""
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(_part_words, content)))
+    return _part_words(content) if content is not None else ""
+
+
+def _part_words(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return json.dumps(part, ensure_ascii=False)
+    if isinstance(text := part.get("text"), str):
+        return text
+    if isinstance(kind := part.get("type"), str) and kind:
+        name = next((part[key] for key in ("tool_name", "name", "title") if isinstance(part.get(key), str)), "")
+        return f"[{kind.removeprefix('input_')[:_MOST_TYPE_CHARS]}{f' {name[:_MOST_TYPE_CHARS]}' if name else ''}]"
+    if isinstance(inner := part.get("content"), str | list):
+        return _words(inner)
+    return json.dumps(_without_media(part), ensure_ascii=False)
+
+
+def _without_media(value: object) -> object:
+    """A value of JSON with a label for each text that holds no words."""
+    if isinstance(value, str):
+        return value if len(value) <= _MOST_WORD_CHARS or any(map(str.isspace, value)) else "[media]"
+    if isinstance(value, dict):
+        return {name: _without_media(each) for name, each in value.items()}
+    return [*map(_without_media, value)] if isinstance(value, list) else value
 
 
 def _texts_of(content: object) -> Iterator[str]:

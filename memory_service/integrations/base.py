@@ -13,7 +13,7 @@ import re
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from memory_service import schemas
 from memory_service._version import distribution
@@ -62,10 +62,23 @@ class LocalSession:
         self._wanted = wanted
 
     def append(
-        self, messages: object, usage: object = None, *, idempotency_key: str | None = None
+        self,
+        messages: object,
+        usage: object = None,
+        *,
+        idempotency_key: str | None = None,
+        after_seq: int | None = None,
     ) -> schemas.AppendedMessages:
         """Append what was said; see the client."""
         self._begin()
+        if after_seq is not None:
+            return self._service.append_answer(
+                self._workspace,
+                self.session_id,
+                wire_messages(messages),
+                after_seq=after_seq,
+                usage=usage_report(usage),
+            )
         return self._service.append(
             self._workspace, self.session_id, wire_messages(messages), usage=usage_report(usage), key=idempotency_key
         )
@@ -342,6 +355,13 @@ def log_degraded(degraded: Collection[str]) -> None:
         LOGGER.warning("degraded: %s", each)
 
 
+class PromptPlace(NamedTuple):
+    """Where a prompt stands: its session, and the number of its last message; no session if the memory failed."""
+
+    session_id: str
+    seq: int
+
+
 @dataclass(frozen=True, kw_only=True)  # slots do not go together with a generic class
 class HostConversations(Generic[_T]):
     """The conversations of a framework that keeps its messages itself, each a session.
@@ -372,8 +392,8 @@ class HostConversations(Generic[_T]):
         model: str | None = None,
         context_window: int | None = None,
         hint: str = "",
-    ) -> tuple[list[_T], str]:
-        """The messages to send instead of these, and the session that they stand in; empty if the memory failed.
+    ) -> tuple[list[_T], PromptPlace]:
+        """The messages to send instead of these, and where they stand.
 
         Args:
             name: The framework's name for the conversation; empty for one that is named after how it begins.
@@ -398,17 +418,21 @@ class HostConversations(Generic[_T]):
             )
         except MemoryServiceError as error:
             log_failure("session", error)
-            return list(messages), ""
+            return list(messages), PromptPlace("", 0)
         log_degraded(made.degraded)
         view = made.messages[1:] if system_prompt and made.messages[0]["role"] == "system" else made.messages
-        return self._own(view, wired, messages), made.session_id
+        return self._own(view, wired, messages), PromptPlace(made.session_id, made.last_seq)
 
-    def answered(self, session_id: str, answers: Sequence[_T], usage: object = None) -> None:
-        """Append what the model answered to the session that `prompt` gave."""
-        if not session_id or not answers:
+    def answered(self, place: PromptPlace, answers: Sequence[_T], usage: object = None) -> None:
+        """Keep what the model answered to the prompt that stands there, whenever that is told.
+
+        The next prompt may have been made meanwhile, with the answer among its messages.
+        """
+        if not place.session_id or not answers:
             return
+        wired = [self.to_wire(each) for each in answers]
         try:
-            self.memory.session(session_id).append([self.to_wire(each) for each in answers], usage)
+            self.memory.session(place.session_id).append(wired, usage, after_seq=place.seq)
         except MemoryServiceError as error:
             log_failure("session", error)  # The next prompt has the answer among its messages.
 

@@ -24,6 +24,7 @@ from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,
     HostConversations,
     MemorySource,
+    PromptPlace,
     memory_of,
     missing,
 )
@@ -77,24 +78,24 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Call the model with the view of the session, and keep its answer."""
-        prompt, session_id = self._prompt(request)
+        prompt, place = self._prompt(request)
         response = handler(prompt)
-        self._answered(session_id, response)
+        self._answered(place, response)
         return response
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Call the model with the view of the session, and keep its answer."""
-        prompt, session_id = await asyncio.to_thread(self._prompt, request)
+        prompt, place = await asyncio.to_thread(self._prompt, request)
         response = await handler(prompt)
-        await asyncio.to_thread(self._answered, session_id, response)
+        await asyncio.to_thread(self._answered, place, response)
         return response
 
-    def _prompt(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], str]:
+    def _prompt(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], PromptPlace]:
         execution = getattr(request.runtime, "execution_info", None)
         profile = getattr(request.model, "profile", None) or {}
-        messages, session_id = self._conversations.prompt(
+        messages, place = self._conversations.prompt(
             (execution and execution.thread_id) or self._session_id,
             request.messages,
             system_prompt=request.system_prompt or "",
@@ -102,11 +103,11 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             model=getattr(request.model, "model_name", None) or getattr(request.model, "model", None),
             context_window=profile.get("max_input_tokens"),
         )
-        return request.override(messages=messages), session_id
+        return request.override(messages=messages), place
 
-    def _answered(self, session_id: str, response: ModelResponse[Any]) -> None:
+    def _answered(self, place: PromptPlace, response: ModelResponse[Any]) -> None:
         answers = [each for each in response.result if isinstance(each, AIMessage)]
-        self._conversations.answered(session_id, answers, _usage(answers[-1]) if answers else None)
+        self._conversations.answered(place, answers, _usage(answers[-1]) if answers else None)
 
 
 def _usage(answer: AIMessage) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ from memory_service.integrations.base import (
     LOGGER,
     HostConversations,
     MemorySource,
+    PromptPlace,
     memory_of,
     missing,
 )
@@ -67,7 +68,7 @@ class MemoryLogger(CustomLogger):
         recall: RecallMode = "auto",
     ) -> None:
         super().__init__()
-        self._sessions: LRU[str, str] = LRU(_MOST_CALLS)
+        self._places: LRU[str, PromptPlace] = LRU(_MOST_CALLS)
         self._conversations = HostConversations[WireMessage](
             memory=memory_of(memory, workspace, api_key),
             to_wire=lambda message: message,
@@ -92,7 +93,7 @@ class MemoryLogger(CustomLogger):
             LOGGER.warning("session: a call goes on without it: give acompletion its messages by name")
             return None
         begin = next((at for at, each in enumerate(said) if each["role"] not in ("system", "developer")), len(said))
-        messages, session_id = await asyncio.to_thread(
+        messages, place = await asyncio.to_thread(
             self._conversations.prompt,
             _name(kwargs),
             said[begin:],
@@ -101,7 +102,7 @@ class MemoryLogger(CustomLogger):
             model=kwargs.get("model"),
             hint=str(kwargs.get("user") or ""),
         )
-        self._sessions[kwargs["litellm_call_id"]] = session_id
+        self._places[kwargs["litellm_call_id"]] = place
         return {**kwargs, "messages": [*said[:begin], *messages]}
 
     async def async_post_call_success_deployment_hook(
@@ -119,12 +120,12 @@ class MemoryLogger(CustomLogger):
     async def _answered(self, call: dict[str, Any], response: Any) -> None:
         if not isinstance(response, ModelResponse) or not response.choices:
             return
-        session_id = self._sessions.pop(str(call.get("litellm_call_id")))
-        if session_id:
+        place = self._places.pop(str(call.get("litellm_call_id")))
+        if place is not None:
             answer = response.choices[0].message.model_dump(exclude_none=True)
             kept = {"content": None} | {key: answer[key] for key in _KEPT if key in answer}
             usage = getattr(response, "usage", None)
-            await asyncio.to_thread(self._conversations.answered, session_id, [kept], usage)
+            await asyncio.to_thread(self._conversations.answered, place, [kept], usage)
 
     def log_pre_api_call(self, model: str, messages: Any, kwargs: dict[str, Any]) -> None:
         """Say that litellm has no place for a memory before `completion`."""

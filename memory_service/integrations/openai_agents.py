@@ -7,7 +7,8 @@ await Runner.run(agent, "When do we deploy?", session=session, run_config=config
 ```
 
 Items are kept as they are, each as the message that it is for search and summaries. After a compaction a summary stands
-for the oldest of them, whatever the provider; the log has them still.
+for the oldest of them, whatever the provider; the log has them still. Within a run the SDK sends what it has with every
+call: with the filter each call fits the window, by rules, and the session compacts between runs.
 
 Invariants: what was added comes back as it was until it is compacted or popped; a call of a tool and its result stay
 together; an item that is popped stays in the log that the session had, and the session goes on in a branch of it.
@@ -22,6 +23,7 @@ from itertools import takewhile
 from typing import Any, TypeVar, cast
 
 from memory_service.client._messages import WireMessage
+from memory_service.compaction import compact
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,
@@ -109,8 +111,32 @@ class MemoryServiceSession(SessionABC):
             log_failure("compaction", error)
 
     async def recall(self, data: CallModelData[Any]) -> ModelInputData:
-        """Memories before the user's last words: a `call_model_input_filter`. Sessions do not keep what it adds."""
-        made = data.model_data
+        """The input of a call, fit to the window, with memories before the user's last words.
+
+        It is a `call_model_input_filter`; sessions do not keep what it adds or leaves out.
+        """
+        made = await self._recalled(data.model_data)
+        try:
+            items = await asyncio.to_thread(self._fitting, made, data.agent)
+        except MemoryServiceError as error:
+            log_failure("compaction", error)
+            return made
+        return ModelInputData(input=items, instructions=made.instructions)
+
+    def _fitting(self, made: ModelInputData, agent: Any) -> list[TResponseInputItem]:
+        """The items of a call, with a summary for the oldest where they do not fit."""
+        messages = messages_of_items(made.input)
+        model = self._model or (agent.model if isinstance(agent.model, str) else None)
+        fitting = compact(
+            messages,
+            context_window=self._window,
+            model_name=model,
+            system_prompt=made.instructions or "",
+            tools=[_tool(each) for each in agent.tools],
+        )
+        return _items_of(fitting.messages) if fitting.receipt.applied else list(made.input)
+
+    async def _recalled(self, made: ModelInputData) -> ModelInputData:
         at = next((at for at in range(len(made.input) - 1, -1, -1) if _is_said_by_user(made.input[at])), -1)
         words = _words(made.input[at]) if at >= 0 else ""
         block = await asyncio.to_thread(recalled_block, self._memory, words, self._budget_tokens) if words else ""
@@ -206,6 +232,12 @@ def _same(shown: WireMessage, logged: WireMessage) -> bool:
 
 def _is_said_by_user(item: TResponseInputItem) -> bool:
     return bool(item.get("role") == "user")
+
+
+def _tool(tool: Any) -> dict[str, Any]:
+    """The schema of a tool, as far as it is told before the call."""
+    told = (getattr(tool, name, None) for name in ("name", "description", "params_json_schema"))
+    return {name: value for name, value in zip(("name", "description", "parameters"), told, strict=True) if value}
 
 
 def _words(item: Any) -> str:

@@ -27,6 +27,7 @@ from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,
     HostConversations,
     MemorySource,
+    PromptPlace,
     memory_of,
     missing,
 )
@@ -81,7 +82,7 @@ class MemoryCapability(AbstractCapability[Any]):
         budget_tokens: int = DEFAULT_BUDGET_TOKENS,
         recall: RecallMode = "auto",
     ) -> None:
-        self._sessions: LRU[str, str] = LRU(_MOST_RUNS)
+        self._places: LRU[str, PromptPlace] = LRU(_MOST_RUNS)
         self._conversations = HostConversations[ModelMessage](
             memory=memory_of(memory, workspace, api_key),
             to_wire=_to_wire,
@@ -98,7 +99,7 @@ class MemoryCapability(AbstractCapability[Any]):
         pieces = [piece for message in request_context.messages for piece in _pieces(message)]
         own = [piece for piece in pieces if not _is_system_prompt(piece)]
         system = [piece for piece in pieces if _is_system_prompt(piece)]
-        messages, session_id = await asyncio.to_thread(
+        messages, place = await asyncio.to_thread(
             self._conversations.prompt,
             ctx.conversation_id or "",
             own,
@@ -106,7 +107,7 @@ class MemoryCapability(AbstractCapability[Any]):
             tools=[_tool(each) for each in request_context.model_request_parameters.function_tools],
             model=request_context.model.model_name,
         )
-        self._sessions[ctx.run_id or ""] = session_id
+        self._places[ctx.run_id or ""] = place
         return replace(request_context, messages=[*system, *_named(messages)])
 
     async def after_model_request(
@@ -118,9 +119,9 @@ class MemoryCapability(AbstractCapability[Any]):
             "completion_tokens": response.usage.output_tokens,
             "prompt_tokens_details": {"cached_tokens": response.usage.cache_read_tokens},
         }
-        session_id = self._sessions.get(ctx.run_id or "") or ""
+        place = self._places.get(ctx.run_id or "") or PromptPlace("", 0)
         counted = usage if response.usage.input_tokens else None
-        await asyncio.to_thread(self._conversations.answered, session_id, [response], counted)
+        await asyncio.to_thread(self._conversations.answered, place, [response], counted)
         return response
 
 

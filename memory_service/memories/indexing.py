@@ -168,11 +168,15 @@ class DeferredRefresh:
     Args:
         work: What is done; gives what went wrong, empty for nothing.
         after_seconds: How long is waited for more.
+        rests: Whether paths are only noted, as another process does what is to be done.
     """
 
-    def __init__(self, work: Callable[[Collection[str]], str], after_seconds: float = _SETTLE_SECONDS) -> None:
+    def __init__(
+        self, work: Callable[[Collection[str]], str], after_seconds: float = _SETTLE_SECONDS, *, rests: bool = False
+    ) -> None:
         self._work = work
         self._after = after_seconds
+        self._rests = rests
         self._turn = threading.Condition()
         self._waiting: set[str] = set()
         self._at_work: set[str] = set()
@@ -186,7 +190,7 @@ class DeferredRefresh:
         """Take note of a path."""
         with self._turn:
             self._waiting.add(path)
-            if self._thread is None and not self._closed:
+            if self._thread is None and not self._closed and not self._rests:
                 self._thread = threading.Thread(target=self._run, name="index-sessions", daemon=True)
                 self._thread.start()
 
@@ -203,6 +207,8 @@ class DeferredRefresh:
         with self._turn:
             if not (self._waiting | self._at_work) - {but}:
                 return ""
+            if self._rests:
+                return None
             mine = self._begun + 1 if self._waiting - {but} else self._begun
             since = self._begun_at if self._at_work else time.monotonic()
             self._hurried = True

@@ -69,6 +69,8 @@ _KEPT_SESSIONS = 1_024
 _ORDERED = 100
 # A search waits so long for what was just said; a chat's few messages take some milliseconds.
 _PATIENCE_SECONDS = 2.0
+# Who leaves the work to another process indexes so much itself: a note that was just made.
+_RESTING_BYTES = 4 * 1024
 # The writer of a large file waits so long for its index; clients give up after 30 s.
 _WRITE_SECONDS = 10.0
 # A search gives so many passages the vector that they lack, the background all: a provider's request, .1 s of MiniLM.
@@ -86,13 +88,14 @@ class LongTermMemory:
     Args:
         files: The Markdown files.
         index: The index of the same folder.
+        rests: Whether only what takes no time is indexed here, and the rest left to another process; see `is_behind`.
 
     Attributes:
         erasures: Of all that is kept in the workspace.
         prompts: Blocks that stand in the prompts of its sessions.
     """
 
-    def __init__(self, files: MemoryStore, index: Index) -> None:
+    def __init__(self, files: MemoryStore, index: Index, *, rests: bool = False) -> None:
         self.files = files
         self.index = index
         self.erasures = Erasures(index.root)
@@ -102,12 +105,14 @@ class LongTermMemory:
         self._look_again = 0.0
         self._behind: tuple[str, ...] = ()
         self._was_filled = False
-        self._sessions = DeferredRefresh(self._index_sessions)
+        self._rests = rests
+        self._left = False
+        self._sessions = DeferredRefresh(self._index_sessions, rests=rests)
         self._just_said = UnindexedMessages(index.root, self._last_held, lambda path: self._held([path]) or ())
         self._searching = ConcurrencyProbe()
-        self._large = DeferredRefresh(self._index_large)
-        self._vectors = DeferredRefresh(lambda _: "; ".join((*self._ended(), *self._heal(None))))
-        self._moves = IndexMoves(index)
+        self._large = DeferredRefresh(self._index_large, rests=rests)
+        self._vectors = DeferredRefresh(lambda _: "; ".join((*self._ended(), *self._heal(None))), rests=rests)
+        self._moves = IndexMoves(index, rests=rests)
         self._healing = threading.Lock()
         self._heal_again = 0.0
         self._unhealed: tuple[str, ...] = ()
@@ -221,6 +226,11 @@ class LongTermMemory:
             if left:
                 # The next search tries again, and names what still cannot be done.
                 self._look_again = 0.0
+
+    @property
+    def is_behind(self) -> bool:
+        """True if something was left for another process to index."""
+        return self._left or any(each.undone for each in (self._sessions, self._large, self._vectors))
 
     def note_session(self, session_id: str) -> None:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""
@@ -356,6 +366,14 @@ class LongTermMemory:
         self._look_again = 0.0
         left = self._ended()
         return replace(report, degraded=(*report.degraded, *left)) if left else report
+
+    def sync_words(self, cancelled: Callable[[], bool]) -> None:
+        """Make all that changed be found by its words; its vectors are made by the next sync.
+
+        Raises:
+            IndexerError: The index cannot be written, or `cancelled` said so.
+        """
+        self.index.sync(words_only=True, cancelled=cancelled)
 
     def bring_up_to_date(self, on_progress: Callable[[SyncProgress], None] | None) -> None:
         """Index all that changed on disk, however long it takes; the next search says what could not be."""
@@ -573,7 +591,7 @@ class LongTermMemory:
             return self._behind
         try:
             looked_seconds, behind = self._catch_up()
-            self._behind = (*behind, *self._ended(), *self._heal(_HEALED_PASSAGES))
+            self._behind = (*behind, *self._ended(), *self._heal(0 if self._rests else _HEALED_PASSAGES))
             self._look_again = time.monotonic() + max(_LOOK_EVERY_SECONDS, looked_seconds / _LOOK_SHARE)
         finally:
             self._looking.release()
@@ -588,6 +606,9 @@ class LongTermMemory:
             return time.monotonic() - started, (f"index: {error}",)
         looked_seconds = time.monotonic() - started
         found, unread = self._waiting(plan), unread_logs(plan.failures)
+        if self._rests and found.size_bytes > _RESTING_BYTES:
+            self._left = True
+            return looked_seconds, (f"index: {found.said} are to be indexed. Ask again in a moment.", *unread)
         if not found.is_small:
             return looked_seconds, (f"index: {found.said} wait. {indexing.RUN_REINDEX}", *unread)
         return looked_seconds, (*(self._refresh(found.paths) if found.paths else ()), *unread)

@@ -30,11 +30,12 @@ class IndexMoves:
     Args:
         index: The index.
         after_seconds: See `DeferredRefresh`.
+        rests: Likewise.
     """
 
-    def __init__(self, index: Index, *, after_seconds: float = _SETTLE_SECONDS) -> None:
+    def __init__(self, index: Index, *, after_seconds: float = _SETTLE_SECONDS, rests: bool = False) -> None:
         self._index = index
-        self._background = DeferredRefresh(self._in_background, after_seconds)
+        self._background = DeferredRefresh(self._in_background, after_seconds, rests=rests)
         self._problems: tuple[str, ...] = ()
         self._again = 0.0
 

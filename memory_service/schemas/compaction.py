@@ -359,6 +359,9 @@ class ConversationContext(SessionContext):
         "differ from what was said there."
     )
     branch_of: str = Field(default="", description="The session that a new branch was parted from; empty for none.")
+    last_seq: int = Field(
+        default=0, description="Number in the log of the last of the messages: an answer to them stands behind it."
+    )
 
 
 class OverflowRequest(PromptOptions):

@@ -251,6 +251,12 @@ class NewMessages(Request):
         examples=["stop"],
     )
     model: ModelName = None
+    after_seq: int | None = Field(
+        default=None,
+        ge=0,
+        description="Number of the last message of the prompt that these answer. What the log has behind it already is "
+        "not appended again, and where it went on otherwise meanwhile, they go on in a branch.",
+    )
 
 
 class AppendedMessages(Answer):

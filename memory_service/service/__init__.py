@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def open_at_once(home: Path | str | None, *, embeds: bool) -> MemoryService:
+def open_at_once(home: Path | str | None, *, embeds: bool, rests: bool = False) -> MemoryService:
     """Open a home folder in a process that is there for one call, and has not loaded the service yet.
 
     Half of such a call is imports. The embedding model is loaded beside them, by a thread that hardly needs Python.
@@ -37,11 +37,12 @@ def open_at_once(home: Path | str | None, *, embeds: bool) -> MemoryService:
     Args:
         home: The folder.
         embeds: Whether the call will ask the embedding model.
+        rests: Whether what takes long to index is left to another process.
     """
     if "memory_service.service.facade" in sys.modules:
-        return _opened(home, embeds)
+        return _opened(home, embeds, rests)
     with without_collector():
-        return _opened(home, embeds)
+        return _opened(home, embeds, rests)
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def without_collector() -> Iterator[None]:
         gc.freeze()
 
 
-def _opened(home: Path | str | None, embeds: bool) -> MemoryService:
+def _opened(home: Path | str | None, embeds: bool, rests: bool) -> MemoryService:
     require_server("MemoryService")
     from indexer import LanguageChoice
     from memory_service.config import load_settings
@@ -74,4 +75,4 @@ def _opened(home: Path | str | None, embeds: bool) -> MemoryService:
         threading.Thread(target=embedder.reads, args=("",), daemon=True).start()
     from memory_service.service.facade import MemoryService
 
-    return MemoryService(settings, embedder=embedder)
+    return MemoryService(settings, embedder=embedder, rests=rests)

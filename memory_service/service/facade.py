@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ from memory_service.schemas.memories import (
     Source,
     WorkspaceSummary,
 )
+from memory_service.schemas.sessions import AppendedMessages, UsageReport
 from memory_service.service import answers
 from memory_service.service.answers import translated
 from memory_service.service.events import EventHub
@@ -55,11 +56,12 @@ from memory_service.service.watching import Operations
 from memory_service.service.workspace import OpenWorkspaces
 
 if TYPE_CHECKING:
+    from memory_service.hosts.queue import HookWork
     from memory_service.memories.joining import HomeJoin
     from memory_service.service.benchmark import Benchmark
     from memory_service.service.compaction_items import CompactionItems
     from memory_service.service.conversations import ConversationCall, ConversationPrompt, Conversations
-    from memory_service.service.host_events import HostAnswer
+    from memory_service.service.host_events import HookCall, HostAnswer
     from memory_service.service.session_services import SharedServices
     from memory_service.service.short_term import ShortTermMemory
     from memory_service.service.upstreams import Upstreams
@@ -75,12 +77,18 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         settings: See `memory_service.config`.
         embedder: Takes the place of the configured one.
         models: Take the place of the configured ones.
+        rests: Whether what takes long to index is left to another process, for one that ends at once.
 
     Safe to use from several threads, and beside other processes on the same home.
     """
 
     def __init__(
-        self, settings: Settings, *, embedder: Embedder | LanguageChoice | None = None, models: Models | None = None
+        self,
+        settings: Settings,
+        *,
+        embedder: Embedder | LanguageChoice | None = None,
+        models: Models | None = None,
+        rests: bool = False,
     ) -> None:
         self.settings = settings
         self._operations = Operations()
@@ -93,7 +101,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         self._embedder = embedder or make_embedder(settings)
         self._reranker = make_reranker(settings)
         self._models = models or make_models(settings)
-        self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, self._shared)
+        self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, self._shared, rests=rests)
         self._seals = Seals(settings.home)
         self._conversing = threading.Lock()
         self._conversations: LRU[str, Conversations] = LRU(_MOST_CONVERSATIONS)
@@ -329,9 +337,34 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         call = ConversationCall(
             messages=request.messages, wire=request.format, session_id=session_id, model=request.model
         )
-        found, _, branch_of = self.conversations(workspace, make=True).join(call)
+        found, last_seq, branch_of = self.conversations(workspace, make=True).join(call)
         made = self.session_context(workspace, found, request, cancelled=cancelled)
-        return ConversationContext(**dict(made), session_id=found, branch_of=branch_of)
+        return ConversationContext(**dict(made), session_id=found, branch_of=branch_of, last_seq=last_seq)
+
+    def append_answer(
+        self,
+        workspace: str,
+        session_id: str,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        after_seq: int,
+        usage: UsageReport | None = None,
+        finish_reason: str | None = None,
+        model: str | None = None,
+    ) -> AppendedMessages:
+        """Append the answer to a prompt that ended with a message of a session, whenever it comes.
+
+        It is appended once, whoever else appends it; where the session went on otherwise meanwhile, in a branch.
+        """
+        from memory_service.service.conversations import ConversationPrompt
+        from memory_service.service.sessions import check_messages
+
+        check_messages(messages)
+        prompt = ConversationPrompt(messages=(), session_id=session_id, last_seq=after_seq)
+        conversations = self.conversations(workspace)
+        conversations.sessions.snapshot(session_id)
+        conversations.answered(prompt, messages, usage=usage, finish_reason=finish_reason, model=model)
+        return conversations.sessions.store.standing(session_id)
 
     def recalled_prompt(self, workspace: str, call: ConversationCall) -> ConversationPrompt:
         """The messages of a call with the memories that they ask for; no session is read or written."""
@@ -367,7 +400,13 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         return name
 
     def host_event(
-        self, host: HostName, call: Mapping[str, object], *, workspace: str | None = None, access: FileAccess = "all"
+        self,
+        host: HostName,
+        call: Mapping[str, object],
+        *,
+        workspace: str | None = None,
+        access: FileAccess = "all",
+        keeps: bool = True,
     ) -> HostAnswer:
         """The answer to a hook call of a coding agent; see `memory_service.service.host_events`.
 
@@ -376,11 +415,29 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             call: The host's own JSON.
             workspace: Whose memory; None for the one that the conversation began in, or that of the agent's project.
             access: Whose files the call may name; see `memory_service.hosts.places`.
+            keeps: Whether what it brings is stored, too; otherwise `host_work` does that.
         """
+        return self._hook_call(host, call, workspace, access=access, keeps=keeps).answered()
+
+    def host_work(
+        self,
+        host: HostName,
+        call: Mapping[str, object],
+        *,
+        workspace: str | None = None,
+        work: HookWork = "all",
+        cancelled: Callable[[], bool] = not_cancelled,
+    ) -> HostAnswer:
+        """What is left to do for a hook call that the host has its answer to; see `memory_service.hosts.queue`."""
+        return self._hook_call(host, call, workspace, access="all", keeps=True).finished(work, cancelled)
+
+    def _hook_call(
+        self, host: HostName, call: Mapping[str, object], workspace: str | None, *, access: FileAccess, keeps: bool
+    ) -> HookCall:
         from memory_service.hosts.dialects import read_event
         from memory_service.service.host_events import HookCall
 
-        return HookCall(self, read_event(host, call), workspace, access=access).answered()
+        return HookCall(self, read_event(host, call), workspace, access=access, keeps=keeps)
 
     @cached_property
     def upstreams(self) -> Upstreams:

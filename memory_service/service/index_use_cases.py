@@ -49,6 +49,10 @@ class IndexUseCases(ABC):
         if self.has_workspace(workspace):
             self._workspaces.memory(workspace).leave_changes()
 
+    def is_behind(self, workspace: str) -> bool:
+        """True if something was left for another process to index, by a service that rests."""
+        return self.has_workspace(workspace) and self._workspaces.memory(workspace).is_behind
+
     def plan(self, workspace: str, paths: Collection[str] = ()) -> ReindexReport:
         """The plan of a reindex, without doing it."""
         memory = self._workspaces.readable(workspace)
@@ -69,6 +73,12 @@ class IndexUseCases(ABC):
         with translated():
             report = memory.sync(indexed_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
         return answers.reindex_report(report)
+
+    def index_words(self, workspace: str, *, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Make all that changed be found by its words, which takes a moment; `reindex` makes its vectors."""
+        memory = self._workspaces.memory(workspace)
+        with translated():
+            memory.sync_words(cancelled)
 
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """Start a reindex in the background."""

@@ -7,7 +7,7 @@ covered messages of this session are found as well as all other sources, whether
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,11 +17,12 @@ from indexer.lru import LRU
 from indexer.sources.scan import session_path
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
+from memory_service.memories.format import Entry
 from memory_service.memories.overlap import ViewText
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.memories.standing import StandingBlock, StandingPassage, digest_of, passage_of
-from memory_service.messages import numbered, own_text_of, user_message
-from memory_service.schemas.compaction import Recall, RecallMode
+from memory_service.messages import numbered, own_text_of, text_of, user_message
+from memory_service.schemas.compaction import BRANCH_MARK, Recall, RecallMode
 from memory_service.schemas.memories import Context, Order
 from memory_service.schemas.sessions import FoundMessages
 from memory_service.service.models import make_prompt_judge
@@ -162,9 +163,13 @@ class _InView:
         session_id: The session, if the index has all of it that can be found; else empty.
         lines: The lines of its log.
         text: The text of these lines.
+        root: The session, and all branches of it, by the name that they share; empty for none.
+        first_seq: The first message in view.
     """
 
     session_id: str = ""
+    root: str = ""
+    first_seq: int = 0
     lines: tuple[LineRange, ...] = ()
     text: ViewText
     degraded: tuple[str, ...] = ()
@@ -273,7 +278,7 @@ class SessionRecall:
             )
         except IndexerError as error:
             raise StorageFailed(str(error)) from error
-        hits = tuple(hit for hit in found.hits if not view.text.says(hit.passage.text))
+        hits = tuple(hit for hit in self._noted_elsewhere(found.hits, view) if not view.text.says(hit.passage.text))
         judged, silence, missing = self._judged(question, hits)
         searched = (*found.degraded, *missing)
         return SearchedPassages(
@@ -297,8 +302,19 @@ class SessionRecall:
             session_id=in_view,
             lines=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),),
             text=self._shown_of(snapshot, shown),
+            root=snapshot.session_id.partition(BRANCH_MARK)[0],
+            first_seq=shown,
             degraded=tuple(degraded),
         )
+
+    def _noted_elsewhere(self, hits: Sequence[Hit], view: _InView) -> Iterator[Hit]:
+        """Hits but for memories of messages that are in view: these say the same, whatever the wording."""
+        entry_of = self._services.longterm.files.entries.finder()
+        for hit in hits:
+            passage = hit.passage
+            held = entry_of(hit.path, passage.start_line, passage.end_line, passage.text) if hit.memory_id else None
+            if held is None or not view.root or not _is_of(held.entry, view):
+                yield hit
 
     def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> FoundMessages:
         """Search all messages of a session by words, in view or not."""
@@ -325,6 +341,16 @@ class SessionRecall:
         shown = ViewText.of(tail, before=before)
         self._shown[snapshot.session_id] = shown
         return shown
+
+
+def _is_of(entry: Entry, view: _InView) -> bool:
+    """True if an entry was taken from messages that are in view, and nobody has edited it since."""
+    fields = entry.fields
+    if entry.role != fields.get("origin"):
+        return False
+    first = fields.get("messages", "").partition("-")[0]
+    session = fields.get("session", "").partition(BRANCH_MARK)[0]
+    return session == view.root and first.isdigit() and int(first) >= view.first_seq
 
 
 def passages_in(context: Context, hits: Sequence[Hit]) -> tuple[StandingPassage, ...]:

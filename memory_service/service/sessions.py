@@ -47,7 +47,7 @@ from memory_service.sessions.recovery import ErasedLines
 from memory_service.sessions.session import OpenSession, SessionState
 
 if TYPE_CHECKING:
-    from memory_service.service.session_services import SessionServices
+    from memory_service.service.session_services import SessionServices, SessionSnapshot
 
 MAX_PINS = 64
 _KEYED_ATTEMPTS = 16
@@ -218,19 +218,11 @@ class SessionStore:
         appended, replayed = _appended(session, texts, usage, key, at)
         self._services.longterm.note_session(session_id)
         snapshot = self._services.snapshot(session_id, session=session)
-        reading = snapshot.reading(anchored=True)
-        skipped = len(messages) - len(said)
-        return schemas.AppendedMessages(
-            first_seq=appended.first_seq if appended else snapshot.state.last_seq + 1,
-            last_seq=appended.last_seq if appended else snapshot.state.last_seq,
-            tokens=reading.tokens,
-            source=reading.source,
-            pressure=pressure_of(snapshot.options, reading.tokens, scale=snapshot.scale()),
-            replayed=replayed,
-            degraded=[f"messages: {skipped} were put into the prompt by the service and not said; left out."]
-            if skipped
-            else [],
-        )
+        return _told(snapshot, appended, replayed=replayed, skipped=len(messages) - len(said))
+
+    def standing(self, session_id: str) -> schemas.AppendedMessages:
+        """The session as it stands, as the answer to one who appended nothing."""
+        return _told(self._services.snapshot(session_id))
 
     def _opened(self, session_id: str, model: str | None, at: LogEnd | None) -> tuple[OpenSession, LogEnd | None]:
         """A session to append to, begun if it is not there, and the end of its log if that matters."""
@@ -474,3 +466,21 @@ def _hash(*texts: str) -> str:
     for text in texts:
         digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
     return digest.hexdigest()
+
+
+def _told(
+    snapshot: SessionSnapshot, appended: Appended | None = None, *, replayed: bool = False, skipped: int = 0
+) -> schemas.AppendedMessages:
+    """The answer to an append."""
+    reading = snapshot.reading(anchored=True)
+    return schemas.AppendedMessages(
+        first_seq=appended.first_seq if appended else snapshot.state.last_seq + 1,
+        last_seq=appended.last_seq if appended else snapshot.state.last_seq,
+        tokens=reading.tokens,
+        source=reading.source,
+        pressure=pressure_of(snapshot.options, reading.tokens, scale=snapshot.scale()),
+        replayed=replayed,
+        degraded=[f"messages: {skipped} were put into the prompt by the service and not said; left out."]
+        if skipped
+        else [],
+    )

@@ -44,6 +44,7 @@ class OpenWorkspaces:
         embedder: The model of all of them, or the two that each chooses from; None for none.
         reranker: The model that has a second look at results, or None.
         shared: Makes what all sessions share.
+        rests: Whether what takes long to index is left to another process.
 
     Attributes:
         folders: The folders of those that there are, open or not.
@@ -56,6 +57,8 @@ class OpenWorkspaces:
         embedder: Embedder | LanguageChoice | None,
         reranker: Reranker | None,
         shared: Callable[[], SharedServices],
+        *,
+        rests: bool = False,
     ) -> None:
         self.folders = WorkspaceFolders(settings.home)
         self.watching = WorkspaceWatcher()
@@ -63,6 +66,7 @@ class OpenWorkspaces:
         self._embedder = embedder
         self._reranker = reranker
         self._make_shared = shared
+        self._rests = rests
         self._shared: tuple[SharedServices, Compactor] | None = None
         self._sharing = threading.Lock()
         self._open: OrderedDict[str, LongTermMemory] = OrderedDict()
@@ -211,7 +215,7 @@ class OpenWorkspaces:
     def _opened(self, folder: Path) -> LongTermMemory:
         settings = self._settings
         files = MemoryStore(folder, now=settings.now, max_bytes=settings.max_file_bytes)
-        return LongTermMemory(files, self.index(folder))
+        return LongTermMemory(files, self.index(folder), rests=self._rests)
 
     def _recovered(self, memory: LongTermMemory, folder: Path) -> None:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""

@@ -15,6 +15,7 @@ from memory_service.integrations.base import (
     HostConversations,
     LocalMemory,
     Memory,
+    PromptPlace,
     memory_of,
     missing,
     recalled_block,
@@ -111,8 +112,8 @@ def test_a_session_is_named_as_the_conversation_where_it_can_be() -> None:
 
 def test_what_the_view_shows_unchanged_is_the_framework_s_own(place: Place) -> None:
     said = [Said(each) for each in talk(60)]
-    view, session_id = conversations(place, context_window=8_000).prompt("long", said, system_prompt="Be kind.")
-    assert session_id == "long"
+    view, stood = conversations(place, context_window=8_000).prompt("long", said, system_prompt="Be kind.")
+    assert stood == ("long", 60)
     assert view[-1] is said[-1]
     own = [each for each in view if each in said]
     assert own == [each for each in said if each in own], "in their order, each once"
@@ -127,10 +128,28 @@ def test_a_conversation_without_a_name_is_named_after_its_beginning(place: Place
     both.answered(first, [Said({"role": "assistant", "content": "Tuesday."})])
     said += [Said({"role": "assistant", "content": "Tuesday."}), Said({"role": "user", "content": "And on holidays?"})]
     view, again = both.prompt("", said)
-    assert (again, view) == (first, said)
+    assert (again.session_id, view) == (first.session_id, said) and (first.seq, again.seq) == (1, 3)
     _, other = both.prompt("", said[2:])
-    assert other != first
-    assert len(place.log(first)) == 3
+    assert other.session_id != first.session_id
+    assert len(place.log(first.session_id)) == 3
+
+
+def test_an_answer_that_is_told_late_stands_where_it_belongs(place: Place) -> None:
+    kept = conversations(place, recall="never")
+    asked = Said({"role": "user", "content": "Look into the shelf."})
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    answer = Said({"role": "assistant", "content": None, "tool_calls": [call]})
+    result = Said({"role": "tool", "tool_call_id": "c1", "content": "It is empty."})
+    _, first = kept.prompt("loop", [asked])
+    view, second = kept.prompt("loop", [asked, answer, result])
+    kept.answered(first, [answer])
+    assert [each.wire for each in view] == place.log("loop") == [asked.wire, answer.wire, result.wire]
+    done = Said({"role": "assistant", "content": "The shelf is empty."})
+    kept.answered(second, [done])
+    kept.answered(second, [done])
+    assert place.log("loop")[3:] == [done.wire]
+    kept.answered(first, [Said({"role": "assistant", "content": "I do not know."})])
+    assert place.log("loop")[3:] == [done.wire], "another answer goes on in a branch"
 
 
 def test_memories_stand_before_the_question(place: Place) -> None:
@@ -145,8 +164,8 @@ def test_the_agent_goes_on_without_its_memory(caplog: pytest.LogCaptureFixture) 
     said = [Said({"role": "user", "content": "When do we deploy?"})]
     kept = HostConversations[Said](memory=down, to_wire=lambda each: each.wire, from_wire=Said)
     with caplog.at_level(logging.WARNING):
-        assert kept.prompt("s", said) == (said, "")
-        kept.answered("", said)
+        assert kept.prompt("s", said) == (said, ("", 0))
+        kept.answered(PromptPlace("", 0), said)
     assert [record.name for record in caplog.records] == ["memory_service.integrations"]
     assert "session: the agent goes on without it" in caplog.text and "was not reached" in caplog.text
 

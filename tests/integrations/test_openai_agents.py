@@ -224,3 +224,19 @@ def test_the_recipe(place: Place) -> None:
     with ScriptedServer(f"{DEPLOYS} I looked it up.") as server:
         printed = run_recipe("OpenAI Agents SDK", place, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="any")
     assert DEPLOYS in printed
+
+
+def test_each_call_of_a_long_run_fits_the_window(place: Place) -> None:
+    session = another(place, context_window=8_000)
+    config = RunConfig(tracing_disabled=True, call_model_input_filter=session.recall)
+    steps: list[ScriptedStep] = [
+        Reply(tool_call="order", arguments=json.dumps({"number": f"ORD-{at}"})) for at in range(14)
+    ]
+    for model in (OpenAIResponsesModel, OpenAIChatCompletionsModel):
+        with ScriptedServer(*steps, "All are shipped.") as server:
+            [answer] = talk(server, session, "Where are all of my orders?", model=model, config=config)
+            assert answer == "All are shipped." and len(server.requests) == 15
+            sent = [json.dumps(request.body, ensure_ascii=False) for request in server.requests]
+            assert all("Where are all of my orders?" in each and len(each) < 28_000 for each in sent)
+            assert len(json.dumps(place.log("support-42"), ensure_ascii=False)) > 28_000
+        asyncio.run(session.clear_session())

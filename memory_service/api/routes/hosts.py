@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -74,7 +75,7 @@ async def _done_afterwards(work: Callable[[Callable[[], bool]], None], pools: Po
 
 def _call_of(body: bytes) -> dict[str, object]:
     try:
-        call = json.loads(body)
+        call = json.loads(body.lstrip(codecs.BOM_UTF8))
     except (ValueError, RecursionError):
         raise InvalidRequest("The body is no JSON. Send the host's own JSON as it came.") from None
     if not isinstance(call, dict):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Path, Query, Response
@@ -190,14 +192,17 @@ def append(
     recognised and left out, so the whole list that was sent to the model may come back. With an idempotency key the
     same messages are appended once, whatever happens to client or server between.
     """
-    made = shared.service.append(
+    service, after = shared.service, body.after_seq
+    append: Callable[..., schemas.AppendedMessages] = (
+        partial(service.append, key=key) if after is None else partial(service.append_answer, after_seq=after)
+    )
+    made = append(
         workspace,
         session_id,
         body.messages,
         usage=body.usage,
         finish_reason=body.finish_reason,
         model=body.model,
-        key=key,
     )
     shared.metrics.appended(0 if made.replayed else len(body.messages))
     return json_response(made, replayed=made.replayed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import signal
@@ -10,16 +11,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from memory_service import MemoryClient
 from memory_service._version import __version__
+from memory_service.disk import WriteLock
 from memory_service.hosts.projects import project_of
-from tests.memory_service.cli.commands import WORDS_ALONE, CommandLine, Run
+from memory_service.hosts.queue import CallQueue, QueuedCall
+from memory_service.service import MemoryService
+from tests.memory_service.cli.commands import PROGRAM, WORDS_ALONE, CommandLine, Run
 from tests.memory_service.cli.test_warm import announce
 from tests.serving import own_process
 
@@ -43,6 +48,43 @@ def call(project: Path, event: str, **fields: object) -> str:
 def faults(cli: CommandLine) -> list[str]:
     log = cli.home / "hooks.log"
     return log.read_text("utf-8").splitlines() if log.exists() else []
+
+
+def until(come: Callable[[], bool]) -> None:
+    """Wait for what a worker does."""
+    ends = time.monotonic() + 100
+    while not come():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+def waiting(cli: CommandLine) -> list[str]:
+    """The calls that wait for a worker."""
+    return sorted(file.name for file in (cli.home / ".hooks").glob("[0-9]*.json"))
+
+
+def is_idle(cli: CommandLine) -> bool:
+    """True if no worker is at work on the home, and nothing waits for one."""
+    with CallQueue(cli.home).worked_on() as alone:
+        return alone and not waiting(cli) and not CallQueue(cli.home).indexes()
+
+
+def workers(cli: CommandLine) -> list[int]:
+    """The processes that work on the home."""
+    found = list[int]()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"memory_service.cli.hook_work" in words and str(cli.home).encode() in words:
+                found.append(int(process.name))
+    return found
+
+
+def kept(cli: CommandLine, project: Path, session: str) -> list[object]:
+    """What the log of a conversation has."""
+    with MemoryService.open(cli.home, embedding_model="none") as service:
+        workspace = project_of(str(project)).workspace_in(cli.home)
+        return [each["content"] for each in service.messages(workspace, session, "log").messages]
 
 
 def told(cli: CommandLine, project: Path) -> str:
@@ -154,6 +196,79 @@ def test_two_agents_of_one_project_while_their_transcripts_are_written(cli: Comm
     assert [fault for fault in faults(cli) if "There is no transcript" not in fault] == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are found in /proc")
+def test_a_hook_does_not_wait_and_a_worker_that_is_killed_loses_nothing(cli: CommandLine, project: Path) -> None:
+    workspace = cli.home / project_of(str(project)).workspace_in(cli.home)
+    with WriteLock(workspace / ".hosts" / "claude-code-s1.lock").held():
+        # Nobody can work on the conversation meanwhile, and the hook ends.
+        assert cli.spawn("hook", "claude-code", input=call(project, "Stop").encode()) == Run(code=0, out="", err="")
+        until(lambda: bool(workers(cli)) and waiting(cli)[0].endswith(".1.json"))
+        for worker in workers(cli):
+            os.kill(worker, signal.SIGKILL)
+        assert len(waiting(cli)) == 1
+    cli.ok("hook", "claude-code", stdin=call(project, "UserPromptSubmit", prompt="thanks!", session_id="s2"))
+    until(lambda: is_idle(cli))
+    assert kept(cli, project, "claude-code-s1") == [FRIDAY] and faults(cli) == []
+    assert list(workspace.glob("memory/*.md"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe whose reader is gone is another error there")
+def test_hooks_at_once_whose_readers_are_gone_lose_nothing(cli: CommandLine, project: Path) -> None:
+    def say(number: int) -> int:
+        said = {"conversation_id": f"c{number}", "cwd": str(project), "generation_id": "g1"}
+        gone, out = os.pipe()
+        os.close(gone)
+        prompt = {**said, "hook_event_name": "beforeSubmitPrompt", "prompt": f"Who owns billing {number}?"}
+        for each in (prompt, {**said, "hook_event_name": "afterAgentResponse", "text": f"Kim {number}."}):
+            done = subprocess.run(
+                [*PROGRAM, "hook", "cursor"],
+                input=codecs.BOM_UTF8 * 2 + json.dumps(each).encode(),
+                stdout=out,
+                env=cli.variables,
+                check=False,
+            )
+            assert done.returncode == 0
+        os.close(out)
+        return number
+
+    cli.run("remember", "--workspace", project_of(str(project)).workspace_in(cli.home), "Kim owns billing.")
+    with ThreadPoolExecutor() as agents:
+        assert list(agents.map(say, range(3))) == [0, 1, 2]
+    until(lambda: is_idle(cli))
+    for number in range(3):
+        assert kept(cli, project, f"cursor-c{number}") == [f"Who owns billing {number}?", f"Kim {number}."]
+    # A machine that has no time for an answer keeps what was said all the same.
+    assert [fault for fault in faults(cli) if "was given up" not in fault] == []
+
+
+def test_a_call_that_the_disk_does_not_take_is_kept_when_there_is_room(cli: CommandLine, project: Path) -> None:
+    cli.home.mkdir()
+    (cli.home / ".hooks").write_text("in the way")
+    said = {"conversation_id": "c1", "cwd": str(project), "hook_event_name": "afterAgentResponse", "text": "Kim."}
+    assert cli.ok("hook", "cursor", stdin=json.dumps(said)) == ""
+    assert len(faults(cli)) == 1
+    (cli.home / ".hooks").unlink()
+    until(lambda: (cli.home / ".hooks").is_dir() and is_idle(cli))
+    assert kept(cli, project, "cursor-c1") == ["Kim."]
+
+
+def test_a_call_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
+    queue = CallQueue(tmp_path)
+    queue.add(QueuedCall(host="codex", workspace=None, call={"session_id": "\ud800"}, session_id="codex-1"))
+    assert queue.holds("codex-1") and not queue.is_empty
+    (tmp_path / ".hooks" / "00-half.0.json").write_text('{"host": "co')
+    for _ in range(5):
+        [found] = queue.calls()
+        assert found.call == {"session_id": "\ud800"} and queue.begin(found) is not None
+    [found] = queue.calls()
+    queue.put_back(found)
+    [found] = queue.calls()
+    assert queue.begin(found) is not None, "the disk was full: that does not count"
+    for _ in range(4):
+        assert queue.begin(queue.calls()[0]) is not None
+    assert queue.begin(queue.calls()[0]) is None and queue.is_empty
+
+
 @pytest.mark.parametrize("stdin", ["", "garbage", '{"hook_event_name": "St', "[]", "7", b"\xff\xfe", "[" * 100_000])
 def test_garbage_says_nothing_and_ends_with_0(cli: CommandLine, stdin: str | bytes) -> None:
     assert cli.ok("hook", "claude-code", stdin=stdin) == ""
@@ -176,7 +291,7 @@ def test_a_wrong_setting_or_address_is_a_line_of_the_log(
 ) -> None:
     wrong = CommandLine(home=cli.home, environment={**WORDS_ALONE, **variables})
     assert wrong.ok("hook", "claude-code", stdin=call(project, "Stop")) == ""
-    assert len(faults(cli)) == 1
+    until(lambda: len(faults(cli)) == 1)
 
 
 def test_a_server_of_another_version_or_with_a_wrong_key_is_named_and_not_used(cli: CommandLine, project: Path) -> None:

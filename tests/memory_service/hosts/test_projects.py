@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from memory_service.disk import sweep
 from memory_service.errors import InvalidRequest
 from memory_service.home import check_workspace
 from memory_service.hosts.projects import project_of
@@ -144,3 +146,21 @@ def test_rules_that_say_the_same_stand_once(tmp_path: Path) -> None:
     (tmp_path / "CLAUDE.local.md").write_text("周五不部署。")
     rules = project_of(str(tmp_path)).rules()
     assert rules == {"AGENTS.md": "Never deploy on Fridays.", "CLAUDE.local.md": "周五不部署。"}
+
+
+def test_a_workspace_is_marked_while_the_drafts_in_it_are_swept(tmp_path: Path) -> None:
+    folders, stop = [tmp_path / f"w{number}" for number in range(100)], threading.Event()
+    for folder in folders:
+        folder.mkdir()
+
+    def sweep_all() -> None:
+        while not stop.is_set():
+            sweep(folders)
+
+    sweeping = threading.Thread(target=sweep_all)
+    sweeping.start()
+    for folder in folders:
+        project_of(str(tmp_path)).mark(folder)
+    stop.set()
+    sweeping.join()
+    assert all((folder / ".project").read_text() == f"{tmp_path}\n" for folder in folders)

@@ -70,15 +70,74 @@ def test_codex_lines_become_messages(tmp_path: Path) -> None:
         + codex({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One file."}]})
     )
     call = {"id": "c1", "type": "function", "function": {"name": "shell", "arguments": '{"command": "ls"}'}}
+    when = {"created_at": "2026-11-20T10:00:00Z"}
     assert read_on(file, TranscriptPlace()).messages == (
-        {"role": "user", "content": "list"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": "a.txt"},
-        {"role": "assistant", "content": "One file."},
+        {"role": "user", "content": "list", **when},
+        {"role": "assistant", "content": None, "tool_calls": [call], **when},
+        {"role": "tool", "tool_call_id": "c1", "content": "a.txt", **when},
+        {"role": "assistant", "content": "One file.", **when},
     )
     assert not is_of_subagent(file)
     file.write_text(codex({"id": "x", "source": {"subagent": "review"}}, "session_meta"))
     assert is_of_subagent(file)
+
+
+def test_lines_are_read_by_their_type_and_those_of_a_newer_host_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    body = {"role": "user", "content": [{"type": "text", "text": "Kim owns billing."}]}
+    file.write_text(
+        claude("user", "Kim owns billing.")
+        + json.dumps({"type": "api-request-blob", "message": body})
+        + "\n"
+        + json.dumps({"type": "thought-of-2030", "message": body})
+        + "\n"
+        + json.dumps({"message": body})
+        + "\n"
+        + json.dumps({"type": "assistant", "message": body})
+        + "\n"
+        + codex({"type": "dream", "text": "Kim owns billing."})
+        + claude("user", "[Request interrupted by user for tool use]")
+        + json.dumps({"type": "file-history-snapshot", "messageId": "m", "snapshot": {}})
+        + "\n"
+    )
+    read = read_on(file, TranscriptPlace())
+    assert [message["content"] for message in read.messages] == ["Kim owns billing."] and not read.problems
+    assert read.unknown == {"thought-of-2030": 1, "none": 1, "response_item/dream": 1}
+
+
+def test_results_without_words_are_labels(tmp_path: Path) -> None:
+    file, base64 = tmp_path / "t.jsonl", "iVBORw0KGgo" * 900
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": base64}}
+    shown = [image, {"type": "text", "text": "a chart"}, {"type": "tool_reference", "tool_name": "search"}]
+    outputs: list[object] = [[{"type": "input_image", "image_url": base64}], {"image": base64, "width": 7}]
+    file.write_text(
+        claude("user", [{"type": "tool_result", "tool_use_id": "t", "content": shown}])
+        + "".join(codex({"type": "function_call_output", "call_id": "c", "output": each}) for each in outputs)
+    )
+    result, *others = words(file)
+    told = "[image]\na chart\n[tool_reference search]"
+    assert result == [{"type": "tool_result", "tool_use_id": "t", "content": told}]
+    assert others == ["[image]", '{"image": "[media]", "width": 7}']
+
+
+def test_a_prompt_takes_the_place_of_one_that_the_host_went_back_before(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    result = [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]
+    talk = [
+        claude("user", "Plan the shop.", uuid="u1", parentUuid=None),
+        claude("assistant", "Two tables.", uuid="a1", parentUuid="u1"),
+        claude("assistant", "And a third.", uuid="a2", parentUuid="a1"),
+        claude("user", result, uuid="r1", parentUuid="a1"),
+        claude("user", "Use MySQL.", uuid="u2", parentUuid="a2"),
+        claude("assistant", "MySQL it is.", uuid="a3", parentUuid="u2"),
+    ]
+    file.write_text("".join(talk))
+    before = read_on(file, TranscriptPlace())
+    assert len(before.messages) == 6, "results of calls that were made at once are no way back"
+    file.write_text("".join([*talk, claude("user", "Use PostgreSQL.", uuid="u3", parentUuid="a2")]))
+    assert [*words(file)][3:] == [[{**result[0]}], "Use PostgreSQL."]
+    later = read_on(file, before.end)
+    assert later.prompts == {0: "a2"} and before.prompts == {0: "", 4: "a2"}
 
 
 @given(cuts=st.lists(st.integers(0, 2_000), max_size=6))

@@ -16,11 +16,15 @@ import pytest
 
 from indexer import MiniLM
 from indexer.testing import HashEmbedder
+from memory_service.compaction.checkpoint import Checkpoint
+from memory_service.hooks import Intent
 from memory_service.hosts import HOSTS, HostName, transcripts
 from memory_service.hosts.dialects import host_chars
 from memory_service.hosts.places import FileAccess
 from memory_service.hosts.projects import project_of
 from memory_service.service import MemoryService
+from memory_service.service.host_records import rendered_record
+from memory_service.text.texts import texts_in
 from tests.serving import settings
 
 FRIDAY = "We decided: deploys go out on Tuesdays at 10:00, never on Fridays."
@@ -577,3 +581,113 @@ def test_a_fault_is_a_line_of_the_log_without_what_was_said(agent: Agent) -> Non
     assert "claude-code Stop: There is no transcript nothing.jsonl" in first
     assert "There is no folder '/no/such/folder'" in second
     assert "hunter2" not in first + second
+
+
+def test_a_start_after_a_compaction_has_request_end_and_memories_whatever_the_length(agent: Agent) -> None:
+    for number in range(150):
+        agent.says("user", f"Please note for shelf {number}: it holds {number} pots and Kimk{number} owns it.")
+        agent.says(
+            "assistant", f"Shelf {number} is noted: {number} pots, owner Kimk{number}, checked at the east wall."
+        )
+    agent.says("user", "Now print the label of shelf 7, and keep it under two lines.")
+    agent.service.remember(agent.workspace, "The label of shelf 7 is printed on the machine called Heron.")
+    agent.hook("PreCompact", trigger="auto")
+    summary = agent.service.compactions(agent.workspace, f"claude-code-{SESSION}").compactions[0]
+    assert summary.applied
+    given = agent.given("SessionStart", source="compact")
+    assert "Now print the label of shelf 7" in given.partition("<current-request")[2].partition("</current-request>")[0]
+    assert "Heron" in given.partition("[End of checkpoint]")[2] and host_chars(given) <= 10_000
+
+
+def test_a_long_summary_gives_way_to_request_and_end(agent: Agent) -> None:
+    texts = texts_in("en")
+    for size in (0, 3_000, 9_300, 9_500, 9_700, 30_000):
+        summary = "Shelf & <pot> is noted.\n" * (size // 24)
+        parts = Checkpoint(summary=summary, request="Print the label.", request_seq=7, texts=texts)
+        text = rendered_record([("Never on Fridays.", None)], parts, 9_800)
+        assert host_chars(text) <= 9_800 and text.endswith(texts.checkpoint_end)
+        assert "Print the label." in text and "Never on Fridays." in text
+        assert size < 9_000 or host_chars(text) > 9_000
+
+
+def test_a_summary_that_met_other_work_is_made_when_that_has_ended(agent: Agent) -> None:
+    for number in range(60):
+        agent.says("user", f"Please note for shelf {number}: it holds {number} pots and Kimk{number} owns it.")
+        agent.says("assistant", f"Shelf {number} is noted: {number} pots, owner Kimk{number}, by the east wall.")
+    call = {"session_id": SESSION, "transcript_path": str(agent.transcript), "cwd": str(agent.project)}
+    session, held, release = f"claude-code-{SESSION}", threading.Event(), threading.Event()
+
+    @agent.service.hooks.before_flush
+    def wait(_: Intent) -> None:
+        held.set()
+        release.wait(60)
+
+    other = threading.Thread(target=agent.hook, args=("Stop",))
+    other.start()
+    held.wait(60)
+    answered = agent.service.host_event("claude-code", {**call, "hook_event_name": "PreCompact"})
+    answered.afterwards(lambda: True)
+    assert agent.service.compactions(agent.workspace, session).compactions == []
+    release.set()
+    other.join()
+    assert [each.applied for each in agent.service.compactions(agent.workspace, session).compactions] == [True]
+    agent.hook("Stop")
+    assert len(agent.service.compactions(agent.workspace, session).compactions) == 1
+
+
+def test_memories_go_into_the_file_of_the_day_on_which_they_were_said(agent: Agent) -> None:
+    agent.says("user", FRIDAY, timestamp="2026-01-17T10:00:00.000Z")
+    agent.says("assistant", "Noted.", timestamp="2026-01-17T10:00:07.000Z")
+    agent.hook("Stop")
+    assert [file.path for file in agent.service.files(agent.workspace)] == ["memory/2026-01-17.md"]
+
+
+def test_a_conversation_that_went_back_goes_on_in_a_branch(agent: Agent) -> None:
+    agent.says("user", "Plan the shop.", uuid="u1", parentUuid=None)
+    agent.says("assistant", "Which database?", uuid="a1", parentUuid="u1")
+    agent.says("user", "Use MySQL for the shop.", uuid="u2", parentUuid="a1")
+    agent.hook("Stop")
+    agent.says("assistant", "MySQL it is.", uuid="a2", parentUuid="u2")
+    agent.says("user", "Use PostgreSQL for the shop.", uuid="u3", parentUuid="a1")
+    agent.hook("Stop")
+    agent.says("assistant", "PostgreSQL it is.", uuid="a3", parentUuid="u3")
+    agent.hook("Stop")
+    assert agent.logged() == ["Plan the shop.", "Which database?", "Use MySQL for the shop."]
+    [branch] = [
+        each.session_id
+        for each in agent.service.list_sessions(agent.workspace).sessions
+        if each.session_id != f"claude-code-{SESSION}"
+    ]
+    said = [each["content"] for each in agent.service.messages(agent.workspace, branch, "log").messages]
+    assert said == ["Plan the shop.", "Which database?", "Use PostgreSQL for the shop.", "PostgreSQL it is."]
+    assert agent.faults() == []
+    assert "MySQL" not in agent.given("SessionStart", source="compact").partition("<relevant_context>")[0]
+
+
+def test_memories_of_what_is_in_view_are_not_given_again(agent: Agent) -> None:
+    agent.says("user", "Question 2: who owns billing?")
+    agent.says("assistant", "That is Kim, and the key lies in the blue cupboard.")
+    agent.hook("Stop")
+    agent.service.remember(agent.workspace, "Billing moves to the harbour office, 账单 in May.")
+    first, last = agent.service.messages(agent.workspace, f"claude-code-{SESSION}", "log").seqs or ()
+    fields = f"id=m1 session=claude-code-{SESSION} messages={first}-{last} origin=agent"
+    path, text = "memory/2026-11-20.md", f"<!-- memory {fields} -->\n- Billing is owned by Kim since spring.\n"
+    written = agent.service.put(agent.workspace, path, text, if_none_match=True)
+    prompt = "Who owns billing, and where is it? 账单?"
+    given = agent.given("UserPromptSubmit", prompt=prompt)
+    assert "harbour office" in given and "by Kim" not in given
+    other = Agent(agent.service, agent.project, session="other")
+    assert "by Kim" in other.given("UserPromptSubmit", prompt=prompt)
+    text = text.replace("origin=agent", "origin=agent hash=000000000000").replace("Kim", "Kimberley")
+    agent.service.put(agent.workspace, path, text, if_match=written.etag)
+    assert "Kimberley" in agent.given("UserPromptSubmit", prompt=prompt), "somebody has edited it"
+
+
+def test_lines_of_a_newer_host_are_named_once(agent: Agent) -> None:
+    for _ in range(2):
+        agent.says("user", FRIDAY)
+        with agent.transcript.open("a") as opened:
+            opened.write('{"type": "dream", "message": {"role": "user", "content": "hm"}}\n')
+        agent.hook("Stop")
+    [fault] = agent.faults()
+    assert "'dream'" in fault and agent.logged() == [FRIDAY, FRIDAY]
