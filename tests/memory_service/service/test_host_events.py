@@ -669,7 +669,9 @@ def test_memories_of_what_is_in_view_are_not_given_again(agent: Agent) -> None:
     agent.says("assistant", "That is Kim, and the key lies in the blue cupboard.")
     agent.hook("Stop")
     agent.service.remember(agent.workspace, "Billing moves to the harbour office, 账单 in May.")
-    first, last = agent.service.messages(agent.workspace, f"claude-code-{SESSION}", "log").seqs or ()
+    seqs = agent.service.messages(agent.workspace, f"claude-code-{SESSION}", "log").seqs
+    assert seqs is not None
+    first, last = seqs
     fields = f"id=m1 session=claude-code-{SESSION} messages={first}-{last} origin=agent"
     path, text = "memory/2026-11-20.md", f"<!-- memory {fields} -->\n- Billing is owned by Kim since spring.\n"
     written = agent.service.put(agent.workspace, path, text, if_none_match=True)
