@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import memory_service
 from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError
 from memory_service.hosts import HOSTS
 
@@ -146,7 +145,7 @@ class _HookCommand:
                     queue.add_index(answered.workspace)
             _print(json.dumps(answer).encode())
         if queue.indexes() or not queue.is_empty:
-            start_worker(queue.home)
+            _start_worker(queue.home)
 
     def _queue(self) -> CallQueue:
         from memory_service.home import home_of
@@ -167,10 +166,10 @@ class _HookCommand:
             queue.add(queued)
         except MemoryServiceError as error:
             self.note(str(error))
-            start_worker(queue.home, queued.written())
+            _start_worker(queue.home, queued.written())
         else:
             if starts:
-                start_worker(queue.home)
+                _start_worker(queue.home)
 
     def note(self, fault: str) -> None:
         """Append a fault to the log of the home."""
@@ -180,7 +179,7 @@ class _HookCommand:
         note_faults(home_of(self._home), self._host, "", (fault,))
 
 
-def start_worker(home: Path, unqueued: bytes = b"") -> None:
+def _start_worker(home: Path, unqueued: bytes = b"") -> None:
     """Start a process that does what waits in a home, and that no host waits for.
 
     Args:
@@ -188,7 +187,7 @@ def start_worker(home: Path, unqueued: bytes = b"") -> None:
         unqueued: A call that the disk did not take.
     """
     # Not in the folder of the project, where a module of any name may lie.
-    code = Path(memory_service.__file__).parent.parent
+    code = Path(__file__).parents[2]
     worker = subprocess.Popen(
         [sys.executable, "-m", "memory_service.cli.hook_work", str(home)],
         cwd=code,

@@ -31,7 +31,7 @@ _HELD_SECONDS = 1_800.0
 _HELD_STEP_SECONDS = 2.0
 
 
-def main() -> None:
+def _main() -> None:
     """Do what waits in the home that the command line names."""
     with suppress(OSError, AttributeError):
         os.nice(_NICENESS)
@@ -124,4 +124,4 @@ class _Worker:
 
 
 if __name__ == "__main__":
-    main()
+    _main()

@@ -52,6 +52,7 @@ _DEFECT = "index: it met a defect. See the log, then run `memory-service reindex
 
 # What people changed in an editor is indexed by the next search, as long as that takes no time.
 INLINE_BYTES = 32 * 1024
+_TINY_BYTES = 4 * 1024
 # So many files are looked at one by one; more, by a look at all.
 NAMED_PATHS = 200
 
@@ -77,6 +78,11 @@ class WaitingFiles:
     def is_small(self) -> bool:
         """True if a search indexes them itself."""
         return self.size_bytes <= INLINE_BYTES and len(self.paths) <= NAMED_PATHS
+
+    @property
+    def is_tiny(self) -> bool:
+        """True if one who leaves the work to another process indexes them all the same: a note that was just made."""
+        return self.is_small and self.size_bytes <= _TINY_BYTES
 
     @property
     def said(self) -> str:
@@ -367,7 +373,9 @@ class UnindexedMessages:
 
     def _waiting(self, path: str) -> Iterator[tuple[int, Passage]]:
         """The passages at the end of a log that the index does not have, as it will hold them, and their places."""
-        last = self._last(path)
+        last = None
+        with suppress(IndexerError):  # the search says why it cannot be read
+            last = self._last(path)
         raw, is_whole = _end(self._root / path)
         behind = _behind(raw, last) if last else None
         if behind is None:

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import get_args
 
@@ -69,8 +69,6 @@ _KEPT_SESSIONS = 1_024
 _ORDERED = 100
 # A search waits so long for what was just said; a chat's few messages take some milliseconds.
 _PATIENCE_SECONDS = 2.0
-# Who leaves the work to another process indexes so much itself: a note that was just made.
-_RESTING_BYTES = 4 * 1024
 # The writer of a large file waits so long for its index; clients give up after 30 s.
 _WRITE_SECONDS = 10.0
 # A search gives so many passages the vector that they lack, the background all: a provider's request, .1 s of MiniLM.
@@ -106,11 +104,12 @@ class LongTermMemory:
         self._behind: tuple[str, ...] = ()
         self._was_filled = False
         self._rests = rests
-        self._left = False
         self._sessions = DeferredRefresh(self._index_sessions, rests=rests)
-        self._just_said = UnindexedMessages(index.root, self._last_held, lambda path: self._held([path]) or ())
+        self._just_said = UnindexedMessages(index.root, index.last_passage, lambda path: self._held([path]) or ())
         self._searching = ConcurrencyProbe()
-        self._large = DeferredRefresh(self._index_large, rests=rests)
+        self._large = DeferredRefresh(
+            lambda paths: sync_files(self.index, paths, cancelled=lambda: self._large.is_closed), rests=rests
+        )
         self._vectors = DeferredRefresh(lambda _: "; ".join((*self._ended(), *self._heal(None))), rests=rests)
         self._moves = IndexMoves(index, rests=rests)
         self._healing = threading.Lock()
@@ -230,7 +229,7 @@ class LongTermMemory:
     @property
     def is_behind(self) -> bool:
         """True if something was left for another process to index."""
-        return self._left or any(each.undone for each in (self._sessions, self._large, self._vectors))
+        return any(each.undone for each in (self._sessions, self._large, self._vectors))
 
     def note_session(self, session_id: str) -> None:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""
@@ -367,14 +366,6 @@ class LongTermMemory:
         left = self._ended()
         return replace(report, degraded=(*report.degraded, *left)) if left else report
 
-    def sync_words(self, cancelled: Callable[[], bool]) -> None:
-        """Make all that changed be found by its words; its vectors are made by the next sync.
-
-        Raises:
-            IndexerError: The index cannot be written, or `cancelled` said so.
-        """
-        self.index.sync(words_only=True, cancelled=cancelled)
-
     def bring_up_to_date(self, on_progress: Callable[[SyncProgress], None] | None) -> None:
         """Index all that changed on disk, however long it takes; the next search says what could not be."""
         with self._looking:
@@ -459,10 +450,6 @@ class LongTermMemory:
             self._moves.note()
         return [outcome] if outcome else []
 
-    def _index_large(self, paths: Collection[str]) -> str:
-        """Index large files in the background; ends with the service."""
-        return sync_files(self.index, paths, cancelled=lambda: self._large.is_closed)
-
     def _index_sessions(self, paths: Collection[str]) -> str:
         """Index logs in the background; a long one holds up no write, and ends with the service."""
         try:
@@ -488,12 +475,6 @@ class LongTermMemory:
         if outcome is None:
             return (indexing.BEING_SAID,)
         return (outcome,) if outcome else ()
-
-    def _last_held(self, path: str) -> StoredPassage | None:
-        try:
-            return self.index.last_passage(path)
-        except IndexerError:
-            return None  # the search says why it cannot be read
 
     def _heal(self, most: int | None, cancelled: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
         """Embed what was stored without a vector, if the model answers now; why some passages are still without."""
@@ -525,11 +506,9 @@ class LongTermMemory:
 
     def _held(self, paths: Collection[str]) -> tuple[StoredPassage, ...] | None:
         """Passages that the index holds of some files; None if it cannot be read."""
-        try:
+        with suppress(IndexerError):  # it says why when it is brought up to date
             return self.index.passages_of(paths)
-        except IndexerError:
-            # It says why when it is brought up to date.
-            return None
+        return None
 
     def _erased(
         self, paths: Collection[str], before: Collection[StoredPassage] | None, in_files: Callable[[], bool]
@@ -606,8 +585,8 @@ class LongTermMemory:
             return time.monotonic() - started, (f"index: {error}",)
         looked_seconds = time.monotonic() - started
         found, unread = self._waiting(plan), unread_logs(plan.failures)
-        if self._rests and found.size_bytes > _RESTING_BYTES:
-            self._left = True
+        if self._rests and not found.is_tiny:
+            self._large.note("")
             return looked_seconds, (f"index: {found.said} are to be indexed. Ask again in a moment.", *unread)
         if not found.is_small:
             return looked_seconds, (f"index: {found.said} wait. {indexing.RUN_REINDEX}", *unread)

@@ -428,7 +428,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         work: HookWork = "all",
         cancelled: Callable[[], bool] = not_cancelled,
     ) -> HostAnswer:
-        """What is left to do for a hook call that the host has its answer to; see `memory_service.hosts.queue`."""
+        """Work that a hook call left behind its answer, done here and now; see `memory_service.hosts.queue`."""
         return self._hook_call(host, call, workspace, access="all", keeps=True).finished(work, cancelled)
 
     def _hook_call(

@@ -146,7 +146,7 @@ class HookCall:
 
     @THROTTLE.behind()
     def finished(self, work: HookWork, cancelled: Callable[[], bool]) -> HostAnswer:
-        """What is left of a call that has its answer; see `memory_service.hosts.queue`."""
+        """Work that the call left behind its answer, done; see `memory_service.hosts.queue`."""
         done = self.answered() if work == "all" else HostAnswer()
         with self._noting():
             if work != "all":

@@ -49,7 +49,7 @@ def rules_record(rules: Mapping[str, str], room: int) -> str:
     """Rules for a session that has no message yet."""
     texts = words_for(None, "\n".join(rules.values()))
     pieces = [(piece, None) for name, text in rules.items() for piece in rule_pieces(name, text, texts.rules)]
-    return rendered_record(pieces, Checkpoint(texts=texts), room)
+    return _rendered_record(pieces, Checkpoint(texts=texts), room)
 
 
 def record_of(snapshot: SessionSnapshot, forgotten: int, room: int) -> str:
@@ -61,10 +61,10 @@ def record_of(snapshot: SessionSnapshot, forgotten: int, room: int) -> str:
     if asked and state.head.tail_start <= asked.seq <= forgotten:
         words = shortened(text_of(asked.message), _REQUEST_CHARS, handle(asked.seq), texts)
         parts = replace(parts, request=words, request_seq=asked.seq)
-    return rendered_record(pin_texts(state), parts, room)
+    return _rendered_record(pin_texts(state), parts, room)
 
 
-def rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint, room: int) -> str:
+def _rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint, room: int) -> str:
     """A record with its pins; pins that do not fit are named, and a long summary is cut."""
     pins, fitting = pinned_texts(given), list[str]()
     left = room - host_chars(parts.request)

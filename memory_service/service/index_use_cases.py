@@ -78,7 +78,7 @@ class IndexUseCases(ABC):
         """Make all that changed be found by its words, which takes a moment; `reindex` makes its vectors."""
         memory = self._workspaces.memory(workspace)
         with translated():
-            memory.sync_words(cancelled)
+            memory.index.sync(words_only=True, cancelled=cancelled)
 
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """Start a reindex in the background."""

@@ -22,8 +22,7 @@ from memory_service.hosts import HOSTS, HostName, transcripts
 from memory_service.hosts.dialects import host_chars
 from memory_service.hosts.places import FileAccess
 from memory_service.hosts.projects import project_of
-from memory_service.service import MemoryService
-from memory_service.service.host_records import rendered_record
+from memory_service.service import MemoryService, host_records
 from memory_service.text.texts import texts_in
 from tests.serving import settings
 
@@ -604,7 +603,7 @@ def test_a_long_summary_gives_way_to_request_and_end(agent: Agent) -> None:
     for size in (0, 3_000, 9_300, 9_500, 9_700, 30_000):
         summary = "Shelf & <pot> is noted.\n" * (size // 24)
         parts = Checkpoint(summary=summary, request="Print the label.", request_seq=7, texts=texts)
-        text = rendered_record([("Never on Fridays.", None)], parts, 9_800)
+        text = host_records._rendered_record([("Never on Fridays.", None)], parts, 9_800)
         assert host_chars(text) <= 9_800 and text.endswith(texts.checkpoint_end)
         assert "Print the label." in text and "Never on Fridays." in text
         assert size < 9_000 or host_chars(text) > 9_000
