@@ -21,7 +21,7 @@ from memory_service.memories.format import Entry
 from memory_service.memories.overlap import ViewText
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.memories.standing import StandingBlock, StandingPassage, digest_of, passage_of
-from memory_service.messages import numbered, own_text_of, text_of, user_message
+from memory_service.messages import numbered, own_text_of, user_message
 from memory_service.schemas.compaction import BRANCH_MARK, Recall, RecallMode
 from memory_service.schemas.memories import Context, Order
 from memory_service.schemas.sessions import FoundMessages
