@@ -20,7 +20,6 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from indexer.embeddings.base import empty_rows, unit_rows
-from indexer.embeddings.tokenization import read_vocabulary
 from indexer.errors import EmbedderUnavailable, EmbeddingError
 from indexer.text import lazy_regex
 from indexer.text.scripts import CJK_LETTERS
@@ -161,6 +160,8 @@ class ModelFolder:
         many = reads_more_than_latin(*self.names)
         if many or (many is None and _has_tokens_for_more(self.path)):
             return lambda text: True
+        from indexer.embeddings.tokenization import read_vocabulary
+
         vocabulary = read_vocabulary(self.path / "tokenizer.json")
         return vocabulary.reads if vocabulary else is_spaced
 
