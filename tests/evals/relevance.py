@@ -111,8 +111,11 @@ class World:
         self._folder = tempfile.TemporaryDirectory(prefix="relevance-")
         root = Path(self._folder.name)
         for path, text in files.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(text, "utf-8")
+            # Relevance is measured by folder: these have one.
+            top, _, below = path.rpartition("/")[0].partition("/")
+            name = f"{below}-{Path(path).name}".lstrip("-")
+            (root / top).mkdir(parents=True, exist_ok=True)
+            (root / top / name).write_text(text, "utf-8")
         self._recorder = Recorder()
         self._index = Index(root, embedder, today=lambda: chinese.TODAY, calibration=self._recorder)
         self._index.sync()
