@@ -42,11 +42,21 @@ from memory_service.errors import (
 )
 
 if TYPE_CHECKING:
-    from memory_service.client import AsyncMemoryClient, AsyncSession, MemoryClient, Reply, Session, SessionEvent
+    from memory_service.client import (
+        AsyncMemoryClient,
+        AsyncReplyStream,
+        AsyncSession,
+        MemoryClient,
+        Reply,
+        ReplyStream,
+        Session,
+        SessionEvent,
+    )
 
 
 __all__ = [
     "AsyncMemoryClient",
+    "AsyncReplyStream",
     "AsyncSession",
     "CallCancelled",
     "Conflict",
@@ -64,6 +74,7 @@ __all__ = [
     "Overloaded",
     "PreconditionFailed",
     "Reply",
+    "ReplyStream",
     "ServerFailed",
     "Session",
     "SessionEvent",
@@ -77,12 +88,16 @@ __all__ = [
     "__version__",
 ]
 
+_OF_THE_CLIENT = frozenset(
+    "AsyncMemoryClient AsyncReplyStream AsyncSession MemoryClient Reply ReplyStream Session SessionEvent".split()
+)
+
 # Unseen by type checkers, which would take any name for one that is here.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         # httpx and pydantic take a fifth of a second to import: paid by those who make a client.
-        if name in ("MemoryClient", "AsyncMemoryClient", "Session", "AsyncSession", "SessionEvent", "Reply"):
+        if name in _OF_THE_CLIENT:
             from memory_service import client
 
             return getattr(client, name)

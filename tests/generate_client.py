@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "memory_service" / "client"
 COMMAND = "python -m tests.generate_client"
 # Each synchronous file and the one that it is made from.
-FILES = {"_client.py": "_async_client.py", "_session.py": "_async_session.py"}
+FILES = {"_client.py": "_async_client.py", "_session.py": "_async_session.py", "_stream.py": "_async_stream.py"}
 
 # In this order. What is left of the word `async` at the end stands in a sentence.
 _RULES = tuple(
@@ -28,7 +28,10 @@ _RULES = tuple(
         (r"\basynccontextmanager\b", "contextmanager"),
         (r"\bAsync(?=[A-Z])", ""),
         (r"\b(_?)async_(?=[a-z])", r"\1"),
-        (r"\b__a(?=(?:enter|exit)__)", "__"),
+        (r"\b__a(?=(?:enter|exit|iter)__)", "__"),
+        (r"\banext\b", "next"),
+        (r"\bAwaitable\[(\w+)\]", r"\1"),
+        (r"\bAwaitable, ", ""),
         (r"\.a(?=(?:close|read|iter_lines|completion)\()", "."),
         (r"\bUse within one event loop\b", "Safe to use from several threads"),
         (r"\buse within one event loop\b", "safe to use from several threads"),

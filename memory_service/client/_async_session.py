@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import httpx
 from pydantic import BaseModel
 
 from memory_service import schemas
 from memory_service.client import _completion, _session_wire, _wire
-from memory_service.client._completion import Ask, Send, Step, Steps, Turn
+from memory_service.client._async_stream import AsyncModelStream, AsyncReplyStream
+from memory_service.client._completion import Ask, Completion, Send, Step, Steps, Turn
 from memory_service.client._messages import Reply
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
@@ -222,6 +223,7 @@ class AsyncSession:
             await self._begin()
         return await self._connection.send(call)
 
+    @overload
     async def complete(
         self,
         call: Callable[..., object],
@@ -239,7 +241,49 @@ class AsyncSession:
         max_retries: int = _completion.DEFAULT_MAX_RETRIES,
         max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
         larger_model: tuple[str, Callable[..., object]] | None = None,
-    ) -> Reply:
+        stream: Literal[False] = False,
+    ) -> Reply: ...
+
+    @overload
+    async def complete(
+        self,
+        call: Callable[..., object],
+        user: object = None,
+        *,
+        system_prompt: str = "",
+        query: str | None = None,
+        tools: Collection[object] | None = None,
+        memory_budget_tokens: int = 2000,
+        max_tokens: int | None = None,
+        recall: schemas.RecallMode = "auto",
+        order: schemas.Order | None = None,
+        min_relevance: float | None = None,
+        format: schemas.Wire = "openai",
+        max_retries: int = _completion.DEFAULT_MAX_RETRIES,
+        max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
+        larger_model: tuple[str, Callable[..., object]] | None = None,
+        stream: Literal[True],
+    ) -> AsyncReplyStream: ...
+
+    async def complete(
+        self,
+        call: Callable[..., object],
+        user: object = None,
+        *,
+        system_prompt: str = "",
+        query: str | None = None,
+        tools: Collection[object] | None = None,
+        memory_budget_tokens: int = 2000,
+        max_tokens: int | None = None,
+        recall: schemas.RecallMode = "auto",
+        order: schemas.Order | None = None,
+        min_relevance: float | None = None,
+        format: schemas.Wire = "openai",
+        max_retries: int = _completion.DEFAULT_MAX_RETRIES,
+        max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
+        larger_model: tuple[str, Callable[..., object]] | None = None,
+        stream: bool = False,
+    ) -> Reply | AsyncReplyStream:
         """Play a turn: append what the user says, fit the prompt, call the model, append its answer.
 
         If the call raises, the server says what its error means: the prompt is compacted or cut, or the time waited
@@ -264,6 +308,8 @@ class AsyncSession:
             max_wait_seconds: The longest wait that a provider may ask for.
             larger_model: The name of a model with a larger window and the call for it: where the session's own window
                 cannot take the prompt, the session goes on with that model, and stays with it.
+            stream: True if the call returns a stream of its provider's package, or of texts: its chunks are given as
+                they come, from the first in which something is said. The model is not called again after that.
         """
         prompt = _session_wire.prompt_options(
             query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, min_relevance, format
@@ -276,9 +322,14 @@ class AsyncSession:
             max_retries=max_retries,
             max_wait_seconds=max_wait_seconds,
             larger_model=larger_model,
+            streaming=stream,
         )
         if self._wanted or user is None:
             await self._begin()
+        if stream:
+            streamed = Completion(calls=self._calls, turn=turn)
+            await self._play(streamed.opening())
+            return AsyncReplyStream(streamed, self._play)
         return await self._play(_completion.completing(self._calls, turn))
 
     async def messages(self, view: schemas.ViewName = "model", *, format: schemas.Wire = "openai") -> schemas.Messages:
@@ -485,6 +536,14 @@ class AsyncSession:
         if isinstance(step, Send):
             return await self._connection.send(step.call)
         if isinstance(step, Ask):
-            return await _completion.async_called(step)
+            return await self._called(step)
         await asyncio.sleep(step.seconds)
         return None
+
+    async def _called(self, ask: Ask) -> object:
+        value = await _completion.async_called(ask)
+        if not ask.streaming:
+            return value
+        stream = AsyncModelStream(value)
+        await stream.begin(whole=ask.whole)
+        return stream.growing.answer() if ask.whole else stream

@@ -19,10 +19,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
+from memory_service.client._chunks import OpenStream
 from memory_service.client._messages import ModelAnswer, Reply, WireMessage, prompt_tokens, read_answer, refusal_of
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
-from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError
+from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, UpstreamFailed
+from memory_service.messages import CUT
 from memory_service.schemas.compaction import CompactionReceipt, Flush, Recovery, SessionContext
 from memory_service.schemas.sessions import AppendedMessages, Wire
 
@@ -49,11 +51,18 @@ class Send:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Step: call the model; its return value is the outcome."""
+    """Step: call the model; its return value is the outcome, or the stream that it returns.
+
+    Attributes:
+        streaming: True if the model returns a stream: the outcome is a `OpenStream` that has begun to say something.
+        whole: True if that is read to its end: the outcome is a `ModelAnswer`.
+    """
 
     call: Callable[..., object]
     messages: list[WireMessage]
     named: Mapping[str, object]
+    streaming: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +126,7 @@ class Turn:
         prompt: Options of the prompt, by the names of `PromptOptions`, `format` too.
         wire: Shape of the messages.
         larger_model: Name and callable of a model that continues where the session's window is too small.
+        streaming: True if the model returns streams.
     """
 
     call: Callable[..., object]
@@ -126,15 +136,23 @@ class Turn:
     max_retries: int = DEFAULT_MAX_RETRIES
     max_wait_seconds: float = DEFAULT_MAX_WAIT_SECONDS
     larger_model: tuple[str, Callable[..., object]] | None = None
+    streaming: bool = False
 
 
 def completing(calls: SessionCalls, turn: Turn) -> Steps[Reply]:
     """Play a turn."""
-    return (yield from _Completion(calls=calls, turn=turn).run())
+    return (yield from Completion(calls=calls, turn=turn).run())
 
 
 @dataclass(slots=True, kw_only=True)
-class _Completion:
+class Completion:
+    """A turn as it is played: whole by `run`, or up to the first words of a stream by `opening`, and then by `ending`.
+
+    Attributes:
+        context: The prompt that was made first.
+        stream: The stream, once the model has begun to say something; None for a command, which no model answers.
+    """
+
     calls: SessionCalls
     turn: Turn
     attempts: int = 0
@@ -145,29 +163,62 @@ class _Completion:
     flush: Flush | None = None
     compactions: list[CompactionReceipt] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
+    context: SessionContext | None = None
+    stream: OpenStream | None = None
 
     def run(self) -> Steps[Reply]:
+        """Play it to its end."""
+        context = yield from self._prepared()
+        if context.command is not None:
+            return self._commanded(context)
+        return (yield from self._replied((yield from self._answered(self._ask(context)))))
+
+    def opening(self) -> Steps[None]:
+        """Play it up to the first words of the stream."""
+        context = yield from self._prepared()
+        if context.command is None:
+            self.stream = yield from self._opened(self._ask(context))
+
+    def ending(self, cut: str = "") -> Steps[Reply]:
+        """Append what the stream has said.
+
+        Args:
+            cut: Why it was broken off; empty if it was not.
+        """
+        assert self.context is not None
+        if self.stream is None:
+            return self._commanded(self.context)
+        answer = self.stream.growing.answer(whole=not cut)
+        if not cut and self.window_tokens and prompt_tokens(answer.usage) > self.window_tokens:
+            self.degraded.append("prompt: the provider cut it in silence, as its usage says; the answer had begun.")
+        return (yield from self._replied(answer, cut))
+
+    def _prepared(self) -> Steps[SessionContext]:
+        """The prompt, once the user's words are appended and the agent was asked for memories."""
         user = self.turn.user
         if user is not None:
             said = {"role": "user", "content": user} if isinstance(user, str) else user
             yield from send(self.calls.append(said, None, None))
         context = yield from self._context()
+        self.context = context
         self._note(context)
         if context.flush is not None and context.flush.prompt is not None:
             yield from self._flushed(context.flush)
-        if context.command is not None:
-            return self._commanded(context)
-        answer = yield from self._answered(self._ask(context))
-        appended = yield from self._appended(answer)
+        return context
+
+    def _replied(self, answer: ModelAnswer, cut: str = "") -> Steps[Reply]:
+        """The reply, once its answer is appended."""
+        appended = yield from self._appended(answer, cut)
         return Reply(
             message=answer.message,
             finish_reason=answer.finish_reason,
             usage=answer.usage,
-            context=context,
+            context=self.context,
             attempts=self.attempts,
             compactions=tuple(self.compactions),
             flush=self.flush,
             appended=appended,
+            cut=cut,
             degraded=tuple(self.degraded),
         )
 
@@ -230,6 +281,21 @@ class _Completion:
             again = yield from self._cut(answer)
             if again is None:
                 return answer
+            ask = again
+
+    def _opened(self, ask: Ask) -> Steps[OpenStream]:
+        """The first stream that says something worth keeping."""
+        while True:
+            self.attempts += 1
+            try:
+                stream: OpenStream = yield ask
+            except Exception as error:
+                ask = yield from self._recovered(error)
+                continue
+            # As long as nothing was said, the model can be asked again.
+            again = (yield from self._cut(stream.growing.answer())) if stream.over and not stream.growing.said else None
+            if again is None:
+                return stream
             ask = again
 
     def _recovered(self, error: Exception) -> Steps[Ask]:
@@ -317,7 +383,8 @@ class _Completion:
             opening: list[WireMessage] = [{"role": "system", "content": system}] if _in_list(self.turn) else []
             named = {} if _in_list(self.turn) else {"system": system}
             messages = [*opening, *view.messages, question]
-            answer = read_answer((yield Ask(call=self.turn.call, messages=messages, named=named)))
+            ask = Ask(call=self.turn.call, messages=messages, named=named, streaming=self.turn.streaming, whole=True)
+            answer = read_answer((yield ask))
             if not answer.text.strip():
                 self.degraded.append("flush: the agent answered nothing; it is asked again next time.")
                 return
@@ -326,12 +393,14 @@ class _Completion:
         except Exception as error:
             self.degraded.append(f"flush: {_reason(error)}")
 
-    def _appended(self, answer: ModelAnswer) -> Steps[AppendedMessages | None]:
+    def _appended(self, answer: ModelAnswer, cut: str) -> Steps[AppendedMessages | None]:
         if answer.empty:
-            self.degraded.append("answer: the model said nothing; nothing was appended.")
+            said = f"it was broken off before the model said anything ({cut})" if cut else "the model said nothing"
+            self.degraded.append(f"answer: {said}; nothing was appended.")
             return None
         try:
-            appended = yield from send(self.calls.append(answer.message, answer.usage, None))
+            message = {**answer.message, CUT: cut} if cut else answer.message
+            appended = yield from send(self.calls.append(message, answer.usage, None))
         except MemoryServiceError as error:
             self.degraded.append(f"answer: it was not appended. {_reason(error)}")
             return None
@@ -340,7 +409,7 @@ class _Completion:
 
     def _ask(self, made: SessionContext | Recovery) -> Ask:
         named = {} if _in_list(self.turn) else {"system": made.system or ""}
-        return Ask(call=self.turn.call, messages=made.messages, named=named)
+        return Ask(call=self.turn.call, messages=made.messages, named=named, streaming=self.turn.streaming)
 
     def _note(self, made: SessionContext | Recovery) -> None:
         if made.tokens is not None:
@@ -369,6 +438,16 @@ def _in_list(turn: Turn) -> bool:
 def _noted(error: Exception, reason: str) -> Exception:
     error.add_note(f"memory-service: {reason}")
     return error
+
+
+def broken_off(error: Exception, reply: Reply) -> UpstreamFailed:
+    """The error of a stream that failed in the middle, and where its beginning is."""
+    where = (
+        "What was said before is in the session, marked as broken off: go on with further words of the user."
+        if reply.appended is not None
+        else "Nothing of it is in the session: complete again without `user`."
+    )
+    return UpstreamFailed(f"The model's stream broke off: {_reason(error)} {where}", transient=True)
 
 
 def _reason(error: Exception) -> str:

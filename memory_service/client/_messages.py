@@ -140,6 +140,7 @@ class Reply:
         compactions: What was compacted on the way, in order.
         flush: The memories that were written on the way.
         appended: Where the answer stands in the log; None if it was not appended, see `degraded`.
+        cut: Why a streamed answer was broken off; its text is what was said before. Empty for a whole one.
         degraded: What did not work, and did not keep the answer from coming.
     """
 
@@ -151,6 +152,7 @@ class Reply:
     compactions: tuple[CompactionReceipt, ...] = ()
     flush: Flush | None = None
     appended: AppendedMessages | None = None
+    cut: str = ""
     degraded: tuple[str, ...] = ()
 
     @property
@@ -165,7 +167,8 @@ class Reply:
 
 
 _SHAPES = (
-    "Return the answer of the model: a text, a message, or what openai, litellm or anthropic give without streaming."
+    "Return the answer of the model: a text, a message, or what openai, litellm or anthropic give without streaming. "
+    "For a stream, complete with stream=True."
 )
 
 
@@ -211,53 +214,58 @@ def read_answer(value: object) -> ModelAnswer:
         InvalidRequest: It is in none of the known shapes.
         UpstreamFailed: It is the report of an error instead of an answer.
     """
+    if isinstance(value, ModelAnswer):
+        return value
     if isinstance(value, str):
         return ModelAnswer(message={"role": "assistant", "content": value})
     if isinstance(value, Reply):
         return ModelAnswer(message=dict(value.message), finish_reason=value.finish_reason, usage=value.usage)
-    choices = _part(value, "choices")
+    choices = part_of(value, "choices")
     if isinstance(choices, list | tuple):
         return _of_choices(value, choices)
-    if _part(value, "error") and not _part(value, "content"):
-        raise _reported(value)
-    if _part(value, "content") is None and not _part(value, "tool_calls"):
+    if part_of(value, "error") and not part_of(value, "content"):
+        raise reported(value)
+    if part_of(value, "content") is None and not part_of(value, "tool_calls"):
         raise InvalidRequest(f"The call returned an object of the type {type(value).__name__}, no answer. {_SHAPES}")
     return _of_message(value)
 
 
 def _of_choices(value: object, choices: list[Any] | tuple[Any, ...]) -> ModelAnswer:
-    message = _part(choices[0], "message") if choices else None
+    message = part_of(choices[0], "message") if choices else None
     if message is None:
-        raise _reported(value)
+        raise reported(value)
     return ModelAnswer(
         message={"role": "assistant", **_message_of(message)},
-        finish_reason=_word(_part(choices[0], "finish_reason")),
-        usage=usage_report(_part(value, "usage")),
+        finish_reason=word_of(part_of(choices[0], "finish_reason")),
+        usage=usage_report(part_of(value, "usage")),
     )
 
 
 def _of_message(value: object) -> ModelAnswer:
     """Answer from a message, or from Anthropic's answer, which is one with further fields."""
-    if _part(value, "type") == "message":
+    if part_of(value, "type") == "message":
         return ModelAnswer(
-            message={"role": "assistant", "content": plain(_part(value, "content"))},
-            finish_reason=_word(_part(value, "stop_reason")),
-            usage=usage_report(_part(value, "usage")),
+            message={"role": "assistant", "content": plain(part_of(value, "content"))},
+            finish_reason=word_of(part_of(value, "stop_reason")),
+            usage=usage_report(part_of(value, "usage")),
         )
     return ModelAnswer(message={"role": "assistant", **_message_of(value)})
 
 
-def _reported(value: object) -> UpstreamFailed:
-    error = plain(_part(value, "error"))
+def reported(value: object) -> UpstreamFailed:
+    """The error in the place of an answer."""
+    error = plain(part_of(value, "error"))
     told = error.get("message") if isinstance(error, dict) else error
     return UpstreamFailed(str(told) if told else "The model's answer has no choices. Look at what the call returned.")
 
 
-def _part(value: object, name: str) -> Any:
+def part_of(value: object, name: str) -> Any:
+    """A field of a mapping or of an object; None if it has none."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def _word(value: object) -> str:
+def word_of(value: object) -> str:
+    """A text; empty for anything else."""
     return value if isinstance(value, str) else ""
 
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import httpx
 from pydantic import BaseModel
 
 from memory_service import schemas
 from memory_service.client import _completion, _session_wire, _wire
-from memory_service.client._completion import Ask, Send, Step, Steps, Turn
+from memory_service.client._completion import Ask, Completion, Send, Step, Steps, Turn
 from memory_service.client._messages import Reply
 from memory_service.client._session_wire import SessionCalls, Wanted
+from memory_service.client._stream import ModelStream, ReplyStream
 from memory_service.client._wire import Call
 from memory_service.errors import MemoryServiceError
 from memory_service.schemas.sessions import TRIM_KEEP_LAST
@@ -223,6 +224,7 @@ class Session:
             self._begin()
         return self._connection.send(call)
 
+    @overload
     def complete(
         self,
         call: Callable[..., object],
@@ -240,7 +242,49 @@ class Session:
         max_retries: int = _completion.DEFAULT_MAX_RETRIES,
         max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
         larger_model: tuple[str, Callable[..., object]] | None = None,
-    ) -> Reply:
+        stream: Literal[False] = False,
+    ) -> Reply: ...
+
+    @overload
+    def complete(
+        self,
+        call: Callable[..., object],
+        user: object = None,
+        *,
+        system_prompt: str = "",
+        query: str | None = None,
+        tools: Collection[object] | None = None,
+        memory_budget_tokens: int = 2000,
+        max_tokens: int | None = None,
+        recall: schemas.RecallMode = "auto",
+        order: schemas.Order | None = None,
+        min_relevance: float | None = None,
+        format: schemas.Wire = "openai",
+        max_retries: int = _completion.DEFAULT_MAX_RETRIES,
+        max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
+        larger_model: tuple[str, Callable[..., object]] | None = None,
+        stream: Literal[True],
+    ) -> ReplyStream: ...
+
+    def complete(
+        self,
+        call: Callable[..., object],
+        user: object = None,
+        *,
+        system_prompt: str = "",
+        query: str | None = None,
+        tools: Collection[object] | None = None,
+        memory_budget_tokens: int = 2000,
+        max_tokens: int | None = None,
+        recall: schemas.RecallMode = "auto",
+        order: schemas.Order | None = None,
+        min_relevance: float | None = None,
+        format: schemas.Wire = "openai",
+        max_retries: int = _completion.DEFAULT_MAX_RETRIES,
+        max_wait_seconds: float = _completion.DEFAULT_MAX_WAIT_SECONDS,
+        larger_model: tuple[str, Callable[..., object]] | None = None,
+        stream: bool = False,
+    ) -> Reply | ReplyStream:
         """Play a turn: append what the user says, fit the prompt, call the model, append its answer.
 
         If the call raises, the server says what its error means: the prompt is compacted or cut, or the time waited
@@ -265,6 +309,8 @@ class Session:
             max_wait_seconds: The longest wait that a provider may ask for.
             larger_model: The name of a model with a larger window and the call for it: where the session's own window
                 cannot take the prompt, the session goes on with that model, and stays with it.
+            stream: True if the call returns a stream of its provider's package, or of texts: its chunks are given as
+                they come, from the first in which something is said. The model is not called again after that.
         """
         prompt = _session_wire.prompt_options(
             query, system_prompt, memory_budget_tokens, max_tokens, tools, recall, order, min_relevance, format
@@ -277,9 +323,14 @@ class Session:
             max_retries=max_retries,
             max_wait_seconds=max_wait_seconds,
             larger_model=larger_model,
+            streaming=stream,
         )
         if self._wanted or user is None:
             self._begin()
+        if stream:
+            streamed = Completion(calls=self._calls, turn=turn)
+            self._play(streamed.opening())
+            return ReplyStream(streamed, self._play)
         return self._play(_completion.completing(self._calls, turn))
 
     def messages(self, view: schemas.ViewName = "model", *, format: schemas.Wire = "openai") -> schemas.Messages:
@@ -486,6 +537,14 @@ class Session:
         if isinstance(step, Send):
             return self._connection.send(step.call)
         if isinstance(step, Ask):
-            return _completion.called(step)
+            return self._called(step)
         time.sleep(step.seconds)
         return None
+
+    def _called(self, ask: Ask) -> object:
+        value = _completion.called(ask)
+        if not ask.streaming:
+            return value
+        stream = ModelStream(value)
+        stream.begin(whole=ask.whole)
+        return stream.growing.answer() if ask.whole else stream

@@ -9,6 +9,7 @@ is made valid only when it goes out.
 
 from memory_service.messages.reading import read_messages, read_sent
 from memory_service.messages.shapes import (
+    CUT,
     Function,
     Message,
     Part,
@@ -38,6 +39,7 @@ from memory_service.messages.sizes import Numbered, message_tokens, numbered
 from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai, wants_reasoning
 
 __all__ = [
+    "CUT",
     "Function",
     "Message",
     "Numbered",

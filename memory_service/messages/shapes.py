@@ -451,6 +451,8 @@ def without_thinking(message: Message) -> Message:
 
 # What stands right behind a path or a longer name is another word; Chinese may follow without a blank.
 _COMPACT = re.compile(r"\s*/compact(?![A-Za-z0-9_/.-])[\s:：,，]*(.*)", re.DOTALL)
+# In the log, of an answer that was broken off: why. Keys that begin so never reach a model.
+CUT = "_cut"
 # How providers say that an answer was cut at its end.
 _CUT = frozenset({"length", "max_tokens", "model_context_window_exceeded", "MAX_TOKENS"})
 

@@ -34,6 +34,7 @@ from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFai
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import FailureKind, classify
 from memory_service.messages import (
+    CUT,
     Message,
     Numbered,
     is_empty,
@@ -59,7 +60,6 @@ from memory_service.service.conversation_places import (
 )
 from memory_service.service.items import standalone
 from memory_service.service.matching import (
-    CUT,
     ComparedMessage,
     ReadMessage,
     SentMessage,

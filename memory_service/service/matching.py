@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from indexer.lru import LRU
 from memory_service.messages import (
+    CUT,
     Message,
     arguments_of,
     compact_command,
@@ -30,8 +31,6 @@ from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.sessions.media import as_logged, notes_without_places
 
 SentMessage = Mapping[str, object]
-# Of an answer that was broken off: why. Keys that begin so never reach a model.
-CUT = "_cut"
 _KNOWN_MESSAGES = 20_000
 _SYSTEM_FRAMES = frozenset(texts.system for texts in REPAIR_TEXTS.values())
 

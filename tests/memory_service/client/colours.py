@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from memory_service import AsyncMemoryClient, AsyncSession, MemoryClient
+from memory_service import AsyncMemoryClient, AsyncReplyStream, AsyncSession, MemoryClient
 
 
 class Waiting:
@@ -27,7 +27,9 @@ class Waiting:
             if inspect.isasyncgen(result):
                 return self._listened(result)
             if inspect.isawaitable(result):
-                return self._loop.run_until_complete(result)
+                result = self._loop.run_until_complete(result)
+            if isinstance(result, AsyncReplyStream):
+                return WaitingStream(result, self._loop)
             return Waiting(result, self._loop) if isinstance(result, AsyncSession) else result
 
         return call
@@ -35,9 +37,26 @@ class Waiting:
     def _listened(self, events: Any) -> Iterator[Any]:
         try:
             while True:
-                yield self._loop.run_until_complete(anext(events))
+                try:
+                    event = self._loop.run_until_complete(anext(events))
+                except StopAsyncIteration:
+                    return
+                yield event
         finally:
             self._loop.run_until_complete(events.aclose())
+
+
+class WaitingStream(Waiting):
+    """The async stream, read as the other one is."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._listened(aiter(self._one))
+
+    def __enter__(self) -> WaitingStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Blocking(Waiting):
