@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from memory_service import schemas
 from memory_service.client import _completion, _session_wire, _wire
 from memory_service.client._async_stream import AsyncModelStream, AsyncReplyStream
-from memory_service.client._completion import Ask, Completion, Send, Step, Steps, Turn
+from memory_service.client._completion import Ask, PlayedTurn, Send, Step, Steps, Turn
 from memory_service.client._messages import Reply
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
@@ -327,7 +327,7 @@ class AsyncSession:
         if self._wanted or user is None:
             await self._begin()
         if stream:
-            streamed = Completion(calls=self._calls, turn=turn)
+            streamed = PlayedTurn(calls=self._calls, turn=turn)
             await self._play(streamed.opening())
             return AsyncReplyStream(streamed, self._play)
         return await self._play(_completion.completing(self._calls, turn))

@@ -141,11 +141,11 @@ class Turn:
 
 def completing(calls: SessionCalls, turn: Turn) -> Steps[Reply]:
     """Play a turn."""
-    return (yield from Completion(calls=calls, turn=turn).run())
+    return (yield from PlayedTurn(calls=calls, turn=turn).run())
 
 
 @dataclass(slots=True, kw_only=True)
-class Completion:
+class PlayedTurn:
     """A turn as it is played: whole by `run`, or up to the first words of a stream by `opening`, and then by `ending`.
 
     Attributes:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from memory_service import schemas
 from memory_service.client import _completion, _session_wire, _wire
-from memory_service.client._completion import Ask, Completion, Send, Step, Steps, Turn
+from memory_service.client._completion import Ask, PlayedTurn, Send, Step, Steps, Turn
 from memory_service.client._messages import Reply
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._stream import ModelStream, ReplyStream
@@ -328,7 +328,7 @@ class Session:
         if self._wanted or user is None:
             self._begin()
         if stream:
-            streamed = Completion(calls=self._calls, turn=turn)
+            streamed = PlayedTurn(calls=self._calls, turn=turn)
             self._play(streamed.opening())
             return ReplyStream(streamed, self._play)
         return self._play(_completion.completing(self._calls, turn))

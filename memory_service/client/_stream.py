@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from memory_service.client import _chunks
-from memory_service.client._completion import Completion, Steps, broken_off
+from memory_service.client._completion import PlayedTurn, Steps, broken_off
 from memory_service.client._messages import Reply
 from memory_service.errors import InvalidRequest, UpstreamFailed
 
@@ -93,7 +93,7 @@ class ReplyStream:
     Made by `complete`; a command such as `/compact` gives no chunks, and its reply at once.
     """
 
-    def __init__(self, turn: Completion, play: Callable[[Steps[Reply]], Reply]) -> None:
+    def __init__(self, turn: PlayedTurn, play: Callable[[Steps[Reply]], Reply]) -> None:
         self._turn = turn
         # What the session opened for this turn.
         self._stream = cast("ModelStream | None", turn.stream)

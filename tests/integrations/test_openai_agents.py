@@ -79,7 +79,8 @@ def talk(
                 name="shop", instructions="Be kind.", model=model("gpt-4o", openai_client=client), tools=[order]
             )
             return [
-                str((await Runner.run(shop, text, session=session, run_config=config)).final_output) for text in said
+                str((await Runner.run(shop, text, session=session, run_config=config, max_turns=20)).final_output)
+                for text in said
             ]
 
     return asyncio.run(run())
