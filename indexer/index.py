@@ -146,17 +146,18 @@ class Index:
         """The folders whose files are indexed: the workspace's first, then those beside it."""
         return (self.root, *self._extra.places)
 
-    def locate(self, path: str) -> Path:
-        """Where a file of an extra folder lies that this index lists.
+    def locate(self, path: str) -> tuple[str, Path]:
+        """The path of a file of an extra folder that this index lists, as the disk spells it, and where it lies.
 
         Raises:
             SourceMissing: The index lists none of this name, or it lies over a symbolic link now.
         """
+        path = self._extra.as_on_disk(path)
         state = self._store.file_states([path]).get(path)
         place = self._extra.locate(path) if state is not None and not state.failure else None
         if place is None:
             raise SourceMissing(f"The index lists no file {path!r}. Search for it, or run `memory-service reindex`.")
-        return place
+        return path, place
 
     @property
     def is_missing(self) -> bool:

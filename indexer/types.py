@@ -119,7 +119,7 @@ class SearchFilter:
 
     Attributes:
         sources: Kinds of source to find; empty means all.
-        path_prefix: Beginning of the paths to find.
+        path_prefix: Beginning of the paths to find, in any Unicode form; it is held in NFC.
         since: First day; passages without a date are left out.
         until: Last day; passages without a date are left out.
         without: Ranges whose passages are left out, such as those that a prompt already shows.
@@ -135,11 +135,18 @@ class SearchFilter:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tags", tuple(map(fold_tag, self.tags)))
+        object.__setattr__(self, "path_prefix", composed(self.path_prefix))
+
+    def reaches(self, source: Source, path: str) -> bool:
+        """True if passages of a file may pass, as far as its kind and its path tell."""
+        if self.sources and source not in self.sources:
+            return False
+        return not self.path_prefix or composed(path).startswith(self.path_prefix)
 
     def passes(self, source: Source, path: str, passage: Passage) -> bool:
         """True if a passage of a file is not left out."""
         day = passage.date
-        if (self.sources and source not in self.sources) or not path.startswith(self.path_prefix):
+        if not self.reaches(source, path):
             return False
         if ((self.since or self.until) and day is None) or not has_tags(passage.tags, self.tags):
             return False
@@ -322,9 +329,14 @@ class MissingVectors:
     away: bool = False
 
 
+def composed(text: str) -> str:
+    """A text in the Unicode form NFC: paths and names are compared in it."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def fold_tag(tag: str) -> str:
     """A tag as it is compared, without `#`."""
-    return unicodedata.normalize("NFC", tag.removeprefix("#")).casefold()
+    return composed(tag.removeprefix("#")).casefold()
 
 
 def has_tags(tags: Iterable[str], wanted: Iterable[str]) -> bool:

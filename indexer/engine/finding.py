@@ -270,13 +270,7 @@ def nearest(view: IndexReader, vector: Vectors, limit: int, filter: SearchFilter
 
 
 def _allowed(corpus: Corpus, filter: SearchFilter, tagged: Ints | None) -> Mask:
-    files = np.array(
-        [
-            (not filter.sources or file.source in filter.sources) and file.path.startswith(filter.path_prefix)
-            for file in corpus.files
-        ],
-        bool,
-    )
+    files = np.array([filter.reaches(file.source, file.path) for file in corpus.files], bool)
     allowed: Mask = files[corpus.file]
     if filter.since or filter.until:
         first = filter.since.toordinal() if filter.since else 1

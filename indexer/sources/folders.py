@@ -8,7 +8,6 @@ innermost; of a folder that cannot be read nothing is known, so none of its file
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +24,9 @@ from indexer.sources.gitignore import (
     unreadable_reason,
     with_rules_in,
 )
+from indexer.sources.names import path_on_disk
 from indexer.sources.scan import MEMORY_FOLDER, SESSIONS_FOLDER, FolderScan, Scan, open_folder, source_file
-from indexer.types import EVERGREEN, EXTRA_MARK
+from indexer.types import EVERGREEN, EXTRA_MARK, composed
 
 _OWN_NAMES = (MEMORY_FOLDER, SESSIONS_FOLDER, "receipts", "engines", *EVERGREEN)
 
@@ -108,6 +108,17 @@ class Folders:
             return None
         place = os.path.join(os.path.realpath(walk.extra.folder), way)
         return Path(place) if os.path.realpath(place) == place else None
+
+    def as_on_disk(self, path: str) -> str:
+        """A path in the Unicode form that the disk has it in, of the workspace too; as it is where nothing is there."""
+        if not path.startswith(EXTRA_MARK):
+            return path_on_disk(self._root, path) or path
+        name, _, way = path.removeprefix(EXTRA_MARK).partition("/")
+        walk = self._walks.get(name) or self._walks.get(composed(name))
+        if walk is None or not _is_way(way):
+            return path
+        there = path_on_disk(Path(os.path.realpath(walk.extra.folder)), way)
+        return path if there is None else f"{EXTRA_MARK}{walk.extra.name}/{there}"
 
     def names_file(self, path: str) -> bool:
         """True if a path is that of a file, existing or not, and not of a folder."""
@@ -281,12 +292,7 @@ def _is_fit(prefix: str, name: str, look: FolderScan) -> bool:
     """True if a name can be part of a path; one that cannot is a failure of the scan."""
     if name.isascii() and name.isprintable():
         return True
-    if not look.fits(prefix + name):
-        return False
-    if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in name):
-        look.fail(ascii(prefix + name)[1:-1], "its name has a control character in it; rename it")
-        return False
-    return True
+    return look.fits(prefix + name, backslash=True)
 
 
 def _is_way(way: str) -> bool:

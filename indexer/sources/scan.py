@@ -21,6 +21,7 @@ from struct import error as StructError
 from typing import BinaryIO, NamedTuple
 
 from indexer.errors import SourceMissing
+from indexer.sources.names import name_fault
 from indexer.stores.base import FileState, packed_stat
 from indexer.text import lazy_regex
 from indexer.text.languages import Writing, language_of, writing_of
@@ -28,6 +29,7 @@ from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Passage, Source
 
 MEMORY_FOLDER = "memory"
 SESSIONS_FOLDER = "sessions"
+_ENDING = ".md"
 _LOG_NAME = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
 # The largest number of a database. The inodes of some file systems, overlays above all, have one bit more, and a file's
 # time of change may lie behind the year 2262, or before 1677.
@@ -66,11 +68,13 @@ class Scan:
     Attributes:
         files: New and changed files, by path.
         failures: Folders that could not be listed; nothing is known of the files below them.
+        misnamed: Files and folders that are left out for their names.
         unchanged: Number of files that are as they were known.
     """
 
     files: dict[str, SourceFile]
     failures: tuple[FileFailure, ...]
+    misnamed: tuple[FileFailure, ...] = ()
     unchanged: int = 0
 
     def gone(self, paths: Iterable[str]) -> list[str]:
@@ -83,6 +87,7 @@ class Scan:
         return Scan(
             files=self.files | other.files,
             failures=(*self.failures, *other.failures),
+            misnamed=(*self.misnamed, *other.misnamed),
             unchanged=self.unchanged + other.unchanged,
         )
 
@@ -100,6 +105,7 @@ class FolderScan:
     known: dict[str, bytes] = field(default_factory=dict)
     files: dict[str, SourceFile] = field(default_factory=dict)
     failures: list[FileFailure] = field(default_factory=list)
+    misnamed: list[FileFailure] = field(default_factory=list)
     _known_before: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -147,18 +153,22 @@ class FolderScan:
         """Add a path that is not looked at, and why."""
         self.failures.append(FileFailure(path=path.encode("utf-8", "backslashreplace").decode(), reason=reason))
 
-    def fits(self, path: str) -> bool:
-        """True if a path is UTF-8; one that is not is a failure of the scan."""
-        try:
-            path.encode("utf-8")
-        except UnicodeEncodeError:
-            self.fail(path, "its name is not UTF-8; rename it")
-            return False
-        return True
+    def fits(self, path: str, *, backslash: bool = False) -> bool:
+        """True if a path can be given back, see `name_fault`; one that cannot is left out, and named."""
+        fault = name_fault(path, backslash=backslash)
+        if fault:
+            shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in path)
+            self.misnamed.append(FileFailure(path=shown, reason=f"its name {fault}; rename it"))
+        return not fault
 
     def scan(self) -> Scan:
         """The result."""
-        return Scan(files=self.files, failures=tuple(self.failures), unchanged=self._known_before - len(self.known))
+        return Scan(
+            files=self.files,
+            failures=tuple(self.failures),
+            misnamed=tuple(self.misnamed),
+            unchanged=self._known_before - len(self.known),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +259,9 @@ def is_memory_path(path: str) -> bool:
     """True if a path, relative to the workspace, is one that `scan_memories` would list."""
     if not path.startswith(MEMORY_FOLDER + "/"):
         return path in EVERGREEN
-    return path.lower().endswith(".md") and not any(part in path for part in ("//", "/.", "\0"))
+    if not path.lower().endswith(_ENDING) or any(part in path for part in ("//", "/.")):
+        return False
+    return not name_fault(path)
 
 
 def session_path(session_id: str) -> str:
@@ -420,7 +432,7 @@ def _look_at_memories(root: str, look: FolderScan) -> None:
         with _told(folder, look), open_folder(f"{root}/{folder}") as entries:
             for path, entry in look.others(f"{folder}/", entries):
                 if entry.is_file(follow_symlinks=False):
-                    if is_memory_path(path) and look.fits(path):
+                    if path.lower().endswith(_ENDING) and look.fits(path):
                         look.take(path, "memory", entry)
                 elif entry.is_dir(follow_symlinks=False) and look.fits(path):
                     waiting.append(path)

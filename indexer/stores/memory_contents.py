@@ -112,10 +112,7 @@ class FileRows:
 
     def is_among(self, filter: SearchFilter) -> bool:
         """True if a filter lets passages of this file pass."""
-        source, path = self.state.source, self.state.path
-        return (
-            bool(self.rows) and (not filter.sources or source in filter.sources) and path.startswith(filter.path_prefix)
-        )
+        return bool(self.rows) and filter.reaches(self.state.source, self.state.path)
 
     def near(self, vector: Vectors, filter: SearchFilter) -> tuple[Ints, Floats]:
         """Keys of the passages that a filter lets pass, and their cosines."""

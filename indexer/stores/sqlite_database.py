@@ -25,7 +25,7 @@ import numpy as np
 
 from indexer.corpus import Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
-from indexer.types import file_mode, short_path
+from indexer.types import composed, file_mode, short_path
 
 Row = tuple[Any, ...]
 _Place = tuple[int | bool, ...]
@@ -254,6 +254,7 @@ class Database:
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
+            connection.create_scalar_function("composed", lambda text: composed(str(text)), 1, deterministic=True)
             if not self.read_only:
                 # Statements run as far as rows are fetched: without this, the first one alone.
                 connection.execute(_PRAGMAS).fetchall()

@@ -205,7 +205,8 @@ def vector_filter(filter: SearchFilter) -> tuple[str, list[object]]:
 def _of_rows(filter: SearchFilter) -> tuple[str, list[object]]:
     conditions, bindings = list[str](), list[object]()
     if filter.path_prefix:
-        conditions.append("substr(f.path, 1, ?) = ?")
+        # Each file is looked at once, not each of its passages.
+        conditions.append("f.file IN (SELECT file FROM files WHERE substr(composed(path), 1, ?) = ?)")
         bindings += [len(filter.path_prefix), filter.path_prefix]
     if filter.tags:
         tagged, bound = tag_conditions(filter.tags)

@@ -92,7 +92,7 @@ def _plan_sync(
         unsure=tuple(sorted(unsure)),
         removed=tuple(sorted(scan.gone(missing))),
         unchanged=unchanged,
-        failures=(*scan.failures, *sorted(still_failing, key=attrgetter("path"))),
+        failures=(*scan.failures, *scan.misnamed, *sorted(still_failing, key=attrgetter("path"))),
     )
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import unicodedata
 from typing import Any
 
 from memory_service.errors import MemoryServiceError, NotFound, PreconditionFailed
@@ -116,14 +117,16 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
     def rename(self, command: Any) -> str:
         """Give a file or a folder another name; the old one goes when the new one is on the disk."""
         files = self._own_files(command.old_path, "renamed")
-        single = len(files) == 1 and files[0] == _path(command.old_path)
+        single = len(files) == 1 and _composed(files[0]) == _composed(_path(command.old_path))
         old, new = (_path(command.old_path), _path(command.new_path)) if single else (
             f"memory{command.old_path.removeprefix(_ROOT).rstrip('/')}/",
             f"memory{_below_root(command.new_path).rstrip('/')}/",
         )  # fmt: skip
-        names = {file: new + file.removeprefix(old) for file in files}
-        taken = {file.path for file in self._files()}
-        if clash := next((name for name in names.values() if name in taken or _SERVICE_FILES.fullmatch(name)), ""):
+        names = {file: new + _composed(file).removeprefix(_composed(old)) for file in files}
+        taken = {_composed(file.path) for file in self._files()}
+        if clash := next(
+            (name for name in names.values() if _composed(name) in taken or _SERVICE_FILES.fullmatch(name)), ""
+        ):
             raise ToolError(f"The destination {_shown(clash)} already exists, or is a file of the memory service")
         for file, name in names.items():
             text, etag = whole_file(self._memory, file)
@@ -157,7 +160,11 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         if not _below_root(path).strip("/"):
             raise ToolError(f"The {_ROOT} directory itself cannot be {done}")
         one, folder = _path(path), f"memory{_below_root(path).rstrip('/')}/"
-        found = [file.path for file in self._files() if file.path == one or file.path.startswith(folder)]
+        paths = {file.path: _composed(file.path) for file in self._files()}
+        found = [each for each in paths if each == one or each.startswith(folder)]
+        if not found:  # The disk may spell its name in another Unicode form.
+            one, folder = _composed(one), _composed(folder)
+            found = [each for each, name in paths.items() if name == one or name.startswith(folder)]
         if not found:
             raise ToolError(f"The path {path} does not exist")
         if kept := next((file for file in found if _SERVICE_FILES.fullmatch(file)), ""):
@@ -223,6 +230,10 @@ def _below_root(path: str) -> str:
     if any(part.startswith(".") for part in path.split("/")):
         raise ToolError(f"Path {path} would escape {_ROOT} directory, or is hidden")
     return path.removeprefix(_ROOT)
+
+
+def _composed(path: str) -> str:
+    return unicodedata.normalize("NFC", path)
 
 
 def _path(path: str) -> str:

@@ -350,7 +350,7 @@ class UnindexedMessages:
         """Of some logs those last written that a filter leaves, the newest last, and by what a change shows."""
         stamps = dict[str, tuple[int, ...]]()
         for path in paths:
-            if path.startswith(kept.path_prefix):
+            if kept.reaches("sessions", path):
                 with suppress(OSError):
                     stat = (self._root / path).stat()
                     stamps[path] = stat.st_mtime_ns, stat.st_size, stat.st_ino

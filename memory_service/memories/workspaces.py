@@ -10,15 +10,15 @@ import datetime as dt
 import os
 import re
 import stat
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from indexer.sources.folders import ExtraFolder, Folders
+from indexer.sources.names import name_fault, path_for_new, path_on_disk
 from indexer.sources.scan import is_memory_path, is_session_path, scan_workspace
 from indexer.text import lazy_regex
-from indexer.types import EXTRA_MARK
+from indexer.types import EXTRA_MARK, composed
 from memory_service.config import read_extra_paths
 from memory_service.disk import make_folder, storage_errors
 from memory_service.errors import InvalidName, NotFound
@@ -30,7 +30,9 @@ _DRIVE = lazy_regex(r"[A-Za-z]:")
 _ENCODED = lazy_regex(r"%(?:2e|2f|5c|00|25)", re.IGNORECASE)
 _MAX_PATH_CHARS = 512
 _MAX_SEGMENT_BYTES = 255
-_UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+# So many characters may one be that is decomposed.
+_MOST_CHARS_OF_ONE = 4
+_TOO_LONG = f"has a part of more than {_MAX_SEGMENT_BYTES} bytes"
 _ALLOWED = "Use MEMORY.md, USER.md or a Markdown file below memory/, such as memory/2026-11-20.md"
 
 
@@ -154,7 +156,7 @@ def extra_folders(folder: Path, extra_paths: Mapping[str, tuple[str, ...]]) -> F
 
 
 def memory_path(path: str) -> str:
-    """Checks the path of a memory file, relative to its workspace, as a caller gave it.
+    """Checks the path of a memory file, relative to its workspace, as a caller gave it, in any Unicode form.
 
     Returns:
         The same path.
@@ -172,19 +174,38 @@ def memory_path(path: str) -> str:
     return path
 
 
-def indexed_paths(paths: Collection[str]) -> tuple[str, ...]:
-    """Checks paths that the index is to read: files, folders, logs of sessions, and what lies in extra folders.
+def stored_path(folder: Path, path: str) -> str:
+    """The path of a memory file as the disk spells it, given in any Unicode form; a new file has one in NFC.
+
+    Args:
+        folder: The folder of the workspace.
+        path: The path as a caller gave it.
+
+    Raises:
+        InvalidName: `memory_path` refuses the path.
+    """
+    checked = memory_path(path)
+    return checked if checked.isascii() else path_on_disk(folder, checked) or path_for_new(folder, checked)
+
+
+def indexed_paths(paths: Collection[str], folders: Folders) -> tuple[str, ...]:
+    """Paths that the index is to read, as the disk spells them: files, folders, logs, and what lies in extra folders.
+
+    Args:
+        paths: The paths as a caller gave them, in any Unicode form.
+        folders: The folders that are indexed with the workspace.
 
     Raises:
         InvalidName: One is none of these.
     """
     # The logs of sessions are named by the service alone, and the index checks the names; so it does in extra folders.
-    return tuple(
+    checked = (
         path
         if path.rstrip("/") in ("memory", "sessions") or path.startswith(EXTRA_MARK) or is_session_path(path)
         else _file_or_folder(path)
         for path in paths
     )
+    return tuple(path if path.isascii() else folders.as_on_disk(path.rstrip("/")) for path in checked)
 
 
 def _file_or_folder(path: str) -> str:
@@ -202,6 +223,8 @@ def resolve(folder: Path, path: str) -> Path:
     """
     at = folder
     segments = memory_path(path).split("/")
+    if any(len(segment.encode()) > _MAX_SEGMENT_BYTES for segment in segments):
+        raise InvalidName(f"The path {shown_name(path)} {_TOO_LONG}. {_ALLOWED}.")
     for number, segment in enumerate(segments, start=1):
         at = at / segment
         with storage_errors(path):
@@ -226,16 +249,18 @@ def _path_fault(path: str) -> str:
     """The fault of a path; empty if nothing is."""
     if not path:
         return "is empty"
-    if len(path) > _MAX_PATH_CHARS:
+    # The other form of a name, as it may stand on the disk, can be shorter.
+    if (
+        len(path) > _MAX_PATH_CHARS
+        and len(composed(path[: _MOST_CHARS_OF_ONE * _MAX_PATH_CHARS + 1])) > _MAX_PATH_CHARS
+    ):
         return f"has {len(path):,} characters, more than {_MAX_PATH_CHARS}"
-    if any(unicodedata.category(char) in _UNPRINTABLE for char in path):
-        return "has a control character in it"
-    if path.startswith("/") or "\\" in path or _DRIVE.match(path):
-        return "is absolute or has a backslash in it"
+    if fault := name_fault(path):
+        return fault
+    if path.startswith("/") or _DRIVE.match(path):
+        return "is absolute"
     if _ENCODED.search(path):
         return "is percent-encoded"
-    if unicodedata.normalize("NFC", path) != path:
-        return "is not in the Unicode form NFC"
     fault = next((fault for segment in path.split("/") if (fault := _segment_fault(segment))), "")
     return fault or ("" if is_memory_path(path) else "is not that of a memory file")
 
@@ -245,6 +270,6 @@ def _segment_fault(segment: str) -> str:
         return "has an empty part"
     if segment.startswith("."):
         return "has a part that begins with a dot"
-    if len(segment.encode()) > _MAX_SEGMENT_BYTES:
-        return f"has a part of more than {_MAX_SEGMENT_BYTES} bytes"
+    if min(len(segment.encode()), len(composed(segment).encode())) > _MAX_SEGMENT_BYTES:
+        return _TOO_LONG
     return ""

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from indexer import SyncProgress
-from memory_service.memories.workspaces import indexed_paths
+from memory_service.memories.workspaces import extra_folders, indexed_paths
 from memory_service.schemas.memories import Operation, ReindexReport, Status
 from memory_service.service import answers
 from memory_service.service.answers import translated
@@ -21,6 +21,7 @@ from memory_service.service.watching import Operations, SyncedChange, follow
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
+    from memory_service.memories.long_term import LongTermMemory
     from memory_service.service.missed_calls import MissedCalls
     from memory_service.service.workspace import OpenWorkspaces
 
@@ -57,7 +58,7 @@ class IndexUseCases(ABC):
         """The plan of a reindex, without doing it."""
         memory = self._workspaces.readable(workspace)
         with translated():
-            return answers.planned_report(memory.index.plan(indexed_paths(paths)))
+            return answers.planned_report(memory.index.plan(self._indexed(memory, paths)))
 
     def reindex(
         self,
@@ -71,8 +72,12 @@ class IndexUseCases(ABC):
         """Bring the index up to date with the files, here and now."""
         memory = self._workspaces.readable(workspace)
         with translated():
-            report = memory.sync(indexed_paths(paths), full=full, on_progress=on_progress, cancelled=cancelled)
+            report = memory.sync(self._indexed(memory, paths), full=full, on_progress=on_progress, cancelled=cancelled)
         return answers.reindex_report(report)
+
+    def _indexed(self, memory: LongTermMemory, paths: Collection[str]) -> tuple[str, ...]:
+        """Paths of a workspace as the index has them."""
+        return indexed_paths(paths, extra_folders(memory.index.root, self.settings.extra_paths)) if paths else ()
 
     def index_words(self, workspace: str, *, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Make all that changed be found by its words, which takes a moment; `reindex` makes its vectors."""
@@ -83,7 +88,7 @@ class IndexUseCases(ABC):
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """Start a reindex in the background."""
         memory = self._workspaces.readable(workspace)
-        checked = indexed_paths(paths)
+        checked = self._indexed(memory, paths)
         return self._operations.start(
             workspace,
             lambda on_progress, cancelled: memory.sync(
@@ -144,4 +149,4 @@ class IndexUseCases(ABC):
         """Index what changes in one workspace, here and now, until told to stop; see `watching.follow`."""
         memory = self._workspaces.memory(workspace)
         with translated():
-            follow(memory.index, on_followed, stop, only=indexed_paths(paths))
+            follow(memory.index, on_followed, stop, only=self._indexed(memory, paths))

@@ -23,7 +23,7 @@ from memory_service.home import citation
 from memory_service.memories.drafts import checked_change, checked_origin, checked_tags, entry_draft
 from memory_service.memories.entries import EntryFilter
 from memory_service.memories.store import read_range
-from memory_service.memories.workspaces import memory_path
+from memory_service.memories.workspaces import memory_path, stored_path
 from memory_service.schemas.entries import (
     MAX_LISTED,
     ChangedEntry,
@@ -95,9 +95,9 @@ class MemoryUseCases(ABC):
         memory = self._workspaces.readable(workspace)
         if path.startswith(EXTRA_MARK):
             with translated():
-                place = memory.index.locate(path)
+                path, place = memory.index.locate(path)
             return read_range(place, path, start_line=start_line, lines=lines)
-        return memory.files.read(memory_path(path), start_line=start_line, lines=lines)
+        return memory.files.read(stored_path(memory.index.root, path), start_line=start_line, lines=lines)
 
     def original(self, workspace: str, handle: str, *, session_id: str | None = None) -> Original:
         """The text that a handle stands for; see `memory_service.service.handles`.
@@ -125,11 +125,13 @@ class MemoryUseCases(ABC):
         checked = memory_path(path)
         # A file that has to be there already makes no workspace.
         memory = self._workspaces.memory(workspace, make=if_match is None)
-        return memory.write(checked, text, if_match=if_match, if_none_match=if_none_match)
+        stored = stored_path(memory.index.root, checked)
+        return memory.write(stored, text, if_match=if_match, if_none_match=if_none_match)
 
     def delete(self, workspace: str, path: str) -> ErasedFile:
         """Erase a file from disk and index, and look for it."""
-        return self._workspaces.memory(workspace).delete(memory_path(path))
+        memory = self._workspaces.memory(workspace)
+        return memory.delete(stored_path(memory.index.root, path))
 
     # Entries
 
@@ -178,12 +180,13 @@ class MemoryUseCases(ABC):
             workspace: Its name.
             memory: Its id, or where it stands, such as `memory/2026-11-20.md#L12`.
         """
-        entries = self._workspaces.readable(workspace).files.entries
+        long_term = self._workspaces.readable(workspace)
+        entries = long_term.files.entries
         if (place := _place(memory)) is None:
             return entries.get(memory).said()
         there = [
             each
-            for each in entries.of_file(memory_path(place.path))
+            for each in entries.of_file(stored_path(long_term.index.root, place.path))
             if not each.entry.is_empty and each.entry.touches(place.first or 1, place.last or place.first or 1)
         ]
         if len(there) != 1:
@@ -249,7 +252,8 @@ class MemoryUseCases(ABC):
             return _would_go([self._workspaces.readable(workspace).files.entries.get(memory).removal()])
         if place.session_id is not None:
             return self._forget_messages(workspace, place, dry_run=dry_run)
-        return self._forget_place(workspace, memory_path(place.path), place, dry_run=dry_run)
+        root = self._workspaces.readable(workspace).index.root
+        return self._forget_place(workspace, stored_path(root, place.path), place, dry_run=dry_run)
 
     def _forget_place(self, workspace: str, path: str, place: Handle, *, dry_run: bool) -> ForgottenMemory:
         first, last = (place.first, place.last) if place.first else (1, _ALL)

@@ -250,6 +250,20 @@ def test_filters_decide_before_anything_is_ranked(workspace: Workspace, mode: Mo
     assert index.search("quokka", limit=5, mode=mode, filter=kept).hits[1:] == ()
 
 
+@pytest.mark.parametrize("mode", ["text", "vector"])
+@pytest.mark.parametrize("folder", ["cafe\u0301", "café"])
+@pytest.mark.parametrize(
+    "prefix", ["memory/cafe\u0301", "memory/café", "memory/café/pa\u0302", "memory/cafe\u0301/pâté.md"]
+)
+def test_a_path_begins_so_in_either_unicode_form(workspace: Workspace, mode: Mode, folder: str, prefix: str) -> None:
+    path = f"memory/{folder}/pâté.md"
+    workspace.write_items(path, ["quokka"])
+    workspace.write_items("memory/cafe.md", ["quokka"])
+    index = workspace.synced(HashEmbedder())
+    found = index.search("quokka", mode=mode, filter=SearchFilter(path_prefix=prefix))
+    assert [hit.path for hit in found.hits] == [path]
+
+
 def test_filters_leave_out_what_they_say(workspace: Workspace) -> None:
     index = crowded(workspace)
     dated = index.search("quokka", limit=400, filter=SearchFilter(until=dt.date(2026, 12, 31))).hits

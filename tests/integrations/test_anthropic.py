@@ -119,6 +119,19 @@ def test_links_are_not_followed(tool: MemoryServiceTool, place: Place, tmp_path:
     assert (tmp_path / "secret.md").read_text("utf-8") == "secret"
 
 
+def test_a_decomposed_name_on_the_disk_is_edited_renamed_and_deleted(tool: MemoryServiceTool, place: Place) -> None:
+    stored = place.folder / "memory" / "cafe\u0301" / "the\u0301.md"
+    stored.parent.mkdir(parents=True)
+    stored.write_text(NOTES, "utf-8")
+    ask(tool, "str_replace", path="/memories/café/thé.md", old_str="Graz", new_str="Linz")
+    assert "Linz" in stored.read_text("utf-8")
+    assert "renamed" in ask(tool, "rename", old_path="/memories/café", new_path="/memories/tea")
+    assert "deleted" not in ask(tool, "delete", path="/memories/café/thé.md")
+    assert [file.path for file in place.service.files(place.workspace)] == ["memory/tea/thé.md"]
+    assert "deleted" in ask(tool, "delete", path="/memories/tea/the\u0301.md")
+    assert place.service.files(place.workspace) == []
+
+
 def test_the_service_s_own_files_are_edited_and_never_deleted(tool: MemoryServiceTool, place: Place) -> None:
     place.remember(DEPLOYS)
     (file,) = place.service.files(place.workspace)

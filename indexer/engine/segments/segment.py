@@ -189,13 +189,8 @@ class Segment:
         if tagged is not None:
             mask = _both(mask, np.isin(self.keys(np.arange(len(self))), tagged))
         if filter.sources or filter.path_prefix:
-            chosen = np.array(
-                [
-                    (not filter.sources or source in filter.sources) and path.startswith(filter.path_prefix)
-                    for path, source in zip(self.paths, self.sources, strict=True)
-                ],
-                bool,
-            )
+            files = zip(self.sources, self.paths, strict=True)
+            chosen = np.array([filter.reaches(source, path) for source, path in files], bool)
             mask = _both(mask, np.repeat(chosen, np.diff(self.starts)))
         if filter.since or filter.until:
             first = filter.since.toordinal() if filter.since else 1

@@ -187,11 +187,23 @@ def test_names_that_no_path_can_have_are_told(workspace: Workspace, project: Pat
     Path(os.fsdecode(os.fsencode(project) + b"/\xff.md")).write_text("x")
     found = folders(workspace, ("p", project))
     assert set(found.scan().files) == {"@p/good.md"}
-    assert sorted(failures(found).values()) == [
+    assert sorted(failure.reason for failure in found.scan().misnamed) == [
         "its name has a control character in it; rename it",
         "its name is not UTF-8; rename it",
     ]
     assert found.look(["@p/two\nlines.md"]).files == {}
+
+
+@pytest.mark.parametrize("asked", ["@p/pâté/cafe\u0301.md", "@p/pa\u0302te\u0301/café.md"])
+def test_a_path_is_that_of_the_disk_in_either_form(workspace: Workspace, project: Path, asked: str) -> None:
+    fill(project, {"pa\u0302te\u0301/cafe\u0301.md": "x"})
+    workspace.write("memory/cafe\u0301.md", "x")
+    found = folders(workspace, ("p", project))
+    (listed_path,) = found.scan().files
+    assert found.as_on_disk(asked) == listed_path == "@p/pa\u0302te\u0301/cafe\u0301.md"
+    assert found.as_on_disk("memory/café.md") == "memory/cafe\u0301.md"
+    for other in ("@p/pâté/thé.md", "@q/café.md", "@p/../café.md", "memory/thé.md"):
+        assert found.as_on_disk(other) == other
 
 
 def test_rules_that_cannot_be_read_hide_the_folder(workspace: Workspace, project: Path) -> None:
@@ -230,7 +242,7 @@ def test_files_are_found_by_words_and_by_the_parts_of_names(workspace: Workspace
     assert index.sync().unchanged == 4
     assert index.status().pending == 0
     assert index.folders == (workspace.root, project)
-    assert index.locate("@代码/src/net.py") == project.resolve() / "src/net.py"
+    assert index.locate("@代码/src/net.py") == ("@代码/src/net.py", project.resolve() / "src/net.py")
 
 
 def test_changes_are_found_and_files_can_be_named(workspace: Workspace, project: Path) -> None:

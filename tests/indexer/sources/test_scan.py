@@ -173,9 +173,26 @@ def test_a_name_that_is_not_utf8_is_named(workspace: Workspace) -> None:
     with open(os.fsencode(workspace.root) + b"/memory/caf\xe9.md", "w") as stream:
         stream.write("x")
     scan = scan_memories(workspace.root)
-    (failure,) = scan.failures
+    (failure,) = scan.misnamed
     assert failure.path.encode().isascii()
     assert "not UTF-8" in failure.reason
+
+
+def test_names_with_a_line_break_or_a_backslash_are_named_and_left_out(workspace: Workspace) -> None:
+    for name in ("two\nlines.md", "back\\slash.md", "folder\u2028/a.md", "good.md", "no\nnote.txt"):
+        workspace.write(f"memory/{name}", "- quokka\n")
+    scan = scan_memories(workspace.root)
+    assert set(scan.files) == {"memory/good.md"} and scan.failures == ()
+    assert {each.path: each.reason for each in scan.misnamed} == {
+        r"memory/two\nlines.md": "its name has a control character in it; rename it",
+        r"memory/back\slash.md": "its name has a backslash in it; rename it",
+        r"memory/folder\u2028": "its name has a control character in it; rename it",
+    }
+    index = workspace.index()
+    report = index.sync()
+    assert {each.path for each in report.failed} == {each.path for each in scan.misnamed}
+    assert [hit.path for hit in index.search("quokka").hits] == ["memory/good.md"]
+    assert not index.sync(["memory/two\nlines.md", "memory/back\\slash.md"], missing_ok=True).added
 
 
 def test_folders_that_cannot_be_listed_hide_what_is_below(workspace: Workspace) -> None:

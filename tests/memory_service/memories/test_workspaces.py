@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.errors import InvalidName, NotFound, StorageFailed
-from memory_service.memories.workspaces import WorkspaceFolders, memory_path, resolve
+from memory_service.memories.workspaces import WorkspaceFolders, memory_path, resolve, stored_path
 
 ALLOWED = [
     "MEMORY.md",
@@ -20,6 +20,9 @@ ALLOWED = [
     "memory/10:30 call.md",
     "memory/100%.md",
     f"memory/{'x' * 252}.md",
+    "memory/cafe\u0301.md",
+    f"memory/{'é' * 126}.md",
+    "memory/" + "e\u0301" * 126 + ".md",
 ]
 ATTACKS = [
     "",
@@ -55,7 +58,6 @@ ATTACKS = [
     "memory/a\x7f.md",
     "memory/a\u2028.md",
     "memory/a\ud800.md",
-    "memory/cafe\u0301.md",
     f"memory/{'x' * 253}.md",
     f"memory/{'备' * 85}.md",
     "memory/" + "a/" * 260 + "a.md",
@@ -170,6 +172,70 @@ def test_resolve_gives_the_place_whether_or_not_it_is_there(tmp_path: Path) -> N
     (tmp_path / "memory" / "a.md").write_text("a")
     assert resolve(tmp_path, "memory/a.md") == tmp_path / "memory/a.md"
     assert [path.name for path in tmp_path.iterdir()] == ["memory"]
+
+
+COMPOSED, DECOMPOSED = "memory/Café/Müller.md", "memory/Cafe\u0301/Mu\u0308ller.md"
+MIXED = "memory/Cafe\u0301/Müller.md"
+
+
+@pytest.mark.parametrize("on_disk", [COMPOSED, DECOMPOSED, MIXED])
+@pytest.mark.parametrize("asked", [COMPOSED, DECOMPOSED, MIXED])
+def test_a_stored_path_is_that_of_the_disk_in_any_form(tmp_path: Path, on_disk: str, asked: str) -> None:
+    (tmp_path / on_disk).parent.mkdir(parents=True)
+    (tmp_path / on_disk).write_text("x")
+    assert stored_path(tmp_path, asked) == on_disk
+
+
+@pytest.mark.parametrize("asked", [COMPOSED, DECOMPOSED, MIXED])
+def test_an_exact_path_means_its_own_file(tmp_path: Path, asked: str) -> None:
+    for path in (COMPOSED, DECOMPOSED, MIXED):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(path)
+    assert stored_path(tmp_path, asked) == asked
+
+
+@pytest.mark.parametrize("asked", [COMPOSED, DECOMPOSED, MIXED])
+def test_a_new_path_is_composed_below_the_folders_that_are_there(tmp_path: Path, asked: str) -> None:
+    assert stored_path(tmp_path, asked) == COMPOSED
+    (tmp_path / MIXED).parent.mkdir(parents=True)
+    assert stored_path(tmp_path, asked) == MIXED
+    assert [path.name for path in tmp_path.iterdir()] == ["memory"]
+
+
+def test_a_file_in_the_folder_of_the_other_form_is_seen(tmp_path: Path) -> None:
+    (tmp_path / COMPOSED).parent.mkdir(parents=True)
+    (tmp_path / MIXED).parent.mkdir()
+    (tmp_path / MIXED).write_text("x")
+    assert stored_path(tmp_path, COMPOSED) == MIXED
+
+
+def test_no_link_is_entered_for_a_form(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "cafe\u0301.md").write_text("secret")
+    folder = tmp_path / "w"
+    (folder / "memory").mkdir(parents=True)
+    (folder / "memory" / "dir").symlink_to(outside)
+    assert stored_path(folder, "memory/dir/café.md") == "memory/dir/café.md"
+    with pytest.raises(InvalidName, match="symbolic link"):
+        resolve(folder, "memory/dir/café.md")
+    (folder / "memory" / "cafe\u0301.md").symlink_to(outside / "cafe\u0301.md")
+    with pytest.raises(InvalidName, match="symbolic link"):
+        resolve(folder, stored_path(folder, "memory/café.md"))
+
+
+def test_the_longest_name_in_either_form(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    decomposed = "memory/" + "e\u0301🎉" * 36 + ".md"
+    assert len(decomposed.encode()) == 7 + 255
+    (tmp_path / decomposed).write_text("x")
+    composed = decomposed.replace("e\u0301", "é")
+    assert stored_path(tmp_path, composed) == stored_path(tmp_path, decomposed) == decomposed
+    longest = f"memory/{'é' * 126}.md"
+    (tmp_path / longest).write_text("x")
+    assert stored_path(tmp_path, longest.replace("é", "e\u0301")) == longest
+    with pytest.raises(InvalidName, match="255 bytes"):
+        resolve(tmp_path, longest.replace("é", "e\u0301"))
 
 
 def test_resolve_refuses_links_everywhere_on_the_way(tmp_path: Path) -> None:
