@@ -24,8 +24,15 @@ from indexer.sources.gitignore import (
     unreadable_reason,
     with_rules_in,
 )
-from indexer.sources.names import path_on_disk
-from indexer.sources.scan import MEMORY_FOLDER, SESSIONS_FOLDER, FolderScan, Scan, open_folder, source_file
+from indexer.sources.scan import (
+    MEMORY_FOLDER,
+    SESSIONS_FOLDER,
+    FolderScan,
+    Scan,
+    open_folder,
+    path_on_disk,
+    source_file,
+)
 from indexer.types import EVERGREEN, EXTRA_MARK, composed
 
 _OWN_NAMES = (MEMORY_FOLDER, SESSIONS_FOLDER, "receipts", "engines", *EVERGREEN)

@@ -2,6 +2,9 @@
 
 Invariants: nothing outside the workspace is ever listed or read, so symbolic links are left out; a file that cannot be
 read is named with the reason, never taken for deleted; the content of a file is one state of it, never a mixture.
+
+macOS and some tools that synchronise folders write "é" as two characters, keyboards and models as one. Both are one
+name here, given back as the disk has it; where a disk has a file of each spelling, an exact name means its own file.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ import codecs
 import hashlib
 import os
 import time
+import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,15 +25,15 @@ from struct import error as StructError
 from typing import BinaryIO, NamedTuple
 
 from indexer.errors import SourceMissing
-from indexer.sources.names import name_fault
 from indexer.stores.base import FileState, packed_stat
 from indexer.text import lazy_regex
 from indexer.text.languages import Writing, language_of, writing_of
-from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Passage, Source
+from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Passage, Source, composed
 
 MEMORY_FOLDER = "memory"
 SESSIONS_FOLDER = "sessions"
 _ENDING = ".md"
+_CONTROLS = frozenset({"Cc", "Zl", "Zp"})
 _LOG_NAME = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
 # The largest number of a database. The inodes of some file systems, overlays above all, have one bit more, and a file's
 # time of change may lie behind the year 2262, or before 1677.
@@ -105,7 +109,7 @@ class FolderScan:
     known: dict[str, bytes] = field(default_factory=dict)
     files: dict[str, SourceFile] = field(default_factory=dict)
     failures: list[FileFailure] = field(default_factory=list)
-    misnamed: list[FileFailure] = field(default_factory=list)
+    _misnamed: list[FileFailure] = field(init=False, default_factory=list)
     _known_before: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -158,7 +162,7 @@ class FolderScan:
         fault = name_fault(path, backslash=backslash)
         if fault:
             shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in path)
-            self.misnamed.append(FileFailure(path=shown, reason=f"its name {fault}; rename it"))
+            self._misnamed.append(FileFailure(path=shown, reason=f"its name {fault}; rename it"))
         return not fault
 
     def scan(self) -> Scan:
@@ -166,7 +170,7 @@ class FolderScan:
         return Scan(
             files=self.files,
             failures=tuple(self.failures),
-            misnamed=tuple(self.misnamed),
+            misnamed=tuple(self._misnamed),
             unchanged=self._known_before - len(self.known),
         )
 
@@ -253,6 +257,67 @@ def with_folders(path: str) -> Iterator[str]:
     while path:
         yield path
         path = path.rpartition("/")[0]
+
+
+def name_fault(name: str, *, backslash: bool = False) -> str:
+    """The fault of a name that cannot be given back as it is, such as one of two lines; empty if it has none.
+
+    Args:
+        name: A name or a path.
+        backslash: Whether it may have a backslash, which other systems take for a slash.
+    """
+    if "\\" in name and not backslash:
+        return "has a backslash in it"
+    if name.isascii() and name.isprintable():
+        return ""
+    categories = {unicodedata.category(char) for char in name}
+    if "Cs" in categories:
+        return "is not UTF-8"
+    return "has a control character in it" if categories & _CONTROLS else ""
+
+
+def path_on_disk(folder: Path, path: str) -> str | None:
+    """The path of a file or folder, as the disk spells it; None if there is none in any Unicode form.
+
+    Args:
+        folder: The folder that the path is relative to.
+        path: A relative path without `.` and `..`.
+    """
+    return next(_spellings(folder, "", path.split("/")), None)
+
+
+def path_for_new(folder: Path, path: str) -> str:
+    """The path of a new file: the folders that are there as the disk spells them, the rest in the form NFC."""
+    parts = path.split("/")
+    for count in range(len(parts) - 1, 0, -1):
+        above = path_on_disk(folder, "/".join(parts[:count]))
+        if above is not None:
+            return f"{above}/{composed('/'.join(parts[count:]))}"
+    return composed(path)
+
+
+def _spellings(folder: Path, above: str, parts: Sequence[str]) -> Iterator[str]:
+    """The paths below a folder that spell some parts, the exact one first."""
+    for name in _names_like(folder / above, parts[0]):
+        if len(parts) == 1:
+            yield above + name
+        else:
+            yield from _spellings(folder, f"{above}{name}/", parts[1:])
+
+
+def _names_like(folder: Path, name: str) -> list[str]:
+    """The names in a folder that are a name in any form: the exact one first, then the composed one."""
+    wanted = composed(name)
+    try:
+        if not S_ISDIR(os.lstat(folder).st_mode):
+            return []
+        if wanted == name == unicodedata.normalize("NFD", name):
+            os.lstat(folder / name)
+            return [name]
+        names = (each for each in os.listdir(folder) if composed(each) == wanted)
+        return sorted(names, key=lambda each: (each != name, each != wanted, each))
+    except OSError:
+        return []
 
 
 def is_memory_path(path: str) -> bool:

@@ -254,7 +254,7 @@ class Database:
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
-            connection.create_scalar_function("composed", lambda text: composed(str(text)), 1, deterministic=True)
+            connection.create_scalar_function("composed", _composed, 1, deterministic=True)
             if not self.read_only:
                 # Statements run as far as rows are fetched: without this, the first one alone.
                 connection.execute(_PRAGMAS).fetchall()
@@ -404,3 +404,8 @@ def _named_in(path: Path) -> str:
 def name_of(path: Path) -> re.Pattern[str]:
     """Pattern of the names of an index's generations: the number, and the rest after it."""
     return re.compile(rf"{re.escape(path.stem)}-([1-9][0-9]{{0,17}}){re.escape(path.suffix)}(.*)")
+
+
+def _composed(*texts: Any) -> str:
+    """The function `composed` of statements."""
+    return composed(str(texts[0]))

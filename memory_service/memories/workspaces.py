@@ -15,8 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from indexer.sources.folders import ExtraFolder, Folders
-from indexer.sources.names import name_fault, path_for_new, path_on_disk
-from indexer.sources.scan import is_memory_path, is_session_path, scan_workspace
+from indexer.sources.scan import (
+    is_memory_path,
+    is_session_path,
+    name_fault,
+    path_for_new,
+    path_on_disk,
+    scan_workspace,
+)
 from indexer.text import lazy_regex
 from indexer.types import EXTRA_MARK, composed
 from memory_service.config import read_extra_paths

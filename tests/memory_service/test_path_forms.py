@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from mcp import Client
@@ -16,11 +17,12 @@ from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.mcp.hosts import answer_of, by_http
 from tests.serving import serving, settings
 
-FORMS = ("NFC", "NFD")
+Form = Literal["NFC", "NFD"]
+FORMS: tuple[Form, ...] = ("NFC", "NFD")
 NAMES = ("Café", "東京ガイド", "한국어", "Müller/Łódź 🎉")
 
 
-def in_form(form: str, text: str) -> str:
+def in_form(form: Form, text: str) -> str:
     return unicodedata.normalize(form, text)
 
 
@@ -37,7 +39,7 @@ def opened(home: Path, **values: object) -> MemoryService:
 @pytest.mark.parametrize("on_disk", FORMS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_is_found_read_changed_and_erased_by_either_form(
-    tmp_path: Path, name: str, on_disk: str, asked: str
+    tmp_path: Path, name: str, on_disk: Form, asked: Form
 ) -> None:
     stored, path = in_form(on_disk, f"memory/{name}.md"), in_form(asked, f"memory/{name}.md")
     write(tmp_path / "default" / stored, "- The quokka is green.\n\nA line.\n")
@@ -65,7 +67,7 @@ def test_a_file_is_found_read_changed_and_erased_by_either_form(
 
 
 @pytest.mark.parametrize("asked", FORMS)
-def test_an_entry_is_changed_and_forgotten_by_its_place(tmp_path: Path, asked: str) -> None:
+def test_an_entry_is_changed_and_forgotten_by_its_place(tmp_path: Path, asked: Form) -> None:
     stored, path = in_form("NFD", "memory/Müller/2026-11-20.md"), in_form(asked, "memory/Müller/2026-11-20.md")
     write(tmp_path / "default" / stored, "- The quokka is green.\n- The kettle is red.\n")
     with opened(tmp_path) as service:
@@ -91,7 +93,7 @@ def test_each_of_two_files_is_opened_by_its_own_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", FORMS)
-def test_a_new_file_is_composed(tmp_path: Path, asked: str) -> None:
+def test_a_new_file_is_composed(tmp_path: Path, asked: Form) -> None:
     with opened(tmp_path) as service:
         written = service.put("default", in_form(asked, "memory/Café/Müller.md"), "x\n", if_none_match=True)
         assert written.path == "memory/Café/Müller.md"
@@ -100,7 +102,7 @@ def test_a_new_file_is_composed(tmp_path: Path, asked: str) -> None:
 
 @pytest.mark.parametrize("asked", FORMS)
 @pytest.mark.parametrize("on_disk", FORMS)
-def test_a_file_of_an_extra_folder(tmp_path: Path, on_disk: str, asked: str) -> None:
+def test_a_file_of_an_extra_folder(tmp_path: Path, on_disk: Form, asked: Form) -> None:
     docs = tmp_path / in_form("NFD", "Ordnér")
     write(docs / in_form(on_disk, "Pâté/Café.md"), "- The quokka is green.\n")
     stored, path = in_form(on_disk, "Pâté/Café.md"), in_form(asked, "Pâté/Café.md")
@@ -142,7 +144,7 @@ def test_names_that_cannot_be_given_back_are_named_with_the_remedy(tmp_path: Pat
 
 
 @pytest.mark.parametrize("asked", FORMS)
-def test_over_http_and_mcp(tmp_path: Path, asked: str) -> None:
+def test_over_http_and_mcp(tmp_path: Path, asked: Form) -> None:
     stored, path = in_form("NFD", "memory/Café.md"), in_form(asked, "memory/Café.md")
     write(tmp_path / "default" / stored, "- The quokka is green.\n- The kettle is red.\n")
 
@@ -162,7 +164,7 @@ def test_over_http_and_mcp(tmp_path: Path, asked: str) -> None:
 
 
 @pytest.mark.parametrize("asked", FORMS)
-def test_on_the_command_line(tmp_path: Path, asked: str) -> None:
+def test_on_the_command_line(tmp_path: Path, asked: Form) -> None:
     cli = CommandLine(home=tmp_path / "home")
     stored, path = in_form("NFD", "memory/Café.md"), in_form(asked, "memory/Café.md")
     cli.write(stored, ["- The quokka is green.", "- The kettle is red."])
