@@ -16,6 +16,7 @@ from indexer.documents.entries import is_tag
 from indexer.text import lazy_regex
 from indexer.text.dates import heading_day
 from indexer.text.ornaments import ornament
+from indexer.text.scripts import SENTENCE_ENDS
 from indexer.types import fold_tag
 
 _YAML_KEY = lazy_regex(r"(?:\"([^\"\n]{1,60})\"|'([^'\n]{1,60})'|([^\W\d][\w .()/-]{0,59}?)):(?:[ \t]+(.*))?$")
@@ -38,7 +39,6 @@ _PLAIN = frozenset(
     " lang id".split()
 )
 _WORDS_OF_A_VALUE = 3
-_SENTENCE_ENDS = ".!?。！？"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def _look_like_properties(properties: Sequence[_Property]) -> bool:
 
 
 def _is_value(text: str) -> bool:
-    return len(text.split()) <= _WORDS_OF_A_VALUE and not text.endswith(tuple(_SENTENCE_ENDS))
+    return len(text.split()) <= _WORDS_OF_A_VALUE and not text.endswith(SENTENCE_ENDS)
 
 
 def _yaml(lines: Sequence[str]) -> list[_Property] | None:

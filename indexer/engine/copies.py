@@ -16,9 +16,10 @@ from indexer.corpus import Ints
 from indexer.engine.ranking import Ranked
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.text.breadcrumbs import breadcrumb, name_title
+from indexer.text.scripts import SENTENCE_ENDS
 from indexer.types import Passage
 
-# A text as long as this says what it is about itself.
+# A text as long as this says what it is about itself; so does a sentence.
 _SELF_CONTAINED_CHARS = 60
 # Passages looked at for one search; a text that is repeated more often names some of its days.
 _MOST_COPIES = 512
@@ -90,9 +91,10 @@ def _identity(found: StoredPassage) -> _Identity:
 
 
 def _place(passage: Passage, path: str) -> tuple[str, ...]:
-    if len(passage.text) > _SELF_CONTAINED_CHARS:
+    labelled = ":" in passage.text or "：" in passage.text
+    if len(passage.text) > _SELF_CONTAINED_CHARS or (not labelled and passage.text.endswith(SENTENCE_ENDS)):
         return ()
-    name = name_title(path) if ":" in passage.text or "：" in passage.text else ""
+    name = name_title(path) if labelled else ""
     return (*breadcrumb(passage.heading), name) if name else breadcrumb(passage.heading)
 
 

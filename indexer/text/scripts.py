@@ -6,6 +6,8 @@ the fingerprint of an index: a passage or a term may change with a range.
 
 from __future__ import annotations
 
+SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
+
 COMMON_HAN = "\u4e00-\u9fff"
 HAN = "\u3400-\u4dbf" + COMMON_HAN
 # With compatibility and rare characters.
