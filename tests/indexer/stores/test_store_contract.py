@@ -85,13 +85,13 @@ def passage(text: str, *, date: dt.date | None = None, label: str | None = None,
     return Passage(start_line=line, end_line=line, text=text, date=date, label=label)
 
 
-def new(at: int, made: Passage, *, embedded: bool = True) -> NewPassage:
+def new(at: int, made: Passage, *, path: str = "", embedded: bool = True) -> NewPassage:
     vector = EMBEDDER.embed_query(made.text).astype("<f4").tobytes() if embedded else None
     return NewPassage(
         ordinal=at,
         passage=made,
         text_hash=text_hash(made.text),
-        terms=passage_terms(made, ""),
+        terms=passage_terms(made, path),
         vector=vector,
         greeted=greeted_name(made.text),
     )
@@ -107,13 +107,13 @@ def put(
     source: str = "memory",
 ) -> Written:
     passages = [text if isinstance(text, Passage) else passage(text, line=at + 1) for at, text in enumerate(made)]
-    inserted = tuple(new(at, each, embedded=embedded) for at, each in enumerate(passages))
+    inserted = tuple(new(at, each, path=path, embedded=embedded) for at, each in enumerate(passages))
     write = FileWrite(path=path, state=state(path, source=source), expected_revision=expected, inserted=inserted)
     return store.write([write])
 
 
 def removal(store: IndexStore, path: str) -> FileWrite:
-    removed = tuple((known.key, passage_terms(known.passage, "")) for known in passages_of(store, path))
+    removed = tuple((known.key, passage_terms(known.passage, path)) for known in passages_of(store, path))
     return FileWrite(path=path, state=None, expected_revision=store.file_states()[path].revision, removed=removed)
 
 
