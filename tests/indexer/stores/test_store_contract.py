@@ -426,9 +426,9 @@ def test_postings_count_the_terms_of_each_passage(store: IndexStore) -> None:
 
 
 def test_what_some_passages_were_stored_with_is_told_by_the_index(store: IndexStore) -> None:
-    put(store, "memory/a.md", ["red red fish", "blue fish", "猫"])
-    put(store, "memory/b.md", ["red"])
-    first, _, last = keys_of(store, "memory/a.md")
+    put(store, "memory/2026-11-01.md", ["red red fish", "blue fish", "猫"])
+    put(store, "memory/2026-11-02.md", ["red"])
+    first, _, last = keys_of(store, "memory/2026-11-01.md")
     told = {
         (posting.term, key): count
         for posting in store.postings(None, among=[first, last])
