@@ -15,18 +15,6 @@ The sides are told apart by how their parts are built: a part of OpenAI's chat h
 name, or its type ends in `_url` or begins with `input_`; any other is a block of Anthropic's. What is wrapped and is no
 object counts as the chat's.
 
-```
-came                       inner form                                goes back
-unknown part               itself                                    itself; a label to the other side
-malformed part, content    part `opaque` with the value              the value; a label to the other side
-unknown role               assistant, its own in `_role`             under its own role to OpenAI's side
-function_call, function    call and result of one id, `_legacy`      in the same shape to OpenAI's side
-call of another kind       function, as it came in `_call`           as it came to OpenAI's side
-```
-The sides are told apart by how their parts are built: a part of OpenAI's chat holds its content in a field of its own
-name, or its type ends in `_url` or begins with `input_`; any other is a block of Anthropic's. What is wrapped and is no
-object counts as the chat's.
-
 Invariants: what was wrapped comes out as it went in; a label is one line, has no bytes of media, and never lends a
 part the voice of the user.
 """
