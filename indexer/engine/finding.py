@@ -45,7 +45,7 @@ from indexer.engine.sought import Sought, with_sought
 from indexer.stores.base import IndexStore
 from indexer.text.questions import asks, only_ask, requests
 from indexer.text.sentences import sentences_of
-from indexer.text.terms import index_terms, passage_terms, query_terms
+from indexer.text.terms import index_terms, query_terms
 from indexer.types import ROLES, Cue, LineRange, Mode, SearchFilter, Vectors
 
 # Of the packed candidates, how many of the nearest are measured by their stored vectors.
@@ -458,7 +458,8 @@ def second_hop(view: IndexReader, best: int, keys: Ints, asked: Collection[str])
         asked: Terms of the question.
     """
     stored = view.store.passages([best]).get(best)
-    own = dict.fromkeys(passage_terms(stored.passage, stored.path)) if stored else {}
+    # Of its place, all passages around it have the words, too.
+    own = dict.fromkeys(index_terms(stored.passage.text)) if stored else {}
     where = _passages_with(view, [term for term in own if term not in asked][:_LOOKED_UP])
     n = len(view)
     telling = {term: found for term, found in where.items() if _LEAST_PASSAGES <= len(found) <= _MOST_SHARE * n}

@@ -354,8 +354,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "the wire has the code of the parent": _mutant(
             api_errors,
-            "return _answer(error.status, error.code, told, {**retry_headers(error), **(headers or {})}, parts)",
-            "return _answer(error.status, type(error).__mro__[1].code, told, {**retry_headers(error), **(headers or {})}, parts)",
+            "return _answer(error.status, error.code, message or str(error), {**retry_headers(error), **(headers or {})}, parts)",
+            "return _answer(error.status, type(error).__mro__[1].code, message or str(error), {**retry_headers(error), **(headers or {})}, parts)",
             _alone(waiting.check_every_error_keeps_its_class),
         ),
         "system messages of a split turn are summarised": _mutant(

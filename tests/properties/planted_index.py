@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from indexer import rebuild, search
 from indexer.embeddings import base
+from indexer.engine import finding
 from indexer.engine.segments import builder, scoring, segment
 from indexer.engine.segments import segment as recent
 from indexer.sources import scan
@@ -29,7 +30,7 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
             indexed.check_every_filter_keeps_what_it_says,
         ),
         "the last day is left out of what is not packed": _mutant(
-            search,
+            finding,
             "(corpus.days >= first) & (corpus.days <= last)",
             "(corpus.days >= first) & (corpus.days < last)",
             indexed.check_every_filter_keeps_what_it_says,
@@ -53,7 +54,7 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
             indexed.check_every_filter_keeps_what_it_says,
         ),
         "what was written after the packing passes every filter of lines": _mutant(
-            search,
+            finding,
             "            allowed[rows] &= ~within\n",
             "",
             indexed.check_every_filter_keeps_what_it_says,
@@ -72,14 +73,14 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
         ),
         "neighbours of the words are left out": _mutant(
             search,
-            "        spoken_for = found.text.window > 0\n",
-            "        spoken_for = found.text.unit > 0\n",
+            "        spoken_for = (found.text.window > 0) |",
+            "        spoken_for = (found.text.unit > 0) |",
             indexed.check_a_text_search_finds_what_lies_around_its_words,
         ),
         "what has no word around it is found": _mutant(
             search,
-            "        spoken_for = found.text.window > 0\n",
-            "        spoken_for = found.text.window >= 0\n",
+            "        spoken_for = (found.text.window > 0) |",
+            "        spoken_for = (found.text.window >= 0) |",
             indexed.check_a_text_search_finds_what_lies_around_its_words,
         ),
         "two states of a file are mixed": _mutant(
