@@ -17,6 +17,8 @@ from tests.serving import RunningServer, W
 
 TALK = f"{W}/sessions/talk"
 QUESTIONS = ("which colour has the front door", "前门是什么颜色")
+# A message that repeats the question would be no answer to it.
+SAID = ("The colour that the front door has is green, coat {}.", "前门是绿色，什么颜色都盖得住，第{}遍。")
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +28,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         for text in ("The front door was painted last spring.", "前门去年春天刷过漆。"):
             ok(running.http.post(f"{W}/memories", json={"text": text}), 201)
         begin(running, "talk")
-        for question in QUESTIONS:
-            lines = [f"{question}, {number}: {question}" for number in range(6)]
+        for said in SAID:
+            lines = [said.format(number) for number in range(6)]
             say(running, [{"role": "user", "content": line} for line in lines], TALK)
         ok(running.http.post(f"{W}/reindex", json={}), 202)
         with MemoryClient(running.url) as memory:
