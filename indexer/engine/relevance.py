@@ -51,6 +51,8 @@ _PASSAGES = (10, 20_000)
 _NEAR = 10
 # Parts of a score that say nothing of how much a passage bears on the question, or that other signals say.
 _APART = ("recency", "file", "hop")
+# What a question names stands before all others by more than any signal is worth; so much of it tells how near it is.
+_NAMING, _MOST_NAMED = ("identifiers", "date"), 1.0
 # Cosine of texts that have little to do with each other, by a model whose cosines all lie close together: what is near
 # a question tells something beside what else is near, so where there are few passages, as many others are supposed.
 # Source: the last hits of the questions that the table was fitted to.
@@ -160,6 +162,8 @@ def signals(
     words, window = (found.text.unit, found.text.window) if found.text else (nothing, nothing)
     covered = np.minimum(1.5, window / (asked.rarity * _FULL))
     scores = ranked.scores - sum((ranked.parts[name] for name in _APART if name in ranked.parts), nothing)
+    for name in _NAMING:
+        scores = scores - np.maximum(ranked.parts.get(name, nothing) - _MOST_NAMED, 0.0)
     heard = (ranked.parts.get("speaker", nothing) >= 0) & (ranked.parts.get("echo", nothing) >= 0)
     question = _question(scores, cosine, covered, heard, asked, _UNRELATED.get(model if vector else ""))
     columns = (

@@ -412,7 +412,7 @@ def test_a_long_conversation_that_its_client_keeps_is_compacted(memory: Any) -> 
     assert memory.session("long").messages("log").messages == said
 
 
-@pytest.mark.parametrize("said", [[], [{"role": "nobody", "content": "?"}], ["hello"]])
+@pytest.mark.parametrize("said", [[], [{"role": "", "content": "?"}], ["hello"]])
 def test_a_conversation_in_no_known_shape_is_refused(memory: Any, said: list[Any]) -> None:
     with pytest.raises(InvalidRequest):
         memory.session("odd").conversation(said)
