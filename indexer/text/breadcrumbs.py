@@ -13,6 +13,7 @@ from itertools import islice
 
 from indexer.text import lazy_regex
 from indexer.text.dates import MONTH_NUMBERS, WEEKDAY_NAMES, heading_day
+from indexer.text.ornaments import ornament
 from indexer.types import EVERGREEN, Passage
 
 # Characters of a breadcrumb in a vector; a longer one would say more than the passage itself.
@@ -41,7 +42,7 @@ _ESCAPED_PIPE = "\\|"
 
 def _is_telling(title: str) -> bool:
     """True for a title that says more than a day or an hour."""
-    if heading_day(title) is None:
+    if ornament("days", None, heading_day, title) is None:
         return _HOUR.fullmatch(title.strip()) is None and any(char.isalnum() for char in title)
     words = _WORDS.findall(title.lower())
     return any(word not in _OF_A_DAY for word in words)

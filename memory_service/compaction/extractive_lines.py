@@ -285,7 +285,7 @@ class CandidateLines:
 def candidate_lines(request: SummaryRequest) -> CandidateLines:
     """Candidate lines of a summary."""
     everything = without_secrets((*request.messages, *request.prefix))
-    speakers = speakers_of(everything)
+    speakers = ornament("statements", frozenset[tuple[str, str]](), speakers_of, everything)
     kinds = request.kinds
     said = [(item, [*ornament("statements", (), _kinds, item, speakers, kinds)]) for item in everything]
     earlier = [line for line in parse_summary(request.previous) if not _hides(line.text)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from indexer.text.inserted import folder_told, is_auxiliary, is_inserted
+from indexer.text.ornaments import ornament
 from memory_service.errors import InvalidName
 
 if TYPE_CHECKING:
@@ -44,13 +45,14 @@ class CallOverview:
     @property
     def is_auxiliary(self) -> bool:
         """True if a host makes the call for itself."""
-        own = [text for text in self.said if not is_inserted(text)]
-        return is_auxiliary(self.system, own[0] if own else "", turns=self.turns, has_tools=self.has_tools)
+        own = [text for text in self.said if not ornament("inserted", False, is_inserted, text)]
+        first = own[0] if own else ""
+        return ornament("inserted", False, is_auxiliary, self.system, first, turns=self.turns, has_tools=self.has_tools)
 
     @property
     def folder(self) -> str:
         """The folder that a host says it works in; empty if it says none."""
-        return folder_told(self.system, self.said)
+        return ornament("inserted", "", folder_told, self.system, self.said)
 
 
 def call_overview(system: str, messages: Sequence[object], tools: object) -> CallOverview:

@@ -110,8 +110,8 @@ def judge_kinds(messages: Sequence[Numbered], judge: TalkJudge) -> SentenceKinds
         IndexerError: Its model cannot be loaded.
         DamagedWeights: There are no weights for that model.
     """
-    speakers = speakers_of(messages)
-    sentences = [] if speakers else _chosen(messages, speakers)
+    speakers = ornament("statements", frozenset[tuple[str, str]](), speakers_of, messages)
+    sentences = [] if speakers else ornament("statements", list[Sentence](), _chosen, messages, speakers)
     if not sentences:
         return BY_PATTERNS
     judged = judge.judgements(_spoken(sentences), most_chars=_MOST_CHARS)

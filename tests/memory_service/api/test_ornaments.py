@@ -40,6 +40,7 @@ PLACES: dict[str, dict[str, str]] = {
         "indexer.text.dates.leading_stamp": "days",
         "indexer.text.fact_words.is_beside": "facts",
         "indexer.text.fact_words.is_same": "facts",
+        "indexer.text.fact_words.words_of": "facts",
         "indexer.text.facts.change_of": "facts",
         "indexer.text.facts.facts_of": "facts",
         "indexer.text.facts.is_named": "facts",
@@ -55,9 +56,13 @@ PLACES: dict[str, dict[str, str]] = {
         "indexer.text.names.speaker_of": "names",
         "indexer.text.outcomes.is_acknowledgement": "acknowledgements",
         "indexer.text.questions.asks": "questions",
+        "indexer.text.questions.asks_shortly": "questions",
         "indexer.text.questions.asks_when": "questions",
+        "indexer.text.questions.only_ask": "questions",
+        "indexer.text.questions.whose_word": "questions",
         "indexer.text.questions.has_time_words": "days",
         "indexer.text.sentences.end_of_part": "sentences",
+        "indexer.text.sentences.sentences_of": "questions",
         "indexer.text.sentences.pieces": "sentences",
         "indexer.text.sentences.snippet": "snippets",
         "indexer.text.terms.index_terms": "words",
@@ -78,6 +83,9 @@ PLACES: dict[str, dict[str, str]] = {
         "indexer.text.questions.requests": "authority",
     },
     "block": {
+        "indexer.text.inserted.folder_told": "inserted",
+        "indexer.text.inserted.is_auxiliary": "inserted",
+        "indexer.text.inserted.is_inserted": "inserted",
         "memory_service.text.secrets._find_secrets": "secrets",
         "memory_service.text.similarity.comparable_text": "similarity",
         "memory_service.text.similarity.covers": "similarity",
@@ -142,6 +150,7 @@ PLACES: dict[str, dict[str, str]] = {
 OF_LEDGERS = ("memory_service.text.statements.ask_of", "memory_service.text.statements.speaks_of_deciding")
 # Functions that catch what the readers within them raise; those are in the table.
 CAREFUL = {
+    "memory_service.text.sentence_kinds.judge_kinds",
     "indexer.text.ornaments.ornament",
     "indexer.text.sentences.parts_of",
     "indexer.text.terms.asked_names",
@@ -171,6 +180,14 @@ ESSENTIAL = {
     "stubs and labels of the service's own, which know no meaning": (
         *("trim_middle", "is_inline", "call_line", "shorten_result", "is_cleared", "stub_text", "placeholder_text"),
         *("see_text", "media_label", "handle", "too_large_text", "without_media", "payload_bytes"),
+    ),
+    "readers within facts, of which others fail in the table": ("caption",),
+    "where a line stands, and what is no word: of this what is stored is made": (
+        "breadcrumb",
+        "embedded_text",
+        "name_title",
+        "has_words",
+        "without_data",
     ),
     "tests of single characters": ("has_unspaced", "is_spaced", "fold", "has_term_rules"),
     "cuts at a length": ("clip", "single_line", "split_text"),
