@@ -45,7 +45,7 @@ class CallOverview:
     @property
     def is_auxiliary(self) -> bool:
         """True if a host makes the call for itself."""
-        own = [text for text in self.said if not ornament("inserted", False, is_inserted, text)]
+        own = [text for text in self.said if not _is_hosts(text)]
         first = own[0] if own else ""
         return ornament("inserted", False, is_auxiliary, self.system, first, turns=self.turns, has_tools=self.has_tools)
 
@@ -71,7 +71,7 @@ def _is_result(content: object) -> bool:
     if any(isinstance(part, dict) and part.get("type") == "tool_result" for part in _parts(content)):
         return True
     texts = _part_texts(content)
-    return bool(texts) and all(map(is_inserted, texts))
+    return bool(texts) and all(map(_is_hosts, texts))
 
 
 def _part_texts(content: object) -> list[str]:
@@ -129,3 +129,7 @@ def root_of(session_id: str) -> str:
     from memory_service.schemas.compaction import BRANCH_MARK
 
     return session_id.partition(BRANCH_MARK)[0]
+
+
+def _is_hosts(text: str) -> bool:
+    return ornament("inserted", False, is_inserted, text)
