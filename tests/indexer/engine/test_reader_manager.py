@@ -77,7 +77,9 @@ def ranked(view: IndexReader, question: str, *, mode: Mode = "hybrid", kept: Sea
 
 
 def scores(found: Ranked) -> dict[int, float]:
-    return dict(zip(found.candidates.keys.tolist(), found.scores.tolist(), strict=True))
+    """Scores by key, without what whole files tell: that is counted where nothing is packed."""
+    own = found.scores - found.parts.get("file", 0.0)
+    return dict(zip(found.candidates.keys.tolist(), own.tolist(), strict=True))
 
 
 QUESTIONS = ["word1 word2 word3", "word77", "袋鼠 会议", "word5 word150 word9 word9 nobody"]
