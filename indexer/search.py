@@ -29,19 +29,16 @@ from indexer.engine.authority import (
 from indexer.engine.bm25 import RangeStatistics
 from indexer.engine.chains import FactResolver
 from indexer.engine.copies import days_of_copies, distinct
+from indexer.engine.echoes import echoes_last, find_echoes
 from indexer.engine.finding import (
-    HOP_WEIGHT,
     Alone,
     Wanted,
-    echoes_last,
     find_alone,
     find_candidates,
-    find_echoes,
     folder_sizes,
     left_out,
     of_folder,
     places_of,
-    second_hop,
 )
 from indexer.engine.ranking import (
     ENGLISH_WEIGHTS,
@@ -68,6 +65,7 @@ from indexer.engine.ranking import (
 from indexer.engine.reader import MAX_TERMS, IndexReader, QueryTerms
 from indexer.engine.relevance import Calibration, QuestionTerms, Regime, signals
 from indexer.engine.restatements import COMPARED, restated_last
+from indexer.engine.second_hop import HOP_WEIGHT, second_hop
 from indexer.engine.sought import Sought, named_first
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.stores.base import IndexStore, StoredPassage

@@ -340,7 +340,7 @@ class UnindexedMessages:
         }
         messages = [said.message for said in waiting.values()]
         self._live = live = SessionKeywordSearch.of(messages, upto=max(waiting, default=0), before=self._live)
-        from indexer.engine.finding import is_echo
+        from indexer.engine.echoes import is_echo
 
         hits = [_hit(waiting[found.seq], found) for found in live.search(query, limit=limit)]
         # Whoever asks the same elsewhere, at the same time, tells nothing.

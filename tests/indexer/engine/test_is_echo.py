@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from indexer.engine.finding import is_echo
+from indexer.engine.echoes import is_echo
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,106 @@
+"""Echoes of a question: earlier ones that ask the same, and messages that repeat it. They stand behind what tells.
+
+Invariants: what is no message of a user is an echo only if it does nothing but ask; the question is told from what it
+asks about by its words alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from indexer.corpus import Floats, Mask
+from indexer.engine.authority import roles_of
+from indexer.engine.ranking import Candidates, Ranked, joined_candidates
+from indexer.engine.reader import IndexReader, QueryTerms
+from indexer.text.questions import asks, only_ask, requests
+from indexer.text.sentences import sentences_of
+from indexer.text.terms import index_terms, query_terms
+from indexer.types import ROLES, Cue
+
+# Of all words of two texts, as many are in both of them where one repeats the other.
+_REPEATED = 0.75
+# Of what a text asks, as much is what the question asks, where it asks about the same.
+_ASKED_ABOUT = 0.6
+# A part of a question of more characters than these is cut from it.
+_PIECE_CHARS = 200
+_ECHO_CHARS = 4_000
+
+
+def is_echo(question: str, text: str, *, typed: bool) -> bool:
+    """True if a text only asks about what a question asks, or repeats the question.
+
+    Args:
+        question: The question.
+        text: The text.
+        typed: True for a message of a user: one that repeats the question without a question mark asks it, too.
+    """
+    if len(text) > _ECHO_CHARS:
+        return False
+    if typed and _repeats(question, text):
+        return True
+    if not only_ask(sentences_of(text)):
+        return False
+    own = {*query_terms(text)}
+    return len(own.intersection(query_terms(question))) >= _ASKED_ABOUT * len(own)
+
+
+def _repeats(question: str, text: str) -> bool:
+    """True if a message is the question again, word by word or nearly so, or a long piece of it."""
+    if len(text) >= _PIECE_CHARS and _flat(text) in _flat(question):
+        return True
+    asked, own = index_terms(question), index_terms(text)
+    if asked == own:
+        return True
+    shared = len({*asked}.intersection(own))
+    if not shared or shared < _REPEATED * len({*asked, *own}):
+        return False
+    return asks(text) or requests(text) or (own[0] == asked[0] and not asks(question))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+# Share of the question's words, by how rare each is, that a passage has if it may be an echo: BM25 of a long message
+# with all of them is less than half of what a line of average length has.
+_SUSPECT = 0.3
+_SUSPECTS = 256
+_USER = ROLES.index("user")
+
+
+def find_echoes(view: IndexReader, question: str, words: QueryTerms, found: Candidates) -> Mask:
+    """Mask of the candidates that are echoes of a question; to be called within a read."""
+    echoes = np.zeros(len(found), bool)
+    typed = found.spoken & (roles_of(found.marks) == _USER)
+    near = _nearness(view, words, found)
+    suspects = np.flatnonzero((typed | (found.marks & Cue.QUESTION > 0)) & (near >= _SUSPECT))
+    if not len(suspects):
+        return echoes
+    suspects = suspects[np.argsort(-near[suspects], kind="stable")[:_SUSPECTS]]
+    stored = view.store.passages(found.keys[suspects].tolist())
+    for place in suspects.tolist():
+        passage = stored.get(int(found.keys[place]))
+        echoes[place] = passage is not None and is_echo(question, passage.passage.text, typed=bool(typed[place]))
+    return echoes
+
+
+def _nearness(view: IndexReader, words: QueryTerms, found: Candidates) -> Floats:
+    """Share of the question's words that each candidate has; its cosine where no words are searched."""
+    if found.text is None:
+        return found.vector.own if found.vector else np.zeros(len(found))
+    idf = words.statistics(len(view)).idf
+    whole = sum(words.emphasis.get(term, 1.0) * idf(term) for term in words.asked)
+    share: Floats = found.text.unit / max(1e-9, whole)
+    return share
+
+
+def echoes_last(ranked: Ranked, echoes: Candidates) -> Ranked:
+    """Ranked candidates, and behind all of them the echoes of the question, the nearest one first."""
+    found = joined_candidates([ranked.candidates, echoes])
+    own = echoes.text.unit if echoes.text else np.zeros(len(echoes))
+    last = min(0.0, float(ranked.scores.min(initial=0.0))) - 1.0
+    scores = np.r_[ranked.scores, last - (own.max(initial=0.0) - own)]
+    nothing = np.zeros(len(echoes))
+    parts = {name: np.r_[part, nothing] for name, part in ranked.parts.items()}
+    parts["echo"] = np.r_[np.zeros(len(ranked.scores)), scores[len(ranked.scores) :]]
+    return Ranked(candidates=found, scores=scores, parts=parts, recipe=ranked.recipe)
