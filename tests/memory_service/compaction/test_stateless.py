@@ -127,7 +127,7 @@ def test_it_takes_what_the_route_takes() -> None:
     [
         ([], {}, "messages"),
         ([3], {}, "messages.0"),
-        ([{"role": "x", "content": ""}], {}, "role"),
+        ([{"role": "", "content": ""}], {}, "role"),
         ([user("a")], {"preset": "best"}, "There is no preset 'best'"),
         ([user("a")], {"overrides": {"keep_turms": 3}}, "keep_turms"),
         ([user("a")], {"context_window": 0}, "context_window"),

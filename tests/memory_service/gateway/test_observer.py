@@ -96,7 +96,6 @@ def test_an_event_without_an_end_is_held_up_to_a_limit() -> None:
         ({"choices": [7]}, "no object"),
         ({"choices": [{"index": "abc"}]}, "the number of a part"),
         ({"choices": [{"delta": {"content": ["x"]}}]}, "a piece of its text"),
-        ({"choices": [{"delta": {"tool_calls": [{"function": "x"}]}}]}, "its field function"),
     ],
 )
 def test_a_fault_ends_the_reading_and_nothing_of_it_is_kept(event: dict[str, Any], why: str) -> None:

@@ -357,6 +357,7 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
 
 def test_a_folder_without_permission_is_named_with_the_remedy() -> None:
     code = """
+    import filelock  # it imports what another user may not read, where Python is root's own
     if os.geteuid() == 0:
         os.setgid(65534)
         os.setuid(65534)

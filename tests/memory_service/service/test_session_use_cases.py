@@ -118,7 +118,7 @@ def test_usage_that_says_nothing_is_named(room: Room) -> None:
     ("call", "arguments"),
     [
         ("append", ("talk", [])),
-        ("append", ("talk", [{"role": "nobody"}])),
+        ("append", ("talk", [{"role": ""}])),
         ("append", ("../talk", [user("Hi.")])),
         ("pin", ("talk", " ")),
         ("create_session", (schemas.NewSession(session_id="talk", settings={"unknown": 1}),)),

@@ -88,7 +88,7 @@ def test_pressure_rises_from_soft_to_hard(room: Room) -> None:
         [],
         [3],
         ["text"],
-        [{"role": "nobody", "content": "x"}],
+        [{"role": "", "content": "x"}],
         [{"content": "x"}],
         [user("fine"), {"role": "user", "content": 3}],
     ],

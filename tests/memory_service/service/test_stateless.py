@@ -68,7 +68,7 @@ def test_the_window_may_be_known_by_the_model(room: Room) -> None:
 @pytest.mark.parametrize(
     ("messages", "given"),
     [
-        ([{"role": "x"}], {}),
+        ([{"role": ""}], {}),
         ([user("a")], {"preset": "best"}),
         ([user("a")], {"context_window": 100}),
     ],
