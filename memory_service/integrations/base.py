@@ -165,6 +165,13 @@ class LocalMemory:
         """Find passages; see the client."""
         return self._service.search(self.workspace, query, **options)
 
+    def compact_messages(
+        self, messages: Sequence[Any], context_window: int | None = None, **options: Any
+    ) -> schemas.CompactedMessages:
+        """Compact a list of messages without a session; see the client."""
+        asked = schemas.StatelessRequest(messages=list(messages), context_window=context_window, **options)
+        return self._service.compact_messages(asked)
+
     def context(self, query: str, **options: Any) -> schemas.Context:
         """A block of memories; see the client."""
         return self._service.context(self.workspace, query, **options)

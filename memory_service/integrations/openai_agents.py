@@ -8,7 +8,7 @@ await Runner.run(agent, "When do we deploy?", session=session, run_config=config
 
 Items are kept as they are, each as the message that it is for search and summaries. After a compaction a summary stands
 for the oldest of them, whatever the provider; the log has them still. Within a run the SDK sends what it has with every
-call: with the filter each call fits the window, by rules, and the session compacts between runs.
+call: with the filter each call fits the window, and the session compacts between runs.
 
 Invariants: what was added comes back as it was until it is compacted or popped; a call of a tool and its result stay
 together; an item that is popped stays in the log that the session had, and the session goes on in a branch of it.
@@ -23,7 +23,6 @@ from itertools import takewhile
 from typing import Any, TypeVar, cast
 
 from memory_service.client._messages import WireMessage
-from memory_service.compaction import compact
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,
@@ -127,10 +126,10 @@ class MemoryServiceSession(SessionABC):
         """The items of a call, with a summary for the oldest where they do not fit."""
         messages = messages_of_items(made.input)
         model = self._model or (agent.model if isinstance(agent.model, str) else None)
-        fitting = compact(
+        fitting = self._memory.compact_messages(
             messages,
-            context_window=self._window,
-            model_name=model,
+            self._window,
+            model=model,
             system_prompt=made.instructions or "",
             tools=[_tool(each) for each in agent.tools],
         )
