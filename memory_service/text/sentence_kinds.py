@@ -33,6 +33,8 @@ _SHORT_LIVED = 0.3
 _BINDING = {"rule": Kind.RULE, "preference": Kind.RULE, "decision": Kind.DECISION}
 # What lasts is worth up to three times as much as what does not.
 _LEAST_WEIGHT = 0.5
+# Of a text of more words than these, each stands there less often than this.
+_MANY_WORDS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,7 @@ def judge_kinds(messages: Sequence[Numbered], judge: TalkJudge) -> SentenceKinds
 
 def _judged_kind(sentence: Sentence, judged: Judgement) -> tuple[Kind, float]:
     by_pattern = ornament("statements", (Kind.FACT, 1.0), kind_of, sentence)
-    if by_pattern[0] in (Kind.EMPTY, Kind.FAILURE) or sentence.quoted:
+    if by_pattern[0] in (Kind.EMPTY, Kind.FAILURE) or sentence.quoted or _repeats_itself(sentence.text):
         return by_pattern
     binding = _BINDING.get(judged.lasting_kind)
     if binding and judged.durable >= _LASTS[sentence.voice] and _may_be(binding, by_pattern[0], sentence.voice):
@@ -139,6 +141,12 @@ def _judged_kind(sentence: Sentence, judged: Judgement) -> tuple[Kind, float]:
     if by_pattern[0] in (Kind.RULE, Kind.DECISION) and _is_none(judged):
         return Kind.FACT, 1.0
     return by_pattern
+
+
+def _repeats_itself(text: str) -> bool:
+    """True for a text of the same few words again and again, to which the judge was never used."""
+    words = text.split()
+    return len(words) > _MANY_WORDS and len(set(words)) * _MANY_WORDS < len(words)
 
 
 def _chosen(messages: Sequence[Numbered], speakers: Speakers) -> list[Sentence]:
