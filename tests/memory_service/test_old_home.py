@@ -102,7 +102,7 @@ def test_its_index_is_used_as_it_is(opened: Opened) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_what_it_holds_is_found(opened: Opened, mode: str) -> None:
     for query, expected in FOUND:
-        asked = {"query": query, "mode": mode, "limit": 5 if mode != "vector" else 10}
+        asked = {"query": query, "mode": mode, "limit": 5 if mode != "vector" else 15}
         found = ask(opened.http, "POST", f"{W}/search", json=asked)
         assert found["degraded"] == []
         assert any(expected in hit["text"] for hit in found["results"]), (query, found["results"])

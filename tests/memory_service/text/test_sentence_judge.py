@@ -35,7 +35,7 @@ def judged(*lines: str, embedded: list[str] | None = None) -> list[Judgement]:
         ("u From now on write commit messages in English.", "u Show me the log of the last run."),
         ("u 我对青霉素过敏。", "u 帮我看看这个报错。"),
         ("u Meine Schwester heißt Ada und wohnt in Graz.", "u Mach das bitte kürzer."),
-        ("u Mon bureau est au troisième étage, porte 12.", "u Tu peux me traduire cette phrase ?"),
+        ("u Mon médecin s'appelle Dr Blanc, son cabinet est rue des Lilas.", "u Tu peux me traduire cette phrase ?"),
         ("u Нашего бухгалтера зовут Олег, он работает по вторникам.", "u Спасибо, всё понятно."),
     ],
 )
