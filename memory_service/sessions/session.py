@@ -202,8 +202,8 @@ class _Fold:
     def _say(self, record: Record, message: MessageRecord) -> None:
         try:
             given = json.loads(message.text)
-            # A part or a role that is not known is carried; a torn line is no message.
-            read = read_messages([given], strict=not (isinstance(given, dict) and given.get("role")))
+            # Parts and roles that are not known are carried; what is no object is no message.
+            read = read_messages([given], strict=not isinstance(given, dict))
         except (InvalidRequest, TooLarge, ValueError, RecursionError):
             self._state = replace(self._state, unreadable=self._state.unreadable + 1)
             return

@@ -83,7 +83,7 @@ def test_one_message_of_anthropic_may_be_several_that_share_a_number() -> None:
     assert len(state.between(3, 3)) == 2 and len(state.since(3)) == 2
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"role": ""}', '{"content": "x"}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["{", "[]", '"x"', "[" * 100_000])
 def test_what_cannot_be_read_is_counted_and_left_out(text: str) -> None:
     state = state_of(say("user", "x"), MessageRecord(text=text), say("assistant", "y"))
     assert state.unreadable == 1 and [each.seq for each in state.messages] == [1, 3] and state.last_seq == 3
