@@ -107,9 +107,18 @@ def _file(path: str, spans: Sequence[Span]) -> str:
     for before, span in zip((None, *spans), spans, strict=False):
         apart = before is not None and (span.ordinal != before.ordinal + 1 or (before.above and not span.above))
         day = day_line(span.day) if span.day and (before is None or before.day != span.day) else ""
-        above = f"{span.above}\n" if span.above and (before is None or before.above != span.above) else ""
+        above = _new_above(before.above if before else "", span.above)
         parts.append(f"{GAP if apart else ''}{day}{above}{span.text}\n")
     return f'<file path="{path_text(path)}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
+
+
+def _new_above(shown: str, above: str) -> str:
+    """Those of the lines above a passage that do not stand above the passage before it."""
+    known, lines = shown.splitlines(), above.splitlines()
+    same = 0
+    while same < len(lines) and lines[same] in known[same : same + 1]:
+        same += 1
+    return "".join(f"{line}\n" for line in lines[same:])
 
 
 def lines_above(passage: Passage, path: str, room: int) -> str:

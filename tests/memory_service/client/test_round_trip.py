@@ -271,6 +271,11 @@ def test_both_colours_of_a_session_have_the_same_methods() -> None:
     assert inspect.isasyncgenfunction(events[1])
     assert events[0].__doc__ == events[1].__doc__
     assert inspect.signature(events[0]).parameters == inspect.signature(events[1]).parameters
+    # A reply that comes in parts has the colour of its session.
+    complete = (sync.pop("complete"), coloured.pop("complete"))
+    assert inspect.iscoroutinefunction(complete[1])
+    assert complete[0].__doc__ == complete[1].__doc__
+    assert inspect.signature(complete[0]).parameters == inspect.signature(complete[1]).parameters
     assert_same(sync, coloured)
 
 

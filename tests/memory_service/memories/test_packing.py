@@ -202,3 +202,21 @@ def test_nothing_is_chosen_where_no_offer_has_the_least_relevance_of_the_best(
     best: float, chosen: tuple[int, ...]
 ) -> None:
     assert pack(judged((best, 0.2), (0.01, 0.01)), 10_000, RelevanceLimits(min_best=0.3)).chosen == chosen
+
+
+def test_what_stands_above_several_passages_is_told_once() -> None:
+    title, columns = "# Packing materials", "| Item | On hand |"
+    above = (f"{title}\n{columns}", f"{title}\n{columns}", title, f"{title}\n{columns}", f"# Scales\n{columns}")
+    texts = ("| Box S | 820 |", "| Box L | 145 |", "300 more were ordered.", "| Roll | 31 |", "| Front | 40 g |")
+    near = [
+        Offer(path="MEMORY.md", ordinal=n, start_line=n + 1, end_line=n + 1, text=text, above=above[n], score=-n / 10)
+        for n, text in enumerate(texts)
+    ]
+    for budget_tokens in (70, 200):
+        packed = pack(near, budget_tokens)
+        assert quarters(packed.block) <= 4 * budget_tokens
+    (file,) = read_back(packed.block)
+    assert file.body.splitlines() == [
+        *(title, columns, *texts[:3], columns, texts[3]),
+        *("# Scales", columns, texts[4]),
+    ]
