@@ -43,7 +43,7 @@ _UNLIKE = -0.2
 _NUMBER = lazy_regex(r"\d+(?:[.,:]\d+)*")
 _NEAR_MESSAGES = 3
 # Source: our measurement on talks that took no part (`python -m tests.evals.corrections`).
-_CORRECTS, _IS_SURE = 0.15, 0.3
+_CORRECTS, _IS_SURE = 0.2, 0.35
 # Sentences that last and stand between a value and its correction, at most.
 _MOST_BEFORE = 40
 

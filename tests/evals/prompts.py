@@ -70,7 +70,7 @@ class Prompt:
     @property
     def judged(self) -> bool:
         """True if its world takes no part in the training."""
-        return hashlib.blake2b(self.world.encode(), digest_size=1).digest()[0] % _PARTS == 0
+        return hashlib.blake2b(f"held {self.world}".encode(), digest_size=1).digest()[0] % _PARTS == 0
 
 
 def asked(folder: Path = WORLDS) -> Iterator[Prompt]:
@@ -115,7 +115,9 @@ def _asked(world: dict[str, Any], space: Space, embedder: Embedder | None) -> It
 
 def vectors_of(prompts: Sequence[Prompt]) -> Floats:
     """Vectors of the prompts, as the judge sees them."""
-    rows = [multilingual_embedder().embed_query(_judged_prompt(each.text, each.before)) for each in prompts]
+    # Each is asked of several indexes.
+    embedder = CachedEmbedder(multilingual_embedder())
+    rows = [embedder.embed_query(_judged_prompt(each.text, each.before)) for each in prompts]
     return np.array(rows, np.float64)
 
 
