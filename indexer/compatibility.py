@@ -85,7 +85,7 @@ def outdated(stored: Fingerprint, current: Fingerprint) -> str:
     if stored == current:
         return ""
     difference = _difference(stored, current)
-    if is_older(stored, current):
+    if _is_older(stored, current):
         how = "A server makes it anew by itself, `memory-service reindex` at once"
     elif stored.schema > current.schema:
         how = "Update this installation, or run `memory-service reindex --full` to build it anew"
@@ -94,7 +94,7 @@ def outdated(stored: Fingerprint, current: Fingerprint) -> str:
     return f"{difference}. {how}; no memory is lost."
 
 
-def is_older(stored: Fingerprint, current: Fingerprint) -> bool:
+def _is_older(stored: Fingerprint, current: Fingerprint) -> bool:
     """True if an older version made an index, so that it is made anew without anybody having to ask for it."""
     if stored.schema != current.schema:
         return stored.schema < current.schema
@@ -117,7 +117,7 @@ def _difference(stored: Fingerprint, current: Fingerprint) -> str:
         what = f"made of vectors of {stored.dimensions:,} numbers, and {now}"
     elif stored.model != current.model:
         what = f"made with the model {stored.model or 'none'}, and {current.model or 'none'} is configured"
-    elif is_older(stored, current):
+    elif _is_older(stored, current):
         what = "made by an older version"
     else:
         what = "made by another version"
@@ -255,7 +255,7 @@ class IndexCompatibility:
     def lags(self) -> bool:
         """True if an older version made the index with other rules, and the same model; it answers all the same."""
         stored, current = self._store.head().fingerprint, self.current
-        if stored is None or stored.schema != current.schema or not is_older(stored, current):
+        if stored is None or stored.schema != current.schema or not _is_older(stored, current):
             return False
         return not stored.model or (stored.model, stored.dimensions) == (current.model, current.dimensions)
 
