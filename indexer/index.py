@@ -23,7 +23,6 @@ from indexer.engine.chains import current_first
 from indexer.engine.finding import recall
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import (
-    NO_TERMS,
     IndexReader,
     find_erased,
     find_named,
@@ -320,7 +319,7 @@ class Index:
                 embedder, made_with = self._compatibility.for_search(mode, degraded)
                 view = self._readers.views().view(self._compatibility.dimensions() if embedder else None)
             watch.lap("view")
-            words = find_terms(view, text) if mode != "vector" or embedder is None else NO_TERMS
+            words = find_terms(view, text, names_alone=mode == "vector" and embedder is not None)
             named = find_named(view, text, words)
         watch.lap("words")
         vector, heard = None, ""
