@@ -7,6 +7,7 @@ that is not there now is taken for the one that built the index, so that nothing
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from indexer.text import terms
 from indexer.text.languages import Writing
 from indexer.types import FileFailure, Fingerprint, Mode, SyncProgress, Vectors
 
+_RULES = re.compile(r"([a-z]+)-([0-9]+)")
 _FIRST_TEXT = "The first text tells how long the vectors are."
 
 
@@ -83,15 +85,40 @@ def outdated(stored: Fingerprint, current: Fingerprint) -> str:
     if stored == current:
         return ""
     difference = _difference(stored, current)
-    return f"{difference}. Run `memory-service reindex --full` to build it anew; no memory is lost."
+    if _is_older(stored, current):
+        how = "A server makes it anew by itself, `memory-service reindex` at once"
+    elif stored.schema > current.schema:
+        how = "Update this installation, or run `memory-service reindex --full` to build it anew"
+    else:
+        how = "Run `memory-service reindex --full` to build it anew"
+    return f"{difference}. {how}; no memory is lost."
+
+
+def _is_older(stored: Fingerprint, current: Fingerprint) -> bool:
+    """True if an older version made an index, so that it is made anew without anybody having to ask for it."""
+    if stored.schema != current.schema:
+        return stored.schema < current.schema
+    before, now = _versions(stored.rules), _versions(current.rules)
+    return before != now and before.keys() == now.keys() and all(before[name] <= now[name] for name in now)
+
+
+def _versions(rules: str) -> dict[str, int]:
+    """The versions of all rules, by name, of "passages-6/terms-8"; empty where they are not of this form."""
+    found = [_RULES.fullmatch(each) for each in rules.split("/")]
+    return {each[1]: int(each[2]) for each in found if each} if all(found) else {}
 
 
 def _difference(stored: Fingerprint, current: Fingerprint) -> str:
-    if stored.model == current.model and 0 < current.dimensions != stored.dimensions:
+    if stored.schema != current.schema:
+        age = "an older" if stored.schema < current.schema else "a newer"
+        what = f"made by {age} version (schema {stored.schema}, and this one reads {current.schema})"
+    elif stored.model == current.model and 0 < current.dimensions != stored.dimensions:
         now = f"{current.model} gives {current.dimensions:,} now"
         what = f"made of vectors of {stored.dimensions:,} numbers, and {now}"
     elif stored.model != current.model:
         what = f"made with the model {stored.model or 'none'}, and {current.model or 'none'} is configured"
+    elif _is_older(stored, current):
+        what = "made by an older version"
     else:
         what = "made by another version"
     return f"The index was {what}"
@@ -219,6 +246,30 @@ class IndexCompatibility:
         return self._identity().problem
 
     @property
+    def is_unread(self) -> bool:
+        """True if the index is of an older schema, of which nothing is read."""
+        stored = self._store.head().fingerprint
+        return stored is not None and stored.schema < self._store.schema
+
+    @property
+    def lags(self) -> bool:
+        """True if an older version made the index with other rules, and the same model; it answers all the same."""
+        stored, current = self._store.head().fingerprint, self.current
+        if stored is None or stored.schema != current.schema or not _is_older(stored, current):
+            return False
+        return not stored.model or (stored.model, stored.dimensions) == (current.model, current.dimensions)
+
+    def require_readable(self) -> None:
+        """Refuse an index of another schema.
+
+        Raises:
+            StoreOutdated: Another version made it.
+        """
+        stored = self._store.head().fingerprint
+        if stored and stored.schema != self._store.schema:
+            raise StoreOutdated(outdated(stored, self.current))
+
+    @property
     def is_filled(self) -> bool:
         """True if the index holds anything that a rebuild would have to preserve."""
         stored = self._store.head().fingerprint
@@ -295,6 +346,13 @@ class IndexCompatibility:
             # The other one does: an index that answers is not given up for one that has no vectors.
             chosen.embed_query(_FIRST_TEXT)
         return made
+
+    def learned_or_words(self) -> Fingerprint:
+        """Fingerprint of an index that is to be made anew: of words alone, to take vectors later, without a model."""
+        try:
+            return self.learned()
+        except EmbeddingError:
+            return replace(self.current, model="", dimensions=0)
 
     def identify(self) -> None:
         """Fetch a model that is not on this machine, if there is an index that it may be another one for.

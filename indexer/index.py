@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from indexer import search as searching
 from indexer.compatibility import IndexCompatibility, IndexStatus, outdated
 from indexer.documents.incremental import Logs, Splitter
@@ -22,22 +20,20 @@ from indexer.embeddings.base import Embedder
 from indexer.embeddings.bundled import LanguageChoice
 from indexer.embeddings.reranking import RERANKED_FROM, Reranker, Reranking
 from indexer.engine.chains import current_first
-from indexer.engine.finding import nearest
+from indexer.engine.finding import recall
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import (
-    NO_TERMS,
     IndexReader,
     find_erased,
     find_named,
     find_terms,
     neighbours,
-    sampled_keys,
     sampled_texts,
     vector_text,
 )
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
 from indexer.engine.relevance import Calibration, bundled_calibration
-from indexer.errors import IndexerError, SourceMissing, StoreError, StoreOutdated, StoreReplaced, SyncCancelled
+from indexer.errors import IndexerError, SourceMissing, StoreError, StoreReplaced, SyncCancelled
 from indexer.rebuild import Rebuild, partial_state, scrub_others
 from indexer.sources.folders import Folders
 from indexer.sources.scan import read_writing, require_folder
@@ -50,24 +46,6 @@ from indexer.sync.vectors import TextVectors, fill_in
 from indexer.text.facts import FACT_RULES, UNREAD_FACTS
 from indexer.throttle import THROTTLE
 from indexer.types import ErasedPassages, Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
-
-
-def recall(view: IndexReader, limit: int, samples: int, filter: SearchFilter) -> float | None:
-    """Share of the exact nearest passages of some stored vectors that a search finds; None where there is none.
-
-    The exact ones are sqlite-vec's, also where the search looks at all vectors itself.
-    """
-    _, vectors = view.store.vectors(sampled_keys(view, samples).tolist())
-    shares = []
-    for vector in vectors:
-        exact, cosines = view.store.nearest(vector, limit, filter)
-        found, found_cosines = nearest(view, vector, limit, filter)
-        # Passages as near as the last exact one are as good as it.
-        good = len(set(found.tolist()) & set(exact.tolist()))
-        ties = int(np.count_nonzero(found_cosines >= cosines[-1] - 1e-6)) if len(cosines) else 0
-        shares.append(max(good, min(ties, len(exact))) / max(1, len(exact)))
-    return float(np.mean(shares)) if shares else None
-
 
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
 DEFAULT_MAX_LOG_BYTES = 64 * 1024 * 1024
@@ -164,8 +142,22 @@ class Index:
         """True if there is no index: none was made yet, or it was deleted."""
         return self._store.head().fingerprint is None
 
+    def is_unread(self) -> bool:
+        """True if an older version made it, so that nothing is read of it; a sync of all makes it anew."""
+        return self._compatibility.is_unread
+
+    def lags(self) -> bool:
+        """True if an older version made it, with other rules: it answers, and is to be made anew."""
+        return self._compatibility.lags
+
     def outdated(self, *, fetches: bool = False) -> str:
-        """Why the index should be made anew, and how; empty where it need not. To tell, a model may be fetched."""
+        """Why the index should be made anew, and how; empty where it need not. To tell, a model may be fetched.
+
+        Raises:
+            StoreOutdated: A newer version made it, which is not undone by itself.
+        """
+        if not self.is_unread():
+            self._compatibility.require_readable()
         if fetches:
             self._compatibility.identify()
         self._compatibility.choose()
@@ -189,9 +181,7 @@ class Index:
 
     def plan(self, paths: Collection[str] = (), *, missing_ok: bool = False) -> SyncPlan:
         """The plan of a sync; see `sync`."""
-        made = self._store.head().fingerprint
-        if made and made.schema != self._store.schema:
-            raise StoreOutdated(outdated(made, self.fingerprint))
+        self._compatibility.require_readable()
         plan, _ = self._planner.plan(self._store, paths, missing_ok=missing_ok)
         return plan
 
@@ -207,6 +197,9 @@ class Index:
     ) -> SyncReport:
         """Bring the index up to date with the files.
 
+        One that an older version made and that cannot be read is made anew if no `paths` are named: by its words, which
+        takes a moment, and then in place by its vectors.
+
         Args:
             paths: Files or folders of the workspace to look at; empty means all.
             full: Index all of it anew, whatever `paths` says, beside the index in use; an interrupted one goes on.
@@ -220,8 +213,8 @@ class Index:
 
         Raises:
             SourceMissing: One of `paths` is not there, or the workspace, of which there is an index.
-            StoreOutdated: Another version made the index, and `full` is not set.
-            StoreBusy: The index is being rebuilt already, and `full` is set.
+            StoreOutdated: A newer version made the index, or an older one and `paths` are named; and `full` is not set.
+            StoreBusy: The index is being rebuilt already, and is to be made anew.
             SyncCancelled: `cancelled` said so; what was written stays.
             StoreError: The index cannot be written.
         """
@@ -231,6 +224,10 @@ class Index:
         with self._syncs.seen(SyncControl(on_progress=on_progress, cancelled=cancelled)) as control:
             if full and self._compatibility.is_filled:
                 return self._rebuilt(control)
+            if not paths and self.is_unread():
+                anew = self._rebuilt(control, words_only=True)
+                done = anew if words_only else self._synced((), False, missing_ok, control)
+                return replace(anew, embedded=done.embedded, reused=anew.reused + done.reused, degraded=done.degraded)
             for _ in range(_ROUNDS):
                 with suppress(StoreReplaced):
                     return self._synced(paths, full, missing_ok, control, words_only=words_only)
@@ -322,7 +319,7 @@ class Index:
                 embedder, made_with = self._compatibility.for_search(mode, degraded)
                 view = self._readers.views().view(self._compatibility.dimensions() if embedder else None)
             watch.lap("view")
-            words = find_terms(view, text) if mode != "vector" or embedder is None else NO_TERMS
+            words = find_terms(view, text, names_alone=mode == "vector" and embedder is not None)
             named = find_named(view, text, words)
         watch.lap("words")
         vector, heard = None, ""
@@ -555,16 +552,16 @@ class Index:
             embedded=vectors.embedded, problems=problems, left=bool(self._store.passages(Unembedded(1)))
         )
 
-    def _rebuilt(self, control: SyncControl) -> SyncReport:
-        """Make the index anew beside the one in use, and take it into use."""
-        made = self._compatibility.learned()
+    def _rebuilt(self, control: SyncControl, *, words_only: bool = False) -> SyncReport:
+        """Make the index anew beside the one in use, and take it into use; its vectors may come later."""
+        made = self._compatibility.learned_or_words() if words_only else self._compatibility.learned()
 
         def adopt(store: IndexStore) -> None:
             self._readers.make_ready(store, made.dimensions or None)
 
-        rebuild = Rebuild(self._store, made, self._rebuild_runner(made, control.giving_way()), adopt=adopt)
-        report, unembedded = rebuild.run()
-        if unembedded:
+        runner = self._rebuild_runner(made, control.giving_way(), words_only=words_only)
+        report, unembedded = Rebuild(self._store, made, runner, adopt=adopt).run()
+        if unembedded and not words_only:
             self._synced(unembedded, False, True, SyncControl())
         return report
 
@@ -573,9 +570,10 @@ class Index:
         with self._loading:
             return self._readers.views().view(dimensions, loaded=True)
 
-    def _rebuild_runner(self, made: Fingerprint, control: SyncControl) -> SyncRunner:
+    def _rebuild_runner(self, made: Fingerprint, control: SyncControl, *, words_only: bool = False) -> SyncRunner:
         """Runner that fills a generation that is made so, without disturbing what is remembered of the files."""
-        return self._runner(self._compatibility.embedder(made), made, control, Splitter(), Logs())
+        embedder = None if words_only else self._compatibility.embedder(made)
+        return self._runner(embedder, made, control, Splitter(), Logs())
 
     def _runner(
         self, embedder: Embedder | None, made: Fingerprint, control: SyncControl, splitter: Splitter, logs: Logs

@@ -66,7 +66,7 @@ from indexer.engine.reader import MAX_TERMS, IndexReader, QueryTerms
 from indexer.engine.relevance import Calibration, QuestionTerms, Regime, signals
 from indexer.engine.restatements import COMPARED, restated_last
 from indexer.engine.second_hop import HOP_WEIGHT, second_hop
-from indexer.engine.sought import Sought, named_first
+from indexer.engine.sought import Sought, attribute_first, body_first, named_first
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.text import terms as analysis
@@ -382,6 +382,9 @@ def to_hits(
     chosen = distinct(view.store, ranked, order, pool)
     if varied:
         chosen = _varied(chosen, ranked, settings.mmr_lambda, max(query.limit, COMPARED))
+    if settings.fusion == "evidence":
+        ranked, chosen = ornament("labels", (ranked, chosen), attribute_first, query.text, ranked, chosen)
+        ranked, chosen = ornament("labels", (ranked, chosen), body_first, query.text, ranked, chosen)
     made = _Hits(view.store, query, ranked, relevance)
     contenders = made.contenders(chosen[: query.limit])
     hits = ornament("authority", [(each.stored, each.hit) for each in contenders], made.by_authority, contenders)

@@ -37,7 +37,7 @@ from indexer.engine.ranking import (
     vector_candidates,
     vector_evidence,
 )
-from indexer.engine.reader import IndexReader, Packed, QueryTerms
+from indexer.engine.reader import IndexReader, Packed, QueryTerms, sampled_keys
 from indexer.engine.segments.scoring import SegmentQuery, search_segment
 from indexer.engine.sought import Sought, with_sought
 from indexer.stores.base import IndexStore
@@ -338,3 +338,20 @@ def places_of(ranked: Ranked, keys: Ints) -> Ints:
     order = np.argsort(ranked.candidates.keys, kind="stable")
     places: Ints = order[np.searchsorted(ranked.candidates.keys[order], keys)]
     return places
+
+
+def recall(view: IndexReader, limit: int, samples: int, filter: SearchFilter) -> float | None:
+    """Share of the exact nearest passages of some stored vectors that a search finds; None where there is none.
+
+    The exact ones are sqlite-vec's, also where the search looks at all vectors itself.
+    """
+    _, vectors = view.store.vectors(sampled_keys(view, samples).tolist())
+    shares = []
+    for vector in vectors:
+        exact, cosines = view.store.nearest(vector, limit, filter)
+        found, found_cosines = nearest(view, vector, limit, filter)
+        # Passages as near as the last exact one are as good as it.
+        good = len(set(found.tolist()) & set(exact.tolist()))
+        ties = int(np.count_nonzero(found_cosines >= cosines[-1] - 1e-6)) if len(cosines) else 0
+        shares.append(max(good, min(ties, len(exact))) / max(1, len(exact)))
+    return float(np.mean(shares)) if shares else None

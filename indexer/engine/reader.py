@@ -232,10 +232,12 @@ class QueryTerms:
 NO_TERMS = QueryTerms(postings=[])
 
 
-def find_terms(view: IndexReader, question: str) -> QueryTerms:
-    """Occurrences of a question's terms."""
-    terms = analysis.asked_terms(question)[:ASKED_TERMS]
+def find_terms(view: IndexReader, question: str, *, names_alone: bool = False) -> QueryTerms:
+    """Occurrences of a question's terms; of its identifiers alone, where words do not count."""
     names = analysis.asked_names(question)[:_MOST_NAMES]
+    if names_alone and not names:
+        return NO_TERMS
+    terms = [] if names_alone else analysis.asked_terms(question)[:ASKED_TERMS]
     every = list(dict.fromkeys([*terms, *chain.from_iterable(names)]))
     emphasis = ornament("questions", {}, _emphasis, question)
     packed: tuple[Found, ...] = ()

@@ -119,6 +119,8 @@ _AS_OF = lazy_regex(
 )
 # Told of a year before the one of the note, a change is history: others may have come since.
 _IN_YEAR = lazy_regex(r"\b(?:in|until|till) ((?:19|20)\d\d)\b|(?<![从自])((?:19|20)\d\d) ?年(?![起来以]|\d)")
+# What the two patterns above need, and most texts have not.
+_YEAR_DIGITS = lazy_regex(r"\d\d\d\d")
 _NOW = lazy_regex(
     r"\b(?:now|no longer|any ?more|instead|nowadays|these days|from now on|going forward|henceforth"
     r"|correction|starting)\b"
@@ -216,7 +218,7 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
         return _NOTHING
     topic = topic_of(heading, path)
     found = dict[tuple[str, str], Claim]()
-    year = _year_of(heading, path) if _IN_YEAR.search(text) else 0
+    year = _year_of(heading, path) if _YEAR_DIGITS.search(text) and _IN_YEAR.search(text) else 0
     for claim in _claims(text, topic, label, year):
         found.setdefault((claim.thing, claim.value), claim)
     return Facts(claims=tuple(found.values())) if found else _NOTHING
@@ -376,7 +378,7 @@ def sentences_with_changes(text: str) -> list[tuple[str, bool]]:
         said = said[corrected.end() :] if corrected else said
         while opening := _OPENING.match(said):
             said = said[opening.end() :]
-        if said and not _QUESTION.search(said) and not _ASKS.match(said):
+        if said and not _asks(said):
             found.append((said, bool(corrected) or _NOW.search(said) is not None))
     return found
 
@@ -427,7 +429,7 @@ def _clauses(text: str) -> Iterator[tuple[bool, str, str | None]]:
             label = None
         elif label is None and _BAR.fullmatch(mark) and is_label(part):
             label = part
-        begin, goes_on = behind, _JOINS.match(mark) is not None
+        begin, goes_on = behind, bool(mark) and _JOINS.match(mark) is not None
 
 
 # Of whom a clause tells stands before it: 「孙志宏是我的同事，其年龄是39岁」.
@@ -435,12 +437,18 @@ _OF_BEFORE = lazy_regex("其(?!他|实|中|余)|它们?的")
 _BAR = lazy_regex(r"\s[—–|]\s")
 
 
+def _asks(said: str) -> bool:
+    """True if a clause asks, or repeats what somebody said."""
+    marked = not said.isascii() or '"' in said or "?" in said
+    return (marked and _QUESTION.search(said) is not None) or _ASKS.match(said) is not None
+
+
 def _is_open(said: str) -> bool:
     """True if a clause asks, or says nothing of what is the case now."""
-    if _QUESTION.search(said) or _ASKS.match(said):
+    if _asks(said):
         return True
     lowered = said.lower()
-    if _HEDGED.search(_without_aside(lowered)) or _MAY.search(said):
+    if _HEDGED.search(_without_aside(lowered)) or ("may" in said and _MAY.search(said)):
         return True
     if said.isascii():
         return False
@@ -452,8 +460,11 @@ _ASIDE = lazy_regex(
 )
 
 
+_ASIDE_MARKS = frozenset("(（,，")
+
+
 def _without_aside(said: str) -> str:
-    return _ASIDE.sub("", said)
+    return said if _ASIDE_MARKS.isdisjoint(said) and "ly " not in said else _ASIDE.sub("", said)
 
 
 def _day_of(said: str) -> tuple[dt.date | None, str]:
@@ -461,7 +472,7 @@ def _day_of(said: str) -> tuple[dt.date | None, str]:
     if led := leading_day(said):
         day, end = led
         return day, said[end:]
-    if since := _AS_OF.search(said):
+    if _YEAR_DIGITS.search(said) and (since := _AS_OF.search(said)):
         written = re.sub(r"[年月]", "-", since[1] or since[2]).rstrip("日")
         return full_day(written), (said[: since.start()] + said[since.end() :]).strip()
     return None, said

@@ -52,7 +52,8 @@ _NO_LONGER = lazy_regex(
     _I,
 )
 _LIKED = lazy_regex(r"^(?:drinking|eating|having|playing) (?=\S)|^(?:an?|the)\s+", _I)
-_ENDS = frozenset({"longer", "anymore", "more", "stopped", "quit", "up"})
+_ENDS = frozenset("longer anymore more stopped quit up".split())
+_FORMS_OF_BE = frozenset({"is", "are", "am", "was", "were"})
 _IS_STATE = lazy_regex(
     rf"^(?P<s>.{{2,60}}?)(?:\s+(?:is|are|was|were|has been|have been|got|remains)|['’]s)(?:\s+"
     rf"(?:now|already|finally|officially|still|currently|just|back))*"
@@ -99,7 +100,8 @@ def english_claims(clause: Clause) -> Iterator[Claim]:
 
 def ended_in_english(text: str) -> str:
     """The statement that a clause tells the end of, without the words that say so; empty for none."""
-    if (match := _NO_LONGER.match(text)) is None:
+    lowered = text.lower()
+    if not any(word in lowered for word in _ENDS) or (match := _NO_LONGER.match(text)) is None:
         return ""
     before = next(part for part in (match["s"], match["t"], match["u"]) if part is not None)
     return f"{before} {match['be'] or ''} {match['a'] or match['b'] or match['c']}"
@@ -107,10 +109,10 @@ def ended_in_english(text: str) -> str:
 
 def _stated(clause: Clause, words: Set[str]) -> Iterator[Claim]:
     text = clause.text
-    claimed, be = set[str](), place_of_be(text)
-    if not _KEY_MARKS.isdisjoint(text) and (
-        key := _KEY.match(_WE_GOT.sub("my new ", _GOT_NEW.sub(r"\1's new ", text)))
-    ):
+    claimed = set[str]()
+    be = place_of_be(text) if words & _FORMS_OF_BE or "'" in text or "’" in text else -1
+    noted = _WE_GOT.sub("my new ", _GOT_NEW.sub(r"\1's new ", text)) if "new" in words else text
+    if not _KEY_MARKS.isdisjoint(text) and (key := _KEY.match(noted)):
         for claim in _keyed(clause, key["n"], key["v"]):
             claimed.add("attribute")
             yield claim

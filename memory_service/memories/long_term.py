@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 from indexer import (
     EmbeddingError,
@@ -38,6 +38,7 @@ from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.memories import indexing
 from memory_service.memories.drafts import EntryDraft
 from memory_service.memories.entries import forgotten
+from memory_service.memories.healing import IndexRenewal, MissingVectorHealing
 from memory_service.memories.indexing import (
     ConcurrencyProbe,
     DeferredRefresh,
@@ -50,7 +51,7 @@ from memory_service.memories.indexing import (
     sync_files,
     unread_logs,
 )
-from memory_service.memories.moving import IndexMoves, made_anew
+from memory_service.memories.moving import IndexMoves
 from memory_service.memories.overlap import stated_among
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import Erasures, MemoryStore
@@ -73,11 +74,6 @@ _PATIENCE_SECONDS = 2.0
 _WRITE_SECONDS = 10.0
 # A search gives so many passages the vector that they lack, the background all: a provider's request, .1 s of MiniLM.
 _HEALED_PASSAGES = 64
-# A model that does not answer is asked again after this, or after ten times as long as it took to hear that; one that
-# refuses some texts, later.
-_AWAY_SECONDS = 2.0
-_AWAY_SHARE = 10
-_REFUSED_SECONDS = 60.0
 
 
 class LongTermMemory:
@@ -110,11 +106,10 @@ class LongTermMemory:
         self._large = DeferredRefresh(
             lambda paths: sync_files(self.index, paths, cancelled=lambda: self._large.is_closed), rests=rests
         )
-        self._vectors = DeferredRefresh(lambda _: "; ".join((*self._ended(), *self._heal(None))), rests=rests)
+        self._vectors = DeferredRefresh(lambda _: "; ".join((*self._ended(), *self._healing.heal(None))), rests=rests)
+        self._healing = MissingVectorHealing(index, lambda: self._vectors.is_closed, lambda: self._vectors.note(""))
+        self._renewal = IndexRenewal(index, rests=rests)
         self._moves = IndexMoves(index, rests=rests)
-        self._healing = threading.Lock()
-        self._heal_again = 0.0
-        self._unhealed: tuple[str, ...] = ()
         self._ready: LRU[str, tuple[int, int]] = LRU(_KEPT_SESSIONS)
 
     @THROTTLE.passing()
@@ -229,7 +224,7 @@ class LongTermMemory:
     @property
     def is_behind(self) -> bool:
         """True if something was left for another process to index."""
-        return any(each.undone for each in (self._sessions, self._large, self._vectors))
+        return any(each.undone for each in (self._sessions, self._large, self._vectors, self._renewal))
 
     def note_session(self, session_id: str) -> None:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""
@@ -311,18 +306,18 @@ class LongTermMemory:
             behind = (*self._look(), *self._heard(kept, in_view, waits=waits))
             # Before the index is asked: what is indexed meanwhile is found by one of both.
             said = None
-            if indexing.BEING_SAID in behind and mode != "vector":
+            if indexing.BEING_SAID in behind and mode != "vector" and not self._renewal.is_due():
                 waiting = self._sessions.undone - ({session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
                 said = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
-            found = self.index.search(query, limit=limit, mode=mode, filter=kept, **wanted)
+            found = self._searched(query, limit=limit, mode=mode, filter=kept, **wanted)
             self._was_filled = self._was_filled or bool(found.hits)
             if not found.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
                 behind = self._look() or ((indexing.BEING_MADE,) if self._looking.locked() else ())
                 behind = (*behind, *self._heard(kept, in_view, waits=waits))
-                found = self.index.search(query, limit=limit, mode=mode, filter=kept, **wanted)
+                found = self._searched(query, limit=limit, mode=mode, filter=kept, **wanted)
         if said is not None:
             found = replace(found, hits=current_first(interleave_hits(found.hits, said, limit)))
             behind = tuple(indexing.FOUND_BY_WORDS if each == indexing.BEING_SAID else each for each in behind)
@@ -332,6 +327,15 @@ class LongTermMemory:
         behind = (*behind, *self._moves.problems)
         degraded = tuple(dict.fromkeys((*found.degraded, *behind, *filter(None, [found.unjudged]))))
         return SearchResults(hits=ided, mode=found.mode, degraded=degraded)
+
+    def _searched(self, query: str, **asked: Any) -> SearchResults:
+        """One search of the index; no hits while one that an older version made is being made anew."""
+        try:
+            return self.index.search(query, **asked)
+        except StoreOutdated:
+            if waits := self._renewal.awaited(_PATIENCE_SECONDS):
+                return SearchResults(hits=(), mode="text", degraded=(waits,))
+            return self.index.search(query, **asked)
 
     def _with_ids(self, hits: Sequence[Hit]) -> Iterator[Hit]:
         """The hits, each with the id of its entry if it is of one."""
@@ -352,8 +356,11 @@ class LongTermMemory:
     ) -> SyncReport:
         """Bring the index up to date; see `Index.sync`. One that another model or version made is made anew."""
         self.files.sweep()
+        unread = self._renewal.is_due()
+        if paths and not full:
+            self._renewal.renew(cancelled=cancelled)
         try:
-            anew = full or (not paths and bool(self.index.outdated(fetches=True)))
+            anew = full or (not paths and not unread and bool(self.index.outdated(fetches=True)))
             report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
         except (EmbeddingError, StoreFull) as error:
             if full:
@@ -369,14 +376,15 @@ class LongTermMemory:
     def bring_up_to_date(self, on_progress: Callable[[SyncProgress], None] | None) -> None:
         """Index all that changed on disk, however long it takes; the next search says what could not be."""
         with self._looking:
+            self._renewal.renew(on_progress=on_progress)
             try:
                 plan = self.index.plan()
                 if changed := bool(all_waiting(plan) or plan.unsure):
                     report = self.index.sync(on_progress=on_progress)
                     behind = (*report.degraded, *unread_logs(report.failed))
                 else:
-                    behind = (*self._heal(None), *unread_logs(plan.failures))
-                if changed or self.index.beside.others:
+                    behind = (*self._healing.heal(None), *unread_logs(plan.failures))
+                if changed or self.index.lags() or self.index.beside.others:
                     behind = (*behind, *self._moves.move(on_progress=on_progress))
             except IndexerError as error:
                 behind = (f"index: {error}",)
@@ -385,6 +393,7 @@ class LongTermMemory:
 
     def leave_changes(self) -> None:
         """Index nothing any more; every search says what waits."""
+        self._renewal.leave()
         with self._looking:
             try:
                 plan = self.index.plan()
@@ -405,18 +414,15 @@ class LongTermMemory:
             How many seconds it took to see what had changed.
         """
         with self._looking:
-            started = time.monotonic()
+            renewed, started = self._renewal.renew(cancelled=cancelled), time.monotonic()
             try:
                 found = self._waiting(self.index.plan(paths, missing_ok=True))
                 looked_seconds = time.monotonic() - started
                 failed = self._index_all(found, cancelled) if found.paths else ()
-            except StoreOutdated as error:
-                # It cannot be read at all: who works in the background makes it anew, and nobody has to ask for it.
-                looked_seconds, failed = time.monotonic() - started, made_anew(self.index, error, cancelled)
             except IndexerError as error:
-                looked_seconds, failed = time.monotonic() - started, (f"index: {error}",)
+                looked_seconds, failed = time.monotonic() - started, renewed or (f"index: {error}",)
             if failed or not paths:
-                self._behind = (*failed, *self._ended(), *self._heal(None, cancelled))
+                self._behind = (*failed, *self._ended(), *self._healing.heal(None, cancelled))
         if not paths:
             self._moves.note()
         return looked_seconds
@@ -440,18 +446,23 @@ class LongTermMemory:
         self._large.close()
         self._vectors.close()
         self._moves.close()
+        self._renewal.close()
         self.index.close()
 
     def _refresh(self, paths: Collection[str]) -> list[str]:
+        if waits := self._renewal.awaited(_WRITE_SECONDS):
+            return [waits]
         outcome = self._refresher.refresh(paths)
         if not outcome:
             # The model answers, if there is one: whatever else lacks a vector need not wait.
-            self._heal_again = 0.0
+            self._healing.hasten()
             self._moves.note()
         return [outcome] if outcome else []
 
     def _index_sessions(self, paths: Collection[str]) -> str:
         """Index logs in the background; a long one holds up no write, and ends with the service."""
+        if waits := self._renewal.awaited(_WRITE_SECONDS):
+            return waits
         try:
             report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._sessions.is_closed)
         except IndexerError as error:
@@ -475,27 +486,6 @@ class LongTermMemory:
         if outcome is None:
             return (indexing.BEING_SAID,)
         return (outcome,) if outcome else ()
-
-    def _heal(self, most: int | None, cancelled: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
-        """Embed what was stored without a vector, if the model answers now; why some passages are still without."""
-        if time.monotonic() < self._heal_again or not self._healing.acquire(blocking=False):
-            return self._unhealed
-        started, pause = time.monotonic(), 0.0
-        try:
-            done = self.index.embed_missing(most=most, cancelled=lambda: cancelled() or self._vectors.is_closed)
-            self._unhealed = done.problems or ((indexing.BEING_EMBEDDED,) if done.left else ())
-            if done.away:
-                pause = max(_AWAY_SECONDS, _AWAY_SHARE * (time.monotonic() - started))
-            elif done.problems:
-                pause = _REFUSED_SECONDS
-            elif done.left and most is not None:
-                self._vectors.note("")
-        except IndexerError as error:
-            self._unhealed, pause = (f"vector: {error}",), _AWAY_SECONDS
-        finally:
-            self._healing.release()
-        self._heal_again = time.monotonic() + pause
-        return self._unhealed
 
     def _stands(self, passage: StandingPassage) -> bool:
         """True if files still have what was found: what is erased may not be gone from the index, or a prompt, yet."""
@@ -570,7 +560,7 @@ class LongTermMemory:
             return self._behind
         try:
             looked_seconds, behind = self._catch_up()
-            self._behind = (*behind, *self._ended(), *self._heal(0 if self._rests else _HEALED_PASSAGES))
+            self._behind = (*behind, *self._ended(), *self._healing.heal(0 if self._rests else _HEALED_PASSAGES))
             self._look_again = time.monotonic() + max(_LOOK_EVERY_SECONDS, looked_seconds / _LOOK_SHARE)
         finally:
             self._looking.release()
@@ -579,6 +569,8 @@ class LongTermMemory:
     def _catch_up(self) -> tuple[float, tuple[str, ...]]:
         """Duration of the check for changes, and the files left for later."""
         started = time.monotonic()
+        if waits := self._renewal.awaited(_PATIENCE_SECONDS):
+            return 0.0, (waits,)
         try:
             plan = self.index.plan()
         except IndexerError as error:

@@ -1,4 +1,4 @@
-"""Move of a workspace's index to the model that fits what is written there, where the settings leave the choice.
+"""Move of a workspace's index to the model that fits what is written there, and to the rules of this version.
 
 Invariants: the index in use answers until the next one is whole, and stays as it is where that cannot be made; an
 interrupted move goes on where it was; a process makes one move at a time, and people who wait go before it.
@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from indexer import EmbeddingError, Index, IndexerError, StoreBusy, StoreOutdated, SyncCancelled, SyncProgress
+from indexer import EmbeddingError, Index, IndexerError, StoreBusy, SyncCancelled, SyncProgress
 from memory_service.memories.indexing import DeferredRefresh
 
 _log = logging.getLogger("memory_service.memories.moving")
@@ -48,8 +48,8 @@ class IndexMoves:
         return self._problems
 
     def note(self) -> None:
-        """Have it found out in the background whether another model fits what is written now, and move if so."""
-        if self._index.is_chosen_for:
+        """Have it found out in the background whether another model or version of it is due, and move if so."""
+        if self._index.is_chosen_for or self._index.lags():
             self._background.note("")
 
     def move(
@@ -58,17 +58,20 @@ class IndexMoves:
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: Callable[[SyncProgress], None] | None = None,
     ) -> tuple[str, ...]:
-        """Make the index anew with another model, if that fits what is written now; why it could not be done.
+        """Make the index anew, if another model fits what is written now or other rules made it; why that failed.
 
         One that another process makes anew is left to that.
         """
         index, self._problems = self._index, ()
         try:
-            if not index.moves() or not _has_turn(cancelled):
+            if not self._is_due() or not _has_turn(cancelled):
                 return ()
             try:
-                if index.moves() and not index.beside.running:
-                    _log.info("The index of %s is made anew, as another model fits what is written there.", index.root)
+                if self._is_due() and not index.beside.running:
+                    _log.info(
+                        "The index of %s is made anew, as another model fits it or an older version made it.",
+                        index.root,
+                    )
                     self._problems = index.sync(full=True, on_progress=on_progress, cancelled=cancelled).degraded
             finally:
                 _TURN.release()
@@ -76,7 +79,7 @@ class IndexMoves:
             pass
         except IndexerError as error:
             part = "vector" if isinstance(error, EmbeddingError) else "index"
-            self._problems = (f"{part}: the index goes on with the model that made it, as another failed. {error}",)
+            self._problems = (f"{part}: the index goes on as it was made, as it could not be made anew. {error}",)
             self._again = time.monotonic() + _AGAIN_SECONDS
             _log.warning("The index of %s stays with its model: %s", index.root, error)
         return self._problems
@@ -84,6 +87,9 @@ class IndexMoves:
     def close(self) -> None:
         """End the background; a move that runs is left to the next one."""
         self._background.close()
+
+    def _is_due(self) -> bool:
+        return self._index.moves() or self._index.lags()
 
     def _in_background(self, _: object) -> str:
         return "; ".join(self.move(cancelled=lambda: self._background.is_closed))
@@ -95,12 +101,3 @@ def _has_turn(cancelled: Callable[[], bool]) -> bool:
         if cancelled():
             return False
     return True
-
-
-def made_anew(index: Index, outdated: StoreOutdated, cancelled: Callable[[], bool]) -> tuple[str, ...]:
-    """Make an index of another schema anew, beside it; why that could not be done."""
-    _log.warning("%s It is being made anew now.", outdated)
-    try:
-        return index.sync(full=True, cancelled=cancelled).degraded
-    except IndexerError as error:
-        return (f"index: {error}",)

@@ -294,13 +294,21 @@ def _expect(found: SearchResults, query: str) -> None:
 
 
 def _index(index: Index) -> str:
-    index.check()
+    unread = index.is_unread()
+    if not unread:
+        index.check()
     status = index.status()
     if status.stored is None:
         raise _Failed("there is no index yet", "Run `memory-service reindex`.")
-    _rebuild(index.root, status)
+    if not unread:
+        _rebuild(index.root, status)
     if status.rebuild and status.rebuild.running:
         return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
+    if unread or index.lags():
+        raise _Failed(
+            "an older version made the index, and the next search or a server makes it anew",
+            "Run `memory-service reindex` to have that now.",
+        )
     if status.moving:
         return _moving(index.root, status)
     if status.outdated or status.counts is None:

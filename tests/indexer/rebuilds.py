@@ -8,6 +8,7 @@ from pathlib import Path
 
 from indexer import Index
 from indexer.rebuild import Rebuild
+from indexer.stores.sqlite import SqliteStore
 from indexer.sync.runner import SyncControl
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import Workspace
@@ -21,6 +22,16 @@ def rebuild(
 ) -> None:
     made, runner = index.fingerprint, index._rebuild_runner(index.fingerprint, SyncControl())
     Rebuild(index._store, made, runner, reached=reached, free_bytes=free_bytes).run()
+
+
+def write_schema(root: Path, schema: int) -> None:
+    """Let the index of a folder be one that a version with another schema made: its tables are others."""
+    store = SqliteStore(root / "index.sqlite")
+    with store._database.writing():
+        sql = "UPDATE meta SET value = json_set(value, '$.schema', ?) WHERE name = 'fingerprint'"
+        store._database.run(sql, (schema,))
+        store._database.run("ALTER TABLE passages RENAME COLUMN day TO noted")
+    store.close()
 
 
 def files_of(workspace: Workspace) -> list[str]:

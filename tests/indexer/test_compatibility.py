@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from indexer import Index, LanguageChoice, StoreFull, StoreOutdated
+from indexer import EmbedderUnavailable, Index, LanguageChoice, StoreFull, StoreOutdated
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from tests.indexer.rebuilds import content, files_of, is_whole, rebuild, texts
 from tests.indexer.stores.test_sqlite import two_sentences
-from tests.indexer.workspace import CountingEmbedder, Workspace, every_store
+from tests.indexer.workspace import CountingEmbedder, FailingEmbedder, Workspace, every_store
 
 
 def outdated_by(workspace: Workspace, **changed: object) -> Index:
@@ -89,17 +89,53 @@ def test_the_status_of_an_index_that_an_earlier_version_made(filled: Workspace) 
     assert set(store.file_stats().values()) == {b""}
 
 
-def test_another_schema_is_not_read_and_made_anew(filled: Workspace) -> None:
+def test_a_newer_schema_is_not_read_and_made_anew_only_on_demand(filled: Workspace) -> None:
     index = outdated_by(filled, schema=99)
     for act in (lambda: index.search("quokka"), index.sync, index.plan, lambda: index.sync(["memory/1.md"])):
-        with pytest.raises(StoreOutdated, match="another version") as raised:
+        with pytest.raises(StoreOutdated, match="newer version") as raised:
             act()
-        assert two_sentences(raised.value)
+        assert two_sentences(raised.value) and "reindex --full" in str(raised.value)
     status = index.status()
-    assert status.counts is None and status.outdated
+    assert status.counts is None and status.outdated and not index.is_unread()
     index.sync(full=True)
     assert files_of(filled) == ["index-2.sqlite", "index.sqlite"]
     assert len(content(index)) == 20 and index.status().outdated == ""
+
+
+def test_an_older_schema_is_made_anew_by_the_next_sync(filled: Workspace) -> None:
+    index = outdated_by(filled, schema=2)
+    for act in (lambda: index.search("quokka"), index.plan, lambda: index.sync(["memory/1.md"])):
+        with pytest.raises(StoreOutdated, match="older version") as raised:
+            act()
+        assert two_sentences(raised.value) and "--full" not in str(raised.value)
+    assert index.is_unread()
+    report = index.sync()
+    assert (report.added, report.embedded, report.degraded) == (5, 20, ())
+    is_whole(filled, index)
+    assert not index.is_unread() and index.status().outdated == ""
+
+
+def test_an_older_schema_is_made_anew_by_words_where_the_model_is_away(filled: Workspace) -> None:
+    outdated_by(filled, schema=2).close()
+    index = filled.index(FailingEmbedder(EmbedderUnavailable("The model is away. Wait for it.")))
+    assert index.sync().degraded
+    assert texts(index, "q3x2")[0] == "quokka q3x2"
+    index.close()
+    index = filled.index(HashEmbedder())
+    index.sync()
+    is_whole(filled, index)
+
+
+def test_older_rules_lag_and_other_rules_do_not(filled: Workspace) -> None:
+    now = filled.index(HashEmbedder()).fingerprint.rules
+    name, _, version = now.rpartition("-")
+    index = outdated_by(filled, rules=f"{name}-{int(version) - 1}")
+    assert index.lags() and "older version" in index.search("quokka").degraded[0]
+    index.close()
+    for other in (f"{name}-{int(version) + 1}", "older", now):
+        index = outdated_by(filled, rules=other)
+        assert not index.lags() and not index.is_unread()
+        index.close()
 
 
 ENGLISH_NOTES = [f"The meeting number {number} of the team is on Tuesday." for number in range(12)]

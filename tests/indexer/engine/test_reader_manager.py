@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from indexer import Index, Mode, RankingSettings, SearchFilter
+from indexer.engine.finding import recall
 from indexer.engine.matrix import load_matrix
 from indexer.engine.ranking import Ranked
 from indexer.engine.reader import NO_TERMS, IndexReader, find_terms
 from indexer.engine.reader_manager import IndexReaderManager
 from indexer.engine.segments.builder import open_segment
-from indexer.index import recall
 from indexer.search import Query, rank
 from indexer.stores.base import TermEntries
 from indexer.stores.sqlite import SqliteSegments, SqliteStore

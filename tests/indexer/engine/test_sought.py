@@ -115,3 +115,30 @@ def test_words_in_other_letters(tmp_path: Path, text: str, question: str) -> Non
 def test_korean_words_of_asking_find_nothing(tmp_path: Path) -> None:
     files = {"a.md": "- ACME 서버는 지하실에 있다.", "b.md": "- 열쇠가 어디 있는지 모르겠다. 어디가 맞을까."}
     assert first(tmp_path, files, "ACME 서버 중 어디가 고장났어?")[0].startswith("ACME")
+
+
+@pytest.mark.parametrize("question", ["PLAT-1042", "who owns plat-1042?"])
+def test_an_identifier_is_found_by_vectors_alone(tmp_path: Path, question: str) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "tickets.md").write_text("\n".join(TICKETS), "utf-8")
+    with closing(Index(tmp_path, MiniLM(), today=lambda: TODAY)) as index:
+        index.sync()
+        hits = index.search(question, limit=3, mode="vector").hits
+        assert hits[0].passage.text.startswith("PLAT-1042:")
+        # Words that are no identifier count no more than before.
+        assert "words" not in index.search(question, limit=1, mode="vector", explain=True).hits[0].signals
+
+
+PROPERTIES = {
+    "Lathe.md": "---\naliases: [turner, big one]\n---\n\nIt stands in the cellar.\n\nOil it on Sundays.\n",
+    "Other.md": "- Oil is in the shed.\n- On Sundays we rest.\n",
+}
+
+
+@pytest.mark.parametrize("embedder", [None, MiniLM()])
+def test_another_name_of_a_file_brings_its_text_and_not_its_properties(
+    tmp_path: Path, embedder: Embedder | None
+) -> None:
+    assert first(tmp_path, PROPERTIES, "when do we oil the turner?", embedder)[0] == "Oil it on Sundays."
+    # Who asks for the name alone gets the properties.
+    assert first(tmp_path, PROPERTIES, "turner", embedder)[0].startswith("aliases: turner")

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from indexer import Index, SyncCancelled, SyncProgress
-from indexer.stores.sqlite import SqliteStore
 from memory_service import schemas
+from tests.indexer.rebuilds import write_schema
 from tests.memory_service.cli.commands import CommandLine, Run
 
 
@@ -124,17 +124,35 @@ def test_status_tells_an_index_of_another_version_from_none(cli: CommandLine) ->
     cli.write("MEMORY.md", ["- Never deploy on Fridays."])
     assert "index      none yet; run `memory-service reindex`" in cli.ok("status").splitlines()
     cli.ok("reindex")
-    store = SqliteStore(cli.workspace / "index.sqlite")
-    made = store.head().fingerprint
-    assert made is not None
-    other = json.dumps({"model": made.model, "dimensions": made.dimensions, "rules": made.rules, "schema": 99})
-    with store._database.writing():
-        store._database.run("UPDATE meta SET value = ? WHERE name = 'fingerprint'", (other,))
-    store.close()
+    write_schema(cli.workspace, 1)
     run = cli.run("status")
     assert "index      not readable by this version" in run.out.splitlines()
-    assert "The index was made by another version. Run `memory-service reindex --full`" in run.err
+    assert "The index was made by an older version" in run.err and "--full" not in run.err
+    assert "an older version made the index" in cli.run("doctor").out
     cli.ok("reindex")
+    assert cli.run("status").err == ""
+
+
+def test_an_index_of_a_newer_version_is_refused_by_name(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- Never deploy on Fridays."])
+    cli.ok("reindex")
+    write_schema(cli.workspace, 99)
+    named = "made by a newer version (schema 99"
+    for command in (("search", "deploy"), ("reindex",), ("context", "deploy")):
+        cli.run(*command).failed_with(named, "`memory-service reindex --full`")
+    assert named in cli.run("status").err
+    cli.ok("reindex", "--full")
+    assert "Never deploy" in cli.ok("search", "deploy")
+
+
+def test_an_index_of_an_older_version_is_made_anew_by_a_search(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- Never deploy on Fridays."])
+    cli.ok("reindex")
+    write_schema(cli.workspace, 1)
+    told = cli.run("search", "--no-wait", "deploy")
+    assert "older version made it" in told.err and "Run `memory-service reindex`" in told.err and told.code == 0
+    run = cli.run("search", "deploy")
+    assert run.code == 0 and "Never deploy" in run.out and "version" not in run.err
     assert cli.run("status").err == ""
 
 

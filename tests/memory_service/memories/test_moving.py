@@ -112,7 +112,7 @@ def test_a_model_that_fails_leaves_the_index_as_it_is_and_is_named(open_memory: 
     remember(memory, *english(3), *chinese(9))
     found = memory._moves.move()
     assert len(found) == 1 and "model.onnx is missing. Reinstall" in found[0]
-    assert found[0].startswith("vector: the index goes on with the model that made it")
+    assert found[0].startswith("vector: the index goes on as it was made")
     assert model(memory) == ENGLISH.fingerprint
     assert degraded(memory) == found
     assert memory.search("第3次会议", limit=1, kept=SearchFilter(), mode="vector").hits
@@ -139,7 +139,7 @@ def test_a_disk_without_room_leaves_the_index_as_it_is_and_is_named(
     usage = shutil.disk_usage(memory.index.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=1_000))
     found = memory._moves.move()
-    assert len(found) == 1 and found[0].startswith("index: the index goes on with the model that made it")
+    assert len(found) == 1 and found[0].startswith("index: the index goes on as it was made")
     assert "0.0 MB free. Free some space" in found[0]
     assert model(memory) == ENGLISH.fingerprint and degraded(memory) == found
     (memory.index.root / "memory" / "2026-11-19.md").write_text("- 星期五没有会议。\n", "utf-8")

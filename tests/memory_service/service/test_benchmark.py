@@ -148,7 +148,7 @@ def test_an_index_of_another_version_is_refused_with_the_remedy(tmp_path: Path) 
     with store._database.writing():
         store._database.run("UPDATE meta SET value = json_set(value, '$.schema', 1) WHERE name = 'fingerprint'")
     store.close()
-    with pytest.raises(StoreOutdated, match="reindex --full"):
+    with pytest.raises(StoreOutdated, match="`memory-service reindex`"):
         measured(root, None)
 
 

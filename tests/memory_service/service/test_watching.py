@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from indexer.sources.watch import WatchState
-from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.service import MemoryService
+from tests.indexer.rebuilds import write_schema
 from tests.serving import settings
 
 _PATIENCE_SECONDS = 120.0
@@ -108,13 +108,10 @@ def test_a_defect_is_told_and_does_not_end_the_watching(tmp_path: Path, monkeypa
 def test_an_index_of_another_schema_is_made_anew_in_the_background(tmp_path: Path) -> None:
     with opened(tmp_path) as service:
         service.remember("one", "备用钥匙 the spare key")
-    store = SqliteStore(tmp_path / "one" / "index.sqlite")
-    with store._database.writing():
-        store._database.run("UPDATE meta SET value = json_set(value, '$.schema', 99) WHERE name = 'fingerprint'")
-    store.close()
+    write_schema(tmp_path / "one", 1)
     with opened(tmp_path) as service:
-        assert any("another version" in each for each in service.status("one").degraded)
+        assert any("older version" in each for each in service.status("one").degraded)
         service.watch()
-        assert eventually(lambda: not any("another version" in each for each in service.status("one").degraded))
+        assert eventually(lambda: not any("older version" in each for each in service.status("one").degraded))
         found = service.search("one", "spare key")
         assert (found.mode, found.results[0].text) == ("hybrid", "备用钥匙 the spare key")
