@@ -4,8 +4,8 @@ Forward: headings, the most important identifiers and the user's rules are there
 what the summary names, measures or quotes stands in its source, and so does each consent that it reports.
 
 Invariants: linear in the source for each thing looked up; a consent holds only if a user said yes, or decided, where
-the same matter was spoken of; a summary is never repaired by rewording, only by leaving out whole lines, and doing
-that twice changes nothing more.
+the same matter was spoken of; a summary is never repaired by rewording, only by leaving out whole sentences, and doing
+that twice changes nothing more; what the service itself wrote into a summary is never a finding.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 
 from indexer.text import lazy_regex
 from indexer.text.authorship import typed_text
+from indexer.text.short_replies import is_assent
+from indexer.text.spoken_values import is_estimate
 from memory_service.compaction.summary import PromptReading, SummaryRequest
 from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
 from memory_service.messages.shapes import Json
@@ -26,8 +29,9 @@ from memory_service.text.frames import escaped, visible
 from memory_service.text.grounding import SourceText, claims_of, topics_of
 from memory_service.text.identifiers import Identifier, find_identifiers
 from memory_service.text.secrets import without_secrets
+from memory_service.text.sentences import split_sentences
 from memory_service.text.statements import decisions_of, is_yes, rules_of
-from memory_service.text.texts import ENGLISH, Texts, heading_forms, heading_in
+from memory_service.text.texts import ENGLISH, TEXTS, Texts, heading_forms, heading_in, pattern_of
 
 
 def is_granted(claim: str, request: SummaryRequest) -> bool:
@@ -45,7 +49,7 @@ def _consents(request: SummaryRequest) -> Iterator[str]:
     for message in (*request.messages, *request.prefix):
         text, role = text_of(message.message), message.message["role"]
         text = typed_text(text) if role == "user" else text
-        if role == "user" and is_yes(text):
+        if role == "user" and (is_yes(text) or is_assent(text)):
             yield f"{before[-3_000:]}\n{text[:2_000]}"
         elif role == "user":
             yield from decisions_of(text[:12_000])
@@ -54,7 +58,8 @@ def _consents(request: SummaryRequest) -> Iterator[str]:
 
 
 def _ends_in_yes(confirmation: str) -> bool:
-    return is_yes(confirmation.rpartition("→ “")[2].rstrip("”"))
+    reply = confirmation.rpartition("→ “")[2].rstrip("”")
+    return is_yes(reply) or is_assent(reply)
 
 
 _HEADING = lazy_regex(r"^(#{1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
@@ -131,7 +136,9 @@ def audit_summary(
     missing_headings, empty_headings = _checked_headings(summary_text, headings)
     return Audit(
         missing=tuple(found.text for found in _important(read, top) if not carried.holds(found)),
-        ungrounded=tuple(dict.fromkeys(found.text for found in _own(summary_text) if not source.holds(found))),
+        ungrounded=tuple(
+            dict.fromkeys(found.text for found in _own(summary_text) if not _is_held(found, summary_text, source))
+        ),
         missing_headings=missing_headings,
         empty_headings=empty_headings,
         flagged=tuple(claim for claim in claims_of(summary_text) if not is_granted(claim, request)),
@@ -141,24 +148,72 @@ def audit_summary(
 
 
 def drop_ungrounded(text: str, audit: Audit, nothing: str = ENGLISH.nothing) -> str:
-    """The summary without the lines that hold something ungrounded or flagged.
+    """The summary without the sentences that hold something ungrounded or flagged.
 
-    Headings stay; one that has nothing left under it says so.
+    Of a line of one sentence nothing stays. Headings stay; one that has nothing left under it says so.
     """
-    bad = set(audit.ungrounded)
+    return faultless(text, audit, nothing)[0]
+
+
+def faultless(text: str, audit: Audit, nothing: str = ENGLISH.nothing, *, mark: str = "") -> tuple[str, int, int]:
+    """The summary without the sentences that hold something ungrounded or flagged, and how many were left out.
+
+    Args:
+        text: The summary.
+        audit: Its findings.
+        nothing: What stands under a heading that has nothing left.
+        mark: What is put behind a line with something ungrounded that stays; empty for none that does. A consent that
+            nobody gave never stays.
+
+    Returns:
+        The text, the number of sentences that were left out, and that of lines with a mark.
+    """
+    bad, flagged = set(audit.ungrounded), set(audit.flagged)
     lines = text.split("\n")
     ends = list(accumulate(len(line) + 1 for line in lines))
-    places = {bisect_right(ends, found.start) for found in _own(text) if found.text in bad} if bad else set()
-    dropped = {
+    faults: dict[int, list[Identifier]] = {}
+    for found in _own(text) if bad else ():
+        if found.text in bad:
+            faults.setdefault(bisect_right(ends, found.start), []).append(found)
+    kept: list[str] = []
+    dropped = marked = 0
+    for at, line in enumerate(lines):
+        claims = line.strip() in flagged
+        if not (claims or at in faults) or _HEADING.match(line) or line.lstrip().startswith("```"):
+            kept.append(line)
+            continue
+        if mark and not claims:
+            kept.append(line if line.endswith(mark) else f"{line.rstrip()} {mark}")
+            marked += 1
+            continue
+        rest, gone = _without_sentences(line, {found.text for found in faults.get(at, ())}, claims=claims)
+        dropped += gone
+        kept += [rest] if rest else []
+    if not (dropped or marked):
+        return text, 0, 0
+    return _filled(kept, nothing), dropped, marked
+
+
+def _without_sentences(line: str, bad: set[str], *, claims: bool) -> tuple[str, int]:
+    """A line without the sentences that have something bad, and how many those were; empty if little is left."""
+    sentences = list(split_sentences(line))
+    faulty = {
         at
-        for at, line in enumerate(lines)
-        if (at in places or line.strip() in audit.flagged)
-        and not _HEADING.match(line)
-        and not line.lstrip().startswith("```")
+        for at, sentence in enumerate(sentences)
+        if any(text in sentence for text in bad) or (claims and any(claims_of(sentence)))
     }
-    if not dropped:
-        return text
-    return _filled([line for at, line in enumerate(lines) if at not in dropped], nothing)
+    held = "".join(sentences[at] for at in faulty)
+    whole = len(sentences) < 2 or not faulty or not all(text in held for text in bad)
+    rest = [sentence for at, sentence in enumerate(sentences) if at not in faulty]
+    if whole or not any(_SAYS.search(sentence) for sentence in rest):
+        return "", len(sentences) or 1
+    begins = _BULLET.match(line)
+    kept = " ".join(rest)
+    return kept if not begins or kept.startswith(begins[0].strip()) else f"{begins[0]}{kept}", len(faulty)
+
+
+_BULLET = lazy_regex(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
+_SAYS = lazy_regex(r"[^\W\d_]{2,}.*[^\W\d_]{2,}|[^\W\d_\x00-\x7f]{2}")
 
 
 def audit_problems(audit: Audit, texts: Texts = ENGLISH) -> tuple[str, ...]:
@@ -228,8 +283,9 @@ def _days(messages: Iterable[Numbered]) -> Iterator[dt.date]:
 
 
 def _own(summary: str) -> list[Identifier]:
-    """The identifiers of a summary, without the handles of messages, such as `log:12#1`."""
-    handles = [match.span() for match in _HANDLE.finditer(summary)]
+    """The identifiers of a summary, without handles such as `log:12#1`, and without those of lines of our own."""
+    handles = sorted((*(match.span() for match in _HANDLE.finditer(summary)), *_own_lines(summary)))
+    handles = [span for at, span in enumerate(handles) if not at or span[1] > handles[at - 1][1]]
     starts = [start for start, _ in handles]
 
     def within_handle(found: Identifier) -> bool:
@@ -237,6 +293,59 @@ def _own(summary: str) -> list[Identifier]:
         return at >= 0 and found.end <= handles[at][1]
 
     return [found for found in find_identifiers(summary) if not within_handle(found)]
+
+
+def _is_held(found: Identifier, summary: str, source: SourceText) -> bool:
+    estimate = is_estimate(summary, found.start, found.end)
+    return source.holds(found) or (estimate and source.holds_nearly(found))
+
+
+@cache
+def _templates() -> tuple[re.Pattern[str], ...]:
+    """Patterns of the lines that the service itself writes into summaries, in every language."""
+    count, words, anything = r"\d{1,18}", r"[^\n\[\]]{0,80}", r"[^\n]{0,60}"
+    places = (
+        "first",
+        "last",
+        "user",
+        "assistant",
+        "tool",
+        "media",
+        "count",
+        "size",
+        "handle",
+        "since",
+        "until",
+        "large",
+    )
+    groups = dict.fromkeys(places, count) | {
+        "what": words,
+        "size": r"[\d.,KMk]{1,12}",
+        "handle": r"log:\d{1,18}",
+        "large": anything,
+        "since": r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?",
+        "until": r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?",
+    }
+    noted = groups | {"first": r"(?:log:)?\d{1,18}", "last": r"(?:log:)?\d{1,18}"}
+    ours = []
+    for texts in TEXTS.values():
+        told = [texts.coverage, texts.coverage + texts.coverage_times, texts.note, texts.left_out]
+        told += [texts.coverage + texts.coverage_media, texts.coverage + texts.coverage_media + texts.coverage_times]
+        told += [texts.omitted[name] for name in ("message", "more", "partial")]
+        ours += [pattern_of(text, **noted) for text in told]
+    return tuple(ours)
+
+
+def is_own_line(line: str) -> bool:
+    """True if a line of a summary is one that the service itself writes."""
+    return any(template.fullmatch(line.strip().removeprefix("- ")) for template in _templates())
+
+
+def _own_lines(summary: str) -> Iterator[tuple[int, int]]:
+    """Spans of what the service itself wrote into a summary."""
+    if "log:" in summary or "[" in summary:
+        for template in _templates():
+            yield from (match.span() for match in template.finditer(summary))
 
 
 def _important(messages: Sequence[Numbered], top: int) -> list[Identifier]:

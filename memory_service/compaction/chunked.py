@@ -2,7 +2,8 @@
 
 Invariants: every message is read once and in order, whole units at a time, or is noted as omitted; what was read stays
 read, so that a last answer that is refused later costs one call and not all of them; no prompt is sent that does not
-fit the window by estimate; nothing is returned that was not accepted.
+fit the window by estimate; nothing is returned that was not accepted, but for what can be saved of a last answer; what
+was written before a call failed is kept where the rules say so, and what is missing is marked by code.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from memory_service.compaction.mending import without_content
 from memory_service.compaction.prompts import SummarySpec, condense_prompt, merge_prompt, with_reasons
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import ChatMessage
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 WANTED_SHARE = 0.2
 LEAST_WANTED_TOKENS = 500
 CONDENSE_TRIES = 2
+_CLIPPED = "Lines of the summary were left out for its length."
 _ANSWER_MARGIN = 1.5
 _SAYINGS = {
     "empty": "it wrote nothing",
@@ -49,6 +52,7 @@ _SAYINGS = {
     "content_filter": "its answer was withheld by a content filter",
     "headings": "its answer lacks sections that were asked for",
     "too_long": "its answer is too long",
+    "refusal": "it refused to",
     "ungrounded": "its answer says what its source does not, or leaves out what must stay",
 }
 
@@ -73,16 +77,28 @@ class SummaryCalls:
         calls: What may be spent.
         rules: How the preset summarises.
         texts: Words of the talk's language.
+        useful_part: What may stand of an answer without the headings that were asked for; empty for nothing.
 
     Attributes:
         omissions: The notes for messages that were too large, in order, each with the number of its message.
         notes: What went differently than asked.
+        missing: The marks for messages that were not read, in order, each with the numbers of the first and last.
+        sparse: Whether an answer without headings was taken.
     """
 
-    def __init__(self, calls: ModelCalls, rules: SummaryRules, texts: Texts = ENGLISH) -> None:
+    def __init__(
+        self,
+        calls: ModelCalls,
+        rules: SummaryRules,
+        texts: Texts = ENGLISH,
+        useful_part: Callable[[str], str] = str,
+    ) -> None:
         self.calls, self.rules, self.texts = calls, rules, texts
+        self._useful_part = useful_part
         self.omissions: dict[str, int] = {}
         self.notes: list[str] = []
+        self.missing: dict[str, tuple[int, int]] = {}
+        self.sparse = False
 
     def room(self, task: SummaryTask, previous: str, reasons: Sequence[str] = ()) -> int:
         """Tokens, with their safety margin, that a conversation may take in one call; may be negative."""
@@ -127,7 +143,7 @@ class SummaryCalls:
         """A text without the lines that are over a size."""
         if count_tokens(text) <= cap_tokens:
             return text
-        self.notes.append("Lines of the summary were left out for its length.")
+        self.notes.append(_CLIPPED)
         return clip_sections(text, cap_tokens, self.texts) or clip_to_sentence(text, cap_tokens)
 
     def omit(self, entry: TranscriptEntry) -> TranscriptEntry:
@@ -137,26 +153,58 @@ class SummaryCalls:
 
     def _written(self, prompt: list[ChatMessage], spec: SummarySpec, reasons: Sequence[str]) -> str:
         told = tuple(reasons)
-        kind, verdict = "", AnswerValidation()
+        refused: list[AnswerValidation] = []
         for _ in range(self.rules.retries + 1):
             asked = with_reasons(prompt, told)
-            if not self._fits(asked, spec):
-                raise _too_large(estimate_prompt(asked), self.calls.window_tokens)
+            try:
+                if not self._fits(asked, spec):
+                    raise _too_large(estimate_prompt(asked), self.calls.window_tokens)
+                answer = self.calls.ask(asked)
+            except UpstreamFailed:
+                # A second answer that fails does not cost what the first one said.
+                if (saved := self._saved(refused, spec)) is None:
+                    raise
+                return saved
             cap = None if self.rules.condense else spec.target_tokens
-            answer = self.calls.ask(asked)
             verdict = validate_answer(answer, headings=spec.headings, cap_tokens=cap, texts=self.texts)
-            kind = verdict.kind
-            if not kind:
+            if not verdict.kind and (kind := without_content(verdict.text)):
+                verdict = AnswerValidation(kind=kind, reason="It had nothing of the conversation. Write the record.")
+            if not verdict.kind:
+                self.notes += verdict.mended
                 if verdict.clipped:
-                    self.notes.append("Lines of the summary were left out for its length.")
+                    self.notes.append(_CLIPPED)
                 return verdict.text
-            if kind == "content_filter":
+            refused.append(verdict)
+            if verdict.kind == "content_filter":
                 break
             told = (*reasons, verdict.reason)
-        if kind == "too_long":
-            # The history is not lost for the length of what stands for it.
-            return self.cut(verdict.too_long, spec.target_tokens)
-        raise refused_answer(kind)
+        saved = self._saved(refused, spec)
+        if saved is None:
+            raise refused_answer(refused[-1].kind)
+        return saved
+
+    def _saved(self, refused: Sequence[AnswerValidation], spec: SummarySpec) -> str | None:
+        """The best of what the answers say that were refused for their length or headings; None where nothing is."""
+        for verdict in reversed(refused):
+            if verdict.too_long:
+                # The history is not lost for the length of what stands for it.
+                return self.cut(verdict.too_long, spec.target_tokens)
+        useful = [(text, verdict) for verdict in refused if (text := self._useful_part(verdict.saved))]
+        if not useful:
+            return None
+        text, verdict = max(useful, key=lambda each: len(each[0]))
+        self.sparse = self.sparse or verdict.sparse
+        self.notes += verdict.mended
+        return self.cut(text, spec.target_tokens)
+
+    def mark_missing(self, first: int, last: int, error: UpstreamFailed) -> None:
+        """Mark messages that were not read, since a call failed."""
+        mark = self.texts.omitted["partial"].format(first=handle(first), last=handle(last))
+        self.missing[mark] = (first, last)
+        self.notes.append(
+            f"The summary is partial: the messages {handle(first)} to {handle(last)} are not in it, since a call "
+            f"failed ({error.kind})."
+        )
 
     def _fits(self, prompt: Sequence[ChatMessage], spec: SummarySpec) -> bool:
         return estimate_prompt(prompt) + self._answer_tokens(spec) // 2 <= self.calls.window_tokens
@@ -219,10 +267,12 @@ class ChunkedSummary:
         try:
             return self._read(reasons)
         except UpstreamFailed as error:
-            if not (self._rules.keep_partial and self._chunks_read):
+            # Asked again, the answer of before is still at hand.
+            if not (self._rules.keep_partial and self._chunks_read) or reasons:
                 raise
             self.failure = error
-            return self._partial(error)
+            self.mark_missing(error)
+            return self._summary_calls.cut(self._text, self._task.spec.target_tokens)
 
     def fits_one_chunk(self) -> bool:
         """True if one call reads everything."""
@@ -321,20 +371,9 @@ class ChunkedSummary:
                 )
         return found
 
-    def missing(self, error: UpstreamFailed) -> str:
-        """The mark for the messages that were not read, which the receipt tells of, too."""
-        first, last = self._groups[self._at][0].seq, self._groups[-1][-1].seq
-        self._summary_calls.notes.append(
-            f"The summary is partial: the messages {handle(first)} to {handle(last)} are not in it, since a call "
-            f"failed ({error.kind})."
-        )
-        return self._summary_calls.texts.omitted["partial"].format(first=handle(first), last=handle(last))
-
-    def _partial(self, error: UpstreamFailed) -> str:
-        """The text so far, with a mark that says what is not in it."""
-        mark = self.missing(error)
-        room = self._task.spec.target_tokens - count_tokens(mark) - 1
-        return f"{self._summary_calls.cut(self._text, room)}\n\n{mark}"
+    def mark_missing(self, error: UpstreamFailed) -> None:
+        """Mark the messages that were not read; the receipt tells of them, too."""
+        self._summary_calls.mark_missing(self._groups[self._at][0].seq, self._groups[-1][-1].seq, error)
 
 
 class MapReduceSummary:
@@ -364,7 +403,7 @@ class MapReduceSummary:
 
     def finish(self, reasons: Sequence[str] = ()) -> str:
         """See `ChunkedSummary.finish`; asked again, only the merge is done anew."""
-        self._partials = self._partials or self._read()
+        self._partials = self._partials or [text for text in self._read() if text]
         joined = "\n\n".join(filter(None, [self._previous, *self._partials]))
         spec = self._task.spec
         fits = count_tokens(joined) <= spec.target_tokens
@@ -389,13 +428,18 @@ class MapReduceSummary:
                 self._summary_calls.calls.learn(error, window_tokens)
                 window_tokens = self._summary_calls.calls.window_tokens
 
+    def mark_missing(self, error: UpstreamFailed) -> None:
+        """See `ChunkedSummary.mark_missing`."""
+        for roll in self._rolls:
+            roll.mark_missing(error)
+
     def _read_in_turn(self) -> list[str]:
         """The parts one after the other; once one fails, those before it are kept where the rules say so."""
         texts: list[str] = []
         call_failure: UpstreamFailed | None = None
         for roll in self._rolls:
             if call_failure is not None:
-                texts.append(roll.missing(call_failure))
+                roll.mark_missing(call_failure)
                 continue
             try:
                 texts.append(roll.finish())
@@ -404,7 +448,7 @@ class MapReduceSummary:
                 if not (self._summary_calls.rules.keep_partial and texts):
                     raise
                 call_failure = error
-                texts.append(roll.missing(error))
+                roll.mark_missing(error)
         return texts
 
     def _read(self) -> list[str]:
@@ -414,9 +458,21 @@ class MapReduceSummary:
             futures = [pool.submit(roll.finish) for roll in self._rolls]
             try:
                 for done in as_completed(futures):
-                    done.result()
+                    if not (self._summary_calls.rules.keep_partial and _may_be_missed(done.exception())):
+                        done.result()
             except (UpstreamFailed, CallCancelled):
                 self._summary_calls.calls.stop()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return [future.result() for future in futures]
+        failures = [failure for future in futures if isinstance(failure := future.exception(), UpstreamFailed)]
+        if len(failures) == len(futures):
+            raise failures[0]
+        for roll, future in zip(self._rolls, futures, strict=True):
+            if isinstance(failure := future.exception(), UpstreamFailed):
+                roll.mark_missing(failure)
+        return [future.result() for future in futures if future.exception() is None]
+
+
+def _may_be_missed(failure: BaseException | None) -> bool:
+    """True if the other parts may be read where one could not be: another call may do."""
+    return isinstance(failure, UpstreamFailed) and not isinstance(failure, ModelUnavailable)

@@ -1,8 +1,8 @@
 """Compactor: plan, summary, audit and record of one compaction, from a snapshot of the session.
 
 Invariants: nothing is written unless the view really shrinks and fits; what a model wrote is checked against its
-source first; a failure leaves log and view as they were, and its text is never part of a summary; rules write the
-summary only where that was asked for, and the record says so.
+source first, and used as far as that holds it; a failure leaves log and view as they were, and its text is never part
+of a summary; rules write the summary, or lines of it, only where that was asked for, and the record says so.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.ledger import judged_statements, ledger_of, merge_ledger
+from memory_service.compaction.mending import MendedSummary, SourceTerms, mend_summary, with_lines_of_rules
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
@@ -388,12 +389,20 @@ class Compactor:
     def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         from memory_service.compaction.model_summary import summarize
 
-        audits: list[Audit] = []
+        audits: list[tuple[str, Audit, PromptReading]] = []
         headings, pins = terms.rules.headings, terms.pins
+        source = SourceTerms(request)
+
+        def found(text: str, reading: PromptReading) -> Audit:
+            return _audited(text, request=request, headings=headings, pins=pins, reading=reading)
 
         def faults(text: str, reading: PromptReading) -> tuple[str, ...]:
-            audits.append(_audited(text, request=request, headings=headings, pins=pins, reading=reading))
-            return audit_problems(audits[-1], texts_in(request.language))
+            audits.append((text, found(text, reading), reading))
+            return audit_problems(audits[-1][1], texts_in(request.language))
+
+        def mend(text: str, reading: PromptReading) -> MendedSummary:
+            keep = terms.rules.keep_unverified
+            return mend_summary(text, found(text, reading), request, source=source, keep=keep)
 
         written = summarize(
             request,
@@ -401,14 +410,31 @@ class Compactor:
             model,
             window_tokens=model.context_window() or terms.window_tokens,
             check=faults,
+            mend=mend,
             amend=terms.labels.known_text if terms.labels else str,
             fallbacks=self._fallbacks,
             timeout_seconds=self._timeout_seconds,
             cancelled=terms.cancelled,
             spent=terms.spent,
         )
-        # Only a text without faults is taken, so the last audit is that of what was written.
-        return written, audits[-1]
+        written = self._completed(written, request, terms)
+        text, audit, reading = audits[-1]
+        return written, audit if written.text == text else found(written.text, reading)
+
+    def _completed(self, written: Summary, request: SummaryRequest, terms: _Terms) -> Summary:
+        """A model's summary, with lines of rules for what it left out or could not read, where rules may stand in."""
+        if terms.fallback != "extractive" or not (written.unread or (written.sparse and terms.rules.headings)):
+            return written
+        source, headings, text, notes = request, terms.rules.headings, written.text, list(written.notes)
+        if written.unread:
+            source = replace(
+                request, messages=_within(request.messages, written), prefix=_within(request.prefix, written)
+            )
+        by_rules, _ = self._by_rules(replace(source, previous=""), terms)
+        text, count = with_lines_of_rules(text, by_rules.text, headings, request, only_empty=not written.unread)
+        if count:
+            notes.append(f"Lines that rules found were put beside what the model wrote: {count}.")
+        return replace(written, text=text, notes=tuple(notes))
 
     def _by_rules(self, request: SummaryRequest, terms: _Terms, *notes: str) -> tuple[Summary, Audit]:
         from memory_service.compaction.extractive import extract
@@ -424,6 +450,11 @@ class Compactor:
         nothing = texts_in(request.language).nothing
         text = ornament("grounding", written.text, drop_ungrounded, written.text, audit, nothing)
         return replace(written, text=text, notes=(*written.notes, *notes)), audit
+
+
+def _within(messages: tuple[Numbered, ...], written: Summary) -> tuple[Numbered, ...]:
+    """Messages that a summary could not read."""
+    return tuple(each for each in messages if any(first <= each.seq <= last for first, last in written.unread))
 
 
 def _audited(text: str, **terms: Any) -> Audit:

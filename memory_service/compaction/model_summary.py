@@ -3,9 +3,10 @@
 ```
 transcript  ->  chunks, parts  ->  prompts  ->  calls  ->  verdict  ->  Summary
 ```
-Invariants: a summary is made of accepted answers alone, never of an error's text, of half an answer or of what a model
-thought; whatever goes wrong is one typed error, and nothing is kept of what was written before it, unless the rules say
-so and the summary says so too. Calls, time and length have their bounds.
+Invariants: a summary is made of answers alone, never of an error's text, of half an answer or of what a model thought;
+an answer with faults is asked for again, and after the last try what can be mended of it is taken; what was written
+before a call failed is kept, and the summary says what is missing; where nothing is of use, there is one typed error.
+Calls, time and length have their bounds.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from memory_service.compaction.chunked import (
     SummaryTask,
     refused_answer,
 )
+from memory_service.compaction.mending import MendedSummary, SourceTerms
 from memory_service.compaction.presets import Style, SummaryRules
 from memory_service.compaction.prompts import PROMPT_VERSION, SummarySpec, prefix_prompt, summary_prompt
 from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest
-from memory_service.errors import ContextOverflow, SummaryFailed
+from memory_service.errors import ContextOverflow, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, not_cancelled
 from memory_service.llm.calls import ModelCalls, Spent, call_failure
 from memory_service.llm.transcript import TranscriptEntry, adaptive_ratio, inserted_markers, parts, transcript_entries
@@ -41,11 +43,17 @@ _SHOWN_OMISSIONS = 8
 
 
 SummaryCheck = Callable[[str, PromptReading], tuple[str, ...]]
+SummaryMend = Callable[[str, PromptReading], MendedSummary]
 
 
 def _accept_any(text: str, reading: PromptReading) -> tuple[str, ...]:
     """The check that finds nothing wrong with any text."""
     return ()
+
+
+def _mend_nothing(text: str, reading: PromptReading) -> MendedSummary:
+    """The mending that finds nothing of use in a text with faults."""
+    return MendedSummary(text="")
 
 
 def summarize(
@@ -55,6 +63,7 @@ def summarize(
     *,
     window_tokens: int,
     check: SummaryCheck = _accept_any,
+    mend: SummaryMend = _mend_nothing,
     amend: Callable[[str], str] = str,
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
@@ -70,6 +79,7 @@ def summarize(
         window_tokens: What the model takes, prompt and answer together.
         check: Says what is wrong with the whole text, a sentence each; empty for nothing. What it says goes into the
             prompt of the next try. It is also given how the prompts differed from the messages.
+        mend: Makes of a text that the check refused to the last what can be used of it.
         amend: Changes the whole text before it is checked.
         fallbacks: Who writes if the model, and those before, cannot be used at all.
         timeout_seconds: For all calls together.
@@ -92,9 +102,10 @@ def summarize(
         cancelled=cancelled,
         spent=spent,
     )
-    run = _Run(request, rules, SummaryCalls(calls, rules, texts_in(request.language)), amend)
+    useful_part = SourceTerms(request).useful_part
+    run = _Run(request, rules, SummaryCalls(calls, rules, texts_in(request.language), useful_part), amend)
     try:
-        return run.summary(run.text(check))
+        return run.summary(run.text(check, mend))
     except ContextOverflow as error:
         what, remedy = "it does not fit the model's window", "set a model with a larger window"
         raise SummaryFailed(call_failure(what, remedy), kind=error.kind) from error
@@ -107,6 +118,7 @@ class _Run:
         self, request: SummaryRequest, rules: SummaryRules, summary_calls: SummaryCalls, amend: Callable[[str], str]
     ) -> None:
         self._request, self._rules, self._summary_calls, self._amend = request, rules, summary_calls, amend
+        self._dropped_text = ""
         read = partial(transcript_entries, tool_output_chars=rules.tool_output_chars, texts=texts_in(request.language))
         self._dropped = _spoken(read(request.messages[: request.dropped]))
         self._entries = _spoken(read(request.messages[request.dropped :]))
@@ -114,24 +126,36 @@ class _Run:
         # Summaries of other presets, and what people wrote into a log, were never redacted.
         self._previous = redacted(request.previous).strip()
 
-    def text(self, check: SummaryCheck) -> str:
-        """The whole text, accepted by the check.
+    def text(self, check: SummaryCheck, mend: SummaryMend) -> str:
+        """The whole text, accepted by the check, or mended after the last try.
 
         Raises:
-            SummaryFailed: It never was; or see `ChunkedSummary.finish`.
+            SummaryFailed: Nothing of it is of use; or see `ChunkedSummary.finish`.
         """
         body, prefix = self._body(), self._prefix_roll()
         reasons: tuple[str, ...] = ()
-        for _ in range(self._rules.retries + 1):
-            text = self._whole(self._body_text(body, reasons), prefix, reasons)
-            if not text:
-                raise refused_answer("empty")
-            reasons = check(text, self._reading())
-            if not reasons:
-                return text
-            if not (body or prefix):
-                break
-        raise refused_answer("ungrounded")
+        drafts: list[str] = []
+        try:
+            for _ in range(self._rules.retries + 1):
+                text = self._whole(self._body_text(body, reasons), prefix, reasons)
+                if not text:
+                    raise refused_answer("empty")
+                reasons = check(text, self._reading())
+                if not reasons:
+                    return text
+                drafts.append(text)
+                # Who cannot keep to headings does not get better by being asked for more.
+                if not (body or prefix) or self._summary_calls.sparse:
+                    break
+        except UpstreamFailed as error:
+            if not drafts:
+                raise
+            self._summary_calls.notes.append(f"A second answer failed ({error.kind}); the first one was mended.")
+        mended = max((mend(text, self._reading()) for text in drafts), key=lambda each: len(each.text))
+        if not mended.text:
+            raise refused_answer("ungrounded")
+        self._summary_calls.notes += mended.notes
+        return mended.text
 
     def summary(self, text: str) -> Summary:
         """The text with all that its receipt wants to know."""
@@ -146,18 +170,27 @@ class _Run:
             input_tokens=calls.spent.input_tokens,
             output_tokens=calls.spent.output_tokens,
             notes=tuple(dict.fromkeys((*calls.notes, *self._summary_calls.notes, *omissions))),
+            unread=tuple(self._summary_calls.missing.values()),
+            sparse=self._summary_calls.sparse,
         )
 
     def _reading(self) -> PromptReading:
         notes = self._summary_calls.omissions
         shown = inserted_markers([*self._dropped, *self._entries, *self._prefix])
-        return PromptReading(inserted=(*notes, *shown), unread=frozenset(notes.values()))
+        return PromptReading(inserted=(*notes, *self._summary_calls.missing, *shown), unread=self._unread())
+
+    def _unread(self) -> frozenset[int]:
+        """Messages that no prompt held: too large ones, and those that a call failed for."""
+        missing = self._summary_calls.missing.values()
+        read = (*self._dropped, *self._entries, *self._prefix)
+        failed = (entry.seq for entry in read if any(first <= entry.seq <= last for first, last in missing))
+        return frozenset((*self._summary_calls.omissions.values(), *failed))
 
     def _body(self) -> ChunkedSummary | MapReduceSummary | None:
         """Reader of the messages, in the preset's style; what was dropped from them is summarised first."""
         if self._dropped and self._entries:
             count, last = self._request.dropped, self._dropped[-1].seq
-            self._previous = self._reader(self._dropped).finish()
+            self._previous = self._dropped_text = self._reader(self._dropped).finish()
             self._summary_calls.notes.append(
                 f"The {count} oldest messages, up to {handle(last)}, were summarised first, and the others on top of "
                 "that: together they are over max_history_share of the window."
@@ -179,9 +212,15 @@ class _Run:
         # Nothing new was said: what was written before stays as it is.
         if body is None:
             return self._summary_calls.cut(self._previous, self._body_tokens())
-        return self._summary_calls.condensed(
-            body.finish(reasons), self._spec(self._body_tokens(), self._rules.headings)
-        )
+        try:
+            text = body.finish(reasons)
+        except UpstreamFailed as error:
+            if not (self._rules.keep_partial and self._dropped_text) or reasons:
+                raise
+            # What was summarised first is kept.
+            body.mark_missing(error)
+            text = self._dropped_text
+        return self._summary_calls.condensed(text, self._spec(self._body_tokens(), self._rules.headings))
 
     def _part_count(self, roll: ChunkedSummary, entries: Sequence[TranscriptEntry]) -> int:
         rules = self._rules
@@ -228,15 +267,26 @@ class _Run:
         """The pieces put together, within the length that was asked for."""
         pieces = [body] if body else []
         if prefix:
-            report = self._summary_calls.condensed(prefix.finish(reasons), self._spec(self._prefix_tokens(), ()))
-            pieces += [self._summary_calls.texts.turn_context, report]
+            pieces += self._prefix_pieces(prefix, reasons, alone=not pieces)
         notes = [*self._summary_calls.omissions]
         if len(notes) > _SHOWN_OMISSIONS:
             more = self._summary_calls.texts.omitted["more"].format(count=len(notes) - _SHOWN_OMISSIONS)
             notes = [*notes[:_SHOWN_OMISSIONS], more]
+        notes += self._summary_calls.missing
         if notes and pieces:
             pieces.append("\n".join(notes))
         return self._summary_calls.cut(self._amend("\n\n".join(pieces)), self._request.target_tokens)
+
+    def _prefix_pieces(self, prefix: ChunkedSummary, reasons: Sequence[str], *, alone: bool) -> list[str]:
+        """The report on the first half of a turn; nothing where it failed and the rest can be kept."""
+        try:
+            report = self._summary_calls.condensed(prefix.finish(reasons), self._spec(self._prefix_tokens(), ()))
+        except UpstreamFailed as error:
+            if alone or reasons or not self._rules.keep_partial:
+                raise
+            prefix.mark_missing(error)
+            return []
+        return [self._summary_calls.texts.turn_context, report]
 
 
 def _spoken(entries: Sequence[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:

@@ -89,6 +89,8 @@ class SummaryRules:
         backoff_seconds: The wait before the second of them; it doubles each time.
         max_calls: The most requests for one summary.
         keep_partial: Whether the summary of the first chunks is kept, marked, when a later one fails.
+        keep_unverified: Whether a line that its source does not hold stays, marked, after the last try; else it is
+            left out.
     """
 
     style: Style = "anchored"
@@ -109,7 +111,8 @@ class SummaryRules:
     attempts: Count = CALL_ATTEMPTS
     backoff_seconds: Seconds = BACKOFF_SECONDS
     max_calls: Count = 24
-    keep_partial: bool = False
+    keep_partial: bool = True
+    keep_unverified: Switch = False
 
     @property
     def one_call(self) -> bool:
@@ -221,7 +224,7 @@ _OPENCLAW = Preset(
     name="openclaw",
     thresholds=OPENCLAW,
     keep=KeepRules(share=0.5, least_tokens=0, most_tokens=20_000),
-    summary=SummaryRules(style="rolling", headings=(), keep_partial=True),
+    summary=SummaryRules(style="rolling", headings=()),
     fallback="note",
     max_history_share=0.5,
     # Source: seed 002, 13.4: cut with a notice, or taken out whole; it names no number for the second.

@@ -94,6 +94,8 @@ class Summary:
         input_tokens: What the provider counted for all calls together.
         output_tokens: The same for its answers.
         notes: What went differently than asked, each a sentence for the receipt.
+        unread: First and last number of messages that are not in it, since a call failed.
+        sparse: Whether the model wrote it without the headings that were asked for.
     """
 
     text: str
@@ -104,6 +106,8 @@ class Summary:
     input_tokens: int = 0
     output_tokens: int = 0
     notes: tuple[str, ...] = ()
+    unread: tuple[tuple[int, int], ...] = ()
+    sparse: bool = False
 
 
 def read_upto(messages: Sequence[Numbered]) -> int:

@@ -1,20 +1,24 @@
-"""Answer validation: whether a model's answer is a summary, and in what form it is taken.
+"""Answer validation: whether a model's answer is a summary, in what form it is taken, and what can be saved of it.
 
 Invariants: pure; linear. Only the text of an answer that ended by itself is ever taken; an accepted text has every
-heading that was asked for, once, in order, and something under each; it is never longer than its cap.
+heading that was asked for, once, in order, and something under each; it is never longer than its cap. Wrapping, order,
+language and form of headings are mended at once; an answer without some of them is asked for again, and what can be
+saved of it has them, with a line under each that says so where there is nothing.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from indexer.text import lazy_regex
 from indexer.text.sentences import Fences
+from memory_service.llm.answer_shape import is_opening, sections_of, unwrapped_answer
 from memory_service.llm.base import Completion
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.frames import escaped, without_thoughts
+from memory_service.text.phrases import is_nothing
 from memory_service.text.secrets import redacted
 from memory_service.text.texts import ENGLISH, Texts, heading_forms, heading_in
 
@@ -36,6 +40,9 @@ class AnswerValidation:
         reason: The same as a sentence for the model.
         clipped: Whether lines were left out for the length.
         too_long: The text, if its length is all that is wrong with it.
+        saved: Of an answer that is refused for its headings, all that it says, below those that were asked for.
+        mended: Ways in which the text, or what is saved, differs from the answer, each a sentence.
+        sparse: Whether half of the headings or more are lacking.
     """
 
     text: str = ""
@@ -43,6 +50,9 @@ class AnswerValidation:
     reason: str = ""
     clipped: bool = False
     too_long: str = ""
+    saved: str = ""
+    mended: tuple[str, ...] = ()
+    sparse: bool = False
 
 
 def validate_answer(
@@ -69,22 +79,64 @@ def validate_answer(
     text = _strip_wrapping(completion.text)
     if not text:
         return AnswerValidation(kind="empty", reason="It was empty. Write the record as text.")
-    text, fault = _with_headings(text, headings, texts)
-    if fault:
-        return AnswerValidation(kind="headings", reason=fault)
-    return _within_cap(text, cap_tokens, texts)
+    strict, fault = _with_headings(text, headings, texts)
+    if not fault:
+        return _within_cap(strict, cap_tokens, texts)
+    saved, mended, lacking = _in_shape(text, headings, texts)
+    if lacking:
+        sparse = 2 * lacking >= len(headings)
+        return AnswerValidation(kind="headings", reason=fault, saved=saved, mended=mended, sparse=sparse)
+    return replace(_within_cap(saved, cap_tokens, texts), mended=mended)
 
 
 def _strip_wrapping(text: str) -> str:
-    """An answer without thoughts, without a code block or tags around the whole, and without secrets."""
-    text = without_thoughts(text).strip()
-    lines = text.split("\n")
-    opening = _FENCE.match(lines[0])
-    if opening and len(lines) > 1 and lines[-1].strip() == opening[1] and "`" not in lines[0].strip("` \t"):
-        text = "\n".join(lines[1:-1]).strip()
-    if text[:9].lower() == "<summary>" and text[-10:].lower() == "</summary>":
-        text = text[9:-10].strip()
-    return escaped(redacted(text))
+    """An answer without thoughts, without what is wrapped around the whole, and without secrets."""
+    return escaped(redacted(unwrapped_answer(without_thoughts(text).strip())))
+
+
+def _in_shape(text: str, headings: Sequence[str], texts: Texts) -> tuple[str, tuple[str, ...], int]:
+    """All that an answer says below the headings that were asked for; what was done, and how many are lacking."""
+    sections = sections_of(text, headings)
+    bodies: list[list[str]] = [[] for _ in headings]
+    # What stands nowhere goes below the last heading, which is that of facts where a preset has one.
+    rest = bodies[-1]
+    for section in sections:
+        lines = _trimmed(section.lines)
+        if section.heading is None and section.name and lines:
+            lines = [f"**{section.name}**", *lines]
+        if section.heading is None and not section.name:
+            lines = [line for line in lines if not is_opening(line)] if len(sections) > 1 else lines
+        (rest if section.heading is None else bodies[section.heading]).extend(lines)
+    order = [section.heading for section in sections if section.heading is not None]
+    written = [heading_in(heading, texts) for heading in headings]
+    empty = [written[at] for at in range(len(headings)) if not _trimmed(bodies[at]) and not _is_above(written, at)]
+    lacking = [written[at] for at in range(len(headings)) if at not in order and not _is_above(written, at)]
+    lines = []
+    for at, name in enumerate(written):
+        lines.append(name if name.startswith("### ") else f"## {name}")
+        lines += _trimmed(bodies[at]) or ([] if _is_above(written, at) else [f"- {texts.nothing}"])
+    mended = ["Headings of the summary were brought into the form that was asked for."] if order else []
+    if order != sorted(order):
+        mended.append("Sections of the summary were put into the order that was asked for.")
+    if empty or lacking:
+        names = ", ".join(dict.fromkeys((*lacking, *empty)))
+        mended.append(f"Headings that the model left out, or left empty, were filled in: {names}.")
+    return "\n".join(lines), tuple(mended), len({*lacking, *empty})
+
+
+def _is_above(headings: Sequence[str], at: int) -> bool:
+    """True if the next heading belongs to this one, which need not say anything itself."""
+    return at + 1 < len(headings) and headings[at + 1].startswith("### ") > headings[at].startswith("### ")
+
+
+def _trimmed(lines: Sequence[str]) -> list[str]:
+    """Lines without empty ones at the ends, and without one that says that there is nothing beside others."""
+    spoken = [at for at, line in enumerate(lines) if line.strip()]
+    if not spoken:
+        return []
+    kept = list(lines[spoken[0] : spoken[-1] + 1])
+    said = [line for line in kept if not is_nothing(line)]
+    return said if any(map(str.strip, said)) else kept
 
 
 def clip_sections(text: str, cap_tokens: int, texts: Texts = ENGLISH) -> str:
@@ -169,8 +221,7 @@ def _empty_fault(found: Sequence[tuple[int, int]], lines: Sequence[str], heading
     ends = [place for place, _ in found[1:]] + [len(lines)]
     empty = []
     for (place, at), end in zip(found, ends, strict=True):
-        is_above = at + 1 < len(headings) and headings[at + 1].startswith("### ") > headings[at].startswith("### ")
-        if not is_above and not any(line.strip() for line in lines[place + 1 : end]):
+        if not _is_above(headings, at) and not any(line.strip() for line in lines[place + 1 : end]):
             empty.append(headings[at])
     if not empty:
         return ""

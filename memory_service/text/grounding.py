@@ -1,25 +1,31 @@
 """Grounding of identifiers and of claimed consents in a source text, tolerant where two spellings mean the same.
 
 Invariants: pure; a source is read once; what it does not hold is mostly told by a look-up, the rest by one search.
-Generous means: thousands separators, blanks before units, ways of writing a day, case of hosts and hex digits, kinds
-of quotes. Never generous about digits: 12 is not in 112.
+Generous means: thousands separators, blanks before units, ways of writing a day or saying a time, a number rounded to
+fewer decimals, or to fewer digits where a word says so ("about"), durations in other units, the share that two numbers
+make, a quotation that leaves words out, case of hosts and hex digits, kinds of quotes. Never generous about digits: 12
+is not in 112.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from indexer.text import lazy_regex
 from indexer.text.dates import Day, clock_times_of, days_of
 from indexer.text.scripts import COMMON_HAN
+from indexer.text.spoken_values import names_relative_day, ordinal_days, spelled_numbers, spoken_times
 from memory_service.text.identifiers import (
     Amount,
     Identifier,
+    Precision,
     amounts_of,
     find_identifiers,
+    precision_of,
     same_amounts,
     spelled_amounts,
     values_of,
@@ -39,6 +45,16 @@ _RELATIVE_DAY = lazy_regex(
     r"|[今明昨后前]天|周[一二三四五六日末]|星期[一二三四五六日天]|[上下本]周|[上下本]个?月|天[前后]"
 )
 _NEAR = dt.timedelta(days=40)
+_WORDS = lazy_regex(r"[^\W_]+")
+_SHORTENED_LINES = 200
+_SLACK = 1 + 1e-9
+_UNIT_OF_TIME = "(?:h|hrs?|hours?|min|mins|minutes?|s|secs?|seconds?|ms|小时|分钟|分|秒)"
+_COMPOUND = lazy_regex(
+    rf"(?<![\w.,])\d{{1,6}}[ ]?{_UNIT_OF_TIME}(?:,?(?: and)?[ ]?\d{{1,6}}[ ]?{_UNIT_OF_TIME}\b){{1,3}}"
+)
+_SHARE = lazy_regex(
+    r"(?<![\w./])(\d{1,9})(?: ?/ ?| (?:out )?of (?:the )?| von | sur | de | из )(\d{1,9})(?![\w/]|\.\d)"
+)
 
 
 class SourceText:
@@ -72,12 +88,14 @@ class SourceText:
     def _looked_up(self, kind: str, text: str) -> bool:
         match kind:
             case "number":
-                return all(map(self._holds_amount, amounts_of(text)))
+                return all(map(self._holds_amount, amounts_of(text))) or self._holds_rounded(text)
             case "date":
                 return self._holds_words(text) or self._holds_days(text)
             case "time":
-                return self._holds_words(text) or all(time in self._clock_times for time in clock_times_of(text))
-            case "quote" | "command" | "code":
+                return self._holds_words(text) or self._holds_times(text)
+            case "quote":
+                return self._holds_quote(text) or f"`{text}`" in self._raw or self._holds_shortened(text)
+            case "command" | "code":
                 # Letters may stand right behind the last backtick, which is no border of words.
                 return self._holds_quote(text) or f"`{text}`" in self._raw
             case "path":
@@ -93,6 +111,46 @@ class SourceText:
             case _:
                 return self._holds_words(text)
 
+    def holds_nearly(self, identifier: Identifier) -> bool:
+        """True if the texts hold a number that comes to this one in as many digits as it has before its zeros."""
+        return identifier.kind == "number" and any(
+            self._has_between(family, value, number.significant)
+            for (family, value), number in _with_precision(identifier.text)
+        )
+
+    def _holds_rounded(self, text: str) -> bool:
+        """True if the texts have a number with more decimals that is this one when it is rounded; never 0 or 100 %."""
+        figures = list(_with_precision(text))
+        return bool(figures) and all(
+            amount not in (("%", 0), ("%", 100)) and self._has_between(*amount, number.decimal, decimals_only=True)
+            for amount, number in figures
+            if not self._holds_amount(amount)
+        )
+
+    def _has_between(self, family: str, value: float, step: float, *, decimals_only: bool = False) -> bool:
+        """True if a number of the texts is within half a step of a value, and is no whole step where that counts."""
+        if not step or (decimals_only and value < 10 * step):
+            return False
+        for known in {family, ""}:
+            numbers = self._sorted_amounts.get(known, [])
+            at = bisect_left(numbers, value - step / 2 * _SLACK)
+            while at < len(numbers) and numbers[at] <= value + step / 2 * _SLACK:
+                if not decimals_only or abs(numbers[at] / step - round(numbers[at] / step)) > 1e-6:
+                    return True
+                at += 1
+        return False
+
+    def _holds_times(self, text: str) -> bool:
+        return all(time in self._clock_times or time in self._spoken_times for time in clock_times_of(text))
+
+    def _holds_shortened(self, text: str) -> bool:
+        """True if one line of the texts has all words of a quotation, in their order."""
+        words = _WORDS.findall(_spoken(text))
+        if len(words) < 3 or not all(word in self._line_words for word in words):
+            return False
+        lines = self._line_words[min(words, key=lambda word: len(self._line_words[word]))]
+        return any(_is_within(words, self._lines[at]) for at in lines[:_SHORTENED_LINES])
+
     def _holds_words(self, text: str) -> bool:
         return _bordered(self._text, _plain(text).strip(), self._atoms)
 
@@ -102,14 +160,20 @@ class SourceText:
         family, value = amount
         if not value or (not family and value in self._values):
             return True
-        return any(bare in self._spelled for bare_family, bare in same_amounts(amount) if not bare_family)
+        if any(bare in self._spelled for bare_family, bare in same_amounts(amount) if not bare_family):
+            return True
+        return amount in self._durations if family == "s" else family == "%" and self._holds_share(value)
+
+    def _holds_share(self, percent: float) -> bool:
+        return any(abs(100 * share - percent) <= 0.5 for share in self._shares)
 
     def _holds_days(self, text: str) -> bool:
         days = set(days_of(text))
         return bool(days) and all(self._holds_time_of(text)) and any(map(self._holds_day, days))
 
     def _holds_time_of(self, text: str) -> list[bool]:
-        return [time in self._clock_times for time in clock_times_of(text.replace("T", " "))]
+        times = clock_times_of(text.replace("T", " "))
+        return [time in self._clock_times or time in self._spoken_times for time in times]
 
     def _holds_day(self, day: Day) -> bool:
         year, month, date = day
@@ -117,15 +181,17 @@ class SourceText:
             return True
         if not year and (month, date) in self._yearless:
             return True
+        if date in self._ordinal_days and any(self._is_near(day, written, named=True) for written in self._written):
+            return True
         return any(self._is_near(day, written) for written in self._written)
 
-    def _is_near(self, day: Day, written: dt.date) -> bool:
+    def _is_near(self, day: Day, written: dt.date, *, named: bool = False) -> bool:
         year, month, date = day
         try:
             meant = dt.date(year or written.year, month, date)
         except ValueError:
             return False
-        return meant == written or (self._has_relative_days and abs(meant - written) <= _NEAR)
+        return meant == written or ((named or self._has_relative_days) and abs(meant - written) <= _NEAR)
 
     def _holds_path(self, text: str) -> bool:
         path = text.removeprefix("./").rstrip("/\\")
@@ -165,12 +231,61 @@ class SourceText:
         return frozenset(amounts_of(self._raw))
 
     @cached_property
+    def _sorted_amounts(self) -> dict[str, list[float]]:
+        """The numbers of the texts by what they measure, rising; without it, by all that they might be."""
+        numbers: dict[str, list[float]] = {"": sorted(self._values)}
+        for family, value in sorted(self._amounts):
+            if family:
+                numbers.setdefault(family, []).append(value)
+        return numbers
+
+    @cached_property
     def _values(self) -> frozenset[float]:
         return frozenset(values_of(self._raw))
 
     @cached_property
     def _spelled(self) -> frozenset[float]:
-        return frozenset(spelled_amounts(self._raw))
+        return frozenset((*spelled_amounts(self._raw), *spelled_numbers(self._raw)))
+
+    @cached_property
+    def _durations(self) -> frozenset[Amount]:
+        """Durations of the texts in parts ("1 h 30 min" for "90 minutes"), and as sums of parts that stand together."""
+        parts = set[Amount]()
+        for family, value in self._amounts:
+            if family == "s":
+                hours, minutes = value // 3_600, value // 60
+                parts |= {("s", 3_600 * hours), ("s", value % 3_600), ("s", 60 * minutes), ("s", value % 60)}
+                parts |= {("s", 60 * (minutes % 60))}
+        for found in _COMPOUND.finditer(self._raw):
+            parts.add(("s", sum(value for family, value in amounts_of(found[0]) if family == "s")))
+        return frozenset(parts)
+
+    @cached_property
+    def _shares(self) -> frozenset[float]:
+        """Shares that two numbers of the texts make: "12 of 48"."""
+        pairs = ((int(part), int(whole)) for part, whole in _SHARE.findall(self._raw))
+        return frozenset(part / whole for part, whole in pairs if 0 < part <= whole)
+
+    @cached_property
+    def _spoken_times(self) -> frozenset[int]:
+        return frozenset(spoken_times(self._raw))
+
+    @cached_property
+    def _ordinal_days(self) -> frozenset[int]:
+        return frozenset(ordinal_days(self._raw))
+
+    @cached_property
+    def _lines(self) -> list[list[str]]:
+        return [_WORDS.findall(line) for line in _spoken_lines(self._raw)]
+
+    @cached_property
+    def _line_words(self) -> dict[str, list[int]]:
+        """The lines of each word."""
+        lines: dict[str, list[int]] = {}
+        for at, words in enumerate(self._lines):
+            for word in set(words):
+                lines.setdefault(word, []).append(at)
+        return lines
 
     @cached_property
     def _days(self) -> frozenset[Day]:
@@ -186,7 +301,7 @@ class SourceText:
 
     @cached_property
     def _has_relative_days(self) -> bool:
-        return bool(_RELATIVE_DAY.search(self._raw))
+        return bool(_RELATIVE_DAY.search(self._raw)) or names_relative_day(self._raw)
 
 
 def occurs(identifier_text: str, source_text: str) -> bool:
@@ -203,6 +318,20 @@ def _plain(text: str) -> str:
 
 def _spoken(text: str) -> str:
     return _BLANKS.sub(" ", text.translate(_QUOTE_SIGNS).translate(_EMPHASIS)).lower()
+
+
+def _with_precision(text: str) -> Iterator[tuple[Amount, Precision]]:
+    return zip(amounts_of(text), precision_of(text), strict=True)
+
+
+def _spoken_lines(text: str) -> list[str]:
+    return [_spoken(line) for line in text.split("\n")]
+
+
+def _is_within(words: list[str], line: list[str]) -> bool:
+    """True if all words stand in a line, in their order."""
+    rest = iter(line)
+    return all(word in rest for word in words)
 
 
 def _bordered(text: str, words: str, atoms: frozenset[str], *, not_after: str = "", strict: bool = True) -> bool:

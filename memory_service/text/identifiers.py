@@ -127,6 +127,33 @@ def _figures(match: re.Match[str]) -> float:
     return float(match.string[match.start("rest") - 1 : match.end("rest")].replace(",", "")[:40])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Precision of a number as it is written, in its base unit.
+
+    Attributes:
+        decimal: A step of its last figure: 0.1 for "1.3".
+        significant: A step of its last figure before zeros: 100 for "300".
+    """
+
+    decimal: float
+    significant: float
+
+
+def precision_of(text: str) -> Iterator[Precision]:
+    """Precision of each number of a text, in figures; see `amounts_of`."""
+    for match in _NUMBER.finditer(text):
+        written = match.string[match.start("rest") - 1 : match.end("rest")].replace(",", "")[:40]
+        scale = ((_unit(match["unit"]) if match["unit"] else None) or ("", 1.0))[1]
+        whole, _, decimals = written.partition(".")
+        if decimals:
+            step = 10.0 ** -len(decimals)
+            yield Precision(decimal=step * scale, significant=step * scale)
+        else:
+            zeros = len(whole) - len(whole.rstrip("0")) if whole.strip("0") else 0
+            yield Precision(decimal=scale, significant=10.0**zeros * scale)
+
+
 def _unit(word: str) -> tuple[str, float] | None:
     return _UNITS.get(word) or _UNITS_LOWER.get(word.lower())
 

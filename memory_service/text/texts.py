@@ -61,7 +61,7 @@ class Texts:
         media: What came with the line of a summary, by the English label.
         sections: Headings of a summary that a model writes, by the English ones.
         record: What a model is told of the language of its summary, where the prompt does not say it all.
-        omitted: What stands in a summary for what is not in it.
+        omitted: What stands in a summary for what is not in it, or behind what its source lacks.
         rules: What stands before the rules of a project.
         rest: What stands for the end of a text that a host does not take.
         subagent: What a session and one that works for it are told of each other.
@@ -213,6 +213,7 @@ ENGLISH = Texts(
         "more": "[Omitted: {count} more large messages.]",
         "partial": "[Partial: the messages {first} to {last} are not in this record.]",
         "lines": "- (left out for its length)",
+        "unverified": "[not found in the conversation]",
     },
     rules={
         "pinned": "Rules of {name}:\n",
@@ -345,6 +346,7 @@ CHINESE = Texts(
         "more": "[略去：还有 {count} 条过大的消息]",
         "partial": "[不完整：消息 {first} 至 {last} 不在这份记录里]",
         "lines": "- （因长度略去）",
+        "unverified": "[对话中未见]",
     },
     rules={
         "pinned": "{name} 的规则：\n",

@@ -12,7 +12,7 @@ from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Numbered, numbered, read_messages
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import compact_json
-from memory_service.text.texts import texts_in
+from memory_service.text.texts import TEXTS, texts_in
 from tests.growth import at_most_readings
 
 
@@ -71,6 +71,63 @@ FAITHFUL = [
     (CHINESE, "约束：“不要在周五发布”。`npm test` 失败，退出码 1：连接10.0.0.8:5432超时。"),
     (CHINESE, "最迟2026-11-25 22:00上线（Nov 25），通知张三；版本 2.4.1，成功率 99.5 %，耗时2天。"),
 ]
+PARAPHRASES = [
+    ("Review at 9:15.", "the review is at quarter past nine"),
+    ("It took ~1.3 s, about 1.3 s or 1.3 s.", "took 1.31s"),
+    ("about 4,800 rows", "4,751 rows"),
+    ("90 minutes", "1 h 30 min"),
+    ("1 h 30 min", "90 minutes"),
+    ("25 % of them", "12 of 48 failed"),
+    ("34 s and 1.2k users", "34.20s, 1,203 users"),
+    ('"deploy on Friday"', "Please deploy it on Friday"),
+    ("25 minutes", "twenty-five minutes"),
+    ("下午3:30", "下午三点半"),
+]
+NO_PARAPHRASES = [
+    ("4,750 euros", "4,751 euros"),
+    ("100 %", "99.6 %"),
+    ('"never deploy on Friday"', "deploy on friday"),
+    ("It took 45 s", "44 s"),
+    ("about 5 s", "9 s"),
+    ("Review at 9:20.", "the review is at quarter past nine"),
+]
+
+
+@pytest.mark.parametrize(("summary", "source"), [*PARAPHRASES, *NO_PARAPHRASES])
+def test_a_paraphrase_is_no_finding(summary: str, source: str) -> None:
+    request = SummaryRequest(messages=talk({"role": "user", "content": source}))
+    found = audit_summary(summary, request=request, top=0).ungrounded
+    assert bool(found) == ((summary, source) in NO_PARAPHRASES), found
+
+
+@pytest.mark.parametrize("reply", ["Good.", "👍", "Perfect, thanks!", "passt", "很好"])
+def test_an_approval_in_other_words_is_one(reply: str) -> None:
+    said = talk({"role": "assistant", "content": "Here is the fix."}, {"role": "user", "content": reply})
+    assert audit_summary("The user approved the fix", request=SummaryRequest(messages=said), top=0).flagged == ()
+    other = "The user approved the purchase of a boat"
+    assert audit_summary(other, request=SummaryRequest(messages=said), top=0).flagged == (other,)
+
+
+def test_what_the_service_writes_itself_is_no_finding() -> None:
+    for texts in TEXTS.values():
+        counts = {"first": 1, "last": 9_012, "user": 4_711, "assistant": 8_888, "tool": 7_777}
+        coverage = texts.coverage.format(**counts) + texts.coverage_media.format(media=5_150)
+        for line in (
+            coverage + texts.coverage_times.format(since="2031-02-03 10:00", until="2031-02-04 10:00"),
+            texts.omitted["partial"].format(first="log:4711", last="log:9999"),
+            texts.omitted["message"].format(what=texts.omitted["tool"], size="26K", handle="log:4711"),
+            texts.note.format(count=4_711, first=1, last=9_999, large=texts.note_large.format(large=4_242)),
+        ):
+            audit = audit_summary(f"- {line}", request=SummaryRequest(messages=()), top=0)
+            assert audit.ungrounded == (), line
+
+
+def test_of_a_line_the_sentence_that_does_not_hold_goes() -> None:
+    text = "- The timeout is 30 seconds. It cost 8,888 euros. Never deploy on Fridays."
+    audit = audit_summary(text, request=SummaryRequest(messages=ENGLISH), top=0)
+    assert drop_ungrounded(text, audit) == "- The timeout is 30 seconds. Never deploy on Fridays."
+
+
 UNFAITHFUL = [
     (ENGLISH, "Checkout of ORD-4712 hung.", "ORD-4712"),
     (ENGLISH, "The timeout is 45 s now.", "45 s"),

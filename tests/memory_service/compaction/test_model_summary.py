@@ -232,12 +232,13 @@ def test_the_calls_have_their_bound() -> None:
 
 
 def test_a_failure_of_a_later_chunk_leaves_nothing() -> None:
-    assert failed(ScriptedModel(GOOD, DOWN), messages=chat(60), window=16_000) is DOWN
+    rules = SummaryRules(keep_partial=False)
+    assert failed(ScriptedModel(GOOD, DOWN), rules, messages=chat(60), window=16_000) is DOWN
 
 
 def test_unless_a_partial_summary_is_wanted() -> None:
     model = ScriptedModel(GOOD, DOWN)
-    summary = written(model, SummaryRules(keep_partial=True), chat(60), window=16_000)
+    summary = written(model, ANCHORED, chat(60), window=16_000)
     assert summary.text.startswith(GOOD) and "[Partial: the messages log:" in summary.text
     assert any("partial" in note and "unavailable" in note for note in summary.notes)
     assert failed(ScriptedModel(DOWN), SummaryRules(keep_partial=True)) is DOWN
@@ -298,7 +299,8 @@ def test_what_is_too_large_gives_way_to_a_note(where: str, rules: SummaryRules) 
 
 
 def test_without_notes_it_fails() -> None:
-    error = failed(ScriptedModel(GOOD), SummaryRules(without_oversized=False), oversized(), window=16_000)
+    rules = SummaryRules(without_oversized=False, keep_partial=False)
+    error = failed(ScriptedModel(GOOD), rules, oversized(), window=16_000)
     assert error.kind == "token_overflow"
 
 
@@ -509,7 +511,7 @@ def test_nothing_at_all_fails(messages: tuple[Numbered, ...]) -> None:
 
 def test_all_calls_together_have_their_time() -> None:
     model = ScriptedModel(*[answer(GOOD)] * 2, Hang())
-    error = failed(model, messages=chat(60), window=16_000, timeout=0.3)
+    error = failed(model, SummaryRules(keep_partial=False), messages=chat(60), window=16_000, timeout=0.3)
     assert error.kind == "timeout"
 
 

@@ -40,11 +40,8 @@ REFUSED = {
     "withheld": (completion(sectioned(TWO), "content_filter"), "content_filter"),
     "no headings": (completion("一切正常。"), "headings"),
     "one heading": (completion("## Goal\n- x"), "headings"),
-    "another order": (completion("## Next step\n- x\n## Goal\n- y"), "headings"),
-    "twice": (completion("## Goal\n- x\n## Goal\n- y\n## Next step\n- z"), "headings"),
     "nothing below": (completion("## Goal\n\n## Next step\n- z"), "headings"),
     "nothing below the last": (completion("## Goal\n- x\n## Next step\n  "), "headings"),
-    "translated": (completion("## Ziel\n- x\n## Nächster Schritt\n- y"), "headings"),
     "in a block of code": (completion("```\n## Goal\n- x\n```\n## Next step\n- y"), "headings"),
     "too long": (completion(sectioned(TWO, "长" * 200)), "too_long"),
 }
@@ -66,6 +63,8 @@ TAKEN = {
     "in a block": "```markdown\n## Goal\n- 部署\n## Next step\n- y\n```",
     "in tags": "<summary>\n## Goal\n- 部署\n## Next step\n- y\n</summary>",
     "after thoughts": "<think>\n## Goal\n</think>\n## Goal\n- 部署\n## Next step\n- y",
+    "in JSON": '{"goal": ["部署"], "next step": "y"}',
+    "in a template": "Sure!\n<template>\n## Goal\n- 部署\n## Next step\n- y\n</template>\n\nLet me know if that helps.",
     "after an analysis": "<analysis>a</analysis>\n\n## Goal\n- 部署\n## Next step\n- y\n",
 }
 
@@ -74,6 +73,40 @@ TAKEN = {
 def test_taken(case: str) -> None:
     verdict = validate_answer(completion(TAKEN[case]), headings=TWO, cap_tokens=100)
     assert verdict == AnswerValidation(text="## Goal\n- 部署\n## Next step\n- y")
+
+
+MENDED = {
+    "another order": ("## Next step\n- y\n## Goal\n- 部署", "order"),
+    "twice": ("## Goal\n- 部署\n## Next step\n- y\n## Goal\n(none)", "form"),
+    "translated": ("## Ziel\n- 部署\n## Nächster Schritt\n- y", "form"),
+    "translated into a language that nobody knows": ("## Lengo\n- 部署\n## Hatua\n- y", "form"),
+    "numbered": ("1. ## Goal\n- 部署\n2. ## Next step\n- y", "form"),
+    "with pictures": ("## 🎯 GOAL\n- 部署\n## ➡️ Next steps:\n- y", "form"),
+    "as labels": ("Goal: 部署\nNext step: y", "form"),
+    "as labels in bold": ("- **Goal:** 部署\n- **Next step:** y", "form"),
+    "underlined": ("Goal\n====\n- 部署\n\nNext step\n----\n- y", "form"),
+    "as tags": ("<goal>\n- 部署\n</goal>\n<next_step>\n- y\n</next_step>", "form"),
+    "as HTML": ("<h2>Goal</h2>\n- 部署\n<h2>Next step</h2>\n- y", "form"),
+    "as a table": ("| Section | Content |\n|---|---|\n| Goal | 部署 |\n| Next step | y |", "form"),
+}
+
+
+@pytest.mark.parametrize("case", MENDED)
+def test_what_was_meant_is_taken_at_once_and_told(case: str) -> None:
+    text, told = MENDED[case]
+    verdict = validate_answer(completion(text), headings=TWO, cap_tokens=100)
+    assert (verdict.text, verdict.kind) == ("## Goal\n- 部署\n## Next step\n- y", "")
+    assert any(told in note for note in verdict.mended)
+
+
+def test_of_what_is_refused_for_its_headings_all_is_saved_below_them() -> None:
+    for text, saved in {
+        "## Goal\n- x": "## Goal\n- x\n## Next step\n- (none)",
+        "It is deployed on Tuesday.": "## Goal\n- (none)\n## Next step\nIt is deployed on Tuesday.",
+        "## Goal\n- x\n## Lunch\n- z\n## Dinner\n- w": "## Goal\n- x\n## Next step\n**Lunch**\n- z\n**Dinner**\n- w",
+    }.items():
+        verdict = validate_answer(completion(text), headings=TWO)
+        assert (verdict.kind, verdict.saved) == ("headings", saved) and "Next step" in verdict.mended[-1] + saved
 
 
 CHINESE_TAKEN = {
@@ -96,7 +129,6 @@ def test_what_is_wrong_with_chinese_headings_is_told_with_them() -> None:
     for text, told in (
         ("## 目标\n- x", "下一步"),
         ("## 目标\n## Next step\n- x", '目标. Write "- （无）"'),
-        ("## 下一步\n- x\n## 目标\n- y", "order"),
     ):
         verdict = validate_answer(completion(text), headings=TWO, texts=CHINESE)
         assert verdict.kind == "headings" and told in verdict.reason and "Next step" not in verdict.reason
