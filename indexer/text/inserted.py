@@ -111,7 +111,7 @@ def without_inserted(text: str) -> str:
 
 
 def without_reminders(answer: str) -> str:
-    """What a tool answered, without what a host put into it; empty if that was all of it."""
+    """Answer of a tool without the reminders of a host; empty if that was all of it."""
     return _without(answer, list(_reminders(answer)))
 
 
