@@ -35,7 +35,7 @@ from indexer.documents.markdown import CUES, MAX_CHARS
 from indexer.text import lazy_regex
 from indexer.text.authorship import message_parts
 from indexer.text.dates import STATED_HOLDS, leading_stamp
-from indexer.text.inserted import without_inserted
+from indexer.text.inserted import without_inserted, without_reminders
 from indexer.text.names import speaker_of
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import is_acknowledgement
@@ -161,7 +161,7 @@ def _moment(milliseconds: object) -> str:
 
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-TRANSCRIPT_RULES = "transcripts-7"
+TRANSCRIPT_RULES = "transcripts-8"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000
@@ -527,7 +527,7 @@ def _arguments(arguments: object) -> str:
 
 def _answer(content: object) -> str:
     """Text of a tool's answer for passages; empty if it only confirms a success."""
-    text = _text_of(content)
+    text = without_reminders(_text_of(content))
     confirms = ornament("acknowledgements", False, is_acknowledgement, text)
     return "" if confirms else _shortened(_json_by_lines(text, MAX_CHARS))
 

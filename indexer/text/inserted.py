@@ -6,7 +6,8 @@ memory, no rule, no request.
 
 Rules: a block of a host's tag that begins a line is inserted up to its end, or to the end of the text if it was cut
 off; a text that begins as a host's own messages do is inserted as a whole. What stands inside of a sentence, in quotes
-or in a fence is the user's, who may speak of such tags.
+or in a fence is the user's, who may speak of such tags. Into what a tool answers hosts put reminders alone; other tags,
+and one that is never closed, are the tool's own words.
 
 Invariants: linear; a text without any of it is the same object.
 
@@ -33,6 +34,12 @@ _TAGS = (
     r"|teammate-message|automode-reminder"
 )
 _BLOCK = lazy_regex(rf"^[ \t]*<({_TAGS})\b[^<>\n]*>", re.MULTILINE)
+# Of these, what hosts put into the results of tools, too.
+_REMINDER = lazy_regex(
+    r"^[ \t]*<(system[-_]reminder|environment[-_](?:context|details)|new-diagnostics|user-prompt-submit-hook)\b"
+    r"[^<>\n]*>",
+    re.MULTILINE,
+)
 # Tags of more usual names, where they are all of a text.
 _WHOLE = lazy_regex(r"\s*<(env|INSTRUCTIONS|user_info|project_context)>.*</\1>\s*", re.DOTALL)
 # A fence that is open before a tag: somebody shows it.
@@ -100,7 +107,15 @@ _FOLDERS = lazy_regex(
 
 def without_inserted(text: str) -> str:
     """A text without what a host put into it; empty if that was all of it."""
-    spans = list(_inserted(text))
+    return _without(text, list(_inserted(text)))
+
+
+def without_reminders(answer: str) -> str:
+    """Answer of a tool without the reminders of a host; empty if that was all of it."""
+    return _without(answer, list(_reminders(answer)))
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
     if not spans:
         return text
     ends = [0, *(end for _, end in spans)]
@@ -125,6 +140,21 @@ def _inserted(text: str) -> Iterator[tuple[int, int]]:
         # What is never closed was cut off: all of it was put in.
         at = len(text) if end < 0 else end + 1
         yield match.start(), at
+
+
+def _reminders(answer: str) -> Iterator[tuple[int, int]]:
+    """Where the reminders in a tool's answer begin and end, in order."""
+    at, fences, open_tags = 0, 0, set[str]()
+    while "</" in answer and (match := _REMINDER.search(answer, at)):
+        fences += len(_FENCE.findall(answer, at, match.start()))
+        at = match.end()
+        end = -1 if match[1] in open_tags else answer.find(f"</{match[1]}>", at)
+        if end < 0:
+            # It is not closed behind any later beginning either.
+            open_tags.add(match[1])
+        elif not fences % 2:
+            at = end + len(match[1]) + 3
+            yield match.start(), at
 
 
 def is_inserted(text: str) -> bool:

@@ -24,6 +24,7 @@ from memory_service.compaction.mending import MendedSummary, SourceTerms, mend_s
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
+from memory_service.compaction.prune_steps import said_at
 from memory_service.compaction.pruning import moment_of
 from memory_service.compaction.record import Compaction, Head, built_on, text_delta
 from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest, read_upto, with_note
@@ -85,9 +86,7 @@ def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.da
         stripped=state.head.stripped,
         last_used_at=_last_answer_at(state),
         texts=texts_in(newest_language(state)),
-        said_tokens={
-            each.seq: each.tokens for each in state.since(state.head.tail_start) if is_tool_result(each.message)
-        },
+        said={said_at(each): each for each in state.since(state.head.tail_start) if is_tool_result(each.message)},
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from memory_service.compaction.budget import Count, Share, Tokens
+from memory_service.compaction.prune_steps import SaidAt
 from memory_service.messages import Numbered, is_system, is_tool_result, tool_calls_of
 from memory_service.messages.units import Unit, units_of
 from memory_service.text.texts import ENGLISH, Texts
@@ -184,7 +185,7 @@ class Snapshot:
         protected: Messages whose results and media stay: those that are pinned.
         cleared: What was cleared before, by message; the tail shows it so.
         stripped: Messages whose media were stripped before.
-        said_tokens: What each result of a tool took when it came, by message.
+        said: The results of tools as they came, by the place that `said_at` gives.
         last_used_at: When a model last saw the view, for the age of a provider's cache; None if that is not known.
         texts: Words of the talk's language.
     """
@@ -203,7 +204,7 @@ class Snapshot:
     stripped: frozenset[int] = frozenset()
     last_used_at: dt.datetime | None = None
     texts: Texts = ENGLISH
-    said_tokens: Mapping[int, int] = field(default_factory=dict)
+    said: Mapping[SaidAt, Numbered] = field(default_factory=dict)
 
     @property
     def tokens(self) -> int:

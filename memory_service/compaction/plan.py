@@ -199,7 +199,7 @@ class _Planner:
             already=snapshot.cleared,
             stripped=snapshot.stripped,
             pending=snapshot.live,
-            said_tokens=snapshot.said_tokens,
+            said=snapshot.said,
             texts=snapshot.texts,
         )
         return prune(snapshot.tail, preset.pruning, pruning_request, given)

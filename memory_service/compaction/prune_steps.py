@@ -128,6 +128,15 @@ class Pruned:
         return self.tokens_before - self.tokens_after
 
 
+# The number of a message, and the call that it answers: one of Anthropic's messages may hold several results.
+SaidAt = tuple[int, str]
+
+
+def said_at(each: Numbered) -> SaidAt:
+    """The place of a result among all that was said."""
+    return each.seq, each.message.get("tool_call_id", "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorPruning:
     """Changes of a view before a step.
@@ -137,7 +146,7 @@ class PriorPruning:
         already: What stands for results by earlier steps.
         stripped: Numbers of messages whose media are gone by earlier steps.
         pending: Ids of calls that still run.
-        said_tokens: What each result took when it came, by message, where the view shows less of it.
+        said: The results as they came, by the place that `said_at` gives: the view may show less of them.
         texts: Words of the talk's language, for what is put in the place of results and media.
     """
 
@@ -145,7 +154,7 @@ class PriorPruning:
     already: Mapping[int, str] = field(default_factory=dict)
     stripped: Collection[int] = frozenset()
     pending: Collection[str] = frozenset()
-    said_tokens: Mapping[int, int] = field(default_factory=dict)
+    said: Mapping[SaidAt, Numbered] = field(default_factory=dict)
     texts: Texts = ENGLISH
 
     def after(self, step: Pruned) -> PriorPruning:
@@ -273,7 +282,8 @@ class PruningDraft:
             text = placeholder_text(rules.placeholder, each.seq, texts)
         else:
             function = result.function
-            text = stub_text(function["name"], function["arguments"], each.message, each.seq, texts=texts)
+            said = self._given.said.get(said_at(each), each).message
+            text = stub_text(function["name"], function["arguments"], said, each.seq, texts=texts)
         return self.put(result, text, strip=True)
 
     def put(self, result: ToolResult, text: str, *, strip: bool = False) -> bool:

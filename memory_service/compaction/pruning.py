@@ -25,6 +25,7 @@ from memory_service.compaction.prune_steps import (
     duplicates,
     pruned_view,
     results_of,
+    said_at,
     view_tokens,
 )
 from memory_service.messages import Numbered, is_tool_result, media_parts_of, numbered, text_of
@@ -84,7 +85,7 @@ def budget(messages: Sequence[Numbered], rules: PruningRules, *, prior: PriorPru
     for result in reversed(results_of(messages, rules, prior)):
         if cleared < result.at < before:
             # As the tool said it: a result that is shown cut counts in full. Source: seed 004, strategy 2.
-            said = max(result.tokens, prior.said_tokens.get(result.numbered.seq, 0))
+            said = max(result.tokens, prior.said.get(said_at(result.numbered), result.numbered).tokens)
             total += said
             if total > rules.protect_tokens:
                 gain += said

@@ -32,6 +32,8 @@ _Recalled = TypeVar("_Recalled", schemas.Context, schemas.SearchResults)
 
 LOGGER = logging.getLogger("memory_service.integrations")
 DEFAULT_BUDGET_TOKENS = 2_000
+# The end of a reason that has gone a moment later: what was said last is being indexed.
+_PASSING = "Ask again in a moment."
 # A branch of a session begins with the whole name of it.
 _MOST_NAME_CHARS = 100
 
@@ -357,9 +359,9 @@ def log_failure(part: str, error: MemoryServiceError) -> None:
 
 
 def log_degraded(degraded: Collection[str]) -> None:
-    """Say which parts of an answer were missing."""
+    """Say which parts of an answer were missing; in a low voice what is there a moment later, as at every turn."""
     for each in degraded:
-        LOGGER.warning("degraded: %s", each)
+        LOGGER.log(logging.INFO if each.endswith(_PASSING) else logging.WARNING, "degraded: %s", each)
 
 
 class PromptPlace(NamedTuple):

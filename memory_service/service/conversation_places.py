@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from indexer.text.inserted import folder_told, is_auxiliary, is_inserted
@@ -24,6 +25,8 @@ MOST_BRANCHES = 1_000
 # Of the messages of one role, those in which a host tells of itself.
 _LOOKED_AT = 4
 _ID_CHARS = 100
+# A call with two is nothing that a host asks for itself.
+_MOST_TURNS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,7 @@ class CallOverview:
     Attributes:
         system: The text of its system prompt.
         said: The texts of the user's first messages, one for each part.
-        turns: How many messages of the user's there are.
+        turns: How many messages of the user's there are; two for more.
         has_tools: Whether the model may call tools.
     """
 
@@ -60,7 +63,7 @@ def call_overview(system: str, messages: Sequence[object], tools: object) -> Cal
     users = [each for each in messages if isinstance(each, dict) and each.get("role") == "user"]
     told = [each for each in messages if isinstance(each, dict) and each.get("role") in ("system", "developer")]
     said = tuple(text for each in users[:_LOOKED_AT] for text in _part_texts(each.get("content")) if text.strip())
-    spoken = sum(1 for each in users if not _is_result(each.get("content")))
+    spoken = sum(1 for _ in islice((each for each in users if not _is_result(each.get("content"))), _MOST_TURNS))
     # Some clients tell the environment in a message of the system's behind the first one.
     beside = ["\n".join(_part_texts(each.get("content"))) for each in told[:_LOOKED_AT]]
     return CallOverview(system="\n".join([system, *beside]), said=said, turns=spoken, has_tools=bool(_parts(tools)))

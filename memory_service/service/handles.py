@@ -4,22 +4,28 @@ A handle is a file (`memory/2026-11-20.md`) or lines of one (`memory/2026-11-20.
 its path (`sessions/support-42.jsonl#L12-L14`); or messages as stubs and summaries name them (`log:12`, `log:12-14`,
 `log:12#1` for a medium), for which the session has to be known. `#C32000` behind any of them goes on at a character.
 
-Invariants: an answer is bounded, and names the handle of what follows; nothing is left out without that.
+The session is the one that the caller names; else the one whose model is asking: its last words in the log call a tool
+with that very handle, and wait for the result; else the only one there is. A model behind the gateway knows no names
+of sessions, and what it says is in the log before its client calls the tool.
+
+Invariants: an answer is bounded, and names the handle of what follows; nothing is left out without that; of two
+sessions that may be meant, none is guessed.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from indexer.sources.scan import session_path
 from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
 from memory_service.home import citation
 from memory_service.memories.entries import HeldEntry
+from memory_service.messages import Numbered, is_tool_result, tool_calls_of
 from memory_service.schemas.memories import FileText
 from memory_service.service.sessions import SessionStore
 
@@ -29,6 +35,8 @@ _MAX_MESSAGES = 200
 # A number that no message has: to the end of a log.
 _NO_END = 999_999_999
 _SHOWN_SESSIONS = 5
+# Of the last active sessions, those that may be asking just now.
+_ASKING_SESSIONS = 64
 _HANDLE = lazy_regex(
     r"(?:(?P<log>log:(?P<seq>\d{1,15})(?:[-–](?P<last_seq>\d{1,15})|#(?P<medium>\d{1,6}))?)"
     r"|(?P<path>.+?)(?:#L(?P<line>\d{1,9})(?:-L?(?P<last_line>\d{1,9}))?)?)"
@@ -140,7 +148,7 @@ def _following_lines(handle: Handle, found: FileText) -> str | None:
 
 def original_of_messages(handle: Handle, store: SessionStore, session_id: str | None) -> Original:
     """Messages of a session, as they were said, or one medium of them."""
-    session = handle.session_id or session_id or _only_session(handle, store)
+    session = handle.session_id or session_id or _asking_session(handle, store) or _only_session(handle, store)
     _check_order(handle.first, handle.last or handle.first)
     log = session_path(session)
     if handle.medium:
@@ -161,6 +169,30 @@ def original_of_messages(handle: Handle, store: SessionStore, session_id: str | 
         next_handle=citation(log, rest[0][0], handle.last or _NO_END) if rest else None,
     )
     return _cut(whole, replace(handle, words=whole.place))
+
+
+def _asking_session(handle: Handle, store: SessionStore) -> str:
+    """The session whose model has called a tool with a handle, and has no result; empty for none or several."""
+    called = re.compile(rf"(?<![\w:]){re.escape(handle.words)}(?!\d|[-–#]\d)")
+    asking = list[str]()
+    for listed in islice(store.listed(), _ASKING_SESSIONS):
+        waiting = _waiting_calls(store.messages_of(listed.session_id))
+        if any(called.search(arguments) for arguments in waiting):
+            asking.append(listed.session_id)
+    return asking[0] if len(asking) == 1 else ""
+
+
+def _waiting_calls(messages: Sequence[Numbered]) -> Iterator[str]:
+    """Arguments of the calls that a conversation ends with, and that have no result yet; as the model wrote them."""
+    answered = set[str | None]()
+    for message in (each.message for each in reversed(messages)):
+        if is_tool_result(message):
+            answered.add(message.get("tool_call_id"))
+            continue
+        calls = [call for call in tool_calls_of(message) if call["id"] not in answered]
+        yield from (call["function"]["arguments"] for call in calls)
+        if not calls:
+            return
 
 
 def _only_session(handle: Handle, store: SessionStore) -> str:

@@ -21,11 +21,11 @@ from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import numbers_of
 from memory_service.compaction.record import PinRecord
 from memory_service.compaction.view import view_language
-from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
+from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.home import id_of_title
 from memory_service.memories.block_text import is_block
 from memory_service.memories.receipts import Receipts
-from memory_service.messages import Message, read_sent, text_of
+from memory_service.messages import Message, Numbered, read_sent, text_of
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
@@ -277,6 +277,12 @@ class SessionStore:
             if isinstance(record.body, MessageRecord)
         )
         return islice(logged, limit), ()
+
+    def messages_of(self, session_id: str) -> tuple[Numbered, ...]:
+        """The messages of a session as they were read; none of a session that is gone, or of another system's log."""
+        with suppress(MemoryServiceError):
+            return self._services.session(session_id).state().messages
+        return ()
 
     def message(self, session_id: str, seq: int) -> str:
         """The JSON of one message, byte for byte as it was given.

@@ -1,11 +1,13 @@
 """What the gateway adds to a call: the same scripted provider asked directly and through it, turn about, in one run.
 
-`python -m tests.benchmarks.gateway [--talks 10] [--turns 12] [--memories 300] [--streams 50] [--megabytes 32] [--json]`
+`python -m tests.benchmarks.gateway [--talks 10] [--turns 12] [--memories 300] [--streams 50] [--megabytes 32]
+[--long 600] [--only processor] [--json]`
 
 Talks grow as a client's do, each call with all that was said before, and every turn asks for what is remembered. Per
 protocol: medians to the whole answer and to the first piece of a stream, direct, through the gateway, and with memory
-left out. Then streams at once, each read to its end and looked for in its session, and the server's memory while one
-long answer streams through.
+left out; and what a call takes of the server's processors, in a short talk and in a long one, all that it leaves to
+the background included. Then streams at once, each read to its end and looked for in its session, and the server's
+memory while one long answer streams through.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ _SAID = "They go out on Tuesdays, after the stand-up, and Dana signs them off."
 _PROTOCOLS = {"chat": "chat/completions", "messages": "messages", "responses": "responses"}
 _SAMPLE_SECONDS = 0.01
 _WARM_TURNS = 4
+_REST_SECONDS = 1.5
+_LINE = "The pots of clay stand on their shelf, each with a label in ink. "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,38 @@ def compared(
         name: (_median_ms([first for first, _ in times]), _median_ms([whole for _, whole in times]))
         for name, times in ((name, times[_WARM_TURNS:]) for name, times in seconds.items())
     }
+
+
+def processor_ms(door: Door, pid: int, protocol: str, long: int, *, talks: int, turns: int) -> float:
+    """Milliseconds of the server's processors that a call takes, in talks that begin with so many messages.
+
+    The first call of a talk, which brings its beginning, is not counted; what is indexed behind the others is.
+    """
+    worked = 0.0
+    with httpx.Client(timeout=60, trust_env=False) as http:
+        for talk in range(talks):
+            said = [
+                {"role": ("user", "assistant")[at % 2], "content": f"Part {at} of {talk}, {long}: " + _LINE * 3}
+                for at in range(long)
+            ]
+            for turn in range(turns + 1):
+                asking = f"Which day is service {(talk * turns + turn) % 97} deployed, {protocol} {long} {talk}?"
+                said.append({"role": "user", "content": asking})
+                asked(http, door, protocol, turn_body(protocol, said, stream=True))
+                said.append({"role": "assistant", "content": _SAID})
+                if turn == 0:
+                    worked -= _at_rest(pid)
+            worked += _at_rest(pid)
+    return round(worked * 1000 / talks / turns, 1)
+
+
+def _at_rest(pid: int) -> float:
+    """Seconds that a server has worked, once it does nothing any more."""
+    before, now = -1.0, processor_seconds(pid)
+    while now > before:
+        time.sleep(_REST_SECONDS)
+        before, now = now, processor_seconds(pid)
+    return now
 
 
 def _median_ms(seconds: list[float]) -> float:
@@ -170,8 +206,9 @@ def streamed_through(url: str, pid: int, megabytes: int) -> dict[str, float]:
 
 
 def measure(
-    talks: int, turns: int, memories: int, streams: int, megabytes: int, protocols: list[str], script: list[Reply]
-) -> dict[str, object]:
+    talks: int, turns: int, memories: int, streams: int, megabytes: int, protocols: list[str], script: list[Reply],
+    *, long: int = 0, only: str = "",
+) -> dict[str, object]:  # fmt: skip
     """All figures, from one server."""
     figures: dict[str, object] = {}
     with (
@@ -186,6 +223,12 @@ def measure(
         gate = f"{url}/v1"
         doors = [Door(name="direct", url=upstream.url), Door(name="gateway", url=gate)]
         doors.append(Door(name="off", url=gate, headers={"X-Memory-Mode": "off"}))
+        for protocol in protocols if long else ():
+            for beginning, many in ((0, talks), (long, max(1, talks // 5))):
+                name = f"{protocol}, {f'{beginning} messages' if beginning else 'short talk'}, processor ms of a call"
+                figures[name] = processor_ms(doors[1], pid, protocol, beginning, talks=many, turns=turns)
+        if only:
+            return figures
         for protocol in protocols:
             for stream in (False, True):
                 worked = processor_seconds(pid)
@@ -232,13 +275,15 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=50)
     parser.add_argument("--megabytes", type=int, default=32)
     parser.add_argument("--protocols", default="chat,messages")
+    parser.add_argument("--long", type=int, default=600)
+    parser.add_argument("--only", choices=["processor"], default="")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     protocols = given.protocols.split(",")
-    calls = 6 * given.talks * given.turns * len(protocols) + given.streams
+    calls = (6 * given.talks * given.turns + 2 * given.talks * (given.turns + 1)) * len(protocols) + given.streams
     figures = measure(
         given.talks, given.turns, given.memories, given.streams, given.megabytes, protocols,
-        script(calls, given.megabytes),
+        script(calls, given.megabytes), long=given.long, only=given.only,
     )  # fmt: skip
     figures = {"cores": os.cpu_count(), **figures}
     if given.json:

@@ -20,6 +20,8 @@ from openai import OpenAI
 from indexer.providers.litellm_package import litellm_package
 from memory_service.integrations.litellm import MemoryLogger
 from memory_service.testing import Reply, ScriptedServer, ScriptedStep
+from tests.campaigns import tool_loops
+from tests.wire import Provider
 
 PROMPT = {"role": "system", "content": "You are the shop's assistant."}
 T = TypeVar("T")
@@ -136,6 +138,13 @@ def test_streams_are_kept_when_they_are_over(litellm: Any, place: Place) -> None
         assert run(litellm, streamed(server)) == ["On Tuesdays, 每周二。"]
         assert DEPLOYS in str(sent(server))
     assert [each["content"] for each in place.log("s")] == ["When do we deploy?", "On Tuesdays, 每周二。"]
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_streamed_tool_loops_are_refused_by_nobody_and_part_nowhere(tmp_path: Path, provider: Provider) -> None:
+    found = tool_loops.measure(tmp_path, turns=12, talks=2, provider=provider)
+    assert (found.errors, found.lost) == ([], [])
+    assert sorted(found.sessions) == ["talk-0", "talk-1"]
 
 
 def test_users_who_begin_alike_have_conversations_of_their_own(litellm: Any, place: Place) -> None:

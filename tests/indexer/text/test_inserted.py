@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from indexer.text.inserted import folder_told, is_auxiliary, is_inserted, without_inserted
+from indexer.text.inserted import folder_told, is_auxiliary, is_inserted, without_inserted, without_reminders
 
 INSERTED = [
     "<system-reminder>\nRules of A: answer in French only.\n</system-reminder>",
@@ -106,3 +106,25 @@ def test_what_somebody_asks_is_not(system: str, first: str) -> None:
 )
 def test_a_folder_is_what_the_host_tells(system: str, said: list[str], folder: str) -> None:
     assert folder_told(system, said) == folder
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        (f"plant, water\n\n{INSERTED[0]}\n", "plant, water\n\n\n"),
+        (f"{INSERTED[0]}\nplant\n{INSERTED[2]}\nwater", "\nplant\n\nwater"),
+        (INSERTED[0], ""),
+        # A tool's own words: what is shown in a fence or in a line, what is not closed, tags of other things.
+        (f"```\n{INSERTED[0]}\n```", f"```\n{INSERTED[0]}\n```"),
+        ("grep: a <system-reminder> b </system-reminder>", "grep: a <system-reminder> b </system-reminder>"),
+        (INSERTED[1], INSERTED[1]),
+        ("<filesystem>\next4\n</filesystem>", "<filesystem>\next4\n</filesystem>"),
+    ],
+)
+def test_reminders_in_what_a_tool_answers_are_not_the_tools_words(answer: str, left: str) -> None:
+    assert without_reminders(answer) == left
+
+
+def test_a_tool_answer_full_of_open_tags_is_read_in_linear_time() -> None:
+    answer = "<system-reminder>\n" * 200_000 + "</environment_context>"
+    assert without_reminders(answer) == answer

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -184,3 +186,41 @@ def test_a_body_of_forty_megabytes_goes_through(tmp_path: Path) -> None:
     with provider() as theirs, gate(tmp_path, theirs) as server:
         answer = httpx.post(f"{server.url}/v1/files", content=b"x" * (40 << 20), timeout=120)
         assert answer.json()["chars"] == 40 << 20
+
+
+_CALLED = re.compile(r'self\._(get|post|put|patch|delete|get_api_list)\(\s*(?:path_template\(\s*)?f?"(/[^"?]+)([^"]*)"')
+# Conversations, and the list of models of all upstreams: what this server answers itself.
+_OURS = {
+    "post /chat/completions", "post /responses", "post /responses/compact", "get /models",
+    "post /v1/messages", "post /v1/messages/count_tokens", "get /v1/models",
+}  # fmt: skip
+
+
+def paths_of(package: str) -> list[tuple[str, str]]:
+    """Method and path of every call that a client's package makes, with an id in each gap."""
+    found = set[tuple[str, str]]()
+    for file in files(package).joinpath("resources").rglob("*.py"):  # type: ignore[attr-defined]  # a folder on the disk
+        for method, path, query in _CALLED.findall(file.read_text("utf-8")):
+            verb = "get" if method == "get_api_list" else method
+            if f"{verb} {path}" not in _OURS:
+                found.add((verb, re.sub(r"\{[^}]*\}", "id-1", path) + query))
+    return sorted(found)
+
+
+@pytest.mark.parametrize(("package", "least"), [("openai", 150), ("anthropic", 30)])
+def test_every_path_of_a_client_answers_as_directly(tmp_path: Path, package: str, least: int) -> None:
+    paths = paths_of(package)
+    assert len(paths) >= least, "the client's package is read"
+    headers = {"anthropic-version": "2023-06-01", "x-api-key": "any"} if package == "anthropic" else {}
+    root = "" if package == "anthropic" else "/v1"
+    with provider() as theirs, gate(tmp_path, theirs) as server:
+        for method, path in paths:
+            content = b"" if method in ("get", "delete") else b'{ "asked":  1}'
+            kind = {"content-type": "application/json"}
+            ours = server.http.request(method, f"{root}{path}", headers={**headers, **kind}, content=content)
+            asked = theirs.asked[-1]
+            assert (asked["method"], asked["path"]) == (method.upper(), f"{root}{path}")
+            assert asked["body"] == content
+            if "embeddings" not in path and "stream=true" not in path:
+                told = {"path": asked["path"], "method": asked["method"], "chars": len(asked["body"])}
+                assert (ours.status_code, ours.json()) == (200, told), f"{method} {path}"
