@@ -38,7 +38,7 @@ from tests.evals.judges import Answers
 WORLDS = Path(__file__).parent / "worlds"
 KINDS = ("related", "unrelated", "unanswered", "followup")
 _PARTS = 4
-_C = 0.2
+_C = 0.5
 _TODAY = dt.date(2026, 11, 25)
 _LIMIT = 20
 

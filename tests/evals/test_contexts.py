@@ -126,7 +126,7 @@ _FUSIONS: list[tuple[Notes, RankingSettings, float]] = [
     ("sample", RankingSettings(fusion="rrf", recency_weight=0), 0.75),
     ("sample", RankingSettings(mmr_lambda=0.8), 0.9),
     ("chinese", RankingSettings(), 0.97),
-    ("chinese", RankingSettings(fusion="blend"), 0.9),
+    ("chinese", RankingSettings(fusion="blend"), 0.84),
     ("chinese", RankingSettings(fusion="rrf"), 0.96),
     ("chinese", RankingSettings(mmr_lambda=0.8), 0.97),
 ]

@@ -88,7 +88,7 @@ def test_the_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
     check_story(run.out)
     for shown in (readme_lines(), lines_of(PICTURE.read_text("utf-8"))[1:]):
         printed = without_figures(run.out)
-        assert 12 <= len(shown) <= 50
+        assert 12 <= len(shown) <= 60
         assert [line for line in shown if without_figures(line) not in printed] == [], f"draw it anew: {COMMAND}"
     assert list(folder.iterdir()) == [] and not (tmp_path / "home").exists()
 
