@@ -145,7 +145,8 @@ def _inserted(text: str) -> Iterator[tuple[int, int]]:
 def _reminders(answer: str) -> Iterator[tuple[int, int]]:
     """Where the reminders in a tool's answer begin and end, in order."""
     at, fences, open_tags = 0, 0, set[str]()
-    while "</" in answer and (match := _REMINDER.search(answer, at)):
+    last = answer.rfind("</")
+    while at < last and (match := _REMINDER.search(answer, at)):
         fences += len(_FENCE.findall(answer, at, match.start()))
         at = match.end()
         end = -1 if match[1] in open_tags else answer.find(f"</{match[1]}>", at)
