@@ -137,7 +137,8 @@ def _from_json(text: str) -> str:
             said = only
         if isinstance(said, str):
             return said
-        return "\n".join(_json_lines(said))
+        # An empty list is an answer, too.
+        return "\n".join(_json_lines(said)) or text
     except (ValueError, RecursionError):
         return text
 
