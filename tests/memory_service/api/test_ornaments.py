@@ -203,6 +203,18 @@ ESSENTIAL = {
         *("has_identifiers", "is_bare_ask", "media_labels", "particulars", "subject_of"),
     ),
     "readers of the looks of an answer to a question, beside one that fails in the table": ("is_no",),
+    "labels of records, which others ask for in the table; forms of a model's answer, and what a tool's answer holds": (
+        "asked_labels",
+        "is_assent",
+        "is_estimate",
+        "is_labelled",
+        "is_refusal",
+        "label_of",
+        "next_subjects",
+        "section_subject",
+        "split_sentences",
+        "without_reminders",
+    ),
     "the same of what a memory retells": ("holds_all", "retold_words"),
     "of long results of tools, where they are cut": ("ends_in_error",),
 }
