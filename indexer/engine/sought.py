@@ -138,11 +138,11 @@ def attribute_first(
     for place, (_, stored) in enumerate(best):
         of = stored.path, stored.passage.heading, keys[place][0]
         if of == record and is_labelled(keys[place][1], labels):
-            return _lifted(ranked, best, place)
+            return _lift_to_first(ranked, best, place)
     return ranked, best
 
 
-def _lifted(
+def _lift_to_first(
     ranked: Ranked, best: list[tuple[int, StoredPassage]], place: int
 ) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
     """The candidates and the best of them, with one of these first, as high as the one that stood there."""
@@ -171,7 +171,7 @@ def body_first(
     if asked and asked - frozenset(stored_terms(aliases)) and not asked.isdisjoint(stored_terms(aliases)):
         for place, (_, stored) in enumerate(best):
             if place and stored.path == best[0][1].path:
-                return _lifted(ranked, best, place)
+                return _lift_to_first(ranked, best, place)
     return ranked, best
 
 

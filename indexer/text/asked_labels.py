@@ -100,13 +100,13 @@ _KINDS: tuple[tuple[str, str], ...] = (
 
 
 @cache
-def _compiled() -> tuple[tuple[re.Pattern[str], frozenset[str]], ...]:
+def _compile_kinds() -> tuple[tuple[re.Pattern[str], frozenset[str]], ...]:
     return tuple((re.compile(asked, re.IGNORECASE), frozenset(labels.split())) for asked, labels in _KINDS)
 
 
 def asked_labels(question: str) -> frozenset[str]:
     """Words of the labels under which the answer stands; none where a question asks for nothing of these kinds."""
-    for asked, labels in _compiled():
+    for asked, labels in _compile_kinds():
         if asked.search(question):
             return labels
     return frozenset()

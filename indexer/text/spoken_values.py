@@ -30,6 +30,9 @@ _TEENS = {word: at for at, word in enumerate(
     "thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split(), 13)}  # fmt: skip
 _TENS = {word: 10 * at for at, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
 _ENGLISH = {word: at for at, word in enumerate(_FIRST_TWELVE[0].split(), 1)} | _TEENS | _TENS
+_SINGLE = _HOURS | _ENGLISH | {
+    "zero": 0, "a": 1, "an": 1, "once": 1, "twice": 2, "half": 0.5, "hundred": 100, "thousand": 1_000,
+}  # fmt: skip
 _LARGE = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "dozen": 12, "score": 20}
 _HOUR = f"(?:{'|'.join(sorted(_HOURS, key=len, reverse=True))}|1[0-2]|0?[1-9])"
 _MINUTE_WORDS = {"quarter": 15, "a quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25,
@@ -83,13 +86,16 @@ _ABOUT = lazy_regex(
 )
 _ABOUT_BEHIND = lazy_regex(r"(?i)\s?(?:左右|上下|多|ほど|くらい|ぐらい|程度|정도|\bor so\b|\bodd\b|\bish\b|\+)")
 _RELATIVE_DAY = lazy_regex(
-    r"(?i)\b(?:heute|morgen|gestern|übermorgen|vorgestern|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?"
+    r"(?i)\b(?:today|tonight|tomorrow|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|(?:last|next|this) (?:week|month)|days? ago|in \w+ days?"
+    r"|heute|morgen|gestern|übermorgen|vorgestern|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?"
     r"|(?:nächste|letzte|diese)[nrs]? (?:woche|monat)|aujourd['’]hui|demain|hier|lundi|mardi|mercredi|jeudi|vendredi"
     r"|samedi|dimanche|hoy|mañana|ayer|lunes|martes|miércoles|jueves|viernes|sábado|domingo|oggi|domani|ieri|lunedì"
     r"|martedì|mercoledì|giovedì|venerdì|sabato|domenica|hoje|amanhã|ontem|segunda|terça|quarta|quinta|sexta|vandaag"
     r"|gisteren|maandag|dinsdag|woensdag|donderdag|vrijdag|zaterdag|zondag|idag|imorgon|igår|dziś|jutro|wczoraj"
     r"|bugün|yarın|dün)\b|сегодня|завтра|вчера|понедельник|вторник|сред[ау]|четверг|пятниц|суббот|воскресень"
     r"|明日|昨日|今日|来週|先週|[月火水木金土日]曜|오늘|내일|어제|[월화수목금토일]요일|명일|今夜"
+    r"|[今明昨后前]天|周[一二三四五六日末]|星期[一二三四五六日天]|[上下本]周|[上下本]个?月|天[前后]"
 )
 _ORDINAL_DAY = lazy_regex(
     r"(?i)\b(?:the|on|am|den|le|el|il|o|dia|день)\s(\d{1,2})(?:st|nd|rd|th|\.|er|º)?(?![\d:.,]\d|\w)"
@@ -139,15 +145,15 @@ def _hour(word: str) -> int:
 
 
 def spelled_numbers(text: str) -> Iterator[float]:
-    """Numbers of a text that are written as several words, or as one of another language: "twenty-five", "zwölf"."""
+    """Numbers of a text that are written as words, and each word of them by itself: "five", "twenty-five", "zwölf"."""
     for match in _NUMBER_WORDS.finditer(text):
-        yield _spelled(match[0].lower().replace("-", " ").split())
+        yield _sum_of_words(match[0].lower().replace("-", " ").split())
     for word in _WORD.findall(text):
-        if (value := _HOURS.get(word.lower())) is not None:
+        if (value := _SINGLE.get(word.lower())) is not None:
             yield float(value)
 
 
-def _spelled(words: list[str]) -> float:
+def _sum_of_words(words: list[str]) -> float:
     total, part = 0.0, 0.0
     for at, word in enumerate(words):
         if word in _LARGE:
@@ -172,7 +178,7 @@ def is_estimate(text: str, start: int, end: int) -> bool:
 
 
 def names_relative_day(text: str) -> bool:
-    """True if a text names a day by today or by its place in the week, in other languages than English and Chinese."""
+    """True if a text names a day by today or by its place in the week."""
     return _RELATIVE_DAY.search(text) is not None
 
 

@@ -49,7 +49,7 @@ def _consents(request: SummaryRequest) -> Iterator[str]:
     for message in (*request.messages, *request.prefix):
         text, role = text_of(message.message), message.message["role"]
         text = typed_text(text) if role == "user" else text
-        if role == "user" and (is_yes(text) or is_assent(text)):
+        if role == "user" and _agrees(text):
             yield f"{before[-3_000:]}\n{text[:2_000]}"
         elif role == "user":
             yield from decisions_of(text[:12_000])
@@ -58,7 +58,11 @@ def _consents(request: SummaryRequest) -> Iterator[str]:
 
 
 def _ends_in_yes(confirmation: str) -> bool:
-    reply = confirmation.rpartition("→ “")[2].rstrip("”")
+    return _agrees(confirmation.rpartition("→ “")[2].rstrip("”"))
+
+
+def _agrees(reply: str) -> bool:
+    """True if a user says yes, or that what was said before is good."""
     return is_yes(reply) or is_assent(reply)
 
 
@@ -304,27 +308,15 @@ def _is_held(found: Identifier, summary: str, source: SourceText) -> bool:
 def _templates() -> tuple[re.Pattern[str], ...]:
     """Patterns of the lines that the service itself writes into summaries, in every language."""
     count, words, anything = r"\d{1,18}", r"[^\n\[\]]{0,80}", r"[^\n]{0,60}"
-    places = (
-        "first",
-        "last",
-        "user",
-        "assistant",
-        "tool",
-        "media",
-        "count",
-        "size",
-        "handle",
-        "since",
-        "until",
-        "large",
-    )
-    groups = dict.fromkeys(places, count) | {
+    day = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
+    groups = {
+        **dict.fromkeys(("first", "last", "user", "assistant", "tool", "media", "count"), count),
         "what": words,
         "size": r"[\d.,KMk]{1,12}",
         "handle": r"log:\d{1,18}",
         "large": anything,
-        "since": r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?",
-        "until": r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?",
+        "since": day,
+        "until": day,
     }
     noted = groups | {"first": r"(?:log:)?\d{1,18}", "last": r"(?:log:)?\d{1,18}"}
     ours = []

@@ -162,7 +162,7 @@ class SummaryCalls:
                 answer = self.calls.ask(asked)
             except UpstreamFailed:
                 # A second answer that fails does not cost what the first one said.
-                if (saved := self._saved(refused, spec)) is None:
+                if (saved := self._save_refused(refused, spec)) is None:
                     raise
                 return saved
             cap = None if self.rules.condense else spec.target_tokens
@@ -178,12 +178,12 @@ class SummaryCalls:
             if verdict.kind == "content_filter":
                 break
             told = (*reasons, verdict.reason)
-        saved = self._saved(refused, spec)
+        saved = self._save_refused(refused, spec)
         if saved is None:
             raise refused_answer(refused[-1].kind)
         return saved
 
-    def _saved(self, refused: Sequence[AnswerValidation], spec: SummarySpec) -> str | None:
+    def _save_refused(self, refused: Sequence[AnswerValidation], spec: SummarySpec) -> str | None:
         """The best of what the answers say that were refused for their length or headings; None where nothing is."""
         for verdict in reversed(refused):
             if verdict.too_long:

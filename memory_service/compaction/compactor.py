@@ -416,11 +416,11 @@ class Compactor:
             cancelled=terms.cancelled,
             spent=terms.spent,
         )
-        written = self._completed(written, request, terms)
+        written = self._complete_by_rules(written, request, terms)
         text, audit, reading = audits[-1]
         return written, audit if written.text == text else found(written.text, reading)
 
-    def _completed(self, written: Summary, request: SummaryRequest, terms: _Terms) -> Summary:
+    def _complete_by_rules(self, written: Summary, request: SummaryRequest, terms: _Terms) -> Summary:
         """A model's summary, with lines of rules for what it left out or could not read, where rules may stand in."""
         if terms.fallback != "extractive" or not (written.unread or (written.sparse and terms.rules.headings)):
             return written

@@ -168,8 +168,8 @@ def _with_sentences(text: str, audit: Audit, request: SummaryRequest, texts: Tex
         *((i, "context") for i in audit.missing),
     ):
         found = _sentence_with(wanted, said)
-        line = _quoted(found[0], found[1], texts) if found else f"- {wanted}"
-        if line in text or (longer := _inserted(text, [line], subject)) is None:
+        line = _quotation_of(found[0], found[1], texts) if found else f"- {wanted}"
+        if line in text or (longer := _with_lines_below(text, [line], subject)) is None:
             continue
         if count_tokens(longer) > request.target_tokens:
             break
@@ -190,13 +190,13 @@ def _sentence_with(wanted: str, said: Sequence[Numbered]) -> tuple[str, Numbered
     return None
 
 
-def _quoted(sentence: str, each: Numbered, texts: Texts) -> str:
+def _quotation_of(sentence: str, each: Numbered, texts: Texts) -> str:
     speakers = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
     speaker = texts.speakers[speakers.get(each.message["role"], "Tool")]
     return f"- {speaker}{texts.said}{single_line(sentence.strip(' -*>•'))} (log:{each.seq})"
 
 
-def _inserted(text: str, lines: Iterable[str], subject: str) -> str | None:
+def _with_lines_below(text: str, lines: Iterable[str], subject: str) -> str | None:
     """A summary with lines at the end of the section of a subject, or at its own end; None for no lines."""
     added = list(lines)
     if not added:
@@ -244,7 +244,7 @@ def with_lines_of_rules(
         wanted = next((each for each in next_subjects(subject) if not only_empty or each in empty), "")
         if not line.strip() or not wanted or line in text:
             continue
-        longer = _inserted(text, [line], wanted)
+        longer = _with_lines_below(text, [line], wanted)
         if longer is not None and count_tokens(longer) <= request.target_tokens:
             text, count = longer, count + 1
     return text, count

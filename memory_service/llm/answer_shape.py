@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from indexer.text import lazy_regex
 from indexer.text.section_names import next_subjects, section_subject
 from indexer.text.sentences import Fences
+from indexer.text.terms import has_unspaced
 from memory_service.text.phrases import is_narration, is_nothing, is_pleasantry
 from memory_service.text.texts import heading_forms
 
@@ -49,6 +50,10 @@ _RULER = lazy_regex(r"[ \t]{0,3}(?:[-*_=]{3,}|\|?[ \t:|-]{3,}\|?)[ \t]*")
 _TAG = lazy_regex(r"</?(?:ul|ol|li|p|br|div|section)[ \t]*/?>")
 _BULLET = lazy_regex(r"[ \t>]{0,6}(?:[-*+•]|\d{1,3}[.)])[ \t]")
 _MOST_JSON_CHARS = 200_000
+# A figure, or a word in capitals behind another one.
+_NAMES = lazy_regex(r"\d|(?<=[^\W\d_][ ,;:])\s?[A-ZÀ-ÞА-Я][^\W\d_]|(?<=, )[A-ZÀ-ÞА-Я][^\W\d_]")
+# A line before the first heading that is shorter tells nothing.
+_SHORT_WORDS, _SHORT_CHARS = 3, 6
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,7 +172,7 @@ def _json_values(value: object) -> Iterator[str]:
 
 def _without_farewell(text: str) -> str:
     lines = text.rstrip().split("\n")
-    while len(lines) > 1 and _is_chatter(lines[-1]) and (not lines[-2].strip() or _RULER.fullmatch(lines[-2])):
+    while len(lines) > 1 and _is_farewell(lines[-1]) and (not lines[-2].strip() or _RULER.fullmatch(lines[-2])):
         lines.pop()
         while len(lines) > 1 and (not lines[-1].strip() or _RULER.fullmatch(lines[-1])):
             lines.pop()
@@ -181,11 +186,17 @@ def _is_chatter(line: str) -> bool:
     return is_narration(bare) or is_pleasantry(bare)
 
 
+def _is_farewell(line: str) -> bool:
+    """True for talk that names nothing: "Thanks to Kim, billing moved to Tuesday." is none."""
+    return _is_chatter(line) and _NAMES.search(line) is None
+
+
 def is_opening(line: str) -> bool:
     """True if a line before the first heading only announces what follows: "Sure! Here is the record:"."""
     bare = line.strip()
+    short = len(bare) < _SHORT_CHARS if has_unspaced(bare) else len(bare.split()) < _SHORT_WORDS
     return not _BULLET.match(line) and (
-        bare.startswith("|") or bare.endswith((":", "：")) or _is_chatter(line) or len(bare.split()) < 3
+        bare.startswith("|") or bare.endswith((":", "：")) or _is_farewell(line) or short
     )
 
 
@@ -234,7 +245,7 @@ class _Reader:
     """Reader of headings for those that were asked for."""
 
     def __init__(self, headings: Sequence[str]) -> None:
-        self._by_name = {_folded(form): at for at, each in enumerate(headings) for form in heading_forms(each)}
+        self._by_name = {_fold_heading(form): at for at, each in enumerate(headings) for form in heading_forms(each)}
         self._by_subject: dict[str, int] = {}
         for at, each in enumerate(headings):
             self._by_subject.setdefault(section_subject(each), at)
@@ -272,7 +283,7 @@ class _Reader:
 
     def place(self, name: str, *, whole: bool = False) -> int | None:
         """Place of a heading among those asked for."""
-        folded = _folded(name)
+        folded = _fold_heading(name)
         if folded in self._by_name:
             return self._by_name[folded]
         subjects = next_subjects(section_subject(name, whole=whole))
@@ -283,7 +294,7 @@ _CLOSING_END = lazy_regex(r"</[A-Za-z][\w .-]{0,40}>[ \t]*\Z")
 _NUMBERED = lazy_regex(r"^\W*\d{1,2}[.)、:]?\s*")
 
 
-def _folded(name: str) -> str:
+def _fold_heading(name: str) -> str:
     return " ".join(_NUMBERED.sub("", name.strip(" \t#*_:：")).strip(" \t#*_:：").casefold().split())
 
 

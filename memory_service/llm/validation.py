@@ -101,7 +101,7 @@ def _in_shape(text: str, headings: Sequence[str], texts: Texts) -> tuple[str, tu
     # What stands nowhere goes below the last heading, which is that of facts where a preset has one.
     rest = bodies[-1]
     for section in sections:
-        lines = _trimmed(section.lines)
+        lines = _trim_lines(section.lines)
         if section.heading is None and section.name and lines:
             lines = [f"**{section.name}**", *lines]
         if section.heading is None and not section.name:
@@ -109,12 +109,12 @@ def _in_shape(text: str, headings: Sequence[str], texts: Texts) -> tuple[str, tu
         (rest if section.heading is None else bodies[section.heading]).extend(lines)
     order = [section.heading for section in sections if section.heading is not None]
     written = [heading_in(heading, texts) for heading in headings]
-    empty = [written[at] for at in range(len(headings)) if not _trimmed(bodies[at]) and not _is_above(written, at)]
+    empty = [written[at] for at in range(len(headings)) if not _trim_lines(bodies[at]) and not _is_above(written, at)]
     lacking = [written[at] for at in range(len(headings)) if at not in order and not _is_above(written, at)]
     lines = []
     for at, name in enumerate(written):
         lines.append(name if name.startswith("### ") else f"## {name}")
-        lines += _trimmed(bodies[at]) or ([] if _is_above(written, at) else [f"- {texts.nothing}"])
+        lines += _trim_lines(bodies[at]) or ([] if _is_above(written, at) else [f"- {texts.nothing}"])
     mended = ["Headings of the summary were brought into the form that was asked for."] if order else []
     if order != sorted(order):
         mended.append("Sections of the summary were put into the order that was asked for.")
@@ -129,7 +129,7 @@ def _is_above(headings: Sequence[str], at: int) -> bool:
     return at + 1 < len(headings) and headings[at + 1].startswith("### ") > headings[at].startswith("### ")
 
 
-def _trimmed(lines: Sequence[str]) -> list[str]:
+def _trim_lines(lines: Sequence[str]) -> list[str]:
     """Lines without empty ones at the ends, and without one that says that there is nothing beside others."""
     spoken = [at for at, line in enumerate(lines) if line.strip()]
     if not spoken:

@@ -100,7 +100,7 @@ class IndexRenewal:
         """True if it is left for another process."""
         return bool(self._background.undone)
 
-    def awaited(self, seconds: float = 0.0) -> str:
+    def wait_until_readable(self, seconds: float = 0.0) -> str:
         """Why the index cannot be read yet, after a wait of so many seconds at most; empty if an older one is not it.
 
         It is made anew in the background meanwhile.

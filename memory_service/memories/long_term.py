@@ -333,7 +333,7 @@ class LongTermMemory:
         try:
             return self.index.search(query, **asked)
         except StoreOutdated:
-            if waits := self._renewal.awaited(_PATIENCE_SECONDS):
+            if waits := self._renewal.wait_until_readable(_PATIENCE_SECONDS):
                 return SearchResults(hits=(), mode="text", degraded=(waits,))
             return self.index.search(query, **asked)
 
@@ -450,7 +450,7 @@ class LongTermMemory:
         self.index.close()
 
     def _refresh(self, paths: Collection[str]) -> list[str]:
-        if waits := self._renewal.awaited(_WRITE_SECONDS):
+        if waits := self._renewal.wait_until_readable(_WRITE_SECONDS):
             return [waits]
         outcome = self._refresher.refresh(paths)
         if not outcome:
@@ -461,7 +461,7 @@ class LongTermMemory:
 
     def _index_sessions(self, paths: Collection[str]) -> str:
         """Index logs in the background; a long one holds up no write, and ends with the service."""
-        if waits := self._renewal.awaited(_WRITE_SECONDS):
+        if waits := self._renewal.wait_until_readable(_WRITE_SECONDS):
             return waits
         try:
             report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._sessions.is_closed)
@@ -569,7 +569,7 @@ class LongTermMemory:
     def _catch_up(self) -> tuple[float, tuple[str, ...]]:
         """Duration of the check for changes, and the files left for later."""
         started = time.monotonic()
-        if waits := self._renewal.awaited(_PATIENCE_SECONDS):
+        if waits := self._renewal.wait_until_readable(_PATIENCE_SECONDS):
             return 0.0, (waits,)
         try:
             plan = self.index.plan()

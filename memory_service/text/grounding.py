@@ -18,7 +18,7 @@ from functools import cached_property
 from indexer.text import lazy_regex
 from indexer.text.dates import Day, clock_times_of, days_of
 from indexer.text.scripts import COMMON_HAN
-from indexer.text.spoken_values import names_relative_day, ordinal_days, spelled_numbers, spoken_times
+from indexer.text.spoken_values import names_relative_day, ordinal_days, spoken_times
 from memory_service.text.identifiers import (
     Amount,
     Identifier,
@@ -39,11 +39,6 @@ _EMPHASIS = str.maketrans("", "", "*`")
 _ELLIPSIS = lazy_regex(r"\s*(?:\.{3,}|…+)\s*")
 # A version's dots, a path's and a number's commas go on: "1.2" is not in "1.2.3", "/tmp/a" not in "/tmp/a.txt".
 _GOES_ON = lazy_regex(r"[A-Za-z0-9_]|[.,][0-9]|\.[A-Za-z]")
-_RELATIVE_DAY = lazy_regex(
-    r"(?i)\b(?:today|tonight|tomorrow|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|(?:last|next|this) (?:week|month)|days? ago|in \w+ days?)\b"
-    r"|[今明昨后前]天|周[一二三四五六日末]|星期[一二三四五六日天]|[上下本]周|[上下本]个?月|天[前后]"
-)
 _NEAR = dt.timedelta(days=40)
 _WORDS = lazy_regex(r"[^\W_]+")
 _SHORTENED_LINES = 200
@@ -245,7 +240,7 @@ class SourceText:
 
     @cached_property
     def _spelled(self) -> frozenset[float]:
-        return frozenset((*spelled_amounts(self._raw), *spelled_numbers(self._raw)))
+        return frozenset(spelled_amounts(self._raw))
 
     @cached_property
     def _durations(self) -> frozenset[Amount]:
@@ -301,7 +296,7 @@ class SourceText:
 
     @cached_property
     def _has_relative_days(self) -> bool:
-        return bool(_RELATIVE_DAY.search(self._raw)) or names_relative_day(self._raw)
+        return names_relative_day(self._raw)
 
 
 def occurs(identifier_text: str, source_text: str) -> bool:

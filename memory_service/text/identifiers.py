@@ -16,6 +16,7 @@ from indexer.text import lazy_regex
 from indexer.text.dates import clock_spans, day_spans
 from indexer.text.identifiers import IdentifierKind, SpanOfKind, identifier_spans
 from indexer.text.scripts import EAST_ASIAN
+from indexer.text.spoken_values import spelled_numbers
 
 Amount: TypeAlias = tuple[str, float]  # what is measured, and how much in its base unit; "" is a bare number
 ValueKind: TypeAlias = Literal["date", "time", "number"]
@@ -71,11 +72,6 @@ _NUMBER = lazy_regex(
     re.VERBOSE,
 )
 _SIGNS = "€$£¥￥"
-_NUMERALS = {word: at for at, word in enumerate(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty".split())} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90,
-    "hundred": 100, "thousand": 1_000, "a": 1, "an": 1, "once": 1, "twice": 2, "half": 0.5}  # fmt: skip
-_WORD = lazy_regex("[A-Za-z]+")
 _HAN_DIGITS = {char: at for at, char in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "半": 0.5}
 _HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
 _HAN = lazy_regex("[零〇一二两三四五六七八九十百千万亿半]{1,12}")
@@ -164,9 +160,7 @@ def _rounded(value: float) -> float:
 
 def spelled_amounts(text: str) -> Iterator[float]:
     """The numbers of a text that are written as words: "five", "三十"."""
-    for word in _WORD.findall(text):
-        if word.lower() in _NUMERALS:
-            yield float(_NUMERALS[word.lower()])
+    yield from spelled_numbers(text)
     if not text.isascii():
         yield from map(_han_value, _HAN.findall(text))
 

@@ -29,7 +29,6 @@ from indexer.text.ornaments import ornament
 from indexer.text.questions import asks
 from indexer.types import Hit
 from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights
-from memory_service.text.phrases import is_pleasantry
 from memory_service.text.sentence_judge import size_of
 
 PROMPT_WEIGHTS = Path(__file__).parent / "prompt_judge.json"
@@ -185,8 +184,6 @@ class PromptJudge:
             IndexerError: The model of the vector cannot be loaded.
             DamagedWeights: See `_judge`.
         """
-        if is_pleasantry(prompt):
-            return "nothing here concerns the prompt: it greets, thanks or takes leave"
         # Of sessions are the prompts of other days, too: each is like this one, and answers nothing.
         noted = [each for each in found if each.source != "sessions"]
         found = _of_best_folder(noted or found)
