@@ -117,7 +117,8 @@ def test_a_hang(serve: Serve) -> None:
     with ScriptedServer(Hang(seconds=30)) as model:
         receipt = compacted(serve(model, "openclaw", llm_timeout_seconds=1))
         assert receipt["method"] == "note" and any("timeout" in note for note in receipt["notes"])
-        assert receipt["calls"] == len(model.requests) == 1 and receipt["duration_ms"] < 5_000
+        # Far from the 30 seconds of the hang; on a busy machine the first import of litellm takes several.
+        assert receipt["calls"] == len(model.requests) == 1 and receipt["duration_ms"] < 20_000
 
 
 def test_a_later_chunk_that_fails(serve: Serve) -> None:
