@@ -20,7 +20,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,7 @@ _VOCABULARIES = {
 _VOCABULARIES["o200k_harmony"] = _VOCABULARIES["o200k_base"]
 _FOLDER = "TIKTOKEN_CACHE_DIR"
 _REMEMBERED = 8_192
+_MODELS = 64
 # Its regular expressions give up, and panic, at about a million blanks in a row, so long texts are cut: a cut adds a
 # token or two at most.
 _PIECE_CHARS = 50_000
@@ -67,7 +68,9 @@ def exact_counter(model: str) -> Callable[[str], int] | None:
     return _counter(name) if name in _VOCABULARIES else None
 
 
+@lru_cache(_MODELS)
 def _encoding_name(model: str) -> str:
+    # Remembered: an import that fails looks through all folders again each time.
     try:
         from tiktoken.model import encoding_name_for_model
 

@@ -7,7 +7,7 @@ a line of somebody else; the same spans give the same text, files in the order o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import escape
 
@@ -133,11 +133,11 @@ def lines_above(passage: Passage, path: str, room: int) -> str:
         room: Quarters of a token that there are for both.
     """
     room -= quarters(passage.text) + file_quarters(path) + _LINES_QUARTERS
-    choices = (_lines_above(passage, path), _lines_above(replace(passage, columns=""), path))
-    return next((lines for lines in choices if quarters(lines) <= room), "")
+    choices = dict.fromkeys((passage.columns, ""))
+    return next((lines for columns in choices if quarters(lines := _lines_above(passage, columns, path)) <= room), "")
 
 
-def _lines_above(passage: Passage, path: str) -> str:
+def _lines_above(passage: Passage, columns: str, path: str) -> str:
     titles, room = list[str](), _ABOVE_CHARS
     named = name_title(path).casefold()
     for title in reversed(breadcrumb(passage.heading)):
@@ -148,7 +148,7 @@ def _lines_above(passage: Passage, path: str) -> str:
         titles.append(title)
         room -= len(title) + len(_BETWEEN)
     head = f"# {_BETWEEN.join(reversed(titles))}" if titles else ""
-    return "\n".join(filter(None, (head, passage.columns)))
+    return "\n".join(filter(None, (head, columns)))
 
 
 def day_line(day: str) -> str:
