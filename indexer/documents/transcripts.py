@@ -35,7 +35,7 @@ from indexer.documents.markdown import CUES, MAX_CHARS
 from indexer.text import lazy_regex
 from indexer.text.authorship import message_parts
 from indexer.text.dates import STATED_HOLDS, leading_stamp
-from indexer.text.inserted import without_inserted, without_reminders
+from indexer.text.inserted import is_own_tool, is_recalled, without_inserted, without_reminders
 from indexer.text.names import speaker_of
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import is_acknowledgement
@@ -161,7 +161,7 @@ def _moment(milliseconds: object) -> str:
 
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-TRANSCRIPT_RULES = "transcripts-8"
+TRANSCRIPT_RULES = "transcripts-9"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000
@@ -515,7 +515,9 @@ def _calls(message: dict[str, object]) -> list[str]:
         function = call.get("function")
         if isinstance(function, dict):
             calls.append((function.get("name"), function.get("arguments")))
-    return [f"{name} {_arguments(arguments)}"[:CALL_CHARS] for name, arguments in calls if isinstance(name, str)]
+    # To ask the memory is to do nothing that could be asked for later.
+    named = ((name, arguments) for name, arguments in calls if isinstance(name, str) and not is_own_tool(name))
+    return [f"{name} {_arguments(arguments)}"[:CALL_CHARS] for name, arguments in named]
 
 
 def _arguments(arguments: object) -> str:
@@ -528,6 +530,8 @@ def _arguments(arguments: object) -> str:
 def _answer(content: object) -> str:
     """Text of a tool's answer for passages; empty if it only confirms a success."""
     text = without_reminders(_text_of(content))
+    if is_recalled(text):
+        return ""
     confirms = ornament("acknowledgements", False, is_acknowledgement, text)
     return "" if confirms else _shortened(_json_by_lines(text, MAX_CHARS))
 

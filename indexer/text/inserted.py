@@ -32,14 +32,19 @@ _TAGS = (
     r"|git_?status|project_layout|model_switch|personality_spec|workspace_roots|filesystem"
     r"|open_and_recently_viewed_files|attached_files|additional_data|realtime_conversation|fork-boilerplate"
     r"|teammate-message|automode-reminder"
+    # The block of memories, which a plugin of ours puts beside a prompt and the host keeps for one call.
+    r"|relevant_context"
 )
 _BLOCK = lazy_regex(rf"^[ \t]*<({_TAGS})\b[^<>\n]*>", re.MULTILINE)
 # Of these, what hosts put into the results of tools, too.
 _REMINDER = lazy_regex(
-    r"^[ \t]*<(system[-_]reminder|environment[-_](?:context|details)|new-diagnostics|user-prompt-submit-hook)\b"
-    r"[^<>\n]*>",
+    r"^[ \t]*<(system[-_]reminder|environment[-_](?:context|details)|new-diagnostics|user-prompt-submit-hook"
+    r"|relevant_context)\b[^<>\n]*>",
     re.MULTILINE,
 )
+# Hosts name the tools of an MCP server after it; what ours find has addresses of its own.
+_OWN_TOOL = lazy_regex(r"memory[-_]service")
+_OWN_ANSWER = lazy_regex(r"""(["'])url\1: ?(["'])memory://""")
 # Tags of more usual names, where they are all of a text.
 _WHOLE = lazy_regex(r"\s*<(env|INSTRUCTIONS|user_info|project_context)>.*</\1>\s*", re.DOTALL)
 # A fence that is open before a tag: somebody shows it.
@@ -161,6 +166,16 @@ def _reminders(answer: str) -> Iterator[tuple[int, int]]:
 def is_inserted(text: str) -> bool:
     """True if nobody said any of a text that is not blank."""
     return bool(text.strip()) and not without_inserted(text).strip()
+
+
+def is_own_tool(name: str) -> bool:
+    """True for a tool by which an agent asks the memory."""
+    return bool(_OWN_TOOL.search(name))
+
+
+def is_recalled(answer: str) -> bool:
+    """True for a tool's answer that tells what the memory found: to index it would have each memory found twice."""
+    return bool(_OWN_ANSWER.search(answer))
 
 
 def is_auxiliary(system: str, first_words: str, *, turns: int, has_tools: bool) -> bool:

@@ -21,6 +21,7 @@ from memory_service.messages import (
     compact_command,
     is_tool_result,
     media_parts_of,
+    own_text_of,
     read_sent,
     text_of,
     tool_calls_of,
@@ -141,12 +142,16 @@ def _parted(message: Message) -> list[Message]:
 
 
 def _digest_of(messages: Sequence[Message]) -> bytes:
-    """Digest of what a message says and does. Blanks, thinking, marks of caches and the bytes of media are no part."""
+    """Digest of what a message says and does. Blanks, thinking, marks of caches and the bytes of media are no part.
+
+    Nor is what a host put beside a user's words: the next call may come without it, or with something else there.
+    """
     digest = hashlib.blake2b(digest_size=12)
     for message in messages:
         calls = [[call["id"], call["function"]["name"], arguments_of(call)] for call in tool_calls_of(message)]
         role = "system" if message["role"] == "developer" else message["role"]
-        said = [role, "".join(text_of(message).split()), calls, len(media_parts_of(message))]
+        words = own_text_of(message) or text_of(message)
+        said = [role, "".join(words.split()), calls, len(media_parts_of(message))]
         if is_tool_result(message):
             said.append(message.get("tool_call_id"))
         if (own_role := cast("Mapping[str, object]", message).get(OWN_ROLE)) is not None:

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from indexer.text import lazy_regex
+from indexer.text.inserted import is_own_tool
 from memory_service.text.texts import TEXTS
 
 RECALLED = "[recalled]"
 # What adapters put beside each passage that a tool of their framework gives an agent, whatever the tool is called.
 FOUND_HERE = {"found_by": "memory-service"}
 _FOUND_HERE = lazy_regex(r"""(["'])found_by\1: ?(["'])memory-service\2""")
-# Hosts name the tools of an MCP server after it; a shell may call the command itself.
-_OWN_TOOL = lazy_regex(r"memory[-_]service")
+# A shell may call the command itself.
 _OWN_COMMAND = lazy_regex(r"\bmemory-service['\"]? +(?:context|get|search)\b")
 # How each thing that the memory gives begins and ends. What is inside is escaped, so the first end is its own.
 _FRAMES = (
@@ -107,7 +107,7 @@ def _result(content: Any, recalled: bool) -> Any:
 
 def _asks(name: object, arguments: object) -> bool:
     """True if a call asks the memory: a tool of ours, or our command in a shell."""
-    if isinstance(name, str) and _OWN_TOOL.search(name):
+    if isinstance(name, str) and is_own_tool(name):
         return True
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
     return bool(_OWN_COMMAND.search(text))

@@ -57,6 +57,26 @@ def test_only_what_was_said_in_the_talk_counts(role: object) -> None:
     assert said(odd, message("Hello")) == ["Hello"]
 
 
+def test_what_was_recalled_is_not_said_again() -> None:
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "memory-service_search", "arguments": '{"query":"gate"}'},
+    }
+    other = {"id": "c2", "type": "function", "function": {"name": "bash", "arguments": '{"command":"make"}'}}
+    found = (
+        '{"results":[{"id":"memory/a.md#L3","title":"Gate","url":"memory://default/memory/a.md#L3","text":"Oiled."}]}'
+    )
+    bodies = [
+        {"role": "assistant", "content": None, "tool_calls": [call, other]},
+        {"role": "tool", "tool_call_id": "c1", "content": found},
+        {"role": "tool", "tool_call_id": "c2", "content": "Built 3 files in 2 s."},
+    ]
+    assert said(*(MessageRecord(text=json.dumps(body)) for body in bodies)) == [
+        'bash {"command":"make"}', "Built 3 files in 2 s.",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("content", ["", "  \n ", None, [], 5, {"text": "x"}, [{"type": "text", "text": " "}], ["x"]])
 def test_a_message_without_words_is_no_passage(content: object) -> None:
     assert said(message(content), message(content, "assistant"), message(content, "tool")) == []

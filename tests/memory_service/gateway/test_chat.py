@@ -47,6 +47,20 @@ def test_a_talk_is_one_session_and_goes_on_as_it_came(tmp_path: Path) -> None:
         ]  # fmt: skip
 
 
+@pytest.mark.parametrize("inserted", ["relevant_context", "system-reminder"])
+def test_what_a_plugin_puts_beside_a_prompt_for_one_call_parts_no_talk(tmp_path: Path, inserted: str) -> None:
+    beside = {"type": "text", "text": f"<{inserted}>\nThe gate is oiled on Mondays.\n</{inserted}>"}
+    with gateway(tmp_path, "On Tuesdays.", "Yes.") as gate:
+        client = gate.openai()
+        first: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "When do we deploy?"}, beside]}]
+        answer = client.chat.completions.create(model="some-model", messages=first)
+        talk: list[Any] = [user("When do we deploy?"), answer.choices[0].message.model_dump(), user("Sure?")]
+        client.chat.completions.create(model="some-model", messages=talk)
+        [session] = gate.sessions()
+        assert gate.words(session)[1:] == ["a: On Tuesdays.", "u: Sure?", "a: Yes."]
+        assert gate.sent()["messages"] == talk
+
+
 def test_a_stream_comes_as_it_is_made(tmp_path: Path) -> None:
     reply = Reply(text="one two three four five", pause_seconds=0.15)
     with gateway(tmp_path, reply) as gate:
