@@ -9,8 +9,9 @@ resume in a new process, and to work in a worktree; then the same in another rep
 an account.
 
 What is checked: each prompt is in a log of its project's memory; no call and no log of one repository has words of the
-other; no word that a host inserted is among passages, memories, goals and ledgers. A step that an agent of some version
-cannot be asked for without a terminal or an account is named, and is no failure.
+other; no conversation was parted, as nobody went back in one; no word that a host inserted is among passages, memories,
+goals and ledgers. A step that an agent of some version cannot be asked for without a terminal or an account is named,
+and is no failure.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import httpx
 
 from indexer.testing import Exchange, Request
 from memory_service.compaction.checkpoint import is_checkpoint
+from memory_service.schemas.compaction import BRANCH_MARK
 from memory_service.testing import Reply, ScriptedServer, ScriptedStep
 from tests.benchmarks.gateway import gateway_process
 
@@ -50,7 +52,14 @@ _SHELLS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "shell_command": lambda line: {"command": line},
     "exec_command": lambda line: {"cmd": line},
 }
-_INSERTED = ("<system-reminder>", "<environment_context>", "# AGENTS.md instructions", "claudeMd", "gitStatus:")
+_INSERTED = (
+    "<relevant_context>",
+    "<system-reminder>",
+    "<environment_context>",
+    "# AGENTS.md instructions",
+    "claudeMd",
+    "gitStatus:",
+)
 _LINE = re.compile(r"^(?:Last passed on|No run has passed) .*$", re.MULTILINE)
 
 
@@ -374,6 +383,8 @@ def _checked(http: httpx.Client, memory: Path, playing: _Play, repositories: Seq
         elif not next(iter(holding)).startswith(repository.folder.name):
             yield f"{prompt!r} is kept in {sorted(holding)}"
     for name in logs:
+        parted = [session for session in _sessions(http, name) if BRANCH_MARK in session]
+        yield from (f"{name}: a conversation was parted: {session}" for session in parted)
         yield from _inserted(http, memory, name, [repository.rule for repository in repositories])
 
 
