@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import islice
 
 from indexer.text import lazy_regex
-from indexer.text.dates import MONTH_NUMBERS, WEEKDAY_NAMES, heading_day
+from indexer.text.dates import MONTH_NUMBERS, WEEKDAY_NAMES, clock_spans, day_spans, heading_day
 from indexer.text.ornaments import ornament
 from indexer.types import EVERGREEN, Passage
 
@@ -23,6 +23,9 @@ _NAMES_CHARS = 160
 # Characters of one title among the words of the passages below it.
 _TITLE_CHARS = 120
 _LETTER = lazy_regex(r"[^\W\d_]")
+_LETTER_OR_DIGIT = lazy_regex(r"[^\W_]")
+_NAME_WORDS = lazy_regex(r"\w+")
+_MARKS = " ,.;:()[]|·–—-"
 _WORDS = lazy_regex(r"[^\W\d_年月日号號年월일요周週星期礼禮拜一二三四五六天月火水木金土년수화목금토曜()]{2,}")
 _OF_A_DAY = frozenset(
     (*MONTH_NUMBERS, *WEEKDAY_NAMES, *"mon tue tues wed thu thur thurs fri sat sun st nd rd th".split())
@@ -62,13 +65,26 @@ def name_title(path: str) -> str:
 
 
 def breadcrumb(heading: tuple[str, ...]) -> tuple[str, ...]:
-    """The telling ones among the titles above a passage, outermost first."""
+    """The telling ones among the titles above a passage, outermost first, without the days in them."""
     return _breadcrumb(heading) if heading else heading
 
 
 @lru_cache(maxsize=4_096)
 def _breadcrumb(heading: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(title[:_TITLE_CHARS] for title in heading if _is_telling(title))
+    return tuple(_undated(title)[:_TITLE_CHARS] for title in heading if _is_telling(title))
+
+
+def _undated(title: str) -> str:
+    """A telling title without the day and the hour in it: "Call with Mia, Friday 20 Nov 2026, 13:56" is a call."""
+    if ornament("days", None, heading_day, title) is None:
+        return title
+    left, at = list[str](), 0
+    for start, end in sorted((*day_spans(title), *clock_spans(title))):
+        left.append(title[at:start])
+        at = max(at, end)
+    words = "".join((*left, title[at:])).split()
+    told = (word for word in words if _LETTER_OR_DIGIT.search(word) and word.lower().strip(_MARKS) not in _OF_A_DAY)
+    return " ".join(told).strip(_MARKS) or title
 
 
 def searched_text(passage: Passage, path: str) -> str:
@@ -77,7 +93,10 @@ def searched_text(passage: Passage, path: str) -> str:
     if path.startswith("sessions/"):
         return f"{heading[-1]}\n{text}" if passage.opens_section else text
     above = [*breadcrumb(heading)]
-    if passage.opens_section and heading and (not above or above[-1] != heading[-1]):
+    if passage.opens_section and heading:
+        # The first passage below a title is found by its day, too.
+        if _is_telling(heading[-1]):
+            above.pop()
         above.append(heading[-1])
     if title := name_title(path):
         above.append(title)
@@ -96,8 +115,17 @@ def embedded_text(passage: Passage, path: str) -> str:
         title = name_title(path)
         # Names that are made for people have spaces; others are made for machines, and say little.
         titles = (title,) if title and " " in path.rpartition("/")[2] else ()
+    if passage.label:
+        # Who speaks is in the line itself: a title that names them says no more of it.
+        titles = tuple(title for title in titles if not _names(title.casefold(), passage.label.casefold()))
     crumb = _short(titles)
     return f"{crumb}\n{text}" if crumb else text
+
+
+def _names(title: str, speaker: str) -> bool:
+    """True if a title names a speaker: as words of its own, or inside a run of a script without spaces."""
+    words = _NAME_WORDS.findall(speaker)
+    return speaker in title and (not speaker.isascii() or set(words).issubset(_NAME_WORDS.findall(title)))
 
 
 @lru_cache(maxsize=4_096)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
 
-TERM_RULES = "terms-8"
+TERM_RULES = "terms-9"
 MAX_TERM_CHARS = 40
 
 _HAN_PAIR = lazy_regex(f"[{ALL_HAN}]{{2}}")

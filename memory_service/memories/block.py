@@ -20,7 +20,7 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from heapq import heapify, heappop, heappush
 from math import log
 from typing import Any
@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from indexer.corpus import Floats
+from indexer.text.dates import day_of_name
 from indexer.text.ornaments import ornament
 from indexer.types import Hit
 from memory_service.errors import InvalidRequest
@@ -481,12 +482,17 @@ def _offer(hit: Hit, order: Order, heard: str, language: str, room: int) -> Offe
         score=hit.score,
         relevance=hit.relevance,
         answers=hit.answers,
-        # A memory file has its day in its name, the log of a session has not.
-        day=str(hit.passage.date) if hit.source == "sessions" and hit.passage.date else "",
+        # A memory file has its day in its name; a session, or one file with headings of many days, has not.
+        day="" if hit.passage.date in (None, _day_of(hit.path)) else str(hit.passage.date),
         goes_first=order == "memory_first" and hit.source != "sessions",
         yields_to=hit.yields_to,
         above=shown(above) if above else "",
     )
+
+
+@lru_cache(maxsize=1_024)
+def _day_of(path: str) -> dt.date | None:
+    return ornament("days", None, day_of_name, path)
 
 
 def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
