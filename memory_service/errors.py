@@ -132,6 +132,7 @@ class UpstreamFailed(MemoryServiceError):
         transient: Whether the same call may succeed later.
         retry_after_seconds: How long the provider asks to wait before; None where it does not.
         sent: Whether anything was sent to a provider.
+        reason: What the provider said, without secrets and without what it was sent; empty where it said nothing.
     """
 
     status = 502
@@ -145,12 +146,19 @@ class UpstreamFailed(MemoryServiceError):
         transient: bool = False,
         retry_after_seconds: float | None = None,
         sent: bool = True,
+        reason: str = "",
     ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.reason = reason
         self.transient = transient
         self.retry_after_seconds = retry_after_seconds
         self.sent = sent
+
+    @property
+    def why(self) -> str:
+        """The kind of the failure, and what the provider said of it."""
+        return f"{self.kind}: {self.reason}" if self.reason else self.kind
 
 
 class ContextOverflow(UpstreamFailed):
@@ -164,9 +172,14 @@ class ContextOverflow(UpstreamFailed):
     code = "context_overflow"
 
     def __init__(
-        self, message: str = "", *, window_tokens: int | None = None, requested_tokens: int | None = None
+        self,
+        message: str = "",
+        *,
+        window_tokens: int | None = None,
+        requested_tokens: int | None = None,
+        reason: str = "",
     ) -> None:
-        super().__init__(message, kind="token_overflow")
+        super().__init__(message, kind="token_overflow", reason=reason)
         self.window_tokens = window_tokens
         self.requested_tokens = requested_tokens
 

@@ -92,6 +92,16 @@ def parts_fit_their_role(messages: Sequence[Wire]) -> Iterator[str]:
                 yield f"{at}: {part['type']}"
 
 
+def parts_fit_mistral(messages: Sequence[Wire]) -> Iterator[str]:
+    """Source: Mistral API reference, "ContentChunk"."""
+    fit = {"user": {"text", "image_url", "document_url", "input_audio", "file"}, "assistant": {"text", "thinking"}}
+    for at, message in enumerate(messages):
+        content = message.get("content")
+        for part in content if isinstance(content, list) else []:
+            if part["type"] not in fit.get(message["role"], {"text"}):
+                yield f"{at}: {part['type']}"
+
+
 def calls_are_answered_at_once(messages: Sequence[Wire]) -> Iterator[str]:
     """Source: OpenAI API, error "An assistant message with 'tool_calls' must be followed by tool messages"."""
     for at, message in enumerate(messages):
@@ -475,7 +485,7 @@ _MISTRAL: tuple[Rule, ...] = (
 RULES: dict[Provider, tuple[Rule, ...]] = {
     "openai": _ORDER + _KEYS,
     "gemini": _ORDER + _GEMINI,  # keys and ids are litellm's matter
-    "mistral": _ORDER + _KEYS + _MISTRAL,
+    "mistral": (*_ORDER, only_documented_keys, ids_are_short, parts_fit_mistral, *_MISTRAL),
     "anthropic": (
         turns_alternate,
         anthropic_user_comes_first,

@@ -274,7 +274,7 @@ def _layers(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     shared: AppState = app.state.shared
-    shared.warm_up.start(shared.service.warm_up)
+    shared.warm_up.start(shared.service.warm_up, shared.service.load_language_models)
     if shared.watches:
         shared.service.watch()
     try:

@@ -98,12 +98,17 @@ class WarmUp:
         self.loading = False
         self.failure = ""
 
-    def start(self, load: Callable[[], None]) -> None:
-        """Begin; returns at once."""
-        self.loading = True
-        threading.Thread(target=self._run, args=(load,), name="warm-up", daemon=True).start()
+    def start(self, load: Callable[[], None], afterwards: Callable[[], None]) -> None:
+        """Begin; returns at once.
 
-    def _run(self, load: Callable[[], None]) -> None:
+        Args:
+            load: Loads the model.
+            afterwards: Loads what the first search does not wait for.
+        """
+        self.loading = True
+        threading.Thread(target=self._run, args=(load, afterwards), name="warm-up", daemon=True).start()
+
+    def _run(self, load: Callable[[], None], afterwards: Callable[[], None]) -> None:
         try:
             load()
         except MemoryServiceError as error:
@@ -111,6 +116,7 @@ class WarmUp:
             _log.warning("%s", self.failure)
         finally:
             self.loading = False
+        afterwards()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -305,6 +305,8 @@ def _check_exposure(settings: Settings) -> None:
 
 def _config(app: FastAPI) -> uvicorn.Config:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # What changes a view is told, whether it went well or not.
+    logging.getLogger("memory_service.compactions").setLevel(logging.INFO)
     return uvicorn.Config(
         app,
         log_config=None,

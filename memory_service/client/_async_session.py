@@ -359,6 +359,7 @@ class AsyncSession:
         trigger: schemas.Trigger = "manual",
         identifier_policy: schemas.IdentifierPolicy | None = None,
         overrides: Mapping[str, Any] | None = None,
+        model: str | None = None,
     ) -> schemas.CompactionReceipt:
         """Let a summary stand for the old messages of the view; the log keeps every one of them.
 
@@ -371,6 +372,7 @@ class AsyncSession:
             trigger: Why.
             identifier_policy: What the summary does with ids and paths.
             overrides: Numbers of the preset for this compaction alone, by name.
+            model: Who writes the summary; else as the session's settings have it.
         """
         return await self._connection.send(
             self._calls.compact(
@@ -382,6 +384,7 @@ class AsyncSession:
                 trigger=trigger,
                 identifier_policy=identifier_policy,
                 overrides=overrides,
+                model=model,
             )
         )
 

@@ -203,7 +203,7 @@ class SummaryCalls:
         self.missing[mark] = (first, last)
         self.notes.append(
             f"The summary is partial: the messages {handle(first)} to {handle(last)} are not in it, since a call "
-            f"failed ({error.kind})."
+            f"failed ({error.why})."
         )
 
     def _fits(self, prompt: Sequence[ChatMessage], spec: SummarySpec) -> bool:
@@ -415,7 +415,7 @@ class MapReduceSummary:
             if not self._summary_calls.rules.keep_partial or reasons:
                 raise
             self._summary_calls.notes.append(
-                f"The parts of the summary were put together by code; a call failed ({error.kind})."
+                f"The parts of the summary were put together by code; a call failed ({error.why})."
             )
             return joined
 

@@ -121,6 +121,7 @@ class CompactionOptions:
         provided: What hooks put in the place of the prompt or the summary.
         target_tokens: What the view should come to; None for the preset's target.
         force: Compact although nothing asks for it, and although the last tries failed.
+        model: Writes the summary in the place of the compactor's model; None for that one.
     """
 
     trigger: CompactionTrigger = "manual"
@@ -129,6 +130,7 @@ class CompactionOptions:
     identifier_policy: IdentifierPolicy = "preserve"
     target_tokens: int | None = None
     force: bool = False
+    model: ChatModel | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +161,7 @@ class _Terms:
     Attributes:
         window_tokens: Of a model of which nothing is known.
         pins: Texts that the summary need not repeat.
+        model: Writes the summary; None for rules alone.
         spent: The calls of a model, counted on.
         labels: What stands for identifiers; None where they are shown.
     """
@@ -166,6 +169,7 @@ class _Terms:
     rules: SummaryRules
     window_tokens: int
     pins: tuple[str, ...]
+    model: ChatModel | None
     fallback: Fallback
     spent: Spent
     labels: Labels | None
@@ -318,6 +322,7 @@ class Compactor:
             rules=_rules(settings.preset, compaction_options),
             window_tokens=_summariser_window(settings.preset, budget.window.tokens),
             pins=tuple(text for text, _ in pin_texts(state)),
+            model=compaction_options.model or self.model,
             fallback=settings.fallback,
             spent=spent,
             labels=labels,
@@ -366,14 +371,16 @@ class Compactor:
         return replace(written, text=labels.text(written.text), notes=(*written.notes, *notes)), audit
 
     def _written(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
-        if self.model is None:
+        if terms.model is None:
             return self._by_rules(request, terms)
         try:
-            return self._by_model(self.model, request, terms)
+            return self._by_model(terms.model, request, terms)
         except UpstreamFailed as error:
             if terms.fallback == "none":
                 raise
-            written, audit = self._instead(self.model, request, terms, error.kind)
+            written, audit = self._instead(terms.model, request, terms, error.kind)
+            if error.reason:
+                written = replace(written, notes=(*written.notes, f"The provider said: {error.reason}"))
         calls, read, wrote = terms.spent.requests, terms.spent.input_tokens, terms.spent.output_tokens
         return replace(written, calls=calls, input_tokens=read, output_tokens=wrote), audit
 
@@ -565,6 +572,8 @@ def _record(
         calls=summary.calls if summary else 0,
         input_tokens=summary.input_tokens if summary else 0,
         output_tokens=summary.output_tokens if summary else 0,
+        chunk_ratio=summary.chunk_ratio if summary else None,
+        parts=summary.parts if summary else 0,
         audit=_audit_record(audit),
         notes=(*plan.notes, *(summary.notes if summary else ())),
         overrides=settings.overrides,

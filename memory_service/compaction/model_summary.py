@@ -108,7 +108,7 @@ def summarize(
         return run.summary(run.text(check, mend))
     except ContextOverflow as error:
         what, remedy = "it does not fit the model's window", "set a model with a larger window"
-        raise SummaryFailed(call_failure(what, remedy), kind=error.kind) from error
+        raise SummaryFailed(call_failure(what, remedy), kind=error.kind, reason=error.reason) from error
 
 
 class _Run:
@@ -119,6 +119,7 @@ class _Run:
     ) -> None:
         self._request, self._rules, self._summary_calls, self._amend = request, rules, summary_calls, amend
         self._dropped_text = ""
+        self._chunk_ratio, self._parts = rules.chunk_ratio, 1
         read = partial(transcript_entries, tool_output_chars=rules.tool_output_chars, texts=texts_in(request.language))
         self._dropped = _spoken(read(request.messages[: request.dropped]))
         self._entries = _spoken(read(request.messages[request.dropped :]))
@@ -150,7 +151,7 @@ class _Run:
         except UpstreamFailed as error:
             if not drafts:
                 raise
-            self._summary_calls.notes.append(f"A second answer failed ({error.kind}); the first one was mended.")
+            self._summary_calls.notes.append(f"A second answer failed ({error.why}); the first one was mended.")
         mended = max((mend(text, self._reading()) for text in drafts), key=lambda each: len(each.text))
         if not mended.text:
             raise refused_answer("ungrounded")
@@ -172,6 +173,8 @@ class _Run:
             notes=tuple(dict.fromkeys((*calls.notes, *self._summary_calls.notes, *omissions))),
             unread=tuple(self._summary_calls.missing.values()),
             sparse=self._summary_calls.sparse,
+            chunk_ratio=self._chunk_ratio,
+            parts=self._parts,
         )
 
     def _reading(self) -> PromptReading:
@@ -204,8 +207,10 @@ class _Run:
         )
         task = SummaryTask(prompt=_summary_prompt, spec=self._spec(self._body_tokens(), self._rules.headings))
         roll = ChunkedSummary(self._summary_calls, entries, task, previous)
+        self._chunk_ratio = self._ratio_of(entries)
         count = self._part_count(roll, entries)
         shares = parts(entries, count) if count > 1 else []
+        self._parts = max(len(shares), 1)
         return MapReduceSummary(self._summary_calls, shares, task, previous) if len(shares) > 1 else roll
 
     def _body_text(self, body: ChunkedSummary | MapReduceSummary | None, reasons: Sequence[str]) -> str:
@@ -230,15 +235,19 @@ class _Run:
             return 1 if roll.fits_one_chunk() else rules.parts
         if rules.style != "parts":
             return 1
-        ratio = adaptive_ratio(
+        # Source: seed 003, 3.2.
+        return max(2, math.ceil(1 / self._ratio_of(entries)))
+
+    def _ratio_of(self, entries: Sequence[TranscriptEntry]) -> float:
+        """The share of the summariser's window that a chunk of some messages takes."""
+        rules = self._rules
+        return adaptive_ratio(
             entries,
             self._summary_calls.calls.window_tokens,
             base=rules.chunk_ratio,
             least=rules.min_chunk_ratio,
             safety=rules.safety,
         )
-        # Source: seed 003, 3.2.
-        return max(2, math.ceil(1 / ratio))
 
     def _prefix_roll(self) -> ChunkedSummary | None:
         if not self._prefix:

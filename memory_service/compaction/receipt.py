@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _NOTHING: dict[str, Any] = {
     "target_tokens": 0, "first_kept": 0, "covered": None, "covered_messages": 0, "cleared": [], "stripped": [],
     "steps": [], "summary": "", "method": "none", "model": None, "prompt_version": None, "calls": 0,
-    "input_tokens": 0, "output_tokens": 0, "duration_ms": 0, "ledger": [], "audit": None, "notes": [],
-    "overrides": {}, "created_at": "", "window_tokens": 0, "window_source": "",
+    "input_tokens": 0, "output_tokens": 0, "chunk_ratio": None, "parts": 0, "duration_ms": 0, "ledger": [],
+    "audit": None, "notes": [], "overrides": {}, "created_at": "", "window_tokens": 0, "window_source": "",
 }  # fmt: skip
 
 
@@ -47,6 +47,8 @@ def receipt_of(past: LoggedCompaction) -> CompactionReceipt:
         calls=made.calls,
         input_tokens=made.input_tokens,
         output_tokens=made.output_tokens,
+        chunk_ratio=made.chunk_ratio,
+        parts=made.parts,
         duration_ms=made.duration_ms,
         ledger=past.head.ledger if summarised else (),
         audit=dict(made.audit),
@@ -96,6 +98,8 @@ def receipt_of_plan(
         calls=summary.calls if summary else 0,
         input_tokens=summary.input_tokens if summary else 0,
         output_tokens=summary.output_tokens if summary else 0,
+        chunk_ratio=summary.chunk_ratio if summary else None,
+        parts=summary.parts if summary else 0,
         notes=(*plan.notes, *(summary.notes if summary else ())),
         overrides=dict(options.overrides),
         **_planned(plan, options),

@@ -39,6 +39,8 @@ class Compaction:
         calls: Requests to a model.
         input_tokens: What the provider counted for them together.
         output_tokens: The same for its answers.
+        chunk_ratio: The share of the summariser's window that a chunk took; None where no model wrote.
+        parts: Into how many parts the history was divided for it; 0 where no model wrote.
         audit: What was checked, and what was found.
         identifier_policy: What became of identifiers; with `anonymize` summary and ledger hold labels.
         labels: Originals and their labels, as far as this summary and its ledger hold them.
@@ -68,6 +70,8 @@ class Compaction:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    chunk_ratio: float | None = None
+    parts: int = 0
     duration_ms: int = 0
     audit: Mapping[str, Json] = field(default_factory=dict)
     identifier_policy: str = "preserve"

@@ -93,6 +93,8 @@ class Summary:
         calls: Requests to a model.
         input_tokens: What the provider counted for all calls together.
         output_tokens: The same for its answers.
+        chunk_ratio: The share of the model's window that a chunk took; None where no model wrote it.
+        parts: Into how many parts the messages were divided for the model; 0 where no model wrote it.
         notes: What went differently than asked, each a sentence for the receipt.
         unread: First and last number of messages that are not in it, since a call failed.
         sparse: Whether the model wrote it without the headings that were asked for.
@@ -108,6 +110,8 @@ class Summary:
     notes: tuple[str, ...] = ()
     unread: tuple[tuple[int, int], ...] = ()
     sparse: bool = False
+    chunk_ratio: float | None = None
+    parts: int = 0
 
 
 def read_upto(messages: Sequence[Numbered]) -> int:

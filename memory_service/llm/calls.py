@@ -196,7 +196,7 @@ class ModelCalls:
                 raise error
             del self._models[0]
             next_model = self._models[0]
-            self.notes.append(f"The model {model.name} cannot be used ({error.kind}); {next_model.name} was asked.")
+            self.notes.append(f"The model {model.name} cannot be used ({error.why}); {next_model.name} was asked.")
         window_tokens = next_model.context_window()
         with self._changing:
             self.window_tokens = min(self.window_tokens, window_tokens or self.window_tokens)

@@ -1,13 +1,15 @@
 """Chat models of litellm, imported at the first call; and the messages for their failures.
 
 Invariants: the only requests are the ones to `api_base`, or to the model's provider where none is set; tools
-are never sent; nothing is printed; every exception of litellm ends here, and no text of a message or a key is
-in the errors that leave. One call is one request: litellm retries nothing, and neither does this module.
+are never sent; nothing is printed; every exception of litellm ends here; the errors that leave have the provider's own
+reason, without keys and without what was sent. One call is one request: litellm retries nothing, and neither does this
+module.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sys
 import threading
@@ -23,7 +25,7 @@ from indexer.providers.litellm_package import litellm_package, provider_message
 from indexer.text import lazy_regex
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, CallUsage, ChatMessage, Completion, not_cancelled
-from memory_service.llm.errors import FailureKind, ProviderFailure, classify
+from memory_service.llm.errors import FailureKind, ProviderFailure, classify, provider_reason
 
 ERROR_MESSAGES: dict[FailureKind, tuple[str, str]] = {
     "byte_overflow": ("got a request of too many bytes", "Leave out images or send fewer messages."),
@@ -36,7 +38,7 @@ ERROR_MESSAGES: dict[FailureKind, tuple[str, str]] = {
     "content_filter": ("was kept from answering by a content filter", "Change the text, or set another llm_model."),
     "unsupported": ("is not there, or cannot do what was asked", "Check llm_model, or set another one."),
     "unavailable": ("cannot be reached or is overloaded", "Check llm_api_base, or try again later."),
-    "other": ("failed", "Look at the provider's own error, which this one was raised from."),
+    "other": ("failed", "Mend what the provider names, or set another llm_model."),
 }
 
 
@@ -45,6 +47,8 @@ _POLL_SECONDS = 0.05
 
 _INSTALL = 'Install it with pip install "memory-service[llm]", or leave llm_model unset.'
 _HOPELESS: frozenset[FailureKind] = frozenset({"auth", "quota", "unsupported"})
+_KEY_NAME = lazy_regex(r"(?:KEY|TOKEN|SECRET|PASSWORD)S?$", re.IGNORECASE)
+_LEAST_KEY_CHARS = 8
 # litellm has no status for a key that is not there. Source: litellm 1.106, "Missing Gemini API key. Set the …"
 _NO_KEY = lazy_regex(r"missing [\w ]*api key", re.IGNORECASE)
 # Where the text tells nothing, litellm's own reading of it does.
@@ -70,10 +74,19 @@ class LiteLLMModel:
         model: Such as "openai/gpt-4o-mini", "anthropic/claude-haiku-4-5" or "ollama/llama3.1".
         api_base: Where it is served, if not at its provider's own address.
         api_key: Its key, if not in the variable that its provider names.
+        window_tokens: What it takes; None for what litellm knows of it.
     """
 
-    def __init__(self, model: str, *, api_base: str | None = None, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        window_tokens: int | None = None,
+    ) -> None:
         self._model, self._api_base, self._api_key = model, api_base, api_key
+        self._window_tokens = window_tokens
 
     @property
     def name(self) -> str:
@@ -108,10 +121,13 @@ class LiteLLMModel:
         except CallCancelled:
             raise
         except Exception as error:  # litellm's have no common base, and its defects come as anything
-            raise upstream_error(error, self._model) from error
+            sent = [message["content"] for message in messages]
+            raise upstream_error(error, self._model, sent, keys=[self._api_key or ""]) from error
 
     def context_window(self) -> int | None:
-        """See `ChatModel`; from litellm's table, which is part of the package."""
+        """See `ChatModel`; where none was given, from litellm's table, which is part of the package."""
+        if self._window_tokens:
+            return self._window_tokens
         known = _known(self._model)
         window = known.get("max_input_tokens")
         return window if isinstance(window, int) and window > 0 else None
@@ -175,9 +191,24 @@ def _count(value: Any, name: str) -> int:
     return count if isinstance(count, int) else 0
 
 
-def upstream_error(error: Exception, model: str) -> UpstreamFailed:
-    """The error for an exception of litellm."""
-    return _error(_failure(error), model)
+def upstream_error(
+    error: Exception, model: str, sent: Sequence[str] = (), *, keys: Sequence[str] = ()
+) -> UpstreamFailed:
+    """The error for an exception of litellm.
+
+    Args:
+        error: The exception.
+        model: Who was asked.
+        sent: The texts of the call, which an error may quote.
+        keys: Keys that were sent, beside those of the environment.
+    """
+    reason = provider_reason(provider_message(error).text, sent, [*keys, *_environment_keys()])
+    return _error(_failure(error), model, reason)
+
+
+def _environment_keys() -> list[str]:
+    """The values of variables that hold keys, by their names."""
+    return [value for name, value in os.environ.items() if _KEY_NAME.search(name) and len(value) >= _LEAST_KEY_CHARS]
 
 
 def _failure(error: Exception) -> ProviderFailure:
@@ -192,23 +223,30 @@ def _failure(error: Exception) -> ProviderFailure:
     return failure if told.wait_seconds is None else replace(failure, retry_after_seconds=told.wait_seconds)
 
 
-def _error(failure: ProviderFailure, model: str) -> UpstreamFailed:
-    """The error for a failure. What the provider said stays out: it may quote the prompt."""
+def _error(failure: ProviderFailure, model: str, reason: str) -> UpstreamFailed:
+    """The error for a failure."""
+    said = f" The provider said: {_as_sentence(reason)}" if reason else ""
     if failure.kind == "token_overflow":
         return ContextOverflow(
             f"The prompt does not fit the model {model}{_sizes(failure)}. "
-            "Send fewer messages, or set a model with a larger window.",
+            f"Send fewer messages, or set a model with a larger window.{said}",
             window_tokens=failure.window_tokens,
             requested_tokens=failure.requested_tokens,
+            reason=reason,
         )
     what, remedy = ERROR_MESSAGES[failure.kind]
     cause = ModelUnavailable if failure.kind in _HOPELESS else UpstreamFailed
     return cause(
-        f"The model {model} {what}. {remedy}",
+        f"The model {model} {what}. {remedy}{said}",
         kind=failure.kind,
         transient=failure.transient,
         retry_after_seconds=failure.retry_after_seconds,
+        reason=reason,
     )
+
+
+def _as_sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…", "。")) else f"{text}."
 
 
 def _sizes(failure: ProviderFailure) -> str:

@@ -184,7 +184,7 @@ class DailyNotes:
                     else:
                         # Who wrote them may have died before the disk had them.
                         sync_file(descriptor)
-                    entries = [page.find(each) for each in drafts]
+                    entries = [page.newest(each) for each in drafts]
                     if disk.current_signature(target) == disk.signature(os.fstat(descriptor)):
                         return [
                             _stored(entry, day, duplicate=at not in written)

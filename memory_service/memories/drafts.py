@@ -1,7 +1,8 @@
 """Drafts of entries: a memory checked and rendered, its place on the page of its day, and an entry reworded.
 
 Invariants: pure; no text can be taken for a heading, a comment or a second entry of the page, for it is one list item
-whose further lines are indented; one text stands once on a page; messages never hold the text. An entry that is
+whose further lines are indented; one text stands once on a page, unless
+what was noted since says otherwise; messages never hold the text. An entry that is
 reworded keeps its id, its place and where it came from.
 """
 
@@ -16,6 +17,9 @@ from typing import cast, get_args
 
 from indexer.documents.entries import ITEM, MAX_TAG_CHARS, entry_hash, fold_words, is_tag, short_hash
 from indexer.text import lazy_regex
+from indexer.text.facts import facts_of
+from indexer.text.ornaments import ornament
+from indexer.text.restated import restating
 from indexer.types import AUTHORITY
 from memory_service.errors import Conflict, InvalidRequest
 from memory_service.memories.format import Entry, derive_id, entry_text, find_entries, split_lines
@@ -56,10 +60,11 @@ class EntryDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
-    """Text to append to a page for a draft, and the resulting entry."""
+    """Text to append to a page for a draft, the resulting entry, and the words of that."""
 
     text: str
     entry: Entry
+    said: str
 
 
 def entry_draft(
@@ -112,11 +117,21 @@ class Page:
         self._ids: set[str] = set()
         self._texts: dict[bytes, Entry] = {}
         self._keys: dict[str, Entry] = {}
+        # Entries and what they say, in the order of the page.
+        self._said: list[tuple[Entry, str]] = []
         for entry in find_entries(text, day):
-            self._index(entry)
+            self._index(entry, "\n".join(lines[entry.start_line - 1 : entry.end_line]).lstrip("-* "))
 
     def find(self, draft: EntryDraft) -> Entry | None:
-        """The entry with the same text."""
+        """The entry that a draft repeats; None where one behind it says otherwise, so that the text is news again."""
+        entry = self.newest(draft)
+        if entry is None:
+            return None
+        since = (said for other, said in self._said if other.first_line > entry.end_line and _came_before(other, draft))
+        return None if any(ornament("facts", False, _says_otherwise, said, draft.text) for said in since) else entry
+
+    def newest(self, draft: EntryDraft) -> Entry | None:
+        """The last entry with the same text."""
         return self._texts.get(entry_hash(draft.folded))
 
     def replayed(self, draft: EntryDraft) -> Entry | None:
@@ -164,18 +179,19 @@ class Page:
             start_line=first + 1,
             end_line=first + len(item),
         )
-        return Addition(text=self._newline.join(lines), entry=entry)
+        return Addition(text=self._newline.join(lines), entry=entry, said=draft.text)
 
     def add(self, addition: Addition) -> None:
         """Takes note of an addition that was written."""
         self.is_new = False
         self._lines = addition.entry.end_line
         self._gap = 1
-        self._index(addition.entry)
+        self._index(addition.entry, addition.said)
 
-    def _index(self, entry: Entry) -> None:
+    def _index(self, entry: Entry, said: str) -> None:
         self._ids.add(entry.memory_id)
-        self._texts.setdefault(entry.text_hash, entry)
+        self._texts[entry.text_hash] = entry
+        self._said.append((entry, said))
         if entry.key:
             self._keys.setdefault(entry.key, entry)
 
@@ -185,6 +201,26 @@ class Page:
         while (memory_id := derive_id(self.day, folded, attempt)) in self._ids:
             attempt += 1
         return memory_id
+
+
+def _came_before(entry: Entry, draft: EntryDraft) -> bool:
+    """False if an entry was said later, in the same talk, than what is noted now: that is noted once more."""
+    if entry.fields.get("session") != draft.fields.get("session"):
+        return True
+    said, noted = (_first_message(fields.get("messages", "")) for fields in (entry.fields, draft.fields))
+    return not said or not noted or said < noted
+
+
+def _first_message(messages: str) -> int:
+    first = messages.partition("-")[0]
+    return int(first) if first.isdecimal() else 0
+
+
+def _says_otherwise(said: str, text: str) -> bool:
+    """True if words give another value than a text to something that has one at a time."""
+    values = {claim.thing: claim.value for claim in facts_of(text).claims if claim.single}
+    told = ((claim.thing, claim.value) for claim in facts_of(said).claims if claim.single)
+    return any(values.get(thing, value) != value for thing, value in told) or restating(text, said) is not None
 
 
 def _clean(text: str) -> str:

@@ -249,8 +249,8 @@ def _is_known(index: Index, fact: Fact) -> bool:
 
 
 def _passages(index: Index, query: str, limit: int) -> list[str]:
-    """The memories with words of a question, the best first."""
+    """The memories with words of a question, the best first; what was replaced since is stated no more."""
     if not query.strip():
         return []
     hits = index.search(query[:_QUERY_CHARS], limit=limit, mode="text", filter=_MEMORIES).hits
-    return [hit.passage.text for hit in hits]
+    return [hit.passage.text for hit in hits if hit.replaced_by is None]

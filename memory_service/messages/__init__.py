@@ -7,6 +7,7 @@ Invariants: pure; no message is changed in place; what was said is kept as it ca
 is made valid only when it goes out.
 """
 
+from memory_service.messages.providers import wants_reasoning
 from memory_service.messages.reading import read_messages, read_sent
 from memory_service.messages.shapes import (
     CUT,
@@ -36,7 +37,7 @@ from memory_service.messages.shapes import (
     without_thinking,
 )
 from memory_service.messages.sizes import Numbered, message_tokens, numbered
-from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai, wants_reasoning
+from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai
 
 __all__ = [
     "CUT",

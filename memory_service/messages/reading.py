@@ -128,7 +128,7 @@ def _read_message(item: object, at: str, *, strict: bool = True) -> Iterator[Mes
     match message["role"]:
         case "assistant":
             yield _read_assistant(message, parts, at, strict=strict)
-        case "tool" if strict:
+        case "tool" if strict and message.get("tool_call_id") is not None:
             _check_id(message.get("tool_call_id"), f"{at}.tool_call_id")
             yield message
         case "tool":
@@ -178,6 +178,8 @@ def _read_content(content: object, role: Role, at: str, *, strict: bool) -> list
 
 def _read_part(item: object, role: Role, at: str, *, strict: bool) -> Part:
     """A part as it came; wrapped where it cannot be used and nothing is refused."""
+    if _is_of_others(item, role):
+        return cast(Part, wrapped(item))
     try:
         _check_part(item, role, at, strict=strict)
     except InvalidRequest:
@@ -217,6 +219,25 @@ _PLACES: dict[str, Role] = {
 }
 
 
+# The same types as other providers write them; what these take is carried as it came. Source: Mistral API reference,
+# "ContentChunk".
+_FIELDS_OF_OTHERS: dict[str, tuple[str, type]] = {
+    "image_url": ("image_url", str),
+    "thinking": ("thinking", list),
+    "input_audio": ("input_audio", str),
+    "file": ("file_id", str),
+}
+
+
+def _is_of_others(item: object, role: Role) -> bool:
+    """True for a part of a known type in the form of a provider that is neither OpenAI nor Anthropic."""
+    kind = item.get("type") if isinstance(item, Mapping) else None
+    if not isinstance(item, Mapping) or not isinstance(kind, str) or _PLACES.get(kind, role) != role:
+        return False
+    field, form = _FIELDS_OF_OTHERS.get(kind, ("", str))
+    return isinstance(item.get(field), form)
+
+
 def _check_part(item: object, role: Role, at: str, *, strict: bool = True) -> None:
     part = _mapping(item, at)
     kind = part.get("type")
@@ -226,7 +247,7 @@ def _check_part(item: object, role: Role, at: str, *, strict: bool = True) -> No
     for field, wanted in _FIELDS.get(kind, {}).items():
         _check(isinstance(part.get(field), wanted), f"{at}.{field}", _KINDS[wanted])
     for field, wanted in _MAYBE.get(kind, {}).items():
-        _check(not strict or isinstance(part.get(field, {}), wanted), f"{at}.{field}", _KINDS[wanted])
+        _check(not strict or isinstance(part.get(field) or {}, wanted), f"{at}.{field}", _KINDS[wanted])
     if kind == "tool_use":
         _check_id(part.get("id"), f"{at}.id")
     if kind == "tool_result":
@@ -316,7 +337,10 @@ def _read_call(value: object, at: str, *, strict: bool) -> ToolCall:
 
 
 def _checked_call(call: dict[str, object], at: str) -> ToolCall:
-    _check_id(call.get("id"), f"{at}.id")
+    if call.get("id") is None:
+        # Ollama's calls have none, and Mistral's and Gemini's may lack one.
+        call = {**call, "id": ""}
+    _check_id(call["id"], f"{at}.id")
     kind = call.get("type")
     if isinstance(kind, str) and kind != "function":
         return _call_of_kind(call, kind, f"{at}.{kind}")
@@ -324,7 +348,7 @@ def _checked_call(call: dict[str, object], at: str) -> ToolCall:
     _check(kind in (None, "function"), f"{at}.type", "function")
     function = _mapping(call.get("function"), f"{at}.function")
     _check(isinstance(function.get("name"), str), f"{at}.function.name", "text")
-    arguments = function.get("arguments", "")
+    arguments = "" if function.get("arguments") is None else function["arguments"]
     _check(isinstance(arguments, str | Mapping), f"{at}.function.arguments", "JSON as text")
     written = arguments if isinstance(arguments, str) else _written(arguments, f"{at}.function.arguments")
     if call.get("type") == "function" and function.get("arguments") == written:
@@ -333,7 +357,7 @@ def _checked_call(call: dict[str, object], at: str) -> ToolCall:
 
 
 def _call_of(block: dict[str, object], at: str) -> ToolCall:
-    given = block.get("input", {})
+    given = {} if block.get("input") is None else block["input"]
     function = {"name": block["name"], "arguments": given if isinstance(given, str) else _written(given, at)}
     rest = {key: value for key, value in block.items() if key not in ("type", "id", "name", "input")}
     return cast(ToolCall, {"id": block["id"], "type": "function", "function": function, **rest})

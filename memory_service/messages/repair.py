@@ -6,7 +6,7 @@ orphan_result     result without its call            kept as the user's text, dr
 duplicate_result  two results of one call            one counts, see `units`
 late_result       the other came later, says more    kept as the user's text
 moved_result      result not behind its call         moved there, in the order of the calls
-missing_result    call without a result              answered, unless everything still waits for it
+missing_result    call without a result              answered, unless everything still waits for it: see `closed`
 call_id           two calls with one id, or none     the later one gets a new id
 empty             message that says nothing          dropped
 thinking          thinking where it may not stand    dropped
@@ -40,10 +40,11 @@ from memory_service.messages import (
     tool_calls_of,
     tool_result,
     user_message,
-    wants_reasoning,
     with_texts,
     without_thinking,
 )
+from memory_service.messages.cache_marks import with_marks_taken
+from memory_service.messages.providers import provider_rules
 from memory_service.messages.units import (
     REPAIR_TEXTS,
     RepairTexts,
@@ -336,10 +337,37 @@ def to_wire(
     messages = [with_texts(message, _encodable) if _is_torn(message) else message for message in messages]
     if wire == "anthropic":
         system, turns = to_anthropic(messages)
-        return turns, system
+        most = provider_rules(wire, model).cache_marks
+        ahead, marked = with_marks_taken(system if isinstance(system, list) else [], turns, most)
+        return marked, ahead or system
     if wire == "mistral":
         return to_mistral(repaired(messages, pending=pending, rules=MISTRAL, language=language).messages), None
-    return to_openai(messages, reasoning=wants_reasoning(model)), None
+    return to_openai(messages, model=model), None
+
+
+def closed(messages: Sequence[Message], *, pending: Collection[str] = (), language: str = "en") -> Sequence[Message]:
+    """Messages whose last calls all have a result: one that is not there is told as interrupted, or as running.
+
+    For what a model is asked with now; a result that comes later takes that place.
+
+    Args:
+        messages: A list that is valid but for the results that its last message waits for.
+        pending: See `repaired`.
+        language: See `repaired`.
+    """
+    at = len(messages) - 1
+    while at >= 0 and is_tool_result(messages[at]):
+        at -= 1
+    calls = tool_calls_of(messages[at]) if at >= 0 else []
+    results = {message.get("tool_call_id"): message for message in messages[at + 1 :]}
+    if all(call["id"] in results for call in calls):
+        return messages
+    texts = REPAIR_TEXTS.get(language, REPAIR_TEXTS["en"])
+    filled = [
+        results.get(call["id"]) or tool_result(call["id"], texts.running if call["id"] in pending else texts.missing)
+        for call in calls
+    ]
+    return [*messages[: at + 1], *filled]
 
 
 def _is_torn(message: Message) -> bool:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, Required, TypeAlias, TypedDict, cast
 
-from memory_service.messages.opaque import is_chat_shaped, opaque_label, unwrapped
+from memory_service.messages.opaque import opaque_label, unwrapped
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -44,19 +44,10 @@ MEDIA = frozenset({"image_url", "input_audio", "file", "image", "document", "con
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _KNOWN = MEDIA | THINKING | {"text", "refusal", "tool_use", "tool_result", "search_result", "compaction"}
 
-# What each API takes where. Sources: OpenAI API reference, chat completions, "messages"; Anthropic API reference,
-# messages, "content" of the parameter `messages` and of `tool_result`.
-_OPENAI_TAKES: dict[Role, frozenset[str]] = {
-    "user": frozenset({"text", "image_url", "input_audio", "file"}),
-    "assistant": frozenset({"text", "refusal"}),
-}
-_ANTHROPIC_MEDIA = frozenset({"image", "document", "search_result", "container_upload"})
 # Parts that tell whose shape a message came in.
-ANTHROPIC_ALONE = THINKING | _ANTHROPIC_MEDIA | {"tool_use", "tool_result"}
-_TEXT_ONLY = frozenset({"text"})
-# Source: Anthropic API reference, "Vision": the types of images that it takes.
-_ANTHROPIC_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-_DATA_URL = re.compile(r"data:([^;,]+)(?:;[^;,]+)*?;base64,(.*)", re.DOTALL)
+ANTHROPIC_ALONE = THINKING | {
+    "image", "document", "search_result", "container_upload", "tool_use", "tool_result"
+}  # fmt: skip
 
 
 def is_known(kind: str) -> bool:
@@ -79,126 +70,18 @@ def text_of_part(part: Part) -> str:
         case "search_result" | "compaction":
             return _text_of_content(part.get("content"))
         case kind:
-            return "" if is_known(kind) else opaque_label(part)
+            return "" if is_known(kind) or is_thought(part) else opaque_label(part)
 
 
 def is_blank(part: Part) -> bool:
-    """True if a part is a text without text."""
-    return part["type"] in ("text", "refusal") and not text_of_part(part).strip()
+    """True if a part is a text without text, or what a model thought."""
+    return (part["type"] in ("text", "refusal") or is_thought(part)) and not text_of_part(part).strip()
 
 
-def openai_part(part: Part, role: Role, *, extensions: bool) -> Part | None:
-    """A part as OpenAI takes it in a message of a role.
-
-    Args:
-        part: Any part.
-        role: Whose message it stands in.
-        extensions: Whether what only litellm understands may stay: cache marks, and images in tool results.
-
-    Returns:
-        The part itself if it can stay; None for a step of a tool that ran at another provider.
-    """
-    takes = _OPENAI_TAKES.get(role, _TEXT_ONLY)
-    if not is_known(part["type"]) and is_chat_shaped(part):
-        return cast(Part, unwrapped(part))
-    if part["type"] not in takes:
-        part = _openai_form(part)
-    if part["type"].endswith(("_tool_use", "_tool_result")):
-        return None
-    if part["type"] not in takes and not (extensions and role == "tool" and part["type"] == "image_url"):
-        return text_part(text_of_part(part) or _label(part))
-    if extensions:
-        return part
-    return text_part(part.get("text", "")) if part["type"] == "text" and len(part) > 2 else _without_cache_mark(part)
-
-
-def anthropic_block(part: Part, role: Role) -> Part:
-    """A part as Anthropic takes it in a message of a role; the part itself if it can stay."""
-    if not is_known(part["type"]):
-        is_theirs = is_chat_shaped(part) or _is_role_of_system(role)
-        return text_part(opaque_label(part)) if is_theirs else cast(Part, unwrapped(part))
-    part = _anthropic_form(part)
-    takes = _anthropic_takes(part["type"], role) and _is_media_there(part)
-    return part if takes else text_part(text_of_part(part) or _label(part))
-
-
-def _is_role_of_system(role: Role) -> bool:
-    """True for the roles that instruct a model."""
-    return role in ("system", "developer")
-
-
-def _is_media_there(part: Part) -> bool:
-    """False for an image whose type or address Anthropic refuses."""
-    source = part.get("source") if part["type"] == "image" else None
-    match source:
-        case {"type": "base64", "media_type": kind}:
-            return kind in _ANTHROPIC_IMAGES
-        case {"type": "url", "url": url}:
-            return str(url).startswith(("https://", "http://"))
-        case _:
-            return True
-
-
-def _anthropic_takes(kind: str, role: Role) -> bool:
-    if role == "assistant":
-        return kind in ("text", "compaction") or kind.endswith(("_tool_use", "_tool_result"))
-    return kind == "text" or (role in ("user", "tool") and kind in _ANTHROPIC_MEDIA)
-
-
-def _openai_form(part: Part) -> Part:
-    kind = part["type"]
-    if kind not in ("image", "document"):
-        return part
-    source = part["source"]
-    match kind, source.get("type"):
-        case "image", "base64" | "url":
-            return {"type": "image_url", "image_url": {"url": _url_of(source)}}
-        case "document", "base64":
-            return {"type": "file", "file": {"filename": part.get("title") or "document", "file_data": _url_of(source)}}
-        case "document", "text":
-            return text_part(str(source.get("data", "")))
-        case "document", "content":
-            return text_part(_text_of_content(source.get("content")))
-        case _:
-            return part
-
-
-def _anthropic_form(part: Part) -> Part:
-    match part["type"]:
-        case "image_url":
-            return {"type": "image", "source": _source_of(str(part["image_url"].get("url", ""))), **_cache_mark(part)}
-        case "file" if (source := _source_of(str(part["file"].get("file_data", "")))).get(
-            "media_type"
-        ) == "application/pdf":
-            name = part["file"].get("filename")
-            title: Part = {"type": "document", "title": name} if isinstance(name, str) else {"type": "document"}
-            return {**title, "source": source, **_cache_mark(part)}
-        case _:
-            return part
-
-
-def _url_of(source: dict[str, object]) -> str:
-    if source.get("type") == "url":
-        return str(source.get("url", ""))
-    return f"data:{source.get('media_type', '')};base64,{source.get('data', '')}"
-
-
-def _source_of(url: str) -> dict[str, object]:
-    match = _DATA_URL.fullmatch(url)
-    if match is None:
-        return {"type": "url", "url": url}
-    return {"type": "base64", "media_type": match[1], "data": match[2]}
-
-
-def _cache_mark(part: Part) -> Part:
-    mark = {key: value for key, value in part.items() if key == "cache_control"}
-    return cast(Part, mark)
-
-
-def _without_cache_mark(part: Part) -> Part:
-    if "cache_control" not in part:
-        return part
-    return cast(Part, {key: value for key, value in part.items() if key != "cache_control"})
+def is_thought(part: Part) -> bool:
+    """True if a part that was carried as it came is what a model thought, such as Mistral's chunks."""
+    value = unwrapped(part)
+    return value is not part and isinstance(value, Mapping) and value.get("type") in THINKING
 
 
 def _text_of_content(content: object) -> str:
@@ -208,11 +91,6 @@ def _text_of_content(content: object) -> str:
     parts = content if isinstance(content, list) else []
     texts = (part.get("text") for part in parts if isinstance(part, Mapping))
     return "\n".join(text for text in texts if isinstance(text, str))
-
-
-def _label(part: Part) -> str:
-    """Label for a part that an API does not accept there, without its bytes."""
-    return f"[{part['type'].removesuffix('_url').removeprefix('input_')} not shown]"
 
 
 def arguments_object(arguments: str) -> dict[str, object]:
@@ -392,7 +270,7 @@ def is_tool_result(message: Message) -> bool:
 
 def is_system(message: Message) -> bool:
     """True if a message instructs the model: a system or developer message."""
-    return _is_role_of_system(message["role"])
+    return message["role"] in ("system", "developer")
 
 
 def is_empty(message: Message) -> bool:

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from memory_service.messages.opaque import LEGACY, OWN_CALL, OWN_ROLE
+from memory_service.messages.providers import PROVIDERS, ProviderRules, provider_rules
 from memory_service.messages.shapes import (
     REASONING,
     Message,
     Part,
     ToolCall,
-    anthropic_block,
     anthropic_id,
     arguments_of,
     is_blank,
     is_system,
+    json_text,
     mistral_id,
     openai_id,
-    openai_part,
     parts_of,
     text_of,
     text_of_part,
@@ -34,7 +34,7 @@ from memory_service.messages.shapes import (
     wire_name,
 )
 
-_OURS = frozenset({"block_order", "is_error", "interim"})
+_OURS = frozenset({"block_order", "is_error", "interim", "created_at"})
 _BEYOND_OPENAI = frozenset({*REASONING, "cache_control"})
 # Mistral refuses every other key. Source: mistral-common, its messages forbid what they do not name.
 _MISTRAL_TAKES: dict[str, frozenset[str]] = {
@@ -42,7 +42,17 @@ _MISTRAL_TAKES: dict[str, frozenset[str]] = {
     "tool": frozenset({"role", "content", "tool_call_id", "name"}),
 }
 _MISTRAL_TAKES_OF_OTHERS = frozenset({"role", "content"})
-_REASONING_FAMILIES = ("deepseek", "kimi", "moonshot", "gemini", "glm-", "minimax", "mimo")
+# What OpenAI's own server has a name for. Sources: OpenAI API reference, "Create chat completion"; its error "Unknown
+# parameter: 'messages[1].…'"; an answer of its own, which goes back as it came, has `annotations`.
+_OPENAI_TAKES = frozenset({
+    "role", "content", "name", "refusal", "audio", "tool_calls", "tool_call_id", "function_call", "annotations",
+})  # fmt: skip
+# Stands for reasoning, or for a signature, that is not there. Sources: litellm 1.106, `fill_reasoning_content`, "the
+# minimum value the API accepts"; Gemini API, "Thought signatures", on calls that another model made.
+_NO_REASONING = " "
+_NO_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+# Between an id and the signature that litellm puts behind it.
+_SIGNATURE = "__thought__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,43 +64,39 @@ class _Dialect:
         extensions: Whether keys beyond OpenAI's go out too.
         refusals: Whether a refusal is known; else it goes out as text.
         own_kinds: Whether roles and calls go back in the shape that they came in, known or not.
-        reasoning: Whether reasoning goes back, and what a provider has put on a call.
+        rules: Of the provider.
     """
 
     id_of: Callable[[str], str]
     extensions: bool = False
     refusals: bool = False
     own_kinds: bool = False
-    reasoning: bool = False
+    rules: ProviderRules
 
 
-_OPENAI = _Dialect(id_of=openai_id, refusals=True, own_kinds=True)
-_OPENAI_WITH_REASONING = replace(_OPENAI, reasoning=True)
-_MISTRAL = _Dialect(id_of=mistral_id)
-_LITELLM = _Dialect(id_of=str, extensions=True)
+_MISTRAL = _Dialect(id_of=mistral_id, rules=PROVIDERS["mistral"])
+# litellm knows for itself what its provider takes.
+_LITELLM = _Dialect(
+    id_of=str,
+    extensions=True,
+    rules=replace(PROVIDERS["gemini"], images=PROVIDERS["gemini"].images | PROVIDERS["openai"].images),
+)
 
 
-def wants_reasoning(model: str | None) -> bool:
-    """True for models of OpenAI's shape that refuse a call of theirs without the reasoning or signature beside it.
-
-    Sources: DeepSeek API, "Thinking Mode: tool calls"; Moonshot API, "Kimi K2 Thinking"; Gemini API, "Thought
-    signatures".
-    """
-    name = (model or "").lower()
-    return any(family in name for family in _REASONING_FAMILIES)
-
-
-def to_openai(messages: Sequence[Message], *, reasoning: bool = False) -> list[dict[str, object]]:
-    """Messages as OpenAI's chat API takes them.
+def to_openai(messages: Sequence[Message], *, model: str | None = None) -> list[dict[str, object]]:
+    """Messages as OpenAI's chat API takes them, or as another provider of its shape does.
 
     Args:
         messages: In an order that the API takes; `sessions.repair` sees to that.
-        reasoning: Whether reasoning and what a provider has put on a call go back, too, see `wants_reasoning`.
+        model: The model that is asked: it tells the provider, see `provider_rules`.
 
     Returns:
-        New messages; what OpenAI takes is in them unchanged.
+        New messages; what the provider takes is in them unchanged.
     """
-    dialect = _OPENAI_WITH_REASONING if reasoning else _OPENAI
+    rules = provider_rules("openai", model)
+    # Gemini's signatures may be part of an id.
+    id_of = str if rules.wants_signatures else openai_id
+    dialect = _Dialect(id_of=id_of, refusals=True, own_kinds=True, rules=rules)
     return [_openai_message(message, dialect) for message in messages]
 
 
@@ -105,20 +111,31 @@ def to_litellm(messages: Sequence[Message]) -> list[dict[str, object]]:
 
 def to_mistral(messages: Sequence[Message]) -> list[dict[str, object]]:
     """Messages as Mistral's chat API takes them: OpenAI's, with ids of nine letters and digits, refusals as text."""
-    return [_mistral_message(_openai_message(message, _MISTRAL)) for message in messages]
+    return [_mistral_message(message, _openai_message(message, _MISTRAL)) for message in messages]
 
 
-def _mistral_message(wire: dict[str, object]) -> dict[str, object]:
+def _mistral_message(message: Message, wire: dict[str, object]) -> dict[str, object]:
+    # Nothing is written until something is sent, and much of the service reads messages.
+    from memory_service.messages.wire_parts import mistral_part
+
+    if isinstance(message.get("content"), list):
+        parts = [mistral_part(part, message["role"]) for part in parts_of(message)]
+        wire["content"] = [part for part in parts if part is not None] or None
+        if message["role"] == "tool":
+            wire["content"] = wire["content"] or ""
     role = "system" if wire["role"] == "developer" else str(wire["role"])
     takes = _MISTRAL_TAKES.get(role, _MISTRAL_TAKES_OF_OTHERS)
     return {**{key: value for key, value in wire.items() if key in takes}, "role": role}
 
 
 def _openai_message(message: Message, dialect: _Dialect) -> dict[str, object]:
+    rules = dialect.rules
     private = _OURS if dialect.extensions else _OURS | _BEYOND_OPENAI
-    if dialect.reasoning:
+    if rules.wants_reasoning:
         private = private - {"reasoning_content"}
     wire = {key: value for key, value in message.items() if key not in private and not key.startswith("_")}
+    if rules.own_keys_alone and dialect.own_kinds:
+        wire = _with_own_keys(wire)
     if isinstance(message.get("content"), list):
         wire["content"] = _openai_content(message, dialect)
     if wire.get("refusal") and not dialect.refusals:
@@ -129,7 +146,37 @@ def _openai_message(message: Message, dialect: _Dialect) -> dict[str, object]:
         wire["tool_call_id"] = dialect.id_of(message.get("tool_call_id", ""))
     if tool_calls_of(message):
         wire["tool_calls"] = [_openai_call(call, dialect) for call in tool_calls_of(message)]
+        if dialect.own_kinds:
+            _put_in(wire, rules)
     return _in_own_shape(message, wire) if dialect.own_kinds else wire
+
+
+def _with_own_keys(wire: dict[str, object]) -> dict[str, object]:
+    """A message with the keys alone that OpenAI has documented; of an answer in sound, its id."""
+    left = {key: value for key, value in wire.items() if key in _OPENAI_TAKES}
+    if isinstance(audio := left.get("audio"), Mapping) and "id" in audio:
+        left["audio"] = {"id": audio["id"]}
+    return left
+
+
+def _put_in(wire: dict[str, object], rules: ProviderRules) -> None:
+    """Put in what a call has to have beside it and has not: another model made it, or it was cut away."""
+    if rules.wants_reasoning and not rules.wants_signatures and not wire.get("reasoning_content"):
+        beside = wire.get("provider_specific_fields")
+        reasoning = beside.get("reasoning_content") if isinstance(beside, Mapping) else None
+        wire["reasoning_content"] = reasoning or _NO_REASONING
+    if rules.wants_signatures:
+        first = cast("list[dict[str, object]]", wire["tool_calls"])[0]
+        if not (_SIGNATURE in str(first["id"]) or _is_signed(wire) or _is_signed(first)):
+            first["extra_content"] = _NO_SIGNATURE
+
+
+def _is_signed(fields: Mapping[str, object]) -> bool:
+    """True if a signature stands beside what a model has said, or on a call of it."""
+    function = fields.get("function")
+    beside = [fields.get("extra_content"), fields.get("provider_specific_fields")]
+    beside += [function.get("provider_specific_fields")] if isinstance(function, Mapping) else []
+    return any("thought_signature" in json_text(each) for each in beside if isinstance(each, Mapping))
 
 
 def _in_own_shape(message: Message, wire: dict[str, object]) -> dict[str, object]:
@@ -150,8 +197,10 @@ def _in_own_shape(message: Message, wire: dict[str, object]) -> dict[str, object
 
 
 def _openai_content(message: Message, dialect: _Dialect) -> list[Part] | None:
+    from memory_service.messages.wire_parts import openai_part
+
     role = message["role"]
-    parts = [openai_part(part, role, extensions=dialect.extensions) for part in parts_of(message)]
+    parts = [openai_part(part, role, dialect.rules, extensions=dialect.extensions) for part in parts_of(message)]
     if not dialect.refusals:
         refused = (cast("Mapping[str, object]", part).get("type") == "refusal" for part in parts_of(message))
         parts = [
@@ -167,9 +216,10 @@ def _openai_call(call: ToolCall, dialect: _Dialect) -> dict[str, object]:
         return _call_of_kind(call, dialect.id_of(call["id"]))
     wire = {"name": wire_name(function["name"]), "arguments": wire_arguments(function["arguments"])}
     bare: dict[str, object] = {"id": dialect.id_of(call["id"]), "type": "function", "function": wire}
-    if not (dialect.extensions or dialect.reasoning):
+    if not (dialect.extensions or dialect.rules.wants_reasoning):
         return bare
-    return {**{key: value for key, value in call.items() if not key.startswith("_")}, **bare}
+    own = {key: value for key, value in call.items() if not key.startswith("_")}
+    return {**own, **bare, "function": {**function, **wire}}
 
 
 def _call_of_kind(call: ToolCall, call_id: str) -> dict[str, object]:
@@ -218,8 +268,11 @@ def _anthropic_blocks(message: Message) -> list[object]:
 
 def _anthropic_content(message: Message) -> list[Part]:
     """The content as blocks; Anthropic refuses blank text."""
+    from memory_service.messages.wire_parts import anthropic_block
+
     parts = parts_of(message) or [text_part(text_of(message))]
-    return [anthropic_block(part, message["role"]) for part in parts if not is_blank(part)]
+    blocks = [anthropic_block(part, message["role"]) for part in parts if not is_blank(part)]
+    return [block for block in blocks if block is not None]
 
 
 def _ordered(message: Message, content: list[Part]) -> list[Part]:

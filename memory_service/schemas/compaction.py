@@ -192,6 +192,12 @@ class CompactRequest(Request):
     identifier_policy: Identifiers = None
     target_tokens: TargetTokens = None
     force: bool = Field(default=False, description="Compact although there is room, or although it gains little.")
+    model: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="litellm name of the model that writes this summary; else that of the setting `compaction.model`.",
+    )
 
 
 class CompactionReceipt(Answer):
@@ -212,7 +218,8 @@ class CompactionReceipt(Answer):
     reason: str = Field(description="Why it was done, or why nothing was.")
     preset: str = Field(description="Name of the preset that decided.")
     trigger: str = Field(
-        description="What it was made for: that of the request, or `cache_ttl` (results no cache holds any more)."
+        description="What it was made for: that of the request, or `cache_ttl` (old results of tools "
+        "gave way before a prompt, as `pruning.mode` has it: `cache_ttl` or `budget`)."
     )
     tokens_before: int = Field(description="Tokens of the view before.")
     tokens_after: int = Field(description="Tokens of the view after; of a plan, estimated.")
@@ -233,6 +240,13 @@ class CompactionReceipt(Answer):
     calls: int = Field(description="Requests to a model, those that failed included.")
     input_tokens: int = Field(description="What the provider counted for them.")
     output_tokens: int = Field(description="What the provider counted for their answers.")
+    chunk_ratio: float | None = Field(
+        default=None,
+        description="Share of the summariser's window that one chunk of the history took; null where no model wrote.",
+    )
+    parts: int = Field(
+        default=0, description="Into how many parts the history was divided for the model; 0 where no model wrote."
+    )
     duration_ms: int = Field(description="Time that it took, in milliseconds; 0 where no compaction was made.")
     ledger: list[LedgerEntry] = Field(description="Exact names, rules and decisions that stand beside the summary.")
     audit: dict[str, Any] | None = Field(description="What was checked in the summary, and what was found.")

@@ -8,9 +8,10 @@ after some strikes waits for new messages before it tries again by itself.
 from __future__ import annotations
 
 import copy
+import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memory_service.compaction.compactor import (
@@ -30,13 +31,16 @@ from memory_service.llm.base import not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.messages import to_openai
 from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
+from memory_service.service.options import check_summary_model
 from memory_service.sessions.records import Undo
 from memory_service.sessions.session import SessionState, chain_of
 
 if TYPE_CHECKING:
+    from memory_service.llm.base import ChatModel
     from memory_service.service.engine_adapter import EngineAdapter
     from memory_service.service.session_services import SessionServices, SessionSnapshot
 
+_log = logging.getLogger("memory_service.compactions")
 # Source: Claude Code and Codex stop after three failures in a row; each may cost a call of a model.
 _STRIKES = 3
 # New material that makes another try worth it, as a share of the view.
@@ -106,6 +110,7 @@ class SessionCompactions:
         if mode == "plan":
             snapshot = self._services.snapshot(session_id, preset=preset, overrides=overrides)
             return self._unlike_engine(session_id, self._planned(snapshot, call))
+        check_summary_model(self._services.shared.settings, call.request.model or "")
         with self._services.alone(session_id, compacting=True):
             snapshot = self._services.snapshot(session_id, preset=preset, overrides=overrides)
             if mode == "preview":
@@ -202,12 +207,19 @@ class SessionCompactions:
             snapshot.shape,
             snapshot.options,
             snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
-            _compaction_options(snapshot, call, told or Verdict()),
+            replace(
+                _compaction_options(snapshot, call, told or Verdict()), model=self._own_model(snapshot, call.request)
+            ),
             now=self._services.now(),
             originals=snapshot.session.originals(snapshot.state),
             cancelled=cancelled,
             spent=spent,
         )
+
+    def _own_model(self, snapshot: SessionSnapshot, request: CompactRequest) -> ChatModel | None:
+        """The model that the call or the session names for its summaries; None for that of the service."""
+        name, named = request.model or snapshot.options.summary_model, self._services.shared.models.named
+        return named(name) if name and named is not None else None
 
     def _applied(
         self, snapshot: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]
@@ -225,7 +237,10 @@ class SessionCompactions:
             raise Conflict(f"A hook refused the compaction: {verdict.refused.reason}")
         services.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
         outcome, started, spent = "failed", time.monotonic(), Spent()
+        place = f"{services.workspace}/{session_id}"
+        _log.info("compaction of %s begins: trigger %s, %d tokens", place, call.trigger, before)
         receipt: CompactionReceipt | None = None
+        failure = ""
         try:
             receipt = self._by_engine(snapshot, call, before)
             if receipt is not None:
@@ -247,7 +262,7 @@ class SessionCompactions:
             outcome = error.code
             raise
         except MemoryServiceError as error:
-            outcome = error.code
+            outcome, failure = error.code, str(error)
             self._count(snapshot, call, helped=False)
             raise
         finally:
@@ -268,6 +283,7 @@ class SessionCompactions:
                 will_retry=call.will_retry,
             )
             services.shared.hooks.tell("compaction", event)
+            _log_end(place, outcome, before, receipt, spent, time.monotonic() - started, failure)
 
     def _by_engine(self, snapshot: SessionSnapshot, call: CompactionCall, before: int) -> CompactionReceipt | None:
         """Let a context engine compact what it holds; None if the view is to be compacted as well.
@@ -321,6 +337,34 @@ class SessionCompactions:
             seq=applied or 0, at=self._services.now().isoformat(), compaction=draft.made, head=draft.head
         )
         return receipt_of_made(past, draft.plan, snapshot.options, mode=call.request.mode, applied=applied is not None)
+
+
+def _log_end(
+    place: str,
+    outcome: str,
+    before: int,
+    receipt: CompactionReceipt | None,
+    spent: Spent,
+    seconds: float,
+    failure: str,
+) -> None:
+    """One line for operators: what came of a compaction, and why it is less than was asked for."""
+    after, method = (receipt.tokens_after, receipt.method) if receipt else (before, "none")
+    is_less = bool(failure) or spent.failed > 0
+    told = [failure] if failure else receipt.notes if receipt and is_less else []
+    _log.log(
+        logging.WARNING if is_less else logging.INFO,
+        "compaction of %s ended: %s, %d to %d tokens, summary by %s, %d calls (%d failed), %.1f s%s",
+        place,
+        outcome,
+        before,
+        after,
+        method,
+        spent.requests,
+        spent.failed,
+        seconds,
+        f". {' '.join(told)}" if told else "",
+    )
 
 
 def _compaction_options(snapshot: SessionSnapshot, call: CompactionCall, told: Verdict) -> CompactionOptions:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Literal
 
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.plan import CompactionTrigger
-from memory_service.compaction.view import View
+from memory_service.compaction.view import View, view_language
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.standing import PromptRecord, SentDigests, common_beginning
+from memory_service.messages.repair import closed
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
 from memory_service.schemas.compaction import (
     CompactionReceipt,
@@ -254,9 +255,13 @@ class Contexts:
             window_tokens=work.snapshot.options.window.tokens,
             scale=work.snapshot.scale(),
         )
+        state = work.snapshot.state
+        ready = closed(prompt.messages, pending=state.pending, language=view_language(state))
+        if ready is not prompt.messages:
+            prompt = prompt.with_messages(ready)
         most = min(call.max_tokens or prompt.tokens.window, prompt.tokens.window)
         if prompt.tokens.total > most:
-            raise work.failure or _refusal(prompt, most, call)
+            raise work.failure or _refusal(prompt, most, _remedy(call, work.snapshot.options.preset.auto))
         return prompt
 
     def _kept(
@@ -400,11 +405,19 @@ class _Work:
         )
 
 
-def _refusal(prompt: Prompt, most: int, call: SessionContextRequest) -> Incompressible:
+def _remedy(call: SessionContextRequest, compacts: bool) -> str:
+    """The remedy for a prompt that is too long: its largest part is at fault only where a compaction may be made."""
+    if not call.auto:
+        return "Compact the session, or ask with auto."
+    if not compacts:
+        return "Compact the session: its preset has `auto` set to false, and so nothing compacts it by itself."
+    return "Shorten the largest part."
+
+
+def _refusal(prompt: Prompt, most: int, remedy: str) -> Incompressible:
     tokens = prompt.tokens
     parts = {"system": tokens.system, "last_unit": tokens.tail, "summary": tokens.summary, "memory": tokens.memory}
     ordered = dict(sorted(parts.items(), key=lambda part: -part[1]))
-    remedy = "Shorten the largest part." if call.auto else "Compact the session, or ask with auto."
     return Incompressible(
         f"The prompt takes {tokens.total} tokens and {most} fit: "
         + ", ".join(f"{name} {size}" for name, size in ordered.items())

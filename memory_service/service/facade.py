@@ -49,7 +49,7 @@ from memory_service.service.answers import translated
 from memory_service.service.events import EventHub
 from memory_service.service.index_use_cases import IndexUseCases
 from memory_service.service.memory_use_cases import MemoryUseCases
-from memory_service.service.models import Models, make_embedder, make_models, make_reranker
+from memory_service.service.models import Models, load_litellm, make_embedder, make_models, make_reranker
 from memory_service.service.seals import Seals
 from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.watching import Operations
@@ -521,6 +521,11 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
                 embedder.embed_query("warm")
             if self._reranker is not None:
                 self._reranker.score("warm", ["up"])
+
+    def load_language_models(self) -> None:
+        """Load what calls language models, if one is configured: the first summary does not wait for it then."""
+        if self._models.is_any and self.settings.llm_model:
+            load_litellm()
 
     @staticmethod
     def on_background_work(heard: Callable[[bool], None]) -> None:

@@ -2,12 +2,13 @@
 
 Invariants: the service alone writes, and what it writes is found by the next search; a stretch is searched once, and a
 fact is stored once; what fails leaves the stretch for the next flush, and never keeps a session from being compacted.
+What a user's message `/remember X` asks for is written as soon as it is appended, in the words behind the command.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -22,14 +23,17 @@ from memory_service.hooks import Intent
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.memories.drafts import entry_draft
-from memory_service.messages import Numbered, is_system
+from memory_service.messages import Message, Numbered, is_system, own_text_of
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.service.models import make_talk_judge
 from memory_service.sessions.records import FlushRecord
 from memory_service.sessions.session import SessionState
 from memory_service.text.judge_weights import DamagedWeights
+from memory_service.text.recall import words_to_keep
+from memory_service.text.speech import said_moment
 
 if TYPE_CHECKING:
+    from memory_service.schemas.sessions import AppendedMessages
     from memory_service.service.session_services import SessionServices, SessionSnapshot
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
@@ -110,7 +114,9 @@ class Flushes:
                 raise Conflict(f"A hook refused the flush: {verdict.refused.reason}")
             report, spent = _report(), Spent()
             try:
-                found = self._found(snapshot, stretch, reply, verdict.instructions, cancelled, spent)
+                # What a message asked to remember is remembered by now.
+                said = [each for each in stretch if not _words_to_keep(each.message)]
+                found = self._found(snapshot, said, reply, verdict.instructions, cancelled, spent)
                 report = self._written(snapshot, stretch, found)
             finally:
                 self._tell(session_id, report, spent)
@@ -306,3 +312,57 @@ def _day_of(candidate: Candidate, today: dt.date) -> dt.date | None:
 def _stretch(state: SessionState) -> tuple[Numbered, ...]:
     """Messages since the last flush."""
     return tuple(each for each in state.since(state.flushed_to + 1) if not is_system(each.message))
+
+
+# Memories that a message asks for outright
+
+
+def _words_to_keep(message: Message) -> str:
+    """The words that a message of the user asks to remember; empty if it is no such command."""
+    return words_to_keep(own_text_of(message)) if message["role"] == "user" else ""
+
+
+def remember_asked(
+    services: SessionServices, session_id: str, messages: Sequence[object], appended: AppendedMessages
+) -> list[str]:
+    """Remember what messages that were just appended ask to remember.
+
+    Args:
+        services: The sessions of the workspace.
+        session_id: The session.
+        messages: As they came.
+        appended: Where they stand in its log.
+
+    Returns:
+        What could not be kept.
+    """
+    if appended.replayed or not any(map(_may_ask, messages)):
+        return []
+    failures, today = list[str](), services.now().date()
+    for each in services.session(session_id).state().since(appended.first_seq):
+        words = _words_to_keep(each.message) if each.seq <= appended.last_seq else ""
+        if not words:
+            continue
+        moment = said_moment(each)
+        said = moment.astimezone(services.now().tzinfo).date() if moment else today
+        try:
+            draft = entry_draft(
+                words,
+                origin="user",
+                session_id=session_id,
+                messages=(each.seq, each.seq),
+                date=said if said < today else None,
+            )
+            stored = services.longterm.remember(draft)
+            failures += [f"memory: {missing}" for missing in stored.degraded]
+        except MemoryServiceError as error:
+            failures.append(f"memory: log:{each.seq} asks to remember something, and that failed. {error}")
+    return failures
+
+
+def _may_ask(message: object) -> bool:
+    """False for a message that surely is no command; what is read of the others decides."""
+    if not isinstance(message, Mapping) or message.get("role") != "user":
+        return False
+    told = str(message.get("content"))
+    return "/remember" in told.lower() or "/记住" in told or "/記住" in told

@@ -1,7 +1,7 @@
 """Records that hosts are given of a conversation: pins, summary and request, within the room that an answer has. Pure.
 
-Invariants: a record is whole: where the room is short, the summary is cut, and the request and the end of the record
-stand; pins that do not fit are named.
+Invariants: a record is whole: where the room is short, the summary is cut, section by section, and the request and the
+end of the record stand; pins that do not fit are named.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from memory_service.compaction.checkpoint import (
 )
 from memory_service.compaction.view import pin_texts, view_language, view_texts
 from memory_service.hosts.dialects import host_chars
+from memory_service.llm.validation import clip_sections
 from memory_service.messages import text_of
+from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.sessions import MAX_PIN_CHARS
 from memory_service.text.placeholders import handle
 from memory_service.text.texts import Texts, talk_language, texts_in
@@ -78,7 +80,7 @@ def _rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint,
     # What is escaped may be longer: the end of the record stands, and the summary is cut once more.
     left = room - host_chars(_checkpoint(replace(frame, summary="-")))
     while parts.summary and left > 0:
-        text = _checkpoint(replace(frame, summary=cut_text(parts.summary, left, parts.texts)))
+        text = _checkpoint(replace(frame, summary=_cut_summary(parts.summary, left, parts.texts)))
         if (over := host_chars(text) - room) <= 0:
             return text
         left -= over
@@ -89,6 +91,21 @@ def _rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint,
 def _checkpoint(parts: Checkpoint) -> str:
     made = checkpoint_messages(parts)
     return str(made[0]["content"]) if made else ""
+
+
+def _cut_summary(summary: str, room: int, texts: Texts) -> str:
+    """A summary within some room: its longest sections lose their last lines, and none goes because it stands last."""
+    if host_chars(summary) <= room:
+        return summary
+    fitting, low, high = "", 1, count_tokens(summary)
+    while low <= high:
+        middle = (low + high) // 2
+        shorter = clip_sections(summary, middle, texts)
+        if host_chars(shorter) <= room:
+            fitting, low = shorter, middle + 1
+        else:
+            high = middle - 1
+    return fitting or cut_text(summary, room, texts)
 
 
 def cut_text(text: str, room: int, texts: Texts) -> str:

@@ -21,7 +21,6 @@ from memory_service.hosts.places import ReadablePlaces
 from memory_service.hosts.progress import Progress, ProgressFile
 from memory_service.hosts.transcripts import Stretch, TranscriptPlace, is_of_subagent, read_on
 from memory_service.schemas.compaction import BRANCH_MARK
-from memory_service.service.sessions import check_messages
 from memory_service.text.injected import said_messages
 
 if TYPE_CHECKING:
@@ -255,6 +254,9 @@ def _digest(message: Mapping[str, object]) -> str:
 
 
 def _is_readable(message: Mapping[str, object]) -> bool:
+    # Rarely asked for, and behind much of the service.
+    from memory_service.service.sessions import check_messages
+
     try:
         check_messages([message])
     except MemoryServiceError:

@@ -5,7 +5,10 @@ Invariants: none is loaded before its first use, nor is the code of a kind that 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memory_service.errors import InvalidRequest
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from memory_service.text.prompt_judge import PromptJudge
 
 
+_NAMED_MODELS = 32
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
     """The models that the service may call; None for none.
@@ -26,11 +32,19 @@ class Models:
         summaries: Writes summaries.
         memories: Finds memories.
         fallbacks: Asked when one of them cannot, the first one first.
+        named: Makes the model of a name, for sessions and calls that have one of their own; None where no model is
+            called.
     """
 
     summaries: ChatModel | None = None
     memories: ChatModel | None = None
     fallbacks: tuple[ChatModel, ...] = ()
+    named: Callable[[str], ChatModel] | None = None
+
+    @property
+    def is_any(self) -> bool:
+        """True if a language model may be called."""
+        return self.summaries is not None or self.memories is not None
 
 
 def make_embedder(settings: Settings) -> Embedder | LanguageChoice | None:
@@ -137,9 +151,24 @@ def make_models(settings: Settings) -> Models:
     from memory_service.llm.litellm import LiteLLMModel
 
     def made(name: str) -> LiteLLMModel:
-        return LiteLLMModel(name, api_base=settings.llm_api_base or None)
+        windows = settings.context_windows
+        window_tokens = windows.get(name) or windows.get(name.rpartition("/")[2])
+        return LiteLLMModel(name, api_base=settings.llm_api_base or None, window_tokens=window_tokens)
 
     fallbacks = tuple(map(made, settings.llm_fallback_model))
     memories = made(settings.llm_model)
     own = settings.compaction.model
-    return Models(summaries=made(own) if own else memories, memories=memories, fallbacks=fallbacks)
+    return Models(
+        summaries=made(own) if own else memories,
+        memories=memories,
+        fallbacks=fallbacks,
+        named=lru_cache(_NAMED_MODELS)(made),
+    )
+
+
+def load_litellm() -> None:
+    """Import litellm now, which takes seconds, and not at the first call of a model; no matter if it is not there."""
+    from indexer.providers.litellm_package import litellm_package
+
+    with suppress(ImportError):
+        litellm_package()

@@ -49,9 +49,14 @@ TABLES = ("compaction", "pruning", "flush")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions(CompactionSettings):
-    """How a session is treated: compacted, and flushed before that."""
+    """How a session is treated: compacted, and flushed before that.
+
+    Attributes:
+        summary_model: Name of the model that writes its summaries; empty for the one of the service.
+    """
 
     flush: FlushTable
+    summary_model: str = ""
 
     @property
     def thresholds(self) -> Thresholds:
@@ -69,7 +74,22 @@ def check_settings(settings: Settings, state: SessionState) -> None:
         InvalidRequest: A name is unknown, or a value cannot be used.
         Incompressible: The numbers leave nothing of the window.
     """
-    pressure_of(options_of(settings, state), 0)
+    session_options = options_of(settings, state)
+    pressure_of(session_options, 0)
+    check_summary_model(settings, session_options.summary_model)
+
+
+def check_summary_model(settings: Settings, name: str) -> None:
+    """Make sure that a model may be asked, if one is named.
+
+    Raises:
+        InvalidRequest: The service calls none.
+    """
+    if name and not settings.llm_model:
+        raise InvalidRequest(
+            f"The model {name[:80]!a} cannot write summaries: no llm_model is set, and so no model is called. Set it, "
+            "or leave compaction.model out."
+        )
 
 
 def check_new(
@@ -133,6 +153,7 @@ def options_of(
         preset=chosen,
         overrides=wanted,
         flush=flush,
+        summary_model=compaction.model if compaction.model != settings.compaction.model else "",
         window=window,
         instructions=compaction.instructions,
         identifier_policy=compaction.identifier_policy,

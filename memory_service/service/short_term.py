@@ -38,7 +38,7 @@ from memory_service.service.compactions import CompactionCall, SessionCompaction
 from memory_service.service.contexts import BuiltContext, Contexts
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.events import Subscription
-from memory_service.service.flushes import Flushes
+from memory_service.service.flushes import Flushes, remember_asked
 from memory_service.service.overflows import Overflows, RecoveryStep
 from memory_service.service.session_recall import SessionRecall
 from memory_service.service.session_services import SessionServices, SessionSnapshot, SharedServices
@@ -226,7 +226,7 @@ class ShortTermMemory:
         made = self.store.append(session_id, messages, usage=usage, model=model, key=key, verbatim=verbatim, at=at)
         self._services.settle(session_id)
         self._adapter.appended(session_id)
-        failures = self._adapter.failures(session_id)
+        failures = [*self._adapter.failures(session_id), *remember_asked(self._services, session_id, messages, made)]
         return made.model_copy(update={"degraded": [*made.degraded, *failures]}) if failures else made
 
     def context(

@@ -320,6 +320,8 @@ def _compaction(fields: Fields) -> Compaction:
         calls=fields.integer_or_none("calls") or 0,
         input_tokens=fields.integer_or_none("input_tokens") or 0,
         output_tokens=fields.integer_or_none("output_tokens") or 0,
+        chunk_ratio=fields.number_or_none("chunk_ratio"),
+        parts=fields.integer_or_none("parts") or 0,
         duration_ms=fields.integer_or_none("duration_ms") or 0,
         audit=fields.mapping("audit"),
         identifier_policy=fields.text_or("identifier_policy", "preserve"),

@@ -272,6 +272,11 @@ class Fields:
         """The same, if it is there."""
         return None if self._fields.get(name) is None else self.integer(name)
 
+    def number_or_none(self, name: str) -> float | None:
+        """A number, if it is there."""
+        value = self._fields.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
     def count(self, name: str) -> int:
         """A whole number, or of a list how many it has; 0 where there is neither."""
         value = self._fields.get(name)

@@ -27,6 +27,7 @@ _SMALL_TALK_CHARS = 120
 _COMMAND = lazy_regex(r"/([a-z][a-z0-9_-]{0,31}|回忆|记住|搜索)(?=\s|$)", re.IGNORECASE)
 _ASKS_MEMORY = frozenset("recall context memory memories search 回忆 搜索".split())
 _KEEPS_MEMORY = frozenset("remember 记住".split())
+_KEEP = lazy_regex(r"/(?:remember(?![\w/.-])|[记記]住)[\s:：,，]*(.*)", re.IGNORECASE | re.DOTALL)
 # What clients take for themselves; the model never needs a memory for it.
 _OF_CLIENTS = frozenset(
     "compact clear new reset help model models status exit quit stop undo redo cost usage login logout config settings "
@@ -156,6 +157,12 @@ def decide_recall(text: str) -> RecallDecision:
     return ornament("recall", None, _decision, text) or RecallDecision(
         search=bool(text.strip()), query=text.strip()[:_MAX_QUERY_CHARS], reason="it could not be read"
     )
+
+
+def words_to_keep(text: str) -> str:
+    """The words behind a `/remember` or /记住 that a message of the user begins with; empty if it does not."""
+    asked = _KEEP.match(text.strip())
+    return asked[1].strip() if asked else ""
 
 
 def _decision(text: str) -> RecallDecision:

@@ -105,9 +105,9 @@ class _Opened:
 
 def _stated_day(before: Sequence[Numbered], messages: Sequence[Numbered]) -> dt.date | None:
     """The day stated last before some messages, if that was lately by the clock."""
-    until = _moment_of(messages[0]) if messages else None
+    until = said_moment(messages[0]) if messages else None
     for item in reversed(before):
-        moment = _moment_of(item)
+        moment = said_moment(item)
         if until is None or moment is None or until - moment >= STATED_HOLDS:
             return None
         if not (is_system(item.message) or is_tool_result(item.message)):
@@ -176,7 +176,7 @@ def _bracketed_day(text: str) -> tuple[dt.date | None, str]:
     return (day, text[match.end() :]) if match and day else (None, text)
 
 
-def _moment_of(item: Numbered) -> dt.datetime | None:
+def said_moment(item: Numbered) -> dt.datetime | None:
     """The moment at which a message was said: as it tells itself, else when it was appended."""
     appended = _moment_at(item.at)
     told = _moment_at(item.message.get("created_at"))
@@ -195,7 +195,7 @@ def _moment_at(at: object) -> dt.datetime | None:
 
 
 def _day_of(item: Numbered, zone: dt.tzinfo) -> dt.date | None:
-    moment = _moment_of(item)
+    moment = said_moment(item)
     return moment.astimezone(zone).date() if moment else None
 
 

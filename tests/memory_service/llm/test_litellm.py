@@ -77,7 +77,9 @@ def failure_of(model: ChatModel, **options: object) -> UpstreamFailed:
         model.complete(MESSAGES, **options)  # type: ignore[arg-type]
     for secret in (SECRET, KEY):
         assert secret not in str(caught.value)
-    assert str(caught.value).count(". ") == 1, "a sentence on what failed, a sentence on what to do"
+    told, _, reason = str(caught.value).partition(" The provider said: ")
+    assert told.count(". ") == 1, "a sentence on what failed, a sentence on what to do"
+    assert reason.rstrip(".").startswith(caught.value.reason.rstrip(".")) and len(caught.value.reason) <= 300
     return caught.value
 
 

@@ -93,3 +93,20 @@ def test_what_cannot_be_is_refused() -> None:
     for change in ({"text": " \n "}, {"tags": ["two words"]}):
         with pytest.raises(InvalidRequest):
             _changed(page, **change)
+
+
+def test_a_text_is_news_again_once_another_one_said_otherwise() -> None:
+    page = Page(dt.date(2026, 11, 20), "")
+    for text, is_new in (
+        ("Pots are blue.", True),
+        ("Pots are blue.", False),
+        ("Pots are green.", True),
+        ("The shop opens at nine.", True),
+        ("Pots are blue.", True),
+        ("Pots are blue.", False),
+        ("The shop opens at nine.", False),
+    ):
+        draft = entry_draft(text)
+        assert (page.find(draft) is None) is is_new, text
+        if is_new:
+            page.add(page.plan(draft, "10:00"))

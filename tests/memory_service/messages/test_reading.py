@@ -71,17 +71,9 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a part that is no object": ({"role": "user", "content": ["hi"]}, "messages[0].content[0]"),
     "a part of no type": ({"role": "user", "content": [{"text": "hi"}]}, "messages[0].content[0].type"),
     "a text without text": ({"role": "user", "content": [{"type": "text"}]}, "messages[0].content[0].text"),
-    "an image by string": (
-        {"role": "user", "content": [text("see"), {"type": "image_url", "image_url": "https://a"}]},
-        "messages[0].content[1].image_url",
-    ),
     "a user who thinks": ({"role": "user", "content": [THINKING]}, "messages[0].content[0].type"),
     "a user who calls": ({"role": "user", "content": [USE]}, "messages[0].content[0].type"),
     "a user with calls": ({"role": "user", "content": "x", "tool_calls": [tool_call()]}, "messages[0].tool_calls"),
-    "a call without id": (
-        {"role": "assistant", "tool_calls": [{**tool_call(), "id": None}]},
-        "messages[0].tool_calls[0].id",
-    ),
     "a call without function": (
         {"role": "assistant", "tool_calls": [{"id": "a", "type": "function"}]},
         "messages[0].tool_calls[0].function",
@@ -94,7 +86,7 @@ REFUSED: dict[str, tuple[object, str]] = {
         {"role": "assistant", "tool_calls": [tool_call(arguments=7)]},
         "messages[0].tool_calls[0].function.arguments",
     ),
-    "a result without id": ({"role": "tool", "content": "x"}, "messages[0].tool_call_id"),
+    "a result whose id is a number": ({"role": "tool", "content": "x", "tool_call_id": 7}, "messages[0].tool_call_id"),
     "a result in a result": (
         {
             "role": "user",
@@ -125,6 +117,28 @@ def test_what_is_neither_shape_is_refused_by_its_place(case: str) -> None:
         read(raw)
     with pytest.raises(InvalidRequest, match=r"^messages\[1\]"):
         read({"role": "user", "content": "fine"}, raw)
+
+
+def test_forms_of_other_providers_are_taken_and_carried_as_they_came() -> None:
+    parts: list[dict[str, object]] = [
+        {"type": "image_url", "image_url": "https://example.org/a.png"},
+        {"type": "input_audio", "input_audio": "AAAA"},
+        {"type": "file", "file_id": "file_1"},
+    ]
+    (message,) = read({"role": "user", "content": parts})
+    assert to_openai([message])[0]["content"] == [
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        parts[1],
+        {"type": "file", "file": {"file_id": "file_1"}},
+    ]
+    assert to_mistral([message])[0]["content"] == [
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        *parts[1:],
+    ]
+    calls = [{"function": {"name": "read", "arguments": None}}]
+    asked, answered = read({"role": "assistant", "content": "", "tool_calls": calls}, {"role": "tool", "content": "x"})
+    assert tool_calls_of(asked) == [tool_call(arguments="") | {"id": ""}]
+    assert is_tool_result(answered)
 
 
 def test_arguments_that_nest_too_deep_are_refused() -> None:

@@ -28,7 +28,13 @@ from tests.memory_service.messages.shared import IMAGE_URL, PDF, PNG, REDACTED, 
 
 def test_no_key_of_ours_reaches_openai() -> None:
     inner = read(
-        {"role": "assistant", "content": [THINKING, text("hi"), USE], "reasoning_content": "hm", "_seq": 7},
+        {
+            "role": "assistant",
+            "content": [THINKING, text("hi"), USE],
+            "reasoning_content": "hm",
+            "_seq": 7,
+            "created_at": "2026-01-02T10:00:00Z",
+        },
         {"role": "tool", "tool_call_id": "toolu_1", "content": None, "is_error": True, "interim": True},
     )
     (answer, result) = to_openai(inner)
@@ -43,8 +49,8 @@ def test_no_key_of_ours_reaches_openai() -> None:
 OPENAI_FORMS: dict[str, tuple[str, dict[str, Any], dict[str, Any] | None]] = {
     "image by address": (
         "user",
-        {"type": "image", "source": {"type": "url", "url": "u"}},
-        {"type": "image_url", "image_url": {"url": "u"}},
+        {"type": "image", "source": {"type": "url", "url": "https://a"}},
+        {"type": "image_url", "image_url": {"url": "https://a"}},
     ),
     "image in a store": (
         "user",

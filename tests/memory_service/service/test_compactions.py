@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 
 import pytest
 
-from memory_service.errors import Conflict, NotFound, UpstreamFailed
+from memory_service.errors import Conflict, InvalidRequest, NotFound, UpstreamFailed
 from memory_service.hooks import Instructions, Intent, Refused
 from memory_service.messages import read_messages, to_openai
 from memory_service.service.compactions import CompactionCall
+from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
-from tests.memory_service.service.rooms import Room, S, refused_by_providers, says, summary, user, words
+from tests.memory_service.service.rooms import Room, S, W, refused_by_providers, says, summary, user, words
 
 Rooms = Callable[..., Room]
 
@@ -206,3 +208,50 @@ def test_what_a_judge_found_stands_in_the_log_for_whoever_reads_it_without_one(r
     room.service.close()
     with Room(room.home, context_window=8_000, embedding_model="none") as again:
         assert again.sessions.snapshot(S).state.head.ledger == found
+
+
+def _named(*names: str) -> Models:
+    """Models by their names, beside one of the service."""
+    made = {name: ScriptedModel(summary(f"Written by {name}."), name=name) for name in names}
+    own = ScriptedModel(summary("Written by the service's."), name="openai/own")
+    return Models(summaries=own, memories=own, named=made.__getitem__)
+
+
+def test_a_session_and_a_call_name_the_model_of_their_summaries(rooms: Rooms) -> None:
+    models = _named("openai/cheap", "openai/best")
+    room = rooms(context_window=8_000, llm_model="openai/own", models=models)
+    room.talk(30, 100)
+    room.sessions.store.update(S, {"settings": {"compaction": {"model": "openai/cheap"}}})
+    assert room.compact(force=True, model="openai/best").model == "openai/best"
+    room.talk(30, 100)
+    assert room.compact(force=True).model == "openai/cheap"
+
+
+def test_a_model_is_named_in_vain_where_none_is_called(room: Room) -> None:
+    room.talk(30, 100)
+    with pytest.raises(InvalidRequest, match="no llm_model is set"):
+        room.sessions.store.update(S, {"settings": {"compaction": {"model": "openai/cheap"}}})
+    with pytest.raises(InvalidRequest, match="no llm_model is set"):
+        room.compact(model="openai/cheap")
+
+
+def test_a_receipt_has_chunks_and_the_reason_of_the_provider_and_the_log_has_both_ends(
+    rooms: Rooms, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "memory_service.compactions")
+    refused = UpstreamFailed("It failed.", kind="other", reason="The region is closed today.")
+    room = rooms(context_window=8_000, models=Models(summaries=ScriptedModel(refused, summary("All is well."))))
+    room.talk(30, 100)
+    failed = room.compact()
+    assert failed.method == "extractive" and (failed.chunk_ratio, failed.parts) == (None, 0)
+    assert "The provider said: The region is closed today." in failed.notes
+    assert "closed today" not in json.dumps(room.view())
+    room.talk(30, 100)
+    made = room.compact(force=True)
+    assert made.method == "model" and made.parts == 1 and made.chunk_ratio is not None and 0 < made.chunk_ratio < 1
+    kept = room.sessions.compactions.receipt(S, made.compaction_id or "")
+    assert (kept.chunk_ratio, kept.parts) == (made.chunk_ratio, made.parts)
+    begun, bad, _, good = [record.getMessage() for record in caplog.records if record.name.endswith("compactions")]
+    assert begun.startswith(f"compaction of {W}/{S} begins: trigger manual")
+    assert "The region is closed today." in bad and "1 calls (1 failed)" in bad
+    assert "summary by model" in good and "All is well" not in good

@@ -9,6 +9,7 @@ from memory_service.errors import Conflict, Incompressible, InvalidRequest, NotF
 from memory_service.memories.block_text import is_block
 from memory_service.messages import message_tokens, text_of
 from memory_service.messages.sizes import count_tokens
+from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.schemas.compaction import SessionContextRequest
 from memory_service.service.contexts import BuiltContext
 from memory_service.testing import Reply, ScriptedModel
@@ -106,6 +107,19 @@ def test_without_auto_nothing_is_done(room: Room) -> None:
     with pytest.raises(Incompressible, match="ask with auto") as refused:
         room.context(auto=False)
     assert next(iter(refused.value.parts)) == "last_unit"
+    room.sessions.store.update(S, {"settings": {"compaction": {"overrides": {"auto": False}}}})
+    with pytest.raises(Incompressible, match="`auto` set to false"):
+        room.context()
+
+
+def test_a_prompt_has_no_open_call(room: Room) -> None:
+    room.say(user("Go."), calls("a", "b"), result("b", "done"))
+    prompt = room.context(recall="never").prompt
+    assert [text_of(each) for each in prompt.messages] == ["Go.", "", REPAIR_TEXTS["en"].missing, "done"]
+    assert prompt.tokens.total == sum(map(message_tokens, prompt.messages))
+    assert len(room.raw_log()) == 3
+    room.say(result("a", "late"))
+    assert [text_of(each) for each in room.context(recall="never").prompt.messages][2:] == ["late", "done"]
 
 
 def test_what_cannot_fit_names_its_largest_part(room: Room) -> None:
