@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from indexer.text.ornaments import ornament
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
+from memory_service.compaction.requests import is_request
 from memory_service.compaction.summary_format import (
     ASSISTANT,
     LATEST,
@@ -33,7 +34,7 @@ from memory_service.text.salience import has_identifiers, is_bare_list, particul
 from memory_service.text.secrets import has_secret, without_secrets
 from memory_service.text.sentence_kinds import SentenceKinds
 from memory_service.text.sentences import Sentence, Speakers, Voice, media_labels, sentences_of, speakers_of
-from memory_service.text.statements import Kind, is_promise, is_standing, kind_of, reports_will
+from memory_service.text.statements import Kind, is_order, is_promise, is_standing, kind_of, reports_will
 from memory_service.text.texts import TEXTS, Texts, pattern_of
 
 if TYPE_CHECKING:
@@ -90,11 +91,15 @@ def _open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, wit
     spoken: list[Sequence[Judged]] = []
     replies: list[str] = []
     last: Sentence | None = None  # What was said last waits for an answer even if it asks for nothing.
-    replied = False
+    replied = heard = False
     for item, judged in said:
         if item.message["role"] == "user":
-            judged = [one for one in judged if not one[0].quoted]
-            offered = []
+            judged = [one for one in judged if not one[0].quoted and one[0].voice == "user"]
+            offered = [] if judged else offered
+            if judged and not ornament("statements", True, is_request, item.message):
+                # An answer, or a word to go on: what was asked before still counts.
+                heard = True
+                continue
             spoken.append(judged)
             waiting += _asked(judged)
             last = judged[0][0] if judged and not _asked(judged) else None
@@ -109,7 +114,7 @@ def _open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, wit
         latest=_main(next((judged for judged in reversed(real) if _instructs(judged)), ()), latest=True),
         waiting=(*waiting, *([last] if last else ()), *offered),
         replied=replied,
-        heard=bool(spoken),
+        heard=heard or bool(spoken),
         terms=frozenset(term for reply in replies for term in query_terms(reply)),
     )
 
@@ -122,7 +127,12 @@ def _is_reply(message: Message) -> bool:
 
 
 def _asked(judged: Sequence[Judged]) -> list[Sentence]:
-    return [sentence for sentence, kind in judged if kind[0] in _ASKING]
+    return [sentence for sentence, kind in judged if _asks(sentence, kind)]
+
+
+def _asks(sentence: Sentence, kind: tuple[Kind, float]) -> bool:
+    """True for an ask, and for an order that only may be a rule, too: "Write the test and keep it short."."""
+    return kind[0] in _ASKING or (kind[0] is Kind.RULE and kind[1] < 1 and is_order(sentence.text))
 
 
 def _instructs(judged: Sequence[Judged]) -> bool:
@@ -134,15 +144,15 @@ def _main(judged: Sequence[Judged], *, latest: bool = False) -> Sentence | None:
     if not _asked(judged):
         # What was ordered without asking is what it is about.
         judged = [one for one in judged if one[1][0] in _BINDING] if latest else judged
-    ranked = sorted(judged, key=lambda one: (-_rank(one[1][0]), -_worth(one[0].text), one[0].place))
-    if ranked and _rank(ranked[0][1][0]) and is_bare_ask(ranked[0][0].text):
+    ranked = sorted(judged, key=lambda one: (-_rank(one), -_worth(one[0].text), one[0].place))
+    if ranked and _rank(ranked[0]) and is_bare_ask(ranked[0][0].text):
         # "Can you find out why?" asks for what the message began with.
         return min((sentence for sentence, _ in judged), key=lambda sentence: sentence.place)
     return ranked[0][0] if ranked else None
 
 
-def _rank(kind: Kind) -> int:
-    return _RANKS.get(kind, 1)
+def _rank(judged: Judged) -> int:
+    return _RANKS.get(Kind.ASK if _asks(*judged) and judged[1][0] is Kind.RULE else judged[1][0], 1)
 
 
 _COUNTS = ("user", "assistant", "tool")

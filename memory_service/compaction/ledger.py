@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from indexer.text import lazy_regex
 from indexer.text.authorship import typed_text
+from indexer.text.inserted import is_tool_output
 from indexer.text.ornaments import ornament
 from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
 from memory_service.messages import Numbered, is_system, is_tool_result, own_text_of, text_of, tool_calls_of
@@ -116,7 +117,7 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
     if is_system(inner):
         return ()
     text = redacted(_scanned(own_text_of(inner)))
-    result = is_tool_result(inner)
+    result = is_tool_result(inner) or (inner["role"] == "user" and is_tool_output(text))
     found = [] if result else [*ornament("statements", (), _typed_statements, inner["role"], text)]
     if result:
         failure = failure_of(inner)

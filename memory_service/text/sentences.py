@@ -245,17 +245,20 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
     """
     # The chain of imports is long: what reads single sentences has no use for this.
     from indexer.text.authorship import MessagePart, is_reported, message_parts
+    from indexer.text.inserted import is_tool_output
 
     message = item.message
     if is_system(message):
         return []
-    text, name = _within(own_text_of(message), tool=is_tool_result(message)), ""
+    own, name = own_text_of(message), ""
+    printed = is_tool_result(message) or (message["role"] == "user" and is_tool_output(own))
+    text = _within(own, tool=printed)
     dated = _DATED.match(text)
     text = text[dated.end() :] if dated else text
     head = _SPEAKER_HEAD.match(text)
     if head is not None and (message["role"], head[1]) in speakers:
         name, text = head[1], text[head.end() :]
-    voice: Voice = "tool" if message["role"] == "tool" else "assistant" if message["role"] == "assistant" else "user"
+    voice: Voice = "tool" if printed else "assistant" if message["role"] == "assistant" else "user"
     whole = [MessagePart(kind="typed", start=0, text=text)]
     # A page that the assistant shows, it has chosen to show; what it quotes are others' words all the same.
     foreign = {"user": ("quoted", "pasted"), "assistant": ("quoted",), "tool": ()}[voice]
