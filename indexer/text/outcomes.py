@@ -121,7 +121,10 @@ _OUTCOME = lazy_regex(
 
 
 # What it was the exit of stands in no line; the commands of the ledger have it.
-_EXIT_ONLY = lazy_regex(r"\W*(?:process )?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|退出码)\W*-?\d+\W*")
+_EXIT_ONLY = lazy_regex(
+    r"\W*(?:error:? )?(?:process |command )?(?:failed with )?(?:exit(?:ed)?(?: with)?(?: code| status)?"
+    r"|return code|退出码)\W*-?\d+\W*"
+)
 
 
 def has_failed(lower: str, chinese: str) -> bool:

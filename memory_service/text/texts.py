@@ -157,8 +157,10 @@ ENGLISH = Texts(
     note="[{count} messages (log:{first}-{last}{large}) were left out here without a summary.]",
     note_large="; {large} very large",
     ledger={
+        "todo": "Todo list ([~] in progress, [x] done)",
         "rule": "Rules",
         "decision": "Decisions",
+        "answer": "Answers of the user",
         "ask": "Open asks",
         "promise": "Promises and deadlines",
         "confirmation": "Confirmations",
@@ -279,8 +281,10 @@ CHINESE = Texts(
     note="[此处略去消息 {count}（log:{first}-{last}{large}），没有摘要。]",
     note_large="；很大的 {large}",
     ledger={
+        "todo": "待办清单（[~] 进行中，[x] 已完成）",
         "rule": "规则",
         "decision": "决定",
+        "answer": "用户的回答",
         "ask": "待回答",
         "promise": "承诺和期限",
         "confirmation": "确认",
