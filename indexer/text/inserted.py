@@ -221,6 +221,21 @@ def is_recalled(answer: str) -> bool:
     return bool(_OWN_ANSWER.search(answer))
 
 
+def is_client_command(text: str) -> bool:
+    """True for a command to a client, which asks the agent for nothing: "/add src/app.py", "/clear"."""
+    found = _COMMAND.fullmatch(text.strip())
+    return found is not None and (found[1] in _COMMANDS or not _PROSE.search(found[2]))
+
+
+_COMMAND = lazy_regex(r"/([a-z][\w:-]{0,40})((?:[ \t]+\S+){0,40})")
+_PROSE = lazy_regex(r"(?:\s[^\W\d_]{2,}[,.;:]?){3}|[^\x00-\x7f]{4}")
+_COMMANDS = frozenset(
+    "add clear commit config copy cost diff doctor drop editor exit git help init lint login logout ls map map-refresh"
+    " mcp model models paste permissions quit read-only reset resume run settings status test tokens undo undo-commit"
+    " vim voice web".split()
+)
+
+
 def is_tool_output(text: str) -> bool:
     """True if a message of a user's is what a tool answered: by its head, or since programs print such lines alone."""
     if _OUTPUT_HEADS.match(text) is not None or _is_printed(text):

@@ -51,15 +51,18 @@ _LINE_EDIT = lazy_regex(r"^edit (\d+:\d+)\n.*?^end_of_edit[ \t]*$", re.MULTILINE
 OPEN_FILE = "*"
 
 
-def files_of(call: ToolCall) -> Iterator[tuple[str, str]]:
+def files_of(call: ToolCall, *, failed: bool = False) -> Iterator[tuple[str, str]]:
     """The files that a call reads and writes: pairs of `file_read` or `file_modified` and the path.
 
-    The path is `OPEN_FILE` where the editor's own file is meant.
+    The path is `OPEN_FILE` where the editor's own file is meant. A call that failed wrote nothing; of a command line,
+    what stands before its last command was done.
     """
     words = _words_of(call["function"]["name"])
     arguments = arguments_of(call)
     if words & _SHELL:
-        yield from _files_of_command(command_of(call))
+        yield from _files_of_command(command_of(call), failed=failed)
+    elif failed:
+        return
     elif words & _WRITE or "str" in words:
         # One tool for all: its command says what it does.
         kind = "file_read" if str(arguments.get("command", "")).lower() == "view" else "file_modified"
@@ -136,11 +139,12 @@ def _patched(arguments: Mapping[str, object]) -> Iterator[str]:
             yield from (match[1].strip() for match in _PATCHED.finditer(value) if match[1] != "/dev/null")
 
 
-def _files_of_command(command: str) -> Iterator[tuple[str, str]]:
+def _files_of_command(command: str, *, failed: bool = False) -> Iterator[tuple[str, str]]:
     """The files of a command line; here-documents and quotations are no commands, a patch is one."""
     if "end_of_edit" in command:
         command = _LINE_EDIT.sub(r"edit \1", command)
-    for each in shell_commands(command):
+    commands = list(shell_commands(command))
+    for each in commands[:-1] if failed else commands:
         for path in each.written:
             yield from _changed(path)
         yield from _files_of_words(each.words, each.document)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from indexer.text.ornaments import ornament
+from indexer.text.outcomes import has_failed, names_outcome
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
-from memory_service.compaction.requests import is_request
+from memory_service.compaction.actions import failure_of, outcome_of
+from memory_service.compaction.requests import is_request, says_something
 from memory_service.compaction.summary_format import (
     ASSISTANT,
     LATEST,
@@ -25,11 +27,13 @@ from memory_service.compaction.summary_format import (
     USER,
     Section,
     SummaryLine,
+    one_line,
     parse_summary,
     unique,
 )
-from memory_service.messages import Message, Numbered, is_system, is_tool_result, text_of, tool_calls_of
-from memory_service.text.phrases import is_bare_ask
+from memory_service.messages import Message, Numbered, is_system, is_tool_result, own_text_of, text_of, tool_calls_of
+from memory_service.text.choices import answered_question, chosen_options, is_bare_reply, options_in
+from memory_service.text.phrases import is_bare_ask, is_passing
 from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth
 from memory_service.text.secrets import has_secret, without_secrets
 from memory_service.text.sentence_kinds import SentenceKinds
@@ -308,7 +312,18 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     focus = frozenset(query_terms(request.instructions)) if request.instructions else frozenset[str]()
     turns = [item.seq for item in everything if item.message["role"] == "user"]
     scene = _Scene(
-        turn=frozenset(item.seq for item in request.prefix), current=turns[-_CURRENT_TURNS:][0] if turns else oldest
+        turn=frozenset(item.seq for item in request.prefix),
+        current=turns[-_CURRENT_TURNS:][0] if turns else oldest,
+        newest=next(
+            (
+                each.seq
+                for each in reversed(everything)
+                if each.message["role"] == "assistant" and text_of(each.message).strip()
+            ),
+            0,
+        ),
+        answered=ornament("statements", {}, _answered_options, everything),
+        failed=ornament("statements", frozenset[int](), _failing, everything),
     )
     lines = [
         *_goals(earlier, asks),
@@ -318,6 +333,7 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
             line
             for _, found in said
             for sentence, kind in found
+            if _tells(sentence, kind[0], scene)
             if (line := ornament("salience", None, _fresh, sentence, kind, scene, kinds.weight_of(sentence)))
         ),
     ]
@@ -338,13 +354,76 @@ def _hides(line: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scene:
-    """The messages of a split turn, and the first one of those that plans of now stand in."""
+    """The scene of a summary.
+
+    Attributes:
+        turn: The messages of a split turn.
+        current: The first message that plans of now stand in.
+        newest: The assistant's last message with words.
+        answered: Questions whose options gave way to the answer of a user, by the message that asked.
+        failed: Results of tools whose failures still stand.
+    """
 
     turn: frozenset[int]
     current: int
+    newest: int = 0
+    answered: Mapping[int, str] = field(default_factory=dict)
+    failed: frozenset[int] = frozenset()
+
+
+def _tells(sentence: Sentence, kind: Kind, scene: _Scene) -> bool:
+    """False for what tells nothing beside its step, what a program prints, and options that gave way to an answer."""
+    if sentence.voice == "tool":
+        # The ledger has what ended how; here counts what still stands in the way.
+        return kind is Kind.FAILURE and sentence.seq in scene.failed
+    if sentence.quoted and kind in (Kind.FAILURE, Kind.EMPTY):
+        return False
+    if sentence.voice == "user":
+        return not ornament("statements", False, is_bare_reply, sentence.text)
+    if sentence.name:
+        return True
+    if one_line(sentence.text) in scene.answered.get(sentence.seq, ""):
+        return False
+    return sentence.seq == scene.newest or not ornament("statements", False, is_passing, sentence.text)
+
+
+def _answered_options(messages: Sequence[Numbered]) -> dict[int, str]:
+    """Questions with options of which the next message of the user chose one, by the number of the message."""
+    found: dict[int, str] = {}
+    asked: Numbered | None = None
+    for each in messages:
+        if each.message["role"] == "assistant" and text_of(each.message).strip():
+            asked = each
+        elif each.message["role"] == "user" and asked:
+            before, reply = text_of(asked.message), own_text_of(each.message).strip()
+            if chosen_options(reply, options_in(before)):
+                found[asked.seq] = one_line(answered_question(reply, before).replace("**", ""))
+            asked = None
+    return found
+
+
+def _failing(messages: Sequence[Numbered]) -> frozenset[int]:
+    """The last result of a tool that says that something failed, if none behind it says that all went well."""
+    results = [each for each in messages if is_tool_result(each.message)][-_LATE_RESULTS:]
+    for each in reversed(results):
+        if failure_of(each.message) or _tells_failure(each):
+            return frozenset([each.seq])
+        if outcome_of(each.message) == "exit 0" or names_outcome(text_of(each.message)[-_END_CHARS:].lower()):
+            break
+    return frozenset()
+
+
+def _tells_failure(result: Numbered) -> bool:
+    end = text_of(result.message)[-_END_CHARS:].lower()
+    return names_outcome(end) and has_failed(end, "" if end.isascii() else end)
+
+
+_LATE_RESULTS, _END_CHARS = 6, 600
 
 
 def _kinds(item: Numbered, speakers: Speakers, kinds: SentenceKinds) -> list[Judged]:
+    if item.message["role"] == "user" and not ornament("statements", True, says_something, item.message):
+        return []
     sentences = (sentence for sentence in sentences_of(item, speakers) if not is_bare_list(sentence.text))
     judged = ((sentence, kinds.kind_of(sentence)) for sentence in sentences)
     return [
@@ -411,6 +490,9 @@ def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene, weight: 
     if dated:
         section = Section.PLANS
     stale = section is Section.PLANS and sentence.seq < scene.current and not dated
+    if section is Section.PLANS and sentence.voice == "assistant" and not dated and sentence.seq != scene.newest:
+        # A step that was announced is done, or was given up.
+        return None
     if stale:
         section = Section.FACTS
     if sentence.seq in scene.turn and section not in (Section.RULES, Section.DECISIONS):

@@ -239,8 +239,8 @@ def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
                 seq = said_in.get(call["id"], message.seq)
                 for kind, failure in _failures(result, call["function"]["name"][:40]):
                     yield _entry(kind, failure, seq)
-            if outcome in SUCCESS and not was_refused(result):
-                for kind, path in files_of(call):
+            if not was_refused(result):
+                for kind, path in files_of(call, failed=outcome not in SUCCESS):
                     opened = path if path != OPEN_FILE else opened
                     if opened:
                         yield _entry(kind, redacted(opened if path == OPEN_FILE else path), message.seq)

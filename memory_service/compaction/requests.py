@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from indexer.text.inserted import is_tool_output
+from indexer.text.inserted import is_client_command, is_tool_output
 from indexer.text.ornaments import ornament
 from indexer.text.short_replies import is_continuation
 from memory_service.messages import Message, Numbered, own_text_of, text_of
@@ -42,8 +42,14 @@ def is_request(message: Message) -> bool:
     return bool(text) and not ornament("statements", False, _asks_for_nothing, text)
 
 
+def says_something(message: Message) -> bool:
+    """False for a user's message that only goes on, or is a command to a client."""
+    text = own_text_of(message).strip()
+    return not (is_continuation(text) or is_client_command(text))
+
+
 def _asks_for_nothing(text: str) -> bool:
-    return is_continuation(text) or is_bare_reply(text) or is_tool_output(text)
+    return is_continuation(text) or is_bare_reply(text) or is_client_command(text) or is_tool_output(text)
 
 
 def asked_now(messages: Sequence[Numbered]) -> AskedNow | None:

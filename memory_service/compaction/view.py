@@ -19,9 +19,11 @@ from memory_service.compaction.prune_steps import pruned_message as reduced
 from memory_service.compaction.record import Head, LoggedCompaction, PinRecord
 from memory_service.compaction.requests import asked_now
 from memory_service.compaction.summary import without_tools
+from memory_service.compaction.summary_format import one_line, without_repeated
 from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, own_text_of, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
 from memory_service.text.texts import ENGLISH, Texts, first_language, language_of, talk_language, texts_in
@@ -226,9 +228,10 @@ def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
     """Checkpoint of a view."""
     head, texts = state.head, view_texts(state)
     request, request_seq = _request(state, shape, texts)
+    ledger = _unrepeated(head.ledger, request)
     return Checkpoint(
-        summary=head.summary,
-        ledger=render_ledger(fit_ledger(head.ledger, shape.ledger_tokens, texts), texts) if head.ledger else "",
+        summary=without_repeated(head.summary, request, request_seq) if request else head.summary,
+        ledger=render_ledger(fit_ledger(ledger, shape.ledger_tokens, texts), texts) if ledger else "",
         pins=pinned_texts([(text, seq) for text, seq in pin_texts(state) if seq is None or seq < head.tail_start]),
         request=request,
         request_seq=request_seq,
@@ -332,6 +335,12 @@ def _request(state: Conversation, shape: ViewShape, texts: Texts) -> tuple[str, 
         pieces.append(texts.answer.format(seq=asked.answer.seq, answer=_as_asked(asked.answer, shape, texts)))
         seq = seq or asked.answer.seq
     return "\n\n".join(pieces), seq
+
+
+def _unrepeated(ledger: Sequence[LedgerEntry], request: str) -> Sequence[LedgerEntry]:
+    """A ledger without the asks that the request below it says in full."""
+    asked = one_line(request)
+    return [entry for entry in ledger if entry.kind != "ask" or one_line(entry.text) not in asked] if asked else ledger
 
 
 def _as_asked(message: Numbered, shape: ViewShape, texts: Texts) -> str:

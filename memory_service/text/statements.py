@@ -420,7 +420,7 @@ _HEDGE = lazy_regex(
 
 
 # What only leads over to what follows.
-_LEAD_CHARS = 40
+_LEAD_CHARS = 80
 
 
 def kind_of(sentence: Sentence) -> tuple[Kind, float]:

@@ -57,7 +57,6 @@ class Texts:
         noted_before: What a memory corrects, behind it.
         noted_later: What may correct a sentence of a memory, behind that.
         tool: A tool whose name is not known.
-        tool_failed: What a tool's error message stands behind.
         tool_made: What a tool made stands behind.
         pruned: What stands in a view for results of tools and media, or says what of them is left out.
         media: What came with the line of a summary, by the English label.
@@ -102,7 +101,6 @@ class Texts:
     noted_before: str
     noted_later: str
     tool: str
-    tool_failed: str
     tool_made: str
     pruned: Mapping[str, str]
     media: Mapping[str, str]
@@ -178,7 +176,6 @@ ENGLISH = Texts(
     noted_before=" (previously: {before})",
     noted_later=" (said later: {later}).",
     tool="A tool",
-    tool_failed=" failed: ",
     tool_made=" made ",
     pruned={
         "cleared": "[{call} -> {facts}, cleared; {handle}]",
@@ -302,7 +299,6 @@ CHINESE = Texts(
     noted_before="（此前：{before}）",
     noted_later="（后来说：{later}）。",
     tool="某个工具",
-    tool_failed=" 失败：",
     tool_made=" 生成了 ",
     pruned={
         "cleared": "[{call} -> {facts}，已清除；{handle}]",
