@@ -18,7 +18,6 @@ from indexer.text.outcomes import has_failed, names_outcome
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
 from memory_service.compaction.actions import failure_of, outcome_of
-from memory_service.compaction.requests import is_request, says_something
 from memory_service.compaction.summary_format import (
     ASSISTANT,
     LATEST,
@@ -27,10 +26,11 @@ from memory_service.compaction.summary_format import (
     USER,
     Section,
     SummaryLine,
-    one_line,
+    folded_line,
     parse_summary,
     unique,
 )
+from memory_service.compaction.users_request import is_request, says_something
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, own_text_of, text_of, tool_calls_of
 from memory_service.text.choices import answered_question, chosen_options, is_bare_reply, options_in
 from memory_service.text.phrases import is_bare_ask, is_passing
@@ -382,7 +382,7 @@ def _tells(sentence: Sentence, kind: Kind, scene: _Scene) -> bool:
         return not ornament("statements", False, is_bare_reply, sentence.text)
     if sentence.name:
         return True
-    if one_line(sentence.text) in scene.answered.get(sentence.seq, ""):
+    if folded_line(sentence.text) in scene.answered.get(sentence.seq, ""):
         return False
     return sentence.seq == scene.newest or not ornament("statements", False, is_passing, sentence.text)
 
@@ -397,7 +397,7 @@ def _answered_options(messages: Sequence[Numbered]) -> dict[int, str]:
         elif each.message["role"] == "user" and asked:
             before, reply = text_of(asked.message), own_text_of(each.message).strip()
             if chosen_options(reply, options_in(before)):
-                found[asked.seq] = one_line(answered_question(reply, before).replace("**", ""))
+                found[asked.seq] = folded_line(answered_question(reply, before).replace("**", ""))
             asked = None
     return found
 

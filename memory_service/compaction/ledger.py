@@ -68,7 +68,7 @@ CAPS = {
 }  # fmt: skip
 _JUDGED = ("rule", "decision")
 KEPT_LAST = frozenset({"todo", "rule", "decision", "answer", "promise", "file_modified"})
-MAX_ENTRIES = 160
+_MOST_ENTRIES = 160
 _KINDS = {
     "id": "id", "uuid": "id", "hash": "id", "version": "id", "variable": "id", "email": "id", "address": "id",
     "url": "url", "path": "path", "number": "number", "date": "date",
@@ -157,7 +157,7 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
 
 
 def _failures(result: Message, tool: str) -> list[tuple[str, str]]:
-    """What went wrong in a result, with the tool."""
+    """The failure that a result tells, with its tool."""
     failure = failure_of(result)
     return [("failure", redacted(f"{tool}: {failure}" if tool else failure))] if failure else []
 
@@ -318,7 +318,7 @@ def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
 
 
 def merge_ledger(
-    old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap: int = MAX_ENTRIES
+    old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap: int = _MOST_ENTRIES
 ) -> tuple[LedgerEntry, ...]:
     """The next ledger.
 

@@ -29,8 +29,8 @@ from memory_service.compaction.cut import (
 )
 from memory_service.compaction.prune_steps import PriorPruning
 from memory_service.compaction.pruning import PruningOutcome, PruningRequest, prune, truncate_results
-from memory_service.compaction.requests import is_request
 from memory_service.compaction.summary import read_upto, without_tools
+from memory_service.compaction.users_request import is_request
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered, is_tool_result
 from memory_service.messages.sizes import MESSAGE_TOKENS

@@ -182,7 +182,7 @@ def unique(items: Iterable[tuple[Hashable, _T]]) -> list[_T]:
 _REPEATED_IN = frozenset({Section.OPEN, Section.TURN, Section.FACTS, Section.PLANS, Section.DONE, Section.FAILED})
 
 
-def one_line(text: str) -> str:
+def folded_line(text: str) -> str:
     """A text as its sentences are compared: on one line, in lower case."""
     return " ".join(text.split()).lower()
 
@@ -195,7 +195,7 @@ def without_repeated(summary: str, request: str, request_seq: int) -> str:
         request: The words of the request.
         request_seq: The number of its message.
     """
-    asked, handle = one_line(request), f" (log:{request_seq}"
+    asked, handle = folded_line(request), f" (log:{request_seq}"
     kept: list[str] = []
     section = Section.FACTS
     for raw in summary.split("\n"):
@@ -205,7 +205,7 @@ def without_repeated(summary: str, request: str, request_seq: int) -> str:
             if kept and _HEADING.fullmatch(kept[-1]):
                 kept.pop()
         own = _OWN.fullmatch(raw[2:]) if handle in raw and section in _REPEATED_IN and raw.startswith("- ") else None
-        if own is None or not own[1] or one_line(own[3]) not in asked:
+        if own is None or not own[1] or folded_line(own[3]) not in asked:
             if not raw and kept and _HEADING.fullmatch(kept[-1]):
                 kept.pop()
             elif raw or (kept and kept[-1]):

@@ -17,9 +17,9 @@ from memory_service.compaction.ledger import fit_ledger, render_ledger
 from memory_service.compaction.prune_steps import GuardRules, guarded_view
 from memory_service.compaction.prune_steps import pruned_message as reduced
 from memory_service.compaction.record import Head, LoggedCompaction, PinRecord
-from memory_service.compaction.requests import asked_now
 from memory_service.compaction.summary import without_tools
-from memory_service.compaction.summary_format import one_line, without_repeated
+from memory_service.compaction.summary_format import folded_line, without_repeated
+from memory_service.compaction.users_request import asked_now
 from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, own_text_of, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
@@ -317,7 +317,7 @@ def _as_seen(
 
 
 def _request(state: Conversation, shape: ViewShape, texts: Texts) -> tuple[str, int]:
-    """What the user asks now, as far as it does not stand below the checkpoint, and the number of the message.
+    """The request of the user, as far as it does not stand below the checkpoint, and the number of its message.
 
     An answer stands with its question.
     """
@@ -339,8 +339,10 @@ def _request(state: Conversation, shape: ViewShape, texts: Texts) -> tuple[str, 
 
 def _unrepeated(ledger: Sequence[LedgerEntry], request: str) -> Sequence[LedgerEntry]:
     """A ledger without the asks that the request below it says in full."""
-    asked = one_line(request)
-    return [entry for entry in ledger if entry.kind != "ask" or one_line(entry.text) not in asked] if asked else ledger
+    asked = folded_line(request)
+    return (
+        [entry for entry in ledger if entry.kind != "ask" or folded_line(entry.text) not in asked] if asked else ledger
+    )
 
 
 def _as_asked(message: Numbered, shape: ViewShape, texts: Texts) -> str:

@@ -1,7 +1,14 @@
 """Calls of tools that an agent writes into its words: code blocks of a shell, tags, blocks of an edit. Pure.
 
+```
+"I patch it." ```bash sed -i … a.py```, then <returncode>0</returncode>   -> bash {"command": "sed -i … a.py"}
+<function=str_replace_editor><parameter=path>a.py</parameter>…            -> str_replace_editor {"path": "a.py", …}
+a.py above <<<<<<< SEARCH                                                 -> edit {"path": "a.py"}
+```
 Invariants: linear; a code block is a command only where a tool's output follows it; what an assistant only shows stays
 words.
+
+Paths are as they stand in the words: relative to whatever folder the agent works in.
 
 Source: the formats of SWE-agent 1.1, mini-swe-agent 2, OpenHands, Cline, Roo Code and aider 0.86.
 """

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from indexer.text.ornaments import ornament
-from memory_service.flush.answers import GivenAnswer, given_answers
+from memory_service.compaction.tool_answers import QuestionAnswered, given_answers
 from memory_service.flush.judged import notes_by_judge
 from memory_service.flush.notes import Candidate, Note, note_of
 from memory_service.flush.rules import notes_by_rules
@@ -74,19 +74,19 @@ def find_candidates(
     return [_candidate(note) for note in chosen]
 
 
-def _answer_notes(given: GivenAnswer, zone: dt.tzinfo, language: str) -> Iterator[Note]:
+def _answer_notes(given: QuestionAnswered, zone: dt.tzinfo, language: str) -> Iterator[Note]:
     """The note of an answer, as the user's words."""
-    spoken = replace(given.said, message=user_message(given.answer))
+    spoken = replace(given.reply, message=user_message(given.words))
     for item in read_speech([spoken], zone):
         yield note_of(
             item,
-            given.answer,
+            given.words,
             order=0,
             language=language,
-            content=frozenset(content_of(words_of(given.answer))),
+            content=frozenset(content_of(words_of(given.words))),
             score=1.0,
             question=given.question,
-            asked_in=given.asked_in,
+            asked_in=given.question_seq,
             binding=True,
         )
 

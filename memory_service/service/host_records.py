@@ -16,7 +16,7 @@ from memory_service.compaction.checkpoint import (
     pinned_texts,
     shortened,
 )
-from memory_service.compaction.requests import AskedNow, asked_now
+from memory_service.compaction.users_request import AskedNow, asked_now
 from memory_service.compaction.view import pin_texts, view_language, view_texts
 from memory_service.hosts.dialects import host_chars
 from memory_service.messages import own_text_of
@@ -65,7 +65,7 @@ def record_of(snapshot: SessionSnapshot, forgotten: int, room: int) -> str:
 
 
 def _asked_words(asked: AskedNow, texts: Texts) -> str:
-    """What the user asks now; an answer stands with its question."""
+    """The newest request in words; an answer stands with its question."""
     pieces = list[str]()
     if asked.request and asked.request is not asked.answer:
         pieces.append(shortened(own_text_of(asked.request.message), _REQUEST_CHARS, handle(asked.request.seq), texts))

@@ -192,7 +192,7 @@ ESSENTIAL = {
     "tests of single characters": ("has_unspaced", "is_spaced", "fold", "has_term_rules"),
     "cuts at a length": ("clip", "single_line", "split_text"),
     "readers within one message of a flush, of which others fail in the table": (
-        *("introduction", "is_narration", "is_own", "is_reported", "names_error", "picture_of", "points_back"),
+        *("introduction", "is_narration", "is_own", "is_reported", "picture_of", "points_back"),
         *("requests_action", "without_public_blocks", "answering"),
     ),
     "readers of what a model wrote, which is dropped where it cannot be checked": (

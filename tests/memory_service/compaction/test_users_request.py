@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from memory_service.compaction.requests import asked_now, is_request
 from memory_service.compaction.stateless import compact
+from memory_service.compaction.users_request import asked_now, is_request
 from memory_service.messages import Message, numbered
 from tests.memory_service.compaction.work import looks, said
 

@@ -53,7 +53,14 @@ def _asks_for_nothing(text: str) -> bool:
 
 
 def asked_now(messages: Sequence[Numbered]) -> AskedNow | None:
-    """What a user asks now; None if no user has said a word."""
+    """The newest request of a user; None if no user has said a word.
+
+    Of "Add a cache.", "1. Redis 2. In memory?" and "2", with thirty calls and a "continue" behind them, it is the first
+    message, with the question and the "2". A task, a host's reminder and the output of a tool give the task.
+
+    Args:
+        messages: All messages of a conversation, in order.
+    """
     answer: AskedNow | None = None
     spoken: Numbered | None = None
     for at in range(len(messages) - 1, -1, -1):
