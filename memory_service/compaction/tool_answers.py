@@ -27,7 +27,6 @@ from memory_service.messages import (
     tool_calls_of,
 )
 from memory_service.messages.shapes import with_text
-from memory_service.text.choices import asked_in_one_line, chosen_options, options_in
 from memory_service.text.sentences import single_line
 
 _ASKS_USER = lazy_regex(
@@ -148,6 +147,9 @@ def given_answers(messages: Sequence[Numbered]) -> tuple[list[QuestionAnswered],
 
 def _chosen(asked: Numbered, said: Numbered, text: str) -> QuestionAnswered | None:
     """The options that a reply takes; None if it takes none."""
+    # The chain of imports is long: what reads calls alone has no use for this.
+    from memory_service.text.choices import asked_in_one_line, chosen_options, options_in
+
     before = text_of(asked.message)
     chosen = chosen_options(text, options_in(before))
     question = asked_in_one_line(before) if chosen else ""
@@ -164,6 +166,8 @@ _LABEL_WORDS = 3
 
 def _without_options(asked: Numbered, question: str) -> Numbered:
     """A message without its question and the options behind it."""
+    from memory_service.text.choices import options_in
+
     text = text_of(asked.message)
     at = text.find(question[:80].rstrip("…"))
     options = options_in(text)
