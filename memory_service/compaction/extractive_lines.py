@@ -301,7 +301,10 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     everything = without_secrets((*request.messages, *request.prefix))
     speakers = ornament("statements", frozenset[tuple[str, str]](), speakers_of, everything)
     kinds = request.kinds
-    said = [(item, [*ornament("statements", (), _kinds, item, speakers, kinds)]) for item in everything]
+    failed = ornament("statements", frozenset[int](), _failing, everything)
+    # Of what tools printed, only a failure that still stands can be a line.
+    read = [item for item in everything if not is_tool_result(item.message) or item.seq in failed]
+    said = [(item, [*ornament("statements", (), _kinds, item, speakers, kinds)]) for item in read]
     earlier = [line for line in parse_summary(request.previous) if not _hides(line.text)]
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
     asks = _open_questions_of(said, with_terms=foreign)
@@ -323,7 +326,7 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
             0,
         ),
         answered=ornament("statements", {}, _answered_options, everything),
-        failed=ornament("statements", frozenset[int](), _failing, everything),
+        failed=failed,
     )
     lines = [
         *_goals(earlier, asks),

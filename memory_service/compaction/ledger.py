@@ -79,6 +79,7 @@ _OUTCOME = lazy_regex(r" \((?:exit (?P<code>-?\d{1,5})|failed)\)\Z")
 _SCAN_CHARS = 12_000
 _MESSAGE_IDENTIFIERS = 40
 _RESULT_IDENTIFIERS = 8
+_PIECE_CHARS = 1_500
 _LAST_SEQS = 5
 # A number of few digits without a unit, and without a word that says what it measures.
 _BARE = lazy_regex(r"[\d.,]{1,4}")
@@ -192,6 +193,9 @@ def _statements(role: str, text: str) -> list[tuple[str, str]]:
 
 
 def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str]]:
+    if not numbers and len(text) > _PIECE_CHARS:
+        # Of a long output the first few are taken: most of it need not be read.
+        return _first_identifiers(text, limit)
     found: list[tuple[str, str]] = []
     text = _unescaped(text) if not numbers else text
     for identifier in find_identifiers(text):
@@ -206,6 +210,18 @@ def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str
             if len(found) == limit:
                 break
     return found
+
+
+def _first_identifiers(output: str, limit: int) -> list[tuple[str, str]]:
+    """The first identifiers of an output, which is read piece by piece, and ends at a line where it can."""
+    found: dict[tuple[str, str], None] = {}
+    at = 0
+    while at < len(output) and len(found) < limit:
+        border = output.rfind("\n", at + 1, at + _PIECE_CHARS)
+        end = border if border > 0 and at + _PIECE_CHARS < len(output) else at + _PIECE_CHARS
+        found |= dict.fromkeys(_identifiers(output[at:end], limit, numbers=False))
+        at = end
+    return list(found)[:limit]
 
 
 # "</tag>", "*.log", "\\.txt": what follows is no path.
