@@ -161,7 +161,7 @@ def _moment(milliseconds: object) -> str:
 
 
 # Part of an index's fingerprint: it changes whenever the same log could give other passages.
-TRANSCRIPT_RULES = "transcripts-9"
+TRANSCRIPT_RULES = "transcripts-10"
 
 # Of what a tool answers, the beginning and the end are kept: what it found, and how it ended.
 RESULT_HEAD_CHARS = 5_000

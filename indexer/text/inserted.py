@@ -9,10 +9,14 @@ off; a text that begins as a host's own messages do is inserted as a whole. What
 or in a fence is the user's, who may speak of such tags. Into what a tool answers hosts put reminders alone; other tags,
 and one that is never closed, are the tool's own words.
 
+The results of tools that a host sends as messages of the user are nobody's words either: `is_tool_output` knows them by
+their heads, and texts that are lines of programs throughout, such as numbered code and traces.
+
 Invariants: linear; a text without any of it is the same object.
 
 Source: what Claude Code 2.1, Codex 0.16, opencode 1.18, Cline, Roo Code, Cursor, Gemini CLI, Open WebUI and LibreChat
-send, and the prompts in their repositories.
+send, and the prompts in their repositories; of results in messages of the user: SWE-agent 1.1, mini-swe-agent 2,
+OpenHands, Cline, Roo Code, aider 0.86.
 """
 
 from __future__ import annotations
@@ -68,8 +72,47 @@ _HEADS = lazy_regex(
     | \[ERROR\]\ You\ did\ not\ use\ a\ tool
     | \[TASK\ RESUMPTION\]
     | \[SUGGESTION\ MODE:
+    | I\ have\ \*added\ these\ files\ to\ the\ chat\*
+    | Here\ are\ (?:summaries\ of\ some\ files\ present|some\ READ\ ONLY\ files)
+    | The\ LLM\ did\ not\ conform\ to\ the\ edit\ format
     )"""
 )
+# Heads of what tools answered, where hosts send that as a message of the user.
+_OUTPUT_HEADS = lazy_regex(
+    r"""(?x)\s*(?:
+      (?:OBSERVATION|Observation|observation)(?:\ \d{1,6})?\s?:
+    | <(?:returncode|output|stdout|stderr|tool_(?:result|response|output)|function_results?|observation|command_output
+        |execution_result|result|terminal_output)\b[^<>\n]*>
+    | (?:EXECUTION\ RESULT|OBSERVATION)\ (?:of|from)\b
+    | \[[\w.:-]{1,60}(?:\ for\ [^\]\n]{1,400})?\]\ Result:
+    | Your\ command\ ran\ successfully\ and\ did\ not\ produce\ any\ output
+    | \[File:\ \S{1,400}\ \(\d{1,9}\ lines\ total\)\]
+    | Exit\ code:?\ -?\d{1,5}\s*(?:\n|\Z)
+    | \#\ Fix\ any\ (?:linting\ )?errors\ below
+    | The\ command\ (?:completed|exited|finished|timed\ out)\b[^\n]{0,80}\b(?:exit|output|code|seconds)\b
+    | Your\ (?:last\ )?(?:command|output|proposed\ edit)\ (?:timed\ out|was\ not\ formatted|has\ introduced)
+    | Here\ (?:is|are)\ the\ results?\ of\ (?:running\ )?(?:`|the\ command|executing)
+    )"""
+)
+# The same in words that a person may write in front of a question.
+_OUTPUT_LABELS = lazy_regex(
+    r"""(?x)\s*(?:
+      (?:Tool|Function|Command|Terminal|Shell|Execution|Bash|Script)\ (?:results?|outputs?|response)\b[^\n:]{0,80}:
+    | (?:STDOUT|STDERR)\s?: | I\ ran\ this\ command:\s*\n
+    )"""
+)
+# Lines that programs print, and that nobody types several of without a word beside them.
+_OUTPUT_LINE = lazy_regex(
+    r"""(?x)\s{0,40}(?:
+      \d{1,7}(?:\t|→|\s?[|│]|:\s{2,}|\s{4,}) | \d{1,7}:\s?\S.*[;{}()=\[\]]\s*$ | [\w./-]{1,300}:\d{1,7}:
+    | File\ ".{1,300}",\ line\ \d | Traceback\ \(most\ recent | at\ [\w.$<>/: -]{1,160}\s?\(.{0,300}\)$ | Caused\ by:
+    | [\w.]{1,80}(?:Error|Exception|Warning):\s | goroutine\ \d | panic:\s | thread\ '.{1,80}'\ panicked
+    | \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d | @@\ -\d | (?:\+\+\+|---)\ [ab]/ | diff\ --git\ | \x1b\[
+    )"""
+)
+_LEAST_OUTPUT_LINES = 3
+_OUTPUT_SHARE = 0.6
+_LOOKED_AT_LINES = 200
 _AUXILIARY_CHARS = 4_000
 # Further down in a message an order is part of what somebody writes about.
 _ORDER_CHARS = 400
@@ -176,6 +219,47 @@ def is_own_tool(name: str) -> bool:
 def is_recalled(answer: str) -> bool:
     """True for a tool's answer that tells what the memory found: to index it would have each memory found twice."""
     return bool(_OWN_ANSWER.search(answer))
+
+
+def is_client_command(text: str) -> bool:
+    """True for a command to a client, which asks the agent for nothing: "/add src/app.py", "/clear"."""
+    found = _COMMAND.fullmatch(text.strip())
+    return found is not None and (found[1] in _COMMANDS or not _PROSE.search(found[2]))
+
+
+_COMMAND = lazy_regex(r"/([a-z][\w:-]{0,40})((?:[ \t]+\S+){0,40})")
+_PROSE = lazy_regex(r"(?:\s[^\W\d_]{2,}[,.;:]?){3}|[^\x00-\x7f]{4}")
+_COMMANDS = frozenset(
+    "add clear commit config copy cost diff doctor drop editor exit git help init lint login logout ls map map-refresh"
+    " mcp model models paste permissions quit read-only reset resume run settings status test tokens undo undo-commit"
+    " vim voice web".split()
+)
+
+
+def is_tool_output(text: str) -> bool:
+    """True if a message of a user's is what a tool answered: by its head, or since programs print such lines alone."""
+    if _OUTPUT_HEADS.match(text) is not None or _is_printed(text):
+        return True
+    return _OUTPUT_LABELS.match(text) is not None and not text.rstrip().endswith(("?", "？"))
+
+
+def _is_printed(text: str) -> bool:
+    """True if most lines are those of programs, and the others continue them: indented code, brackets, blanks."""
+    lines = [line for line in text.split("\n", _LOOKED_AT_LINES)[:_LOOKED_AT_LINES] if line.strip()]
+    printed = [_OUTPUT_LINE.match(line[:600]) is not None for line in lines]
+    if sum(printed) < max(_LEAST_OUTPUT_LINES, _OUTPUT_SHARE * len(lines)):
+        # Of a trace, the lines between are the code.
+        return _is_trace(lines, printed)
+    return all(flag or _goes_on(line) for line, flag in zip(lines, printed, strict=True))
+
+
+def _is_trace(lines: Sequence[str], printed: Sequence[bool]) -> bool:
+    begins = bool(lines) and printed[0] and sum(printed) >= _LEAST_OUTPUT_LINES
+    return begins and all(flag or line[:2].isspace() for line, flag in zip(lines, printed, strict=True))
+
+
+def _goes_on(line: str) -> bool:
+    return line[:2].isspace() or not any(map(str.isalpha, line)) or line.lstrip()[:1] in "+-<[(…."
 
 
 def is_auxiliary(system: str, first_words: str, *, turns: int, has_tools: bool) -> bool:

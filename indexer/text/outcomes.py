@@ -1,7 +1,7 @@
 """Words of failure and success: outputs, exit codes, lines, sentences, error pages, acknowledgements. Pure; linear.
 
 The tables differ by what is asked: is an end worth keeping (any sign, even within a word), which line of a result is
-its failure (at the beginning of a line), which line of a trace names the error, does a sentence speak of a failure, is
+its failure (at the beginning of a line), does a sentence speak of a failure, is
 a whole answer an error page, does it say that all went well and nothing else.
 """
 
@@ -40,12 +40,6 @@ _FAILURE = lazy_regex(
 )
 # Stricter than that of sentences: "Failed: 3, no warnings" is a failure.
 _NO_FAILURE = lazy_regex(r"(?i)\b(?:0|no) (?:errors?|failed|failures?)\b|没有(?:错误|失败|异常)|无错误")
-_ERROR = lazy_regex(
-    r"\b(?:\w{0,40}Error|\w{0,40}Exception|error|fatal|failed|failure|denied|not found|timed? ?out"
-    r"|refused|cannot|panic)\b"
-    "|失败|错误|超时|拒绝",
-    re.IGNORECASE,
-)
 _ERROR_PAGE = lazy_regex(
     r"\W{0,8}(?:[\w.]{0,40}(?:error|exception)\b[^\n]{0,40}[:：]|(?:error|exception|traceback|fatal|http) ?[:(\d]"
     r"|(?:4\d\d|5\d\d) [A-Z]|(?:request|connection|upstream|call) (?:failed|timed out|error)"
@@ -82,11 +76,6 @@ def failure_lines(text: str) -> list[str]:
     return [match[0].strip() for match in _FAILURE.finditer(text) if not _NO_FAILURE.search(match[0])]
 
 
-def names_error(line: str) -> bool:
-    """True if a line of a trace names an error."""
-    return _ERROR.search(line) is not None
-
-
 def begins_as_error(text: str) -> bool:
     """True if a text begins as an error page or a refusal does."""
     return _ERROR_PAGE.match(text) is not None
@@ -121,7 +110,10 @@ _OUTCOME = lazy_regex(
 
 
 # What it was the exit of stands in no line; the commands of the ledger have it.
-_EXIT_ONLY = lazy_regex(r"\W*(?:process )?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|退出码)\W*-?\d+\W*")
+_EXIT_ONLY = lazy_regex(
+    r"\W*(?:error:? )?(?:process |command )?(?:failed with )?(?:exit(?:ed)?(?: with)?(?: code| status)?"
+    r"|return code|退出码)\W*-?\d+\W*"
+)
 
 
 def has_failed(lower: str, chinese: str) -> bool:

@@ -143,3 +143,17 @@ _PARTED = lazy_regex(r"""(?:[.!?](?=\s|["'”’<]|\Z)|[。！？;；\n|{}\[\]"�
 def parted(text: str) -> list[str]:
     """The sentences of a text, out of tags, cells of a table, fields of JSON and what stands before a colon."""
     return [part.strip() for part in _PARTED.split(text) if part.strip()]
+
+
+_SAYS = lazy_regex(
+    r"(?i)\b(?:is|are|was|were|be|has|have|had|will|must|should|can|cannot|may|does|did|do|don['’]t|never|always|use|uses|keep"
+    r"|keeps|run|runs|own|owns|live|lives|need|needs|want|wants|mean|means|start|starts|end|ends|listen|listens|likes?|works?"
+    r"|goes|got|made|added|fixed|changed|moved|removed|updated|created|wrote|ask|write|answer|commit|deploy|avoid)\b"
+    r"|[.!?。！？…][\"'”’)*_`]*\s*\Z|->|→|[=:：]\s?\S|[是有要用在不]"
+)
+_LITTLE_WORDS = 8
+
+
+def says_little(item: str) -> bool:
+    """True if an item of a list tells nothing without the line above the list: "port forward 8080"."""
+    return len(item.split()) <= _LITTLE_WORDS and _SAYS.search(item) is None

@@ -43,7 +43,9 @@ def is_granted(claim: str, request: SummaryRequest) -> bool:
 def _consents(request: SummaryRequest) -> Iterator[str]:
     """Texts around each yes or decision of the user."""
     yield from claims_of(request.previous)
-    yield from (entry.text for entry in request.ledger if entry.kind == "confirmation" and _ends_in_yes(entry.text))
+    yield from (
+        entry.text for entry in request.ledger if entry.kind in ("confirmation", "answer") and _ends_in_yes(entry.text)
+    )
     yield from (entry.text for entry in request.ledger if entry.kind == "decision" and entry.text.startswith("user:"))
     before = ""
     for message in (*request.messages, *request.prefix):

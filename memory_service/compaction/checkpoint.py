@@ -15,7 +15,7 @@ from typing import Literal
 
 from indexer.text import lazy_regex
 from memory_service.compaction.ledger import merge_ledger
-from memory_service.messages import Message, Numbered, own_text_of, with_texts
+from memory_service.messages import Message, Numbered, with_texts
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import COMPACTED_CONTEXT, escaped
@@ -101,11 +101,6 @@ def _fitting(text: str, chars: int) -> str:
         chars -= quarters(piece)
         at += len(piece)
     return text[:at]
-
-
-def is_request(message: Message) -> bool:
-    """True if a user's message asks something: it has words of the user, and not only signs."""
-    return message["role"] == "user" and bool(own_text_of(message).strip())
 
 
 def frame_tokens(*, toolless: bool = False) -> int:

@@ -312,7 +312,7 @@ class Compactor:
         said = without_secrets((*covered, *prefix))
         kinds, degraded = self._kinds(said)
         statements = None if kinds is BY_PATTERNS else judged_statements(said, kinds)
-        ledger = merge_ledger(state.head.ledger, ledger_of((*covered, *prefix), statements))
+        ledger = merge_ledger(state.head.ledger, ledger_of((*covered, *prefix), statements, before=state.head.ledger))
         request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, compaction_options)
         request = replace(request, kinds=kinds)
         labels = Labels(state.head.labels) if compaction_options.identifier_policy == "anonymize" else None

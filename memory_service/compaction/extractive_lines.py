@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from indexer.text.ornaments import ornament
+from indexer.text.outcomes import has_failed, names_outcome
 from indexer.text.questions import has_time_words
 from indexer.text.terms import fold, query_terms
+from memory_service.compaction.actions import failure_of, outcome_of
 from memory_service.compaction.summary_format import (
     ASSISTANT,
     LATEST,
@@ -24,16 +26,19 @@ from memory_service.compaction.summary_format import (
     USER,
     Section,
     SummaryLine,
+    folded_line,
     parse_summary,
     unique,
 )
-from memory_service.messages import Message, Numbered, is_system, is_tool_result, text_of, tool_calls_of
-from memory_service.text.phrases import is_bare_ask
+from memory_service.compaction.users_request import is_request, says_something
+from memory_service.messages import Message, Numbered, is_system, is_tool_result, own_text_of, text_of, tool_calls_of
+from memory_service.text.choices import answered_question, chosen_options, is_bare_reply, options_in
+from memory_service.text.phrases import is_bare_ask, is_passing
 from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth
 from memory_service.text.secrets import has_secret, without_secrets
 from memory_service.text.sentence_kinds import SentenceKinds
 from memory_service.text.sentences import Sentence, Speakers, Voice, media_labels, sentences_of, speakers_of
-from memory_service.text.statements import Kind, is_promise, is_standing, kind_of, reports_will
+from memory_service.text.statements import Kind, is_order, is_promise, is_standing, kind_of, reports_will
 from memory_service.text.texts import TEXTS, Texts, pattern_of
 
 if TYPE_CHECKING:
@@ -90,11 +95,15 @@ def _open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, wit
     spoken: list[Sequence[Judged]] = []
     replies: list[str] = []
     last: Sentence | None = None  # What was said last waits for an answer even if it asks for nothing.
-    replied = False
+    replied = heard = False
     for item, judged in said:
         if item.message["role"] == "user":
-            judged = [one for one in judged if not one[0].quoted]
-            offered = []
+            judged = [one for one in judged if not one[0].quoted and one[0].voice == "user"]
+            offered = [] if judged else offered
+            if judged and not ornament("statements", True, is_request, item.message):
+                # An answer, or a word to go on: what was asked before still counts.
+                heard = True
+                continue
             spoken.append(judged)
             waiting += _asked(judged)
             last = judged[0][0] if judged and not _asked(judged) else None
@@ -109,7 +118,7 @@ def _open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, wit
         latest=_main(next((judged for judged in reversed(real) if _instructs(judged)), ()), latest=True),
         waiting=(*waiting, *([last] if last else ()), *offered),
         replied=replied,
-        heard=bool(spoken),
+        heard=heard or bool(spoken),
         terms=frozenset(term for reply in replies for term in query_terms(reply)),
     )
 
@@ -122,7 +131,12 @@ def _is_reply(message: Message) -> bool:
 
 
 def _asked(judged: Sequence[Judged]) -> list[Sentence]:
-    return [sentence for sentence, kind in judged if kind[0] in _ASKING]
+    return [sentence for sentence, kind in judged if _asks(sentence, kind)]
+
+
+def _asks(sentence: Sentence, kind: tuple[Kind, float]) -> bool:
+    """True for an ask, and for an order that only may be a rule, too: "Write the test and keep it short."."""
+    return kind[0] in _ASKING or (kind[0] is Kind.RULE and kind[1] < 1 and is_order(sentence.text))
 
 
 def _instructs(judged: Sequence[Judged]) -> bool:
@@ -134,15 +148,15 @@ def _main(judged: Sequence[Judged], *, latest: bool = False) -> Sentence | None:
     if not _asked(judged):
         # What was ordered without asking is what it is about.
         judged = [one for one in judged if one[1][0] in _BINDING] if latest else judged
-    ranked = sorted(judged, key=lambda one: (-_rank(one[1][0]), -_worth(one[0].text), one[0].place))
-    if ranked and _rank(ranked[0][1][0]) and is_bare_ask(ranked[0][0].text):
+    ranked = sorted(judged, key=lambda one: (-_rank(one), -_worth(one[0].text), one[0].place))
+    if ranked and _rank(ranked[0]) and is_bare_ask(ranked[0][0].text):
         # "Can you find out why?" asks for what the message began with.
         return min((sentence for sentence, _ in judged), key=lambda sentence: sentence.place)
     return ranked[0][0] if ranked else None
 
 
-def _rank(kind: Kind) -> int:
-    return _RANKS.get(kind, 1)
+def _rank(judged: Judged) -> int:
+    return _RANKS.get(Kind.ASK if _asks(*judged) and judged[1][0] is Kind.RULE else judged[1][0], 1)
 
 
 _COUNTS = ("user", "assistant", "tool")
@@ -287,7 +301,10 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     everything = without_secrets((*request.messages, *request.prefix))
     speakers = ornament("statements", frozenset[tuple[str, str]](), speakers_of, everything)
     kinds = request.kinds
-    said = [(item, [*ornament("statements", (), _kinds, item, speakers, kinds)]) for item in everything]
+    failed = ornament("statements", frozenset[int](), _failing, everything)
+    # Of what tools printed, only a failure that still stands can be a line.
+    read = [item for item in everything if not is_tool_result(item.message) or item.seq in failed]
+    said = [(item, [*ornament("statements", (), _kinds, item, speakers, kinds)]) for item in read]
     earlier = [line for line in parse_summary(request.previous) if not _hides(line.text)]
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
     asks = _open_questions_of(said, with_terms=foreign)
@@ -298,7 +315,18 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     focus = frozenset(query_terms(request.instructions)) if request.instructions else frozenset[str]()
     turns = [item.seq for item in everything if item.message["role"] == "user"]
     scene = _Scene(
-        turn=frozenset(item.seq for item in request.prefix), current=turns[-_CURRENT_TURNS:][0] if turns else oldest
+        turn=frozenset(item.seq for item in request.prefix),
+        current=turns[-_CURRENT_TURNS:][0] if turns else oldest,
+        newest=next(
+            (
+                each.seq
+                for each in reversed(everything)
+                if each.message["role"] == "assistant" and text_of(each.message).strip()
+            ),
+            0,
+        ),
+        answered=ornament("statements", {}, _answered_options, everything),
+        failed=failed,
     )
     lines = [
         *_goals(earlier, asks),
@@ -308,6 +336,7 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
             line
             for _, found in said
             for sentence, kind in found
+            if _tells(sentence, kind[0], scene)
             if (line := ornament("salience", None, _fresh, sentence, kind, scene, kinds.weight_of(sentence)))
         ),
     ]
@@ -328,13 +357,76 @@ def _hides(line: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scene:
-    """The messages of a split turn, and the first one of those that plans of now stand in."""
+    """The scene of a summary.
+
+    Attributes:
+        turn: The messages of a split turn.
+        current: The first message that plans of now stand in.
+        newest: The assistant's last message with words.
+        answered: Questions whose options gave way to the answer of a user, by the message that asked.
+        failed: Results of tools whose failures still stand.
+    """
 
     turn: frozenset[int]
     current: int
+    newest: int = 0
+    answered: Mapping[int, str] = field(default_factory=dict)
+    failed: frozenset[int] = frozenset()
+
+
+def _tells(sentence: Sentence, kind: Kind, scene: _Scene) -> bool:
+    """False for what tells nothing beside its step, what a program prints, and options that gave way to an answer."""
+    if sentence.voice == "tool":
+        # The ledger has what ended how; here counts what still stands in the way.
+        return kind is Kind.FAILURE and sentence.seq in scene.failed
+    if sentence.quoted and kind in (Kind.FAILURE, Kind.EMPTY):
+        return False
+    if sentence.voice == "user":
+        return not ornament("statements", False, is_bare_reply, sentence.text)
+    if sentence.name:
+        return True
+    if folded_line(sentence.text) in scene.answered.get(sentence.seq, ""):
+        return False
+    return sentence.seq == scene.newest or not ornament("statements", False, is_passing, sentence.text)
+
+
+def _answered_options(messages: Sequence[Numbered]) -> dict[int, str]:
+    """Questions with options of which the next message of the user chose one, by the number of the message."""
+    found: dict[int, str] = {}
+    asked: Numbered | None = None
+    for each in messages:
+        if each.message["role"] == "assistant" and text_of(each.message).strip():
+            asked = each
+        elif each.message["role"] == "user" and asked:
+            before, reply = text_of(asked.message), own_text_of(each.message).strip()
+            if chosen_options(reply, options_in(before)):
+                found[asked.seq] = folded_line(answered_question(reply, before).replace("**", ""))
+            asked = None
+    return found
+
+
+def _failing(messages: Sequence[Numbered]) -> frozenset[int]:
+    """The last result of a tool that says that something failed, if none behind it says that all went well."""
+    results = [each for each in messages if is_tool_result(each.message)][-_LATE_RESULTS:]
+    for each in reversed(results):
+        if failure_of(each.message) or _tells_failure(each):
+            return frozenset([each.seq])
+        if outcome_of(each.message) == "exit 0" or names_outcome(text_of(each.message)[-_END_CHARS:].lower()):
+            break
+    return frozenset()
+
+
+def _tells_failure(result: Numbered) -> bool:
+    end = text_of(result.message)[-_END_CHARS:].lower()
+    return names_outcome(end) and has_failed(end, "" if end.isascii() else end)
+
+
+_LATE_RESULTS, _END_CHARS = 6, 600
 
 
 def _kinds(item: Numbered, speakers: Speakers, kinds: SentenceKinds) -> list[Judged]:
+    if item.message["role"] == "user" and not ornament("statements", True, says_something, item.message):
+        return []
     sentences = (sentence for sentence in sentences_of(item, speakers) if not is_bare_list(sentence.text))
     judged = ((sentence, kinds.kind_of(sentence)) for sentence in sentences)
     return [
@@ -401,6 +493,9 @@ def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene, weight: 
     if dated:
         section = Section.PLANS
     stale = section is Section.PLANS and sentence.seq < scene.current and not dated
+    if section is Section.PLANS and sentence.voice == "assistant" and not dated and sentence.seq != scene.newest:
+        # A step that was announced is done, or was given up.
+        return None
     if stale:
         section = Section.FACTS
     if sentence.seq in scene.turn and section not in (Section.RULES, Section.DECISIONS):

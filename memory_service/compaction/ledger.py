@@ -7,16 +7,38 @@ a prompt, so that none can open a section of its own or close a frame; what fits
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from indexer.text import lazy_regex
 from indexer.text.authorship import typed_text
+from indexer.text.inserted import is_tool_output
 from indexer.text.ornaments import ornament
-from memory_service.compaction.actions import SUCCESS, command_of, failure_of, files_of, outcome_of
-from memory_service.messages import Numbered, is_system, is_tool_result, own_text_of, text_of, tool_calls_of
+from memory_service.compaction.actions import (
+    OPEN_FILE,
+    SUCCESS,
+    command_of,
+    failure_of,
+    files_of,
+    outcome_of,
+    was_refused,
+)
+from memory_service.compaction.todos import is_open_todo, todos_after
+from memory_service.compaction.tool_answers import tool_answers
+from memory_service.compaction.written_calls import applied_edits, opened_file, written_calls
+from memory_service.messages import (
+    Message,
+    Numbered,
+    ToolCall,
+    is_system,
+    is_tool_result,
+    own_text_of,
+    text_of,
+    tool_calls_of,
+)
 from memory_service.messages.sizes import quarters
 from memory_service.schemas.compaction import LedgerEntry
+from memory_service.text.choices import answered_question, asked_in_one_line, chosen_options, options_in
 from memory_service.text.frames import escaped
 from memory_service.text.identifiers import find_identifiers, with_measure
 from memory_service.text.secrets import redacted
@@ -37,14 +59,16 @@ from memory_service.text.statements import (
 )
 from memory_service.text.texts import ENGLISH, Texts
 
-# How many of a kind a ledger keeps. Source: OpenClaw keeps 8 tool failures and 12 ids; a ledger of 80 entries takes
-# about 1,500 tokens.
+# How many of a kind a ledger keeps. Source: OpenClaw keeps 8 tool failures and 12 ids; a ledger of 160 entries takes
+# about 3,000 tokens, and a view shows what fits.
 CAPS = {
-    "rule": 24, "decision": 24, "ask": 4, "promise": 8, "confirmation": 8, "name": 4, "failure": 8, "file_modified": 24,
-    "command": 16, "id": 24, "url": 12, "path": 16, "number": 20, "date": 8, "file_read": 16,
+    "todo": 40, "rule": 24, "decision": 24, "ask": 4, "promise": 8, "answer": 12, "confirmation": 8, "name": 4,
+    "failure": 8, "file_modified": 40, "command": 16, "id": 24, "url": 12, "path": 16, "number": 20, "date": 8,
+    "file_read": 16,
 }  # fmt: skip
 _JUDGED = ("rule", "decision")
-KEPT_LAST = frozenset({"rule", "decision", "promise"})
+KEPT_LAST = frozenset({"todo", "rule", "decision", "answer", "promise", "file_modified"})
+_MOST_ENTRIES = 160
 _KINDS = {
     "id": "id", "uuid": "id", "hash": "id", "version": "id", "variable": "id", "email": "id", "address": "id",
     "url": "url", "path": "path", "number": "number", "date": "date",
@@ -55,17 +79,24 @@ _OUTCOME = lazy_regex(r" \((?:exit (?P<code>-?\d{1,5})|failed)\)\Z")
 _SCAN_CHARS = 12_000
 _MESSAGE_IDENTIFIERS = 40
 _RESULT_IDENTIFIERS = 8
+_PIECE_CHARS = 1_500
 _LAST_SEQS = 5
 # A number of few digits without a unit, and without a word that says what it measures.
 _BARE = lazy_regex(r"[\d.,]{1,4}")
 
 
-def ledger_of(messages: Sequence[Numbered], statements: Sequence[LedgerEntry] | None = None) -> tuple[LedgerEntry, ...]:
+def ledger_of(
+    messages: Sequence[Numbered],
+    statements: Sequence[LedgerEntry] | None = None,
+    *,
+    before: Iterable[LedgerEntry] = (),
+) -> tuple[LedgerEntry, ...]:
     """Ledger of some messages, in order.
 
     Args:
         messages: The messages.
         statements: Their rules and decisions, see `judged_statements`; None to find them by patterns.
+        before: The ledger before them, whose todo list they may change.
 
     Returns:
         Each thing once with the messages it stands in, the one mentioned last at the end; `merge_ledger` caps it.
@@ -79,7 +110,8 @@ def ledger_of(messages: Sequence[Numbered], statements: Sequence[LedgerEntry] | 
     calls = ornament("statements", (), list, _calls(messages))
     answers = ornament("statements", (), list, _answers(messages))
     asks = ornament("statements", (), _open_asks, messages)
-    return tuple(_joined([*alone, *(statements or ()), *calls, *answers, *asks]))
+    todos = ornament("statements", (), todos_after, messages, before)
+    return tuple(_joined([*alone, *(statements or ()), *calls, *answers, *asks, *todos]))
 
 
 def judged_statements(messages: Sequence[Numbered], kinds: SentenceKinds) -> tuple[LedgerEntry, ...]:
@@ -116,14 +148,19 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
     if is_system(inner):
         return ()
     text = redacted(_scanned(own_text_of(inner)))
-    result = is_tool_result(inner)
+    result = is_tool_result(inner) or (inner["role"] == "user" and is_tool_output(text))
     found = [] if result else [*ornament("statements", (), _typed_statements, inner["role"], text)]
-    if result:
-        failure = failure_of(inner)
-        found += [("failure", redacted(failure))] if failure else []
+    if result and not is_tool_result(inner):
+        found += _failures(inner, "")
     most = _RESULT_IDENTIFIERS if result else _MESSAGE_IDENTIFIERS
     found += ornament("identifiers", (), _identifiers, text, most, numbers=not result)
     return tuple(_entry(kind, words, message.seq) for kind, words in dict.fromkeys(found))
+
+
+def _failures(result: Message, tool: str) -> list[tuple[str, str]]:
+    """The failure that a result tells, with its tool."""
+    failure = failure_of(result)
+    return [("failure", redacted(f"{tool}: {failure}" if tool else failure))] if failure else []
 
 
 def _scanned(text: str) -> str:
@@ -156,9 +193,15 @@ def _statements(role: str, text: str) -> list[tuple[str, str]]:
 
 
 def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str]]:
+    if not numbers and len(text) > _PIECE_CHARS:
+        # Of a long output the first few are taken: most of it need not be read.
+        return _first_identifiers(text, limit)
     found: list[tuple[str, str]] = []
+    text = _unescaped(text) if not numbers else text
     for identifier in find_identifiers(text):
         kind = _KINDS.get(identifier.kind)
+        if kind == "path" and text[max(0, identifier.start - 1) : identifier.start] in _NO_PATH_BEHIND:
+            continue
         if kind and len(identifier.text) <= STATEMENT_CHARS and (numbers or kind != "number"):
             words = with_measure(text, identifier) if kind == "number" else identifier.text
             if kind == "number" and _BARE.fullmatch(words):
@@ -169,38 +212,110 @@ def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str
     return found
 
 
+def _first_identifiers(output: str, limit: int) -> list[tuple[str, str]]:
+    """The first identifiers of an output, which is read piece by piece, and ends at a line where it can."""
+    found: dict[tuple[str, str], None] = {}
+    at = 0
+    while at < len(output) and len(found) < limit:
+        border = output.rfind("\n", at + 1, at + _PIECE_CHARS)
+        end = border if border > 0 and at + _PIECE_CHARS < len(output) else at + _PIECE_CHARS
+        found |= dict.fromkeys(_identifiers(output[at:end], limit, numbers=False))
+        at = end
+    return list(found)[:limit]
+
+
+# "</tag>", "*.log", "\\.txt": what follows is no path.
+_NO_PATH_BEHIND = ("<", "*", "\\")
+_LITERAL_END = lazy_regex(r"(?<!\\)\\[nrt](?=[^\n]*[\"'}\]])")
+
+
+def _unescaped(output: str) -> str:
+    """An output of a tool in which the ends of lines that JSON spells are ends of lines."""
+    return _LITERAL_END.sub("\n", output) if "\\" in output and output.lstrip()[:1] in '{["' else output
+
+
 def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
-    """Commands with how they ended, and files; what a failed call would have written was not written."""
-    tools = (message.message for message in messages if is_tool_result(message.message))
-    results = {result.get("tool_call_id", ""): result for result in tools}
-    for message in messages:
-        for call in tool_calls_of(message.message):
-            result = results.get(call["id"])
+    """Commands with how they ended, failures and files; what a failed call would have written was not written."""
+    tools = [message for message in messages if is_tool_result(message.message)]
+    results = {each.message.get("tool_call_id", ""): each.message for each in tools}
+    said_in = {each.message.get("tool_call_id", ""): each.seq for each in tools}
+    known = {call["id"] for message in messages for call in tool_calls_of(message.message)}
+    opened = ""
+    for at, message in enumerate(messages):
+        if is_tool_result(message.message) and message.message.get("tool_call_id", "") not in known:
+            yield from (_entry(kind, failure, message.seq) for kind, failure in _failures(message.message, ""))
+        for call, result in _called(message, messages[at + 1 : at + 2], results):
             command, outcome = command_of(call), outcome_of(result)
             if command:
                 ending = f" ({outcome})" if outcome else ""
                 yield _entry(
                     "command", single_line(redacted(command), STATEMENT_CHARS - len(ending)) + ending, message.seq
                 )
-            if outcome in SUCCESS:
-                for kind, path in files_of(call):
-                    yield _entry(kind, redacted(path), message.seq)
+            if result is not None and is_tool_result(result):
+                seq = said_in.get(call["id"], message.seq)
+                for kind, failure in _failures(result, call["function"]["name"][:40]):
+                    yield _entry(kind, failure, seq)
+            if not was_refused(result):
+                for kind, path in files_of(call, failed=outcome not in SUCCESS):
+                    opened = path if path != OPEN_FILE else opened
+                    if opened:
+                        yield _entry(kind, redacted(opened if path == OPEN_FILE else path), message.seq)
+        if message.message["role"] == "user":
+            text = own_text_of(message.message)
+            opened = file if (file := opened_file(text)) else opened
+            yield from (_entry("file_modified", redacted(path), message.seq) for path in applied_edits(text))
+
+
+def _called(
+    message: Numbered, following: Sequence[Numbered], results: Mapping[str, Message]
+) -> Iterator[tuple[ToolCall, Message | None]]:
+    """The calls of a message with their results; of those in its words, what a user's message gives back."""
+    calls = tool_calls_of(message.message)
+    yield from ((call, results.get(call["id"])) for call in calls)
+    if message.message["role"] != "assistant" or calls:
+        return
+    answer = next((each.message for each in following if each.message["role"] == "user"), None)
+    answer = answer if answer and is_tool_output(own_text_of(answer)) else None
+    written = written_calls(text_of(message.message), f"written-{message.seq}", answered=answer is not None)
+    yield from ((call, answer) for call in written)
 
 
 def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
-    """The user's yes or no to a question, both quoted."""
+    """The user's answers to questions, both quoted: a yes or no, an option, a few words, and those through a tool."""
+    results = {each.message.get("tool_call_id", ""): each for each in messages if is_tool_result(each.message)}
     asked: Numbered | None = None
     for message in messages:
         role, text = message.message["role"], own_text_of(message.message)
+        for call in tool_calls_of(message.message):
+            result = results.get(call["id"])
+            for question, answer in tool_answers(call, result.message if result else None):
+                yield _answered("answer", question, answer, message.seq, result.seq if result else message.seq)
         if role == "assistant" and text:
             asked = message
-        elif role == "user":
+        elif role == "user" and not is_tool_output(text):
             text = typed_text(_scanned(text))
-            if asked and text and (is_yes(text) or is_no(text)):
-                if question := question_of(redacted(_scanned(text_of(asked.message)))):
-                    told = single_line(redacted(text[:400]), 100)
-                    yield _entry("confirmation", f"“{single_line(question, 130)}” → “{told}”", asked.seq, message.seq)
-            asked = None
+            if asked and text:
+                yield from _reply(asked, text, message.seq)
+            asked = None if text else asked
+
+
+def _reply(asked: Numbered, text: str, seq: int) -> Iterator[LedgerEntry]:
+    """A reply with what it answers, if that was a question or a list of options."""
+    before = text_of(asked.message)
+    options = chosen_options(text, options_in(before))
+    question = question_of(redacted(_scanned(before)))
+    if options:
+        chosen = "; ".join(each.text for each in options)
+        yield _answered("answer", asked_in_one_line(redacted(_scanned(before))), f"{text}: {chosen}", asked.seq, seq)
+    elif question and (is_yes(text) or is_no(text)):
+        yield _answered("confirmation", question, text, asked.seq, seq)
+    elif question and answered_question(text, before):
+        yield _answered("answer", question, text, asked.seq, seq)
+
+
+def _answered(kind: str, question: str, answer: str, *seqs: int) -> LedgerEntry:
+    told = single_line(redacted(answer[:800]), 100)
+    return _entry(kind, f"“{single_line(redacted(question), 130)}” → “{told}”", *seqs)
 
 
 def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
@@ -218,7 +333,9 @@ def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
     return found[::-1]
 
 
-def merge_ledger(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap: int = 80) -> tuple[LedgerEntry, ...]:
+def merge_ledger(
+    old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap: int = _MOST_ENTRIES
+) -> tuple[LedgerEntry, ...]:
     """The next ledger.
 
     Args:
@@ -232,6 +349,8 @@ def merge_ledger(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry], *, cap:
         caps the oldest leave first, rules and decisions last.
     """
     before, after = list(old), list(new)
+    if any(entry.kind == "todo" for entry in after):
+        before = [entry for entry in before if entry.kind != "todo"]
     latest = max((entry.seqs[-1] for entry in after if entry.seqs), default=0)
     live = [entry for entry in before if entry.kind != "ask" or _last(entry) >= latest]
     entries = _without_covered(_joined([*live, *after]))
@@ -269,7 +388,8 @@ def _last(entry: LedgerEntry) -> int:
 
 
 def _age(entry: LedgerEntry) -> tuple[int, str, str]:
-    return _last(entry), entry.kind, entry.text
+    # A list keeps its own order.
+    return _last(entry), entry.kind, "" if entry.kind == "todo" else entry.text
 
 
 def _without_covered(entries: list[LedgerEntry]) -> list[LedgerEntry]:
@@ -282,12 +402,13 @@ def _without_covered(entries: list[LedgerEntry]) -> list[LedgerEntry]:
 def _capped(entries: list[LedgerEntry], cap: int) -> list[LedgerEntry]:
     counts: dict[str, int] = {}
     kept: list[LedgerEntry] = []
+    places = {id(entry): at for at, entry in enumerate(entries)}
     for entry in reversed(entries):
         counts[entry.kind] = counts.get(entry.kind, 0) + 1
         if counts[entry.kind] <= CAPS.get(entry.kind, 8):
             kept.append(entry)
     ranked = sorted(kept, key=lambda entry: entry.kind not in KEPT_LAST)
-    return sorted(ranked[: max(cap, 0)], key=_age)
+    return sorted(ranked[: max(cap, 0)], key=lambda entry: (*_age(entry), places[id(entry)]))
 
 
 def _in_words(entry: LedgerEntry, texts: Texts) -> str:
@@ -324,14 +445,16 @@ class _Section:
 
 # The most wanted first: what the user may not have to say twice, then what cannot be looked up elsewhere.
 _SECTIONS = (
+    _Section(kinds=("todo",), handles=False, share=0.6),
     _Section(kinds=("rule",), share=0.5),
     _Section(kinds=("decision",), share=0.15),
+    _Section(kinds=("answer",), share=0.15),
     _Section(kinds=("ask",), share=0.1),
     _Section(kinds=("promise",), share=0.2),
     _Section(kinds=("confirmation",), share=0.05),
+    _Section(tag="modified-files", kinds=("file_modified",), handles=False, share=0.5),
     _Section(kinds=("name", "fact")),
     _Section(kinds=("failure",)),
-    _Section(tag="modified-files", kinds=("file_modified",), handles=False),
     _Section(kinds=("command",)),
     _Section(tag="exact-identifiers", kinds=("id", "url", "path", "number", "date")),
     _Section(tag="read-files", kinds=("file_read",), handles=False),
@@ -370,6 +493,9 @@ def fit_ledger(ledger: Sequence[LedgerEntry], limit_tokens: int, texts: Texts = 
 def _sized(section: _Section, ledger: Sequence[LedgerEntry], texts: Texts) -> list[tuple[int, int]]:
     """The places of a section's entries, the most wanted first, with the size of their lines."""
     places = [at for at in range(len(ledger) - 1, -1, -1) if ledger[at].kind in section.kinds]
+    if "todo" in section.kinds:
+        # In the order of the list, what is done last.
+        places.sort(key=lambda at: (not is_open_todo(ledger[at]), at))
     if "rule" in section.kinds:
         # What always holds is not overtaken by what was said of one thing.
         places.sort(key=lambda at: not ornament("statements", False, is_standing, ledger[at].text))

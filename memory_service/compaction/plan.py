@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from memory_service.compaction.budget import ContextBudget
-from memory_service.compaction.checkpoint import frame_tokens, is_request
+from memory_service.compaction.checkpoint import frame_tokens
 from memory_service.compaction.cut import (
     Snapshot,
     covered_by,
@@ -30,6 +30,7 @@ from memory_service.compaction.cut import (
 from memory_service.compaction.prune_steps import PriorPruning
 from memory_service.compaction.pruning import PruningOutcome, PruningRequest, prune, truncate_results
 from memory_service.compaction.summary import read_upto, without_tools
+from memory_service.compaction.users_request import is_request
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered, is_tool_result
 from memory_service.messages.sizes import MESSAGE_TOKENS

@@ -176,3 +176,38 @@ def unique(items: Iterable[tuple[Hashable, _T]]) -> list[_T]:
     for key, item in items:
         seen.setdefault(key, item)
     return list(seen.values())
+
+
+# What stays although the request below says it: what the talk is about, and what binds.
+_REPEATED_IN = frozenset({Section.OPEN, Section.TURN, Section.FACTS, Section.PLANS, Section.DONE, Section.FAILED})
+
+
+def folded_line(text: str) -> str:
+    """A text as its sentences are compared: on one line, in lower case."""
+    return " ".join(text.split()).lower()
+
+
+def without_repeated(summary: str, request: str, request_seq: int) -> str:
+    """A summary without the lines that the request below it says in full; a heading with nothing below it goes, too.
+
+    Args:
+        summary: As rules write it; other lines stay.
+        request: The words of the request.
+        request_seq: The number of its message.
+    """
+    asked, handle = folded_line(request), f" (log:{request_seq}"
+    kept: list[str] = []
+    section = Section.FACTS
+    for raw in summary.split("\n"):
+        heading = _HEADING.fullmatch(raw)
+        if heading is not None:
+            section = _section_of(heading[1] or heading[2])
+            if kept and _HEADING.fullmatch(kept[-1]):
+                kept.pop()
+        own = _OWN.fullmatch(raw[2:]) if handle in raw and section in _REPEATED_IN and raw.startswith("- ") else None
+        if own is None or not own[1] or folded_line(own[3]) not in asked:
+            if not raw and kept and _HEADING.fullmatch(kept[-1]):
+                kept.pop()
+            elif raw or (kept and kept[-1]):
+                kept.append(raw)
+    return "\n".join(kept[:-1] if kept and _HEADING.fullmatch(kept[-1]) else kept).rstrip("\n")

@@ -12,15 +12,18 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, is_request, pinned_texts, shortened
+from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts, shortened
 from memory_service.compaction.ledger import fit_ledger, render_ledger
 from memory_service.compaction.prune_steps import GuardRules, guarded_view
 from memory_service.compaction.prune_steps import pruned_message as reduced
 from memory_service.compaction.record import Head, LoggedCompaction, PinRecord
 from memory_service.compaction.summary import without_tools
+from memory_service.compaction.summary_format import folded_line, without_repeated
+from memory_service.compaction.users_request import asked_now
 from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, own_text_of, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
 from memory_service.text.texts import ENGLISH, Texts, first_language, language_of, talk_language, texts_in
@@ -224,14 +227,14 @@ def tail_of(state: Conversation, shape: ViewShape, *, originals: Originals | Non
 def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
     """Checkpoint of a view."""
     head, texts = state.head, view_texts(state)
-    request = _request(state)
-    asked = escaped(redacted(own_text_of(request.message))) if request else ""
+    request, request_seq = _request(state, shape, texts)
+    ledger = _unrepeated(head.ledger, request)
     return Checkpoint(
-        summary=head.summary,
-        ledger=render_ledger(fit_ledger(head.ledger, shape.ledger_tokens, texts), texts) if head.ledger else "",
+        summary=without_repeated(head.summary, request, request_seq) if request else head.summary,
+        ledger=render_ledger(fit_ledger(ledger, shape.ledger_tokens, texts), texts) if ledger else "",
         pins=pinned_texts([(text, seq) for text, seq in pin_texts(state) if seq is None or seq < head.tail_start]),
-        request=shortened(asked, shape.request_chars, f"log:{request.seq}", texts) if request else "",
-        request_seq=request.seq if request else 0,
+        request=request,
+        request_seq=request_seq,
         toolless_upto=head.toolless_upto if head.toolless_upto >= head.tail_start else 0,
         role=cast(Literal["user", "assistant"], head.role),
         texts=texts,
@@ -313,15 +316,38 @@ def _as_seen(
     return each if message is each.message else numbered(message, each.seq, each.at)
 
 
-def _request(state: Conversation) -> Numbered | None:
-    """The last message of the user, if the view has none of the user's below its checkpoint."""
+def _request(state: Conversation, shape: ViewShape, texts: Texts) -> tuple[str, int]:
+    """The request of the user, as far as it does not stand below the checkpoint, and the number of its message.
+
+    An answer stands with its question.
+    """
     head = state.head
-    if head.rounds == 0:
-        return None
-    for each in reversed(state.messages):
-        if is_request(each.message):
-            return each if each.seq < head.tail_start else None
-    return None
+    asked = asked_now(state.messages) if head.rounds else None
+    if asked is None:
+        return "", 0
+    pieces, seq = list[str](), 0
+    if asked.request and asked.request.seq < head.tail_start and asked.request is not asked.answer:
+        pieces.append(_as_asked(asked.request, shape, texts))
+        seq = asked.request.seq
+    if asked.answer and asked.asked_in < head.tail_start:
+        question = escaped(redacted(asked.question))
+        pieces.append(texts.question.format(seq=asked.asked_in, question=question))
+        pieces.append(texts.answer.format(seq=asked.answer.seq, answer=_as_asked(asked.answer, shape, texts)))
+        seq = seq or asked.answer.seq
+    return "\n\n".join(pieces), seq
+
+
+def _unrepeated(ledger: Sequence[LedgerEntry], request: str) -> Sequence[LedgerEntry]:
+    """A ledger without the asks that the request below it says in full."""
+    asked = folded_line(request)
+    return (
+        [entry for entry in ledger if entry.kind != "ask" or folded_line(entry.text) not in asked] if asked else ledger
+    )
+
+
+def _as_asked(message: Numbered, shape: ViewShape, texts: Texts) -> str:
+    text = escaped(redacted(own_text_of(message.message)))
+    return shortened(text, shape.request_chars, f"log:{message.seq}", texts)
 
 
 def _total(messages: Sequence[Message], tail: Sequence[Numbered], lead_tokens: int, *, changed: bool) -> int:

@@ -11,16 +11,18 @@ through all stays, within `_MAX_JUDGED`; the same messages and judge give the sa
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from indexer.text.ornaments import ornament
+from memory_service.compaction.tool_answers import QuestionAnswered, given_answers
 from memory_service.flush.judged import notes_by_judge
-from memory_service.flush.notes import Candidate, Note
+from memory_service.flush.notes import Candidate, Note, note_of
 from memory_service.flush.rules import notes_by_rules
-from memory_service.messages import Numbered
+from memory_service.messages import Numbered, user_message
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.text.correction_judge import TalkJudge
+from memory_service.text.salience import content_of, words_of
 from memory_service.text.secrets import without_secrets
 from memory_service.text.similarity import groups_of
 from memory_service.text.speech import read_speech
@@ -59,6 +61,7 @@ def find_candidates(
     """
     # Of a message whose secrets cannot be told nothing is noted.
     messages = [clear for each in messages for clear in ornament("secrets", (), without_secrets, (each,))]
+    answers, messages = ornament("statements", ([], messages), given_answers, messages)
     said = ornament("speech", [], read_speech, messages, zone, before=before)
     sizes = [quarters(item.text) for item in said if item.role != "tool"]
     language = language_of((*before, *messages))
@@ -66,7 +69,26 @@ def find_candidates(
         chosen = _choose(notes_by_rules(said, messages, language), _budget(len(sizes), sum(sizes), share))
     else:
         chosen = _each_once(notes_by_judge(said, judge, language))[:_MAX_JUDGED]
-    return [_candidate(note) for note in sorted(chosen, key=lambda note: note.order)]
+    told = [note for each in answers for note in ornament("statements", (), _answer_notes, each, zone, language)]
+    chosen = sorted([*told, *chosen], key=lambda note: (note.seqs[-1], note.order))
+    return [_candidate(note) for note in chosen]
+
+
+def _answer_notes(given: QuestionAnswered, zone: dt.tzinfo, language: str) -> Iterator[Note]:
+    """The note of an answer, as the user's words."""
+    spoken = replace(given.reply, message=user_message(given.words))
+    for item in read_speech([spoken], zone):
+        yield note_of(
+            item,
+            given.words,
+            order=0,
+            language=language,
+            content=frozenset(content_of(words_of(given.words))),
+            score=1.0,
+            question=given.question,
+            asked_in=given.question_seq,
+            binding=True,
+        )
 
 
 def _candidate(note: Note) -> Candidate:

@@ -171,7 +171,7 @@ def _is_own(raw: str, text: str, voice: Voice) -> bool:
     """True if a sentence says something that is its writer's: no words of others, no will that an assistant reports."""
     if not any(map(str.isalnum, text)) or is_nothing(text) or is_pleasantry(text) or is_reported(raw):
         return False
-    if is_label(text) or names_nothing(text):
+    if is_label(text) or names_nothing(text) or text[-1] in ":：" or text[0] in ",;.)]":
         return False
     return not (voice == "assistant" and lays_down(raw))
 

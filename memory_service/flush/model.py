@@ -30,7 +30,14 @@ from memory_service.llm.transcript import SAFETY, TranscriptEntry, first_chunk, 
 from memory_service.llm.validation import validate_answer
 from memory_service.messages import Numbered, is_system, own_text_of, text_of, tool_calls_of, with_text
 from memory_service.messages.sizes import quarters
-from memory_service.text.grounding import SourceText, claims_of, names_user, topics_of
+from memory_service.text.grounding import (
+    SourceText,
+    begun_words,
+    capitalised_names,
+    claims_of,
+    names_user,
+    topics_of,
+)
 from memory_service.text.identifiers import Identifier, find_identifiers, is_year
 from memory_service.text.phrases import is_relative
 from memory_service.text.placeholders import trim_middle
@@ -55,6 +62,8 @@ _NEAR_DAYS = dt.timedelta(days=400)
 _NEAR_YEARS = 20
 # So much of a rule or a permission has to be in words that the user typed.
 _USERS_SHARE = 0.5
+# A name may have an ending of its own.
+_NAME_START = 4
 _SAYINGS = {
     "empty": "it wrote nothing that can be used",
     "truncated": "its answer was cut off",
@@ -75,6 +84,7 @@ def extract_facts(
     timeout_seconds: float = 300.0,
     cancelled: Callable[[], bool] = not_cancelled,
     spent: Spent | None = None,
+    dropped: list[Candidate] | None = None,
 ) -> list[Candidate]:
     """The facts that a model finds worth keeping.
 
@@ -86,6 +96,7 @@ def extract_facts(
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
         spent: Counted on, see `ModelCalls`.
+        dropped: Gets the facts that their messages do not hold.
 
     Raises:
         CallCancelled: `cancelled` became true.
@@ -107,7 +118,12 @@ def extract_facts(
         cancelled=cancelled,
         spent=spent,
     )
-    reader = _Reader(calls=calls, instructions=instructions, messages={each.seq: each for each in read})
+    reader = _Reader(
+        calls=calls,
+        instructions=instructions,
+        messages={each.seq: each for each in read},
+        dropped=[] if dropped is None else dropped,
+    )
     return deduplicate(_all_found(reader, entries))
 
 
@@ -144,11 +160,13 @@ class _Reader:
 
     Attributes:
         messages: The stretch by number.
+        dropped: Facts that are not believed.
     """
 
     calls: ModelCalls
     instructions: str
     messages: Mapping[int, Numbered]
+    dropped: list[Candidate]
 
     def room(self) -> int:
         """Tokens that a chunk may take, with their safety margin.
@@ -176,7 +194,9 @@ class _Reader:
         source = _Source(messages)
         # What cannot be checked against the chunk is not believed.
         found = ornament("statements", [], facts_of_reply, answer, messages)
-        return [candidate for candidate in found if ornament("grounding", False, source.says, candidate.text)]
+        believed = [each for each in found if ornament("grounding", False, source.says, each.text, each.seqs)]
+        self.dropped.extend(each for each in found if each not in believed)
+        return believed
 
     def _prompt(self, text: str) -> list[ChatMessage]:
         return extraction_prompt(text, instructions=redacted(self.instructions))
@@ -211,6 +231,7 @@ class _Source:
     """Text of a chunk, for checking facts against it."""
 
     def __init__(self, messages: Sequence[Numbered]) -> None:
+        self._messages = tuple(messages)
         texts = [text for each in messages for text in _texts(each)]
         self._days = sorted({day for each in messages if (day := _day_of(each.at))})
         self._text = SourceText(*texts, days=self._days)
@@ -218,11 +239,34 @@ class _Source:
         self._request = SummaryRequest(messages=tuple(messages))
         self._users = topics_of("\n".join(_users_words(messages)))
 
-    def says(self, fact: str) -> bool:
-        """True if the chunk supports a fact: its identifiers, numbers, days, quotes and consents."""
+    def says(self, fact: str, seqs: Sequence[int] = ()) -> bool:
+        """True if the chunk supports a fact: its identifiers, numbers, days, quotes and consents.
+
+        Args:
+            fact: The fact.
+            seqs: The messages that it names; names, numbers and days have to stand in them, or in the one before.
+        """
+        named = frozenset(seqs)
+        if named and len(named) < len(self._messages) and not self._is_cited(fact, named):
+            return False
         held = all(self._text.holds(found) or self._resolves(found) for found in find_identifiers(fact))
         claims = claims_of(fact) if names_user(fact) else ()
         return held and all(is_granted(claim, self._request) for claim in claims) and self._is_users(fact)
+
+    def _is_cited(self, fact: str, named: frozenset[int]) -> bool:
+        cited = [
+            each for each, after in zip(self._messages, [*self._messages[1:], None], strict=True)
+            if each.seq in named or (after is not None and after.seq in named)
+        ]  # fmt: skip
+        near = _Source(cited)
+        held = all(near._text.holds(found) or near._resolves(found) for found in find_identifiers(fact))
+        names = capitalised_names(fact)
+        # Whom it is about may have been named long before.
+        known = begun_words("\n".join(text for each in self._messages for text in _texts(each)))
+        told = begun_words("\n".join(text for each in cited for text in _texts(each)))
+        begins = [name[:_NAME_START].lower() for name in names]
+        others = begins[1:] or begins
+        return held and all(name in known for name in begins) and all(name in told for name in others)
 
     def _is_users(self, fact: str) -> bool:
         """True if a fact tells of no permission, decision or rule, or the user's own words have what it is about."""

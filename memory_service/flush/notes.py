@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
+from indexer.text import lazy_regex
 from indexer.text.authorship import MessagePart, PartKind, introduction, message_parts
 from memory_service.schemas.roles import NotedOrigin
 from memory_service.text.phrases import is_relative, statement_lines
@@ -101,7 +102,22 @@ def _is_read(part: MessagePart, item: Utterance) -> bool:
 
 def joined(texts: Iterable[str]) -> str:
     """Sentences as one text; after a Chinese full stop stands no blank."""
-    return re.sub("(?<=[。！？；：]) ", "", " ".join(texts))
+    return re.sub("(?<=[。！？；：]) ", "", " ".join(_after_lead(list(texts))))
+
+
+_LED = lazy_regex(r"([^:：\n]{2,60}[:：]) (?=\S)")
+
+
+def _after_lead(texts: list[str]) -> Iterator[str]:
+    """Sentences of which those that follow one with the same words before a colon go on behind a semicolon."""
+    lead = ""
+    for at, text in enumerate(texts):
+        found = _LED.match(text)
+        again = found is not None and found[1] == lead
+        lead = found[1] if found else ""
+        following = _LED.match(texts[at + 1]) if at + 1 < len(texts) else None
+        goes_on = following is not None and following[1] == lead
+        yield (text[len(lead) :].strip() if again else text) + (";" if goes_on else "")
 
 
 def _without_secrets(lines: list[list[str]]) -> list[list[str]]:

@@ -137,6 +137,8 @@ _SILENT = lazy_regex(r"(?:[\W_]*+no[ _-]?reply)++[\W_]*+", re.IGNORECASE)
 _SILENT_END = lazy_regex(
     r"(?:(?<![A-Za-z0-9_])|[<\[(`*\"'【「_]{1,4})(?:NO_(?:R(?:E(?:P(?:LY?)?)?)?)?|(?i:no_reply))[\W_]{0,8}\Z"
 )
+_SILENT_WORD = lazy_regex(r"(?<![A-Za-z0-9])NO_REPLY(?![A-Za-z0-9])")
+_SHORT_CHARS = 300
 _SILENT_START = lazy_regex(r"[\W_]{0,8}NO_REPLY\b", re.IGNORECASE)
 _JSON_ERROR = lazy_regex(r'\{\s{0,20}"(?:error|errors|exception)"')
 _COMMENT = lazy_regex("<!--")
@@ -181,9 +183,18 @@ _WIDE = lazy_regex(f"[{EAST_ASIAN}]")
 
 
 def is_silent(reply: str) -> bool:
-    """True if a reply says that there is nothing: `NO_REPLY` and nothing else, however it is written, or no word."""
+    """True if a reply says that there is nothing: `NO_REPLY` in a short one without a list, or no word."""
     said = without_thoughts(reply).strip()
+    short = len(said) <= _SHORT_CHARS and _unwrapped(said)[:1] not in ("[", "{")
+    if short and _SILENT_WORD.search(said) and not any(map(_lists, said.splitlines())):
+        return True
     return not said or _SILENT.fullmatch(_unwrapped(said)) is not None or not any(map(str.isalnum, said))
+
+
+def _lists(line: str) -> bool:
+    """True for an item that says something."""
+    item = _ITEM.match(line)
+    return item is not None and not _SILENT_START.match(line[item.end() :])
 
 
 def _is_nothing(reply: str) -> bool:
@@ -208,6 +219,8 @@ def facts_of_reply(reply: str, stretch: Sequence[Numbered]) -> list[Candidate]:
         stretch: What was read for it, in order; a handle such as `(log:12-14)` names messages in it, and a fact
             without one may come from any of them.
     """
+    if is_silent(reply):
+        return []
     places = _Places(stretch)
     kept: dict[str, Candidate] = {}
     for line in _lines(reply):

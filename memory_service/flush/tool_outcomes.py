@@ -1,16 +1,16 @@
-"""Outcomes of tools as lines of a memory: an error's message, or the id or address of what a call made. Pure.
+"""Outcomes of tools as lines of a memory: the id or address of what a call made. Pure.
 
-Invariants: linear; one line at most for each result; what was only looked at leaves none.
+Invariants: linear; one line at most for each result; what was only looked at leaves none, and neither does a failure,
+which is worth nothing without its remedy.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from indexer.text import lazy_regex
-from indexer.text.outcomes import names_error
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.text.texts import ENGLISH, Texts
 
@@ -23,7 +23,6 @@ _SENDING = lazy_regex(r"(?:^|[_\W])(?:send|sent|mail|chat|notify|reply)(?![a-z])
 _MADE_KEYS = ("id", "key", "number", "url", "html_url", "web_url", "link", "path", "file", "version", "sha", "status")
 _MADE_URL = lazy_regex(r"https?://[^\s\"'<>)\]]{4,160}")
 _LOOKED_AT_CHARS = 4_000
-_ERROR_CHARS = 200
 _VALUE_CHARS = 160
 
 
@@ -42,24 +41,14 @@ def outcome_line(tool: str, text: str, *, failed: bool, texts: Texts = ENGLISH) 
         texts: The words for that.
     """
     named = f"`{tool[:64]}`" if tool else texts.tool
-    begin, end = text[:_LOOKED_AT_CHARS], text[-_LOOKED_AT_CHARS:]
     if failed:
-        line = _error_line(end) or _error_line(begin) or next(_lines(begin), "")
-        return f"{named}{texts.tool_failed}{line[:_ERROR_CHARS]}" if line else ""
+        # What went wrong is worth knowing with its remedy, and that somebody tells in words.
+        return ""
     if tool and _MAKING.search(tool):
         # The id of a message that went out is of no use to anybody.
         made = ", ".join(_made(text)) if not _SENDING.search(tool) else ""
         return f"{named}{texts.tool_made}{made}" if made else ""
     return ""
-
-
-def _error_line(text: str) -> str:
-    # Of a trace, the last line names the error.
-    return next((line for line in reversed(list(_lines(text))) if names_error(line)), "")
-
-
-def _lines(text: str) -> Iterator[str]:
-    return (" ".join(line.split()) for line in text.splitlines() if line.strip())
 
 
 def _made(text: str) -> list[str]:

@@ -170,8 +170,8 @@ class LedgerEntry(Answer):
     """Something exact that no model rewrites, and the messages that it stands in."""
 
     kind: str = Field(
-        description="`rule`, `decision`, `ask`, `promise`, `confirmation`, `name`, `failure`, `command`, `file_read`, "
-        "`file_modified`, `id`, `url`, `path`, `number` or `date`."
+        description="`todo`, `rule`, `decision`, `answer`, `ask`, `promise`, `confirmation`, `name`, `failure`, "
+        "`command`, `file_read`, `file_modified`, `id`, `url`, `path`, `number` or `date`."
     )
     text: str = Field(description="The words, on one line.")
     seqs: list[int] = Field(description="Numbers in the log of the messages that it stands in.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -176,6 +176,7 @@ class Flushes:
     ) -> _Found:
         from memory_service.flush.model import extract_facts
 
+        dropped: list[Candidate] = []
         try:
             candidates = extract_facts(
                 stretch,
@@ -185,6 +186,7 @@ class Flushes:
                 timeout_seconds=self._services.shared.settings.llm_timeout_seconds,
                 cancelled=cancelled,
                 spent=spent,
+                dropped=dropped,
             )
         except UpstreamFailed as error:
             if snapshot.options.flush.mode == "model":
@@ -199,7 +201,15 @@ class Flushes:
                     f"flush: the model failed ({error.kind}); rules found the memories. {error}",
                 ),
             )
-        return self._lasting(candidates, f"found by {model.name}")
+        if not candidates and not dropped:
+            return _Found(candidates=(), method="model", reason=f"{model.name} found nothing to note")
+        found = self._lasting(candidates, f"found by {model.name}")
+        if not dropped:
+            return found
+        told = (
+            f"flush: {len(dropped)} of the facts that {model.name} found were dropped: their messages do not hold them"
+        )
+        return replace(found, degraded=(*found.degraded, told))
 
     def _lasting(self, candidates: Sequence[Candidate], reason: str) -> _Found:
         """Facts that a model found, without those of the moment."""

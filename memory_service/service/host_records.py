@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from memory_service.compaction.checkpoint import (
     Checkpoint,
     checkpoint_messages,
-    is_request,
     pinned_texts,
     shortened,
 )
+from memory_service.compaction.users_request import AskedNow, asked_now
 from memory_service.compaction.view import pin_texts, view_language, view_texts
 from memory_service.hosts.dialects import host_chars
 from memory_service.llm.validation import clip_sections
-from memory_service.messages import text_of
+from memory_service.messages import own_text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.sessions import MAX_PIN_CHARS
 from memory_service.text.placeholders import handle
@@ -57,13 +57,25 @@ def rules_record(rules: Mapping[str, str], room: int) -> str:
 def record_of(snapshot: SessionSnapshot, forgotten: int, room: int) -> str:
     """Pins and summary of a session, and the request that its host has compacted and our summary does not have."""
     state = snapshot.state
-    asked = next((each for each in reversed(state.messages) if is_request(each.message)), None)
     texts = view_texts(state)
     parts = Checkpoint(summary=state.head.summary, texts=texts)
-    if asked and state.head.tail_start <= asked.seq <= forgotten:
-        words = shortened(text_of(asked.message), _REQUEST_CHARS, handle(asked.seq), texts)
-        parts = replace(parts, request=words, request_seq=asked.seq)
+    asked = asked_now(state.messages)
+    message = (asked.answer or asked.request) if asked else None
+    if asked and message and state.head.tail_start <= message.seq <= forgotten:
+        parts = replace(parts, request=_asked_words(asked, texts), request_seq=message.seq)
     return _rendered_record(pin_texts(state), parts, room)
+
+
+def _asked_words(asked: AskedNow, texts: Texts) -> str:
+    """The newest request in words; an answer stands with its question."""
+    pieces = list[str]()
+    if asked.request and asked.request is not asked.answer:
+        pieces.append(shortened(own_text_of(asked.request.message), _REQUEST_CHARS, handle(asked.request.seq), texts))
+    if asked.answer:
+        answer = shortened(own_text_of(asked.answer.message), _REQUEST_CHARS, handle(asked.answer.seq), texts)
+        pieces.append(texts.question.format(seq=asked.asked_in, question=asked.question))
+        pieces.append(texts.answer.format(seq=asked.answer.seq, answer=answer))
+    return "\n\n".join(pieces)
 
 
 def _rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint, room: int) -> str:

@@ -292,7 +292,7 @@ def _ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[L
         return below.ledger
     covered = state.between(below.tail_start, made.tail_start - 1)
     read = [each for each in covered if not is_system(each.message)]
-    ledger = merge_ledger(below.ledger, ledger_of(read, made.judged_statements()))
+    ledger = merge_ledger(below.ledger, ledger_of(read, made.judged_statements(), before=below.ledger))
     return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
 
 

@@ -17,6 +17,7 @@ from functools import cached_property
 
 from indexer.text import lazy_regex
 from indexer.text.dates import Day, clock_times_of, days_of
+from indexer.text.languages import language_of
 from indexer.text.scripts import COMMON_HAN
 from indexer.text.spoken_values import names_relative_day, ordinal_days, spoken_times
 from memory_service.text.identifiers import (
@@ -404,6 +405,35 @@ def _is_claim(match: re.Match[str]) -> bool:
 def names_user(text: str) -> bool:
     """True if a text names the user, so that a claim in it is the user's."""
     return _USER.search(text) is not None
+
+
+_NAME = lazy_regex(r"(?<![\w.@/-])[A-ZÀ-ÞА-Я][a-zà-ÿа-я]{2,}(?![\w@/-]|\.\w)")
+_BEGUN = lazy_regex(r"[^\W\d_]{3,}")
+_CAPITAL_NOUNS = "German"
+# Also where nothing stands before it.
+_BEFORE_FIRST = '.!?:;"“(*'
+_NO_NAMES = frozenset(
+    "user assistant the this that these those when where while after before since until with without from then there "
+    "they their his her its our your not never always please deploys deploy monday tuesday wednesday thursday friday "
+    "saturday sunday january february march april may june july august september october november december "
+    "english german french spanish italian portuguese dutch swedish polish russian turkish japanese korean "
+    "chinese".split()
+)
+
+
+def capitalised_names(text: str) -> list[str]:
+    """Names in a text by their capitals, in order; none in a language that writes nouns so."""
+    if language_of(text) == _CAPITAL_NOUNS:
+        return []
+    found = [match for match in _NAME.finditer(text) if match[0].lower() not in _NO_NAMES]
+    # The first word of a sentence has a capital whatever it is.
+    inside = (match for match in found if text[: match.start()].rstrip()[-1:] not in _BEFORE_FIRST)
+    return [match[0] for match in inside]
+
+
+def begun_words(text: str) -> frozenset[str]:
+    """The beginnings of the words of a text, in lower case."""
+    return frozenset(word[:4].lower() for word in _BEGUN.findall(text))
 
 
 def topics_of(text: str) -> set[str]:

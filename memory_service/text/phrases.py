@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from indexer.text import lazy_regex
 from indexer.text.scripts import HAN
 from indexer.text.sentences import Fences
-from memory_service.text.sentences import split_sentences
+from memory_service.text.sentences import led_lines, split_sentences
 
 _RELATIVE = lazy_regex(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|(?<!from )now|soon|upcoming|earlier"
@@ -37,6 +37,7 @@ _NARRATION = lazy_regex(
     r"|let's (?:see|look|check|try|start|run)|i'll (?:now|first|start|begin|check|look|read|run|try|take|search|go|use"
     r"|need|also|open|have|update|fix|add|help|do|make|write|create)|i (?:will|can|am going to|need to|should|see|now"
     r"|have the)|i'm (?:going to|now|checking|looking|running|reading)|looking at|checking|reading|running|searching"
+    r"|continuing|proceeding|moving on|starting with|on it|working on it|one moment|hold on|now,? (?:i|we|for|to)"
     r"|here(?:'s| is| are)|below is|would you like|feel free|happy to|hope this|if you(?:'d)?|as an ai|you can)\b"
     "|让我|我来|我先|我现在|接下来我|首先我|我会注意|正在|以下是|下面是|如果[你您]|希望[这对]|需要我|请告诉我|[你您]可以",
     re.IGNORECASE,
@@ -121,12 +122,30 @@ def without_joint(text: str) -> str:
     """A sentence without the word that only joins it to the one before: "And please …", "Then …", "另外…"."""
     joint = _JOINT.match(text)
     rest = text[joint.end() :] if joint else text
-    return rest[:1].upper() + rest[1:]
+    return rest
 
 
 def is_narration(text: str) -> bool:
     """True if an assistant only says what it is about to do, or offers."""
-    return _NARRATION.match(text) is not None
+    return _NARRATION.match(text.replace("’", "'") if "’" in text else text) is not None
+
+
+_STEP = lazy_regex(
+    r"(?:(?:and |so )?(?:now|next|then|first|finally)[, ]\s?|let['’]s (?:first |now |also |then )?)"
+    r"(?:add|check|create|edit|find|fix|look|make|open|read|remove|reproduce|rerun|run|search|see|start|test|try|update|verify"
+    r"|write|a|the)\b|ich (?:schaue|prüfe|werde|sehe|suche|lese|öffne|starte)\b|je vais\b|voy a\b|vou\b|сейчас я\b",
+    re.IGNORECASE,
+)
+_THOUGHT = lazy_regex(r"\A(?:THOUGHT|Thought|DISCUSSION|Reasoning|Action|Plan)\s?:\s*")
+
+
+def is_passing(text: str) -> bool:
+    """True if a sentence of an assistant's says nothing beyond its step: an opening, a lead-in, an announcement."""
+    said = clean(_THOUGHT.sub("", text, count=1), ()).lstrip("*_` ")
+    if not any(map(str.isalnum, said)) or is_nothing(said) or is_pleasantry(said):
+        return True
+    announced = _STEP.match(said) is not None or is_narration(said)
+    return announced or said[-1] in ":：" or said[0] in ",;.)]}" or said.count(" | ") > 1
 
 
 def is_label(text: str) -> bool:
@@ -179,7 +198,6 @@ _MARKER = lazy_regex(r"^[ \t>]*(?:#{1,6}[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)
 _TABLE = lazy_regex(r"^[ \t]*\|")
 _ASIDE = lazy_regex(r"\[(?!redacted\])[^\[\]\n]{4,400}\](?!\()")
 _LINK = lazy_regex(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{1,500})\)")
-_EMOJI = lazy_regex("[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U000e0020-\U000e007f]+")
 _BLANKS = lazy_regex(r"\s+")
 
 _INTERJECTION = (
@@ -213,7 +231,7 @@ def statement_lines(text: str) -> list[list[str]]:
 
 def _prose_lines(text: str) -> Iterator[str]:
     fences = Fences()
-    for line in text.splitlines():
+    for line in led_lines(text):
         if fences.kind(line) == "text" and not _TABLE.match(line):
             marker = _MARKER.match(line)
             yield line[marker.end() if marker else 0 :]
@@ -245,7 +263,7 @@ def clean(statement: str, names: tuple[str, ...]) -> str:
     Returns:
         One line; empty if nothing else was said.
     """
-    text = _BLANKS.sub(" ", _EMOJI.sub(" ", statement).replace("**", "").replace("__", "")).strip()
+    text = _BLANKS.sub(" ", statement.replace("**", "").replace("__", "")).strip()
     while True:
         rest = _without_opening(text, names)
         if rest == text:
@@ -256,7 +274,7 @@ def clean(statement: str, names: tuple[str, ...]) -> str:
             body = text.rstrip("!.?！。？ ")
             if body.endswith(end):
                 text = body[: -len(end)] + text[len(body) :]
-    return text[:1].upper() + text[1:]
+    return text
 
 
 def _without_opening(text: str, names: tuple[str, ...]) -> str:

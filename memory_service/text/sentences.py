@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from indexer.text import lazy_regex
 from indexer.text.names import LABELS
-from indexer.text.sentences import Fences
+from indexer.text.sentences import Fences, says_little
 from indexer.text.terms import has_unspaced
 from memory_service.messages.shapes import Message, is_system, is_tool_result, media_parts_of, own_text_of
 from memory_service.messages.sizes import Numbered, quarters
 from memory_service.text.secrets import REDACTED
+
+if TYPE_CHECKING:
+    from indexer.text.authorship import MessagePart
 
 Voice = Literal["user", "assistant", "tool"]
 STATEMENT_CHARS = 240
@@ -245,24 +248,30 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
     """
     # The chain of imports is long: what reads single sentences has no use for this.
     from indexer.text.authorship import MessagePart, is_reported, message_parts
+    from indexer.text.inserted import is_tool_output
 
     message = item.message
     if is_system(message):
         return []
-    text, name = _within(own_text_of(message), tool=is_tool_result(message)), ""
+    own, name = own_text_of(message), ""
+    printed = is_tool_result(message) or (message["role"] == "user" and is_tool_output(own))
+    text = _within(own, tool=printed)
     dated = _DATED.match(text)
     text = text[dated.end() :] if dated else text
     head = _SPEAKER_HEAD.match(text)
     if head is not None and (message["role"], head[1]) in speakers:
         name, text = head[1], text[head.end() :]
-    voice: Voice = "tool" if message["role"] == "tool" else "assistant" if message["role"] == "assistant" else "user"
+    voice: Voice = "tool" if printed else "assistant" if message["role"] == "assistant" else "user"
     whole = [MessagePart(kind="typed", start=0, text=text)]
     # A page that the assistant shows, it has chosen to show; what it quotes are others' words all the same.
     foreign = {"user": ("quoted", "pasted"), "assistant": ("quoted",), "tool": ()}[voice]
+    parts = message_parts(text) if foreign else whole
     split = [
         (sentence, part.kind in foreign or (voice != "tool" and is_reported(sentence)))
-        for part in (message_parts(text) if foreign else whole)
-        for sentence in split_text(part.text, wrapped=voice != "tool")
+        for part in (_own_together(parts) if voice == "assistant" else parts)
+        for sentence in split_text(
+            part.text, wrapped=voice != "tool", code_lines=0 if voice == "assistant" else _CODE_LINES
+        )
     ]
     labels = "" if isinstance(message.get("content"), str) else " ".join(dict.fromkeys(media_labels(message)))
     return [
@@ -283,14 +292,33 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
     ]
 
 
-def split_text(text: str, *, wrapped: bool = True) -> list[str]:
+def _own_together(parts: Sequence[MessagePart]) -> Iterator[MessagePart]:
+    """The parts of an assistant's message, of which its own, code in a sentence among them, are one."""
+    waiting: MessagePart | None = None
+    for part in parts:
+        if part.kind == "quoted":
+            if waiting:
+                yield waiting
+            yield part
+            waiting = None
+        elif waiting:
+            waiting = replace(waiting, text=waiting.text + part.text)
+        else:
+            waiting = replace(part, kind="typed")
+    if waiting:
+        yield waiting
+
+
+def split_text(text: str, *, wrapped: bool = True, code_lines: int = _CODE_LINES) -> list[str]:
     """The sentences of a text.
 
     Args:
         text: Prose, Markdown or the output of a program.
         wrapped: Whether a long line that the next one goes on with is one line with it.
+        code_lines: So many lines a block of code may have to be read.
     """
-    lines = _lines(_within(text, tool=False))
+    text = _within(text, tool=False)
+    lines = _lines("\n".join(led_lines(text)) if wrapped else text, code_lines)
     whole = (sentence for line in (_unwrapped(lines) if wrapped else lines) for sentence in _with_reasons(line))
     return [clause for sentence in whole for clause in _clauses(sentence)]
 
@@ -325,7 +353,7 @@ def _first_space(text: str) -> int:
     return min(found, default=len(text))
 
 
-def _lines(text: str) -> list[str]:
+def _lines(text: str, code_lines: int) -> list[str]:
     """The lines of a text without marks of Markdown; of code blocks only the short ones; a gap is an empty line."""
     kept: list[str] = []
     code: list[str] = []
@@ -338,9 +366,48 @@ def _lines(text: str) -> list[str]:
         elif kind == "text":
             kept.append(_bare(line))
         else:
-            kept += [*(code if len(code) <= _CODE_LINES else ()), ""]
+            kept += [*(code if len(code) <= code_lines else ()), ""]
             code = []
     return kept
+
+
+_HEADING = lazy_regex(
+    r"[ \t]{0,3}(?:#{1,6}[ \t]+(?P<marked>\S.*?)|(?:\*\*|__)(?P<bold>[^*_\n]{1,80})(?:\*\*|__):?)[ \t]*"
+)
+_ITEM = lazy_regex(r"(?P<mark>[ \t>]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)(?P<text>\S.*)")
+_LEAD_CHARS, _LED_CHARS = 60, 80
+
+
+def led_lines(text: str) -> Iterator[str]:
+    """The lines of a text; items that say too little alone have the line above their list, headings are gone.
+
+    A text that is nothing but headings stays as it is.
+    """
+    lines = text.splitlines()
+    headings = [_HEADING.fullmatch(line) if line.lstrip()[:1] in ("#", "*", "_") else None for line in lines]
+    if all(found or not line.strip() for found, line in zip(headings, lines, strict=True)):
+        yield from lines
+        return
+    fences, lead, listed = Fences(), "", False
+    for line, heading in zip(lines, headings, strict=True):
+        if fences.kind(line.strip()) != "text":
+            yield line
+            continue
+        item = _ITEM.fullmatch(line)
+        bare = line.strip()
+        if heading:
+            lead, listed = (heading["marked"] or heading["bold"]).strip(" :：#*"), False
+            yield ""
+        elif item and lead and len(item["text"]) <= _LED_CHARS and says_little(item["text"]):
+            listed = True
+            yield f"{item['mark']}{lead}: {item['text']}"
+        else:
+            if bare.endswith((":", "：")) and len(bare) <= _LEAD_CHARS:
+                lead, listed = (item["text"] if item else bare).strip(" :：*"), False
+            elif bare and not item and (listed or not line[:1].isspace()):
+                lead = ""
+            listed = listed or item is not None
+            yield line
 
 
 def _bare(line: str) -> str:

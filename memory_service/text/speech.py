@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from indexer.text import lazy_regex
 from indexer.text.authorship import announces_others
 from indexer.text.dates import STATED_HOLDS, full_day
+from indexer.text.inserted import is_tool_output
 from indexer.throttle import THROTTLE
 from memory_service.messages import Numbered, is_system, is_tool_result, own_text_of, text_of
 from memory_service.text.secrets import names_secret
@@ -123,7 +124,8 @@ def _opened(messages: Sequence[Numbered], zone: dt.tzinfo, stated: dt.date | Non
         if is_system(message):
             continue
         text = without_inserted(own_text_of(message)[: MAX_SAID_CHARS * 2])[:MAX_SAID_CHARS]
-        if is_tool_result(message):
+        printed = is_tool_result(message) or (message["role"] == "user" and is_tool_output(text))
+        if printed:
             day, label, rest = stated or _day_of(item, zone), "", text
         else:
             found, text = _bracketed_day(text)
@@ -132,7 +134,8 @@ def _opened(messages: Sequence[Numbered], zone: dt.tzinfo, stated: dt.date | Non
             label, rest = _label(text)
         failed = bool(message.get("is_error"))
         if text.strip():
-            said = Utterance(seq=item.seq, role=message["role"], name="", text=text, day=day, failed=failed)
+            role = "tool" if printed else message["role"]
+            said = Utterance(seq=item.seq, role=role, name="", text=text, day=day, failed=failed)
             yield _Opened(said=said, label=label, rest=rest)
 
 

@@ -331,6 +331,7 @@ _WEAK_RULE = lazy_regex(
     r"|\b(?:needs?|has|have) to (?:be|stay|remain|work|support|run|fit)\b|\bplease (?:use|keep|write|answer|reply)\b"
     r"|\blimit(?:ed)? (?:to|of|is)\b|\b(?:favou?rite|preference)\b|\bwithout (?:any )?\w+ing\b"
     r"|\b(?:can(?:no|['’])t) (?:use|change|touch|exceed|be changed)\b|\bi (?:really |absolutely )?(?:hate|love)\b"
+    r"(?! (?:it|this|that|these|those|them|how|what|when|you|your)\b)"
     r"|\b(?:allergic|vegetarian|vegan)\b|\b(?:i|we|she|he|they) can['’]?t (?:stand|eat|drink|walk|take|have|come|do)\b"
 )
 _RULE_HINT = lazy_regex("[不必务一只优总始永绝千别尽偏喜规以今统严切请应要最勿禁得过吃受]")
@@ -419,7 +420,7 @@ _HEDGE = lazy_regex(
 
 
 # What only leads over to what follows.
-_LEAD_CHARS = 40
+_LEAD_CHARS = 80
 
 
 def kind_of(sentence: Sentence) -> tuple[Kind, float]:

@@ -192,7 +192,7 @@ ESSENTIAL = {
     "tests of single characters": ("has_unspaced", "is_spaced", "fold", "has_term_rules"),
     "cuts at a length": ("clip", "single_line", "split_text"),
     "readers within one message of a flush, of which others fail in the table": (
-        *("introduction", "is_narration", "is_own", "is_reported", "names_error", "picture_of", "points_back"),
+        *("introduction", "is_narration", "is_own", "is_reported", "picture_of", "points_back"),
         *("requests_action", "without_public_blocks", "answering"),
     ),
     "readers of what a model wrote, which is dropped where it cannot be checked": (
@@ -201,6 +201,19 @@ ESSENTIAL = {
     ),
     "readers within an extractive summary, for which a note stands where all of it fails": (
         *("has_identifiers", "is_bare_ask", "media_labels", "particulars", "subject_of"),
+    ),
+    "readers of who asks and answers what, within requests, ledgers and flushes that fail as a whole": (
+        *("is_bare_assent", "is_bare_reply", "is_client_command", "is_continuation", "is_tool_output"),
+        *("answered_question", "asked_in_one_line", "chosen_options", "options_in"),
+    ),
+    "readers of outcomes and steps, within the lines of a summary": (
+        *("has_failed", "is_exit_only", "is_passing", "names_outcome"),
+    ),
+    "words of names, within a fact of a model's, which is dropped where it cannot be checked": (
+        *("begun_words", "capitalised_names"),
+    ),
+    "a tool of the memory itself, and what it gave: a call by its name, an answer by its mark": (
+        *("is_own_tool", "is_recalled"),
     ),
     "readers of the looks of an answer to a question, beside one that fails in the table": ("is_no",),
     "labels of records, which others ask for in the table; forms of a model's answer, and what a tool's answer holds": (

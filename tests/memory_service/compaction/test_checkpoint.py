@@ -8,11 +8,9 @@ from memory_service.compaction.checkpoint import (
     checkpoint_messages,
     frame_tokens,
     is_checkpoint,
-    is_request,
     pinned_texts,
     shortened,
 )
-from memory_service.messages import Message
 from memory_service.messages.sizes import count_tokens, quarters
 from tests.growth import at_most_readings
 
@@ -79,22 +77,6 @@ def test_a_short_text_stays(text: str) -> None:
 def test_a_megabyte_takes_no_time() -> None:
     with at_most_readings(500):
         shortened("备x" * 1_000_000, 500_000, "log:1")
-
-
-@pytest.mark.parametrize(
-    ("message", "asks"),
-    [
-        ({"role": "user", "content": "吗"}, True),
-        ({"role": "user", "content": " \n"}, False),
-        ({"role": "assistant", "content": "x"}, False),
-        (
-            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.net/a.png"}}]},
-            False,
-        ),
-    ],
-)
-def test_who_shows_something_asks_nothing(message: Message, asks: bool) -> None:
-    assert is_request(message) is asks
 
 
 def test_the_frame_is_what_a_checkpoint_takes_beside_its_parts() -> None:

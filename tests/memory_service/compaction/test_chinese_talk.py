@@ -295,4 +295,4 @@ def test_media_that_were_stripped_have_chinese_labels() -> None:
 def test_a_talk_in_traditional_characters_has_chinese_labels() -> None:
     text = checkpoint(talk(("週五絕不部署，請記住。", "訂單什麼時候到？"), "好的，倉庫現在是 18 度，明天上午寄出。"))
     assert text.startswith(CHINESE.checkpoint_begin)
-    assert latin(text) <= {"ls", "srv", "error", "no", "such", "file", "exit", "code"}
+    assert latin(text) <= {"bash", "ls", "srv", "error", "no", "such", "file", "exit", "code"}

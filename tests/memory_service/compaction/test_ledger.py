@@ -132,7 +132,7 @@ def test_commands_tell_how_they_ended(output: str, error: bool, command: str) ->
     ],
 )
 def test_failures_are_quoted(output: str, failure: list[str]) -> None:
-    assert texts(_message_entries(talk(result("c", output))[0]), "failure") == failure
+    assert texts(ledger_of(talk(result("c", output))), "failure") == failure
 
 
 def test_a_failed_write_wrote_nothing() -> None:

@@ -268,3 +268,23 @@ def test_what_a_model_reads_of_a_chinese_talk_has_chinese_labels() -> None:
     said = stretch({"role": "user", "content": [words, picture]}, "a 好的，收到了。")
     assert texts(extract_facts(said, model)) == ["仓库的平面图在共享盘上。"]
     assert "[附件 image/png：文件；log:1#1]" in model.requests[0][1]["content"]
+
+
+LIVES = stretch("u Lena lives in Graz, and Bo lives in Vienna.", "a Noted.", "u Lena pays 40 euros.", "a Noted, too.")
+
+
+@pytest.mark.parametrize(
+    ("line", "believed"),
+    [
+        ("Lena lives in Graz. (log:1)", True),
+        ("Lena lives in Salzburg. (log:1)", False),
+        ("The flat of Lena costs 40 euros. (log:3)", True),
+        ("The flat of Lena costs 40 euros. (log:4)", True),
+        ("The flat of Lena costs 40 euros. (log:1)", False),
+        ("Someone pays 40 euros in Vienna. (log:3-4)", False),
+    ],
+)
+def test_a_fact_is_checked_against_the_message_that_it_names(line: str, believed: bool) -> None:
+    dropped: list[Candidate] = []
+    found = extract_facts(LIVES, ScriptedModel(f"- {line}"), dropped=dropped)
+    assert len(found) == believed and len(dropped) == (not believed)

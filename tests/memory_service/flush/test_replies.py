@@ -35,7 +35,14 @@ def test_silence_is_understood_however_it_is_written(reply: str) -> None:
     assert facts(reply) == []
 
 
-SPEAKING = ("NO_REPLY but Ingrid moved", "Say NO_REPLY if idle", "- Ingrid moved\nNO_REPLY", "无", "x", "没有回复")
+SPEAKING = (
+    "- Ingrid moved; say NO_REPLY if idle",
+    "no reply came from Ingrid",
+    "- Ingrid moved\nNO_REPLY",
+    "无",
+    "x",
+    "没有回复",
+)
 
 
 @pytest.mark.parametrize("reply", SPEAKING)

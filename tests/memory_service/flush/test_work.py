@@ -13,14 +13,14 @@ WORK: dict[str, list[str]] = {
     # Rules and decisions win over what else a message says
     "u Then a new rule, and it outranks speed: never ship plants below 5 °C, heat packs or not. A pack is cold by the "
     "second night. Heat packs stay as they are for 5 to 8 °C.": [
-        "User: A new rule, and it outranks speed: never ship plants below 5 °C, heat packs or not. "
+        "User: a new rule, and it outranks speed: never ship plants below 5 °C, heat packs or not. "
         "Heat packs stay as they are for 5 to 8 °C."
     ],
     "u Ask him, in Chinese please. And don't retry the carrier more than twice in future.": [
-        "User: Don't retry the carrier more than twice in future."
+        "User: don't retry the carrier more than twice in future."
     ],
     "u Did they answer? And please no meetings for me before 09:00 on Wednesdays.": [
-        "User: Please no meetings for me before 09:00 on Wednesdays."
+        "User: please no meetings for me before 09:00 on Wednesdays."
     ],
     "u Book nothing before I confirm, ok?": ["User: Book nothing before I confirm, ok?"],
     "u Merge, but deploy only after I said go.": ["User: Merge, but deploy only after I said go."],
@@ -123,7 +123,7 @@ def test_in_a_chinese_talk_every_memory_has_chinese_labels_whatever_it_quotes() 
     )
     assert {"用户：Never restart the printer.", "用户：我们决定陶盆只用景德镇的。"} <= set(kept)
     assert "`create_order` 生成了 id DH-2026-077, status open" in kept
-    assert "`track_parcel` 失败：error: no parcel with the number SF-88317731" in kept
+    assert not any("track_parcel" in text for text in kept)
     assert not [line for line in kept if line.startswith(("User", "Assistant", "A tool"))]
 
 

@@ -1,0 +1,177 @@
+"""Todo lists of agents, read by their shape: the last list, with what was changed in it since. Pure.
+
+Invariants: linear; a list is known by a text and a state in each of its items, whatever tool it is given to; a list
+takes the place of the one before it, a change of single items keeps the others; what a tool refused changes nothing.
+
+Source: TodoWrite, TaskCreate and TaskUpdate of Claude Code, update_plan of Codex, todowrite of opencode, todo_write of
+Cursor, write_todos of Gemini CLI, update_todo_list of Roo Code, task_progress of Cline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from indexer.text import lazy_regex
+from memory_service.compaction.actions import was_refused
+from memory_service.messages import Message, Numbered, ToolCall, arguments_of, is_tool_result, text_of, tool_calls_of
+from memory_service.schemas.compaction import LedgerEntry
+from memory_service.text.secrets import redacted
+from memory_service.text.sentences import single_line
+
+_TEXT_KEYS = ("content", "step", "title", "text", "task", "description", "subject", "name", "item", "todo")
+_STATE_KEYS = ("status", "state", "completed", "done", "checked")
+_ID_KEYS = ("id", "taskId", "task_id", "todo_id")
+_LIST_KEYS = ("todos", "plan", "task_progress", "todo_list", "todoList", "tasks", "steps", "items", "list", "checklist")
+_DONE = frozenset("completed complete done finished closed cancelled canceled skipped deleted removed x true".split())
+_DOING = frozenset("in_progress in-progress inprogress active doing current started running ~ - > /".split())
+_BOX = lazy_regex(r"[ \t]{0,12}(?:[-*+]|\d{1,3}[.)])?[ \t]*\[(?P<mark>[ xX✓~>/-])\][ \t]+(?P<text>\S.*)")
+_STEP = lazy_regex(r"(?:[-*+]|\d{1,3}[.)])[ \t]+(?P<text>\S.*)")
+_SINGLE = lazy_regex(r"(?i)(?:task|todo)_?(?:create|update|add|complete)|(?:create|update|add|complete)_?(?:task|todo)")
+_NUMBERED = lazy_regex(r"#(\w[\w-]{0,39})")
+_WRITTEN = lazy_regex(r"\[(?P<mark>[ x~])\] (?:#(?P<id>\S{1,40}) )?(?P<text>.*)")
+_TEXT_CHARS = 160
+_MOST_ITEMS, _MOST_DONE = 40, 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Todo:
+    """An item; `mark` is a blank, `~` or `x`; `todo_id` is empty where nothing names it again."""
+
+    mark: str
+    text: str
+    todo_id: str = ""
+
+    def written(self) -> str:
+        named = f"#{self.todo_id} " if self.todo_id else ""
+        return f"[{self.mark}] {named}{self.text}"
+
+
+def todos_after(messages: Sequence[Numbered], before: Iterable[LedgerEntry] = ()) -> list[LedgerEntry]:
+    """The todo list after some messages; none if they do not change it.
+
+    Args:
+        messages: The messages.
+        before: The ledger before them.
+    """
+    results = {each.message.get("tool_call_id", ""): each.message for each in messages if is_tool_result(each.message)}
+    items, changed_in = [_read(entry.text) for entry in before if entry.kind == "todo"], 0
+    for each in messages:
+        for call in tool_calls_of(each.message):
+            result = results.get(call["id"])
+            if (result is not None and result.get("is_error")) or was_refused(result):
+                continue
+            after = _changed(items, call, result)
+            items, changed_in = (items, changed_in) if after is None else (after, each.seq)
+        if each.message["role"] == "assistant" and len(boxes := _boxes(text_of(each.message))) > 1:
+            items, changed_in = boxes, each.seq
+    return (
+        [LedgerEntry(kind="todo", text=each.written(), seqs=[changed_in]) for each in _bounded(items)]
+        if changed_in
+        else []
+    )
+
+
+def _read(text: str) -> _Todo:
+    found = _WRITTEN.fullmatch(text)
+    return (
+        _Todo(mark=found["mark"], text=found["text"], todo_id=found["id"] or "")
+        if found
+        else _Todo(mark=" ", text=text)
+    )
+
+
+def is_open_todo(entry: LedgerEntry) -> bool:
+    """True for an entry of a todo list that is not done."""
+    return entry.kind == "todo" and not entry.text.startswith("[x]")
+
+
+def _bounded(items: Sequence[_Todo]) -> list[_Todo]:
+    """All that is open, and of what is done the last; a mark of a list that is done and empty."""
+    done = [each for each in items if each.mark == "x"]
+    kept = {id(each) for each in done[-_MOST_DONE:]} | {id(each) for each in items if each.mark != "x"}
+    return [each for each in items if id(each) in kept][:_MOST_ITEMS] or [_Todo(mark="x", text="-")]
+
+
+def _changed(items: list[_Todo], call: ToolCall, result: Message | None) -> list[_Todo] | None:
+    """The list after a call; None if it changes none."""
+    arguments = arguments_of(call)
+    for key in _LIST_KEYS:
+        listed = _items_of(arguments.get(key), named=bool(arguments.get("merge")) or "merge" in arguments)
+        if listed is not None:
+            return _merged(items, listed) if arguments.get("merge") else listed
+    if _SINGLE.search(call["function"]["name"]):
+        return _with_single(items, arguments, result)
+    return None
+
+
+def _items_of(value: object, *, named: bool) -> list[_Todo] | None:
+    """The items of a value that has the shape of a list; None for any other."""
+    if isinstance(value, str):
+        # A plan in words: its steps at the margin.
+        steps = [match["text"] for line in value.splitlines() if (match := _STEP.match(line))]
+        return _boxes(value) or ([_todo(text) for text in steps] if len(steps) > 1 else None)
+    if not isinstance(value, list):
+        return None
+    if not value:
+        return []
+    if all(isinstance(each, str) for each in value):
+        boxes = _boxes("\n".join(value))
+        return boxes if len(boxes) == len(value) else None
+    found = [_item_of(each, named=named) for each in value]
+    return [each for each in found if each is not None] if all(found) else None
+
+
+def _item_of(value: object, *, named: bool = False) -> _Todo | None:
+    if not isinstance(value, Mapping):
+        return None
+    state = next((value[key] for key in _STATE_KEYS if key in value), None)
+    text = next((text for key in _TEXT_KEYS if isinstance(text := value.get(key), str) and text.strip()), "")
+    todo_id = _id_of(value) if named else ""
+    if state is None or not (text or todo_id):
+        return None
+    return _todo(text, str(state), todo_id)
+
+
+def _id_of(value: Mapping[str, object]) -> str:
+    found = next((value[key] for key in _ID_KEYS if isinstance(value.get(key), str | int)), "")
+    return "".join(str(found).split())[:40].lstrip("#")
+
+
+def _todo(text: str, state: str = "", todo_id: str = "") -> _Todo:
+    state = state.strip().lower()
+    mark = "x" if state in _DONE else "~" if state in _DOING else " "
+    return _Todo(mark=mark, text=single_line(redacted(text), _TEXT_CHARS), todo_id=todo_id)
+
+
+def _boxes(text: str) -> list[_Todo]:
+    """The lines of a text with a box to tick."""
+    if "[" not in text:
+        return []
+    found = (_BOX.match(line) for line in text.splitlines())
+    return [_todo(match["text"], match["mark"].replace("✓", "x")) for match in found if match]
+
+
+def _merged(items: Sequence[_Todo], changes: Iterable[_Todo]) -> list[_Todo]:
+    """A list with changed items in their places, and new ones at its end."""
+    by_id = {each.todo_id or each.text: each for each in items}
+    for each in changes:
+        key = each.todo_id or each.text
+        known = by_id.get(key)
+        by_id[key] = replace(each, text=each.text or known.text) if known else each
+    return [each for each in by_id.values() if each.text]
+
+
+def _with_single(items: list[_Todo], arguments: Mapping[str, object], result: Message | None) -> list[_Todo] | None:
+    """A list with one item that a call makes or changes."""
+    text = next((text for key in ("subject", *_TEXT_KEYS) if isinstance(text := arguments.get(key), str) and text), "")
+    todo_id, state = _id_of(arguments), arguments.get("status", "")
+    if not todo_id and result is not None and (told := _NUMBERED.search(text_of(result)[:400])):
+        todo_id = told[1]
+    if not (text or (todo_id and state)):
+        return None
+    known = next((each for each in items if todo_id and each.todo_id == todo_id), None)
+    made = _todo(text or (known.text if known else ""), str(state), todo_id)
+    if known and not state:
+        made = replace(made, mark=known.mark)
+    return _merged(items, [made]) if made.text else None
