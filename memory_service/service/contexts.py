@@ -155,8 +155,7 @@ class Contexts:
             # Who was here before may have compacted, or undone it.
             work.again()
             if flush:
-                work.flush = self._flushes.before(work.snapshot, hard=work.is_hard(), cancelled=cancelled)
-                work.degraded += tuple(work.flush.degraded)
+                work.note_flush(self._flushes.before(work.snapshot, hard=work.is_hard(), cancelled=cancelled))
                 work.again()
             if (wish := work.asked(compacts=compacts)) is not None:
                 self._compact(work, wish, cancelled)
@@ -169,7 +168,14 @@ class Contexts:
 
     def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:
         for _ in range(_COMPACTION_ATTEMPTS):
-            call = replace(wish, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)
+            call = replace(
+                wish,
+                overhead_tokens=work.overhead_tokens,
+                most_tokens=work.call.max_tokens,
+                # One that failed just now is not tried again within the same answer.
+                flushes=work.flush is None or not work.flush.degraded,
+                on_flush=work.note_flush,
+            )
             try:
                 receipt = self._compactions.compact(work.session_id, call, cancelled=cancelled)
             except Incompressible as error:
@@ -363,6 +369,11 @@ class _Work:
         self.memory_tokens = memory_tokens
         self.overhead_tokens = system + self.tools_tokens + memory_tokens
         self._measure()
+
+    def note_flush(self, flush: Flush) -> None:
+        """Keep what a flush came to: the last one that was due, and what all of them missed."""
+        self.flush = flush
+        self.degraded += tuple(flush.degraded)
 
     def again(self) -> None:
         """Look at the session anew."""
