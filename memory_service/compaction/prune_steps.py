@@ -29,7 +29,8 @@ from memory_service.messages import (
     tool_calls_of,
     with_text,
 )
-from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
+from memory_service.messages.estimate import estimate_tokens
+from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.text.placeholders import (
     OUTPUT_REMOVED,
     Superseded,
@@ -332,7 +333,7 @@ def _tokens_now(each: Numbered, prior: PriorPruning) -> int:
 
 def _shown_tokens(each: Numbered, text: str | None, stripped: bool, texts: Texts) -> int:
     if text is not None and isinstance(each.message.get("content"), str) and is_tool_result(each.message):
-        return count_tokens(text) + MESSAGE_TOKENS
+        return estimate_tokens(text) + MESSAGE_TOKENS
     return message_tokens(pruned_message(each, text, stripped, texts))
 
 

@@ -25,6 +25,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from memory_service.messages.estimate import estimate_tokens
+
 # The type of what wraps a value that no part can hold.
 WRAPPED = "opaque"
 _VALUE = "value"
@@ -38,7 +40,7 @@ _LABEL_CHARS = 200
 _WORD_CHARS = 80
 # Fields that name nothing a reader could use.
 _BYTES = frozenset({"type", "id", "data", "signature", "encrypted_content", "cache_control"})
-_MOST_QUARTERS = 6_400  # as much as a picture
+_MOST_TOKENS = 1_600  # as much as a picture
 
 
 def wrapped(value: object) -> dict[str, Any]:
@@ -76,12 +78,12 @@ def opaque_label(part: Mapping[str, Any]) -> str:
     return f"[{name}: {told}]" if told else f"[{name}]"
 
 
-def opaque_quarters(part: Mapping[str, Any]) -> int:
-    """Size of a part in quarters of a token; no part counts for more than a picture."""
+def opaque_tokens(part: Mapping[str, Any]) -> int:
+    """Size of a part in tokens; no part counts for more than a picture."""
     try:
-        return min(len(json.dumps(unwrapped(part), ensure_ascii=False)), _MOST_QUARTERS)
+        return min(estimate_tokens(json.dumps(unwrapped(part), ensure_ascii=False)), _MOST_TOKENS)
     except (RecursionError, TypeError, ValueError):
-        return _MOST_QUARTERS
+        return _MOST_TOKENS
 
 
 def _line(text: str) -> str:
