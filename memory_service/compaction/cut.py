@@ -113,6 +113,28 @@ def cut_by_count(messages: Sequence[Numbered], count: int, *, live: Collection[s
     return _border_before(messages, units_of([each.message for each in messages]), at, live)
 
 
+def largest_counted_cut(
+    messages: Sequence[Numbered], least_at: int, room_tokens: int, *, by_turns: bool, live: Collection[str] = ()
+) -> int | None:
+    """The first place behind `least_at` where no more stays than there is room for; None where one thing alone is more.
+
+    Args:
+        messages: Those after the last cut.
+        least_at: The first of the messages that the whole count would keep.
+        room_tokens: What may stay.
+        by_turns: Whether turns are counted, so that a cut stands where one begins.
+        live: Ids of calls that still run.
+    """
+    units = units_of([each.message for each in messages])
+    summed = [0, *accumulate(each.tokens for each in messages)]
+    places = turns_of(messages) if by_turns else [unit.first for unit in units]
+    for at in places:
+        if at > least_at and summed[-1] - summed[at] <= room_tokens:
+            border = _border_before(messages, units, at, live)
+            return border if border > least_at and summed[-1] - summed[border] <= room_tokens else None
+    return None
+
+
 def halving_cut(messages: Sequence[Numbered], most_tokens: int) -> int:
     """How many of the oldest messages go for the rest to take no more: the older half of what is left, each time."""
     units = units_of([each.message for each in messages])
@@ -178,6 +200,7 @@ class Snapshot:
         fixed_tokens: What no compaction changes: system messages and pins.
         summary_tokens: What the rest of the checkpoint takes now: summary, ledger, request, and its frame.
         request_tokens: Of that, the last request of the user, if it is not in the tail.
+        whole_request_tokens: The same request, if nothing of it is left out.
         most_request_tokens: The most that a request takes in a checkpoint; a longer one is shortened.
         most_ledger_tokens: The most that the ledger takes there.
         settled: Whether nothing was said since the last summary.
@@ -195,6 +218,7 @@ class Snapshot:
     summary_tokens: int
     now: dt.datetime
     request_tokens: int = 0
+    whole_request_tokens: int = 0
     most_request_tokens: int = 4_000
     most_ledger_tokens: int = 0
     settled: bool = False

@@ -96,7 +96,7 @@ def receipt_of_plan(
         calls=summary.calls if summary else 0,
         input_tokens=summary.input_tokens if summary else 0,
         output_tokens=summary.output_tokens if summary else 0,
-        notes=(*plan.notes, *(summary.notes if summary else ())),
+        notes=(*plan.notes, *plan.shortfalls, *(summary.notes if summary else ())),
         overrides=dict(options.overrides),
         **_planned(plan, options),
     )
@@ -138,6 +138,7 @@ def _planned(plan: Plan, options: CompactionSettings) -> dict[str, Any]:
         "covered": (covered[0].seq, covered[-1].seq) if covered else None,
         "covered_messages": len(covered),
         "steps": list(plan.steps),
+        "degraded": [f"compaction: {cut}" for cut in plan.shortfalls],
         "window_tokens": options.window.tokens,
         "window_source": options.window.source,
     }

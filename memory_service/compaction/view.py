@@ -20,6 +20,7 @@ from memory_service.compaction.record import Head, LoggedCompaction, PinRecord
 from memory_service.compaction.summary import without_tools
 from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, own_text_of, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
+from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
 from memory_service.text.frames import escaped
 from memory_service.text.secrets import redacted
@@ -225,17 +226,31 @@ def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
     """Checkpoint of a view."""
     head, texts = state.head, view_texts(state)
     request = _request(state)
-    asked = escaped(redacted(own_text_of(request.message))) if request else ""
+    asked = whole_request_of(state)
     return Checkpoint(
         summary=head.summary,
-        ledger=render_ledger(fit_ledger(head.ledger, shape.ledger_tokens, texts), texts) if head.ledger else "",
+        ledger=_ledger(head, shape.ledger_tokens, texts),
         pins=pinned_texts([(text, seq) for text, seq in pin_texts(state) if seq is None or seq < head.tail_start]),
-        request=shortened(asked, shape.request_chars, f"log:{request.seq}", texts) if request else "",
+        request=asked
+        if head.whole_request or not request
+        else shortened(asked, shape.request_chars, f"log:{request.seq}", texts),
         request_seq=request.seq if request else 0,
         toolless_upto=head.toolless_upto if head.toolless_upto >= head.tail_start else 0,
         role=cast(Literal["user", "assistant"], head.role),
         texts=texts,
     )
+
+
+def _ledger(head: Head, limit_tokens: int, texts: Texts) -> str:
+    """The ledger as it is shown: within its limit as characters are counted, and as a window takes it."""
+    if head.ledger_tokens is not None:
+        limit_tokens = min(limit_tokens, head.ledger_tokens)
+    if not head.ledger or limit_tokens < 1:
+        return ""
+    text = render_ledger(fit_ledger(head.ledger, limit_tokens, texts), texts)
+    if (tokens := estimate_tokens(text)) > limit_tokens:
+        text = render_ledger(fit_ledger(head.ledger, limit_tokens * limit_tokens // tokens, texts), texts)
+    return text
 
 
 def view_texts(state: Conversation) -> Texts:
@@ -322,6 +337,12 @@ def _request(state: Conversation) -> Numbered | None:
         if is_request(each.message):
             return each if each.seq < head.tail_start else None
     return None
+
+
+def whole_request_of(state: Conversation) -> str:
+    """The request of a checkpoint as it would stand there if nothing of it were left out; empty for none."""
+    request = _request(state)
+    return escaped(redacted(own_text_of(request.message))) if request else ""
 
 
 def _total(messages: Sequence[Message], tail: Sequence[Numbered], lead_tokens: int, *, changed: bool) -> int:

@@ -19,11 +19,11 @@ from memory_service.compaction.compactor import (
     CompactionOptions,
     Compactor,
     original_messages,
-    snapshot_of,
 )
 from memory_service.compaction.plan import CompactionTrigger, Plan
 from memory_service.compaction.receipt import receipt_of, receipt_of_engine, receipt_of_made, receipt_of_plan
 from memory_service.compaction.record import LoggedCompaction, newest_compaction
+from memory_service.compaction.snapshot import snapshot_of
 from memory_service.engines import CompactCall
 from memory_service.errors import CallCancelled, Conflict, Incompressible, MemoryServiceError, NotFound
 from memory_service.hooks import Intent, Material, Verdict
@@ -295,6 +295,14 @@ class SessionCompactions:
         if call.on_flush is not None:
             call.on_flush(flush)
         return flush
+
+    def cuts(self, snapshot: SessionSnapshot, call: CompactionCall) -> bool:
+        """True if the compaction would shorten the last request or the newest messages."""
+        try:
+            plan = self._plan(snapshot, call)
+        except Incompressible:
+            return True
+        return plan.stage == "hard" or bool(plan.cuts)
 
     def _covers_news(self, snapshot: SessionSnapshot, call: CompactionCall) -> bool:
         """True if a summary is due, and for a compaction that the budget asks for: of what no flush has seen."""

@@ -19,7 +19,8 @@ from memory_service.errors import Conflict, Incompressible, InvalidRequest, Memo
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.standing import PromptRecord, SentDigests, common_beginning
-from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
+from memory_service.messages.estimate import estimate_tokens
+from memory_service.messages.sizes import MESSAGE_TOKENS, tools_tokens
 from memory_service.schemas.compaction import (
     CompactionReceipt,
     CompactRequest,
@@ -168,10 +169,11 @@ class Contexts:
 
     def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:
         for _ in range(_COMPACTION_ATTEMPTS):
+            if work.memory_tokens and self._compactions.cuts(work.snapshot, work.sized(wish)):
+                # What was said comes first: memories get what it leaves.
+                work.reserve(0)
             call = replace(
-                wish,
-                overhead_tokens=work.overhead_tokens,
-                most_tokens=work.call.max_tokens,
+                work.sized(wish),
                 # One that failed just now is not tried again within the same answer.
                 flushes=work.flush is None or not work.flush.degraded,
                 on_flush=work.note_flush,
@@ -194,6 +196,7 @@ class Contexts:
                     continue
                 break
             work.failure = None
+            work.degraded += tuple(each for each in receipt.degraded if each not in work.degraded)
             if receipt.applied or call.trigger == "manual":
                 work.compaction = receipt
             work.again()
@@ -365,10 +368,14 @@ class _Work:
     def reserve(self, memory_tokens: int) -> None:
         """Reserve so much room for memories."""
         prompt = self.call.system_prompt
-        system = count_tokens(prompt) + MESSAGE_TOKENS if prompt else 0
+        system = estimate_tokens(prompt) + MESSAGE_TOKENS if prompt else 0
         self.memory_tokens = memory_tokens
         self.overhead_tokens = system + self.tools_tokens + memory_tokens
         self._measure()
+
+    def sized(self, wish: CompactionCall) -> CompactionCall:
+        """A call for a compaction, with what is sent beside the view."""
+        return replace(wish, overhead_tokens=self.overhead_tokens, most_tokens=self.call.max_tokens)
 
     def note_flush(self, flush: Flush) -> None:
         """Keep what a flush came to: the last one that was due, and what all of them missed."""
