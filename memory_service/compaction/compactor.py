@@ -18,14 +18,13 @@ from indexer.text.ornaments import ornament
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
-from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.ledger import judged_statements, ledger_of, merge_ledger
 from memory_service.compaction.mending import MendedSummary, SourceTerms, mend_summary, with_lines_of_rules
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
 from memory_service.compaction.record import Compaction, Head, built_on, text_delta
-from memory_service.compaction.snapshot import snapshot_of
+from memory_service.compaction.snapshot import Snapshot, snapshot_of
 from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest, read_upto, with_note
 from memory_service.compaction.view import (
     Conversation,

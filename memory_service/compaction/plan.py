@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Literal
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import frame_tokens, is_request
 from memory_service.compaction.cut import (
-    Snapshot,
     covered_by,
     cut_by_count,
     cut_by_tokens,
@@ -41,6 +40,7 @@ from memory_service.schemas.compaction import CompactionStep
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import Fallback, Preset
+    from memory_service.compaction.snapshot import Snapshot
 
 _Stage = Literal["none", "prune", "summary", "hard"]
 CompactionTrigger = Literal["manual", "threshold", "overflow", "cache_ttl", "safeguard"]
@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """What stays for less than it should, a sentence each."""
+        """Sentences on all that is shown shorter, or fewer, than it should be."""
         return (*self.cuts, self.fewer) if self.fewer else self.cuts
 
 

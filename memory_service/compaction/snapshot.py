@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from memory_service.compaction.cut import Snapshot
-from memory_service.compaction.prune_steps import said_at
+from memory_service.compaction.prune_steps import SaidAt, said_at
 from memory_service.compaction.pruning import moment_of
 from memory_service.compaction.view import (
     Conversation,
@@ -17,9 +18,54 @@ from memory_service.compaction.view import (
     tail_of,
     whole_request_of,
 )
-from memory_service.messages import is_system, is_tool_result
+from memory_service.messages import Numbered, is_system, is_tool_result
 from memory_service.messages.estimate import estimate_tokens
-from memory_service.text.texts import texts_in
+from memory_service.text.texts import ENGLISH, Texts, texts_in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A view as a plan is made for it; sizes in tokens by estimate.
+
+    Attributes:
+        tail: The messages below the checkpoint as they are shown.
+        fixed_tokens: What no compaction changes: system messages and pins.
+        summary_tokens: What the rest of the checkpoint takes now: summary, ledger, request, and its frame.
+        request_tokens: Of that, the last request of the user, if it is not in the tail.
+        whole_request_tokens: The same request, if nothing of it is left out.
+        most_request_tokens: The most that a request takes in a checkpoint; a longer one is shortened.
+        most_ledger_tokens: The most that the ledger takes there.
+        settled: Whether nothing was said since the last summary.
+        live: Ids of tool calls that still run.
+        protected: Messages whose results and media stay: those that are pinned.
+        cleared: What was cleared before, by message; the tail shows it so.
+        stripped: Messages whose media were stripped before.
+        said: The results of tools as they came, by the place that `said_at` gives.
+        last_used_at: When a model last saw the view, for the age of a provider's cache; None if that is not known.
+        texts: Words of the talk's language.
+    """
+
+    tail: tuple[Numbered, ...]
+    fixed_tokens: int
+    summary_tokens: int
+    now: dt.datetime
+    request_tokens: int = 0
+    whole_request_tokens: int = 0
+    most_request_tokens: int = 4_000
+    most_ledger_tokens: int = 0
+    settled: bool = False
+    live: frozenset[str] = frozenset()
+    protected: frozenset[int] = frozenset()
+    cleared: Mapping[int, str] = field(default_factory=dict)
+    stripped: frozenset[int] = frozenset()
+    last_used_at: dt.datetime | None = None
+    texts: Texts = ENGLISH
+    said: Mapping[SaidAt, Numbered] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """The whole view."""
+        return self.fixed_tokens + self.summary_tokens + sum(each.tokens for each in self.tail)
 
 
 def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.datetime) -> Snapshot:

@@ -102,7 +102,7 @@ def _sampled(text: str) -> int:
 def _counted(text: str) -> int:
     if not text:
         return 0
-    read = classes_of(text)
+    read = _classes_of(text)
     fitted = sum(weight * read.count(border) for border, weight in ASCII_WEIGHTS.items())
     if text.isascii():
         return max(fitted, _floor(len(text), read))
@@ -117,7 +117,7 @@ def _counted(text: str) -> int:
     return max(fitted, _floor(len(read.translate(None, _STRANGE)), read)) + strange
 
 
-def classes_of(text: str) -> bytes:
+def _classes_of(text: str) -> bytes:
     """Class of each character of a text."""
     return text.encode("utf-8", "surrogatepass").translate(_TABLE, _FOLLOWING)
 

@@ -35,7 +35,7 @@ from memory_service.messages.estimate import (
     BLOCK_WEIGHTS,
     BLOCKS,
     SCRIPT_WEIGHTS,
-    classes_of,
+    _classes_of,
     estimate_tokens,
 )
 
@@ -203,7 +203,7 @@ _RIDGE = 0.003
 
 def features(text: str) -> list[int]:
     """Counts that the weights are of, in their order."""
-    read, raw = classes_of(text), text.encode("utf-8", "surrogatepass")
+    read, raw = _classes_of(text), text.encode("utf-8", "surrogatepass")
     blocks = [
         sum(raw.count(bytes((lead, second))) for second in seconds)
         for lead, names in BLOCKS.items()

@@ -18,8 +18,8 @@ from memory_service.compaction import chunked, compactor, cut, plan, prune_steps
 from memory_service.compaction.audit import Audit
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.compaction.compactor import Compactor
-from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.record import Compaction, Head
+from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.errors import UpstreamFailed
 from memory_service.llm import transcript

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.budget import ContextBudget, budget_for, resolve_window
 from memory_service.compaction.checkpoint import frame_tokens
-from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.plan import LEAST_PROGRESS, Plan, plan_compaction
 from memory_service.compaction.presets import PRESETS, Preset
+from memory_service.compaction.snapshot import Snapshot
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered
 from tests.memory_service.compaction.talk import calls, chat, log, result, says, user
