@@ -21,11 +21,8 @@ part the voice of the user.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
-
-from memory_service.messages.estimate import estimate_tokens
 
 # The type of what wraps a value that no part can hold.
 WRAPPED = "opaque"
@@ -40,7 +37,6 @@ _LABEL_CHARS = 200
 _WORD_CHARS = 80
 # Fields that name nothing a reader could use.
 _BYTES = frozenset({"type", "id", "data", "signature", "encrypted_content", "cache_control"})
-_MOST_TOKENS = 1_600  # as much as a picture
 
 
 def wrapped(value: object) -> dict[str, Any]:
@@ -76,14 +72,6 @@ def opaque_label(part: Mapping[str, Any]) -> str:
     told = _line(" ".join(word for word in words if len(word) <= _WORD_CHARS or " " in word[:_WORD_CHARS]))
     name = kind[:_WORD_CHARS] if isinstance(kind, str) else "part"
     return f"[{name}: {told}]" if told else f"[{name}]"
-
-
-def opaque_tokens(part: Mapping[str, Any]) -> int:
-    """Size of a part in tokens; no part counts for more than a picture."""
-    try:
-        return min(estimate_tokens(json.dumps(unwrapped(part), ensure_ascii=False)), _MOST_TOKENS)
-    except (RecursionError, TypeError, ValueError):
-        return _MOST_TOKENS
 
 
 def _line(text: str) -> str:

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from memory_service.messages.estimate import estimate_tokens, milli_tokens
-from memory_service.messages.opaque import opaque_tokens
+from memory_service.messages.opaque import unwrapped
 from memory_service.messages.shapes import MEDIA, Message, is_known, parts_of, text_of, tool_calls_of
 
 # Han, kana, Hangul, their punctuation and full-width forms: tokenizers spend about one token on each.
@@ -99,8 +100,16 @@ def message_tokens(message: Message) -> int:
         size += milli_tokens(message["reasoning_content"] or "")
     parts = [] if isinstance(message.get("content"), str) else parts_of(message)
     media = sum(part["type"] in MEDIA for part in parts)
-    opaque = sum(opaque_tokens(part) for part in parts if not is_known(part["type"]))
+    opaque = sum(_unknown_tokens(part) for part in parts if not is_known(part["type"]))
     return -(-size // 1000) + opaque + MESSAGE_TOKENS + CALL_TOKENS * len(calls) + MEDIA_TOKENS * media
+
+
+def _unknown_tokens(part: Mapping[str, Any]) -> int:
+    """Size of a part of an unknown type in tokens; none counts for more than a picture."""
+    try:
+        return min(estimate_tokens(json.dumps(unwrapped(part), ensure_ascii=False)), MEDIA_TOKENS)
+    except (RecursionError, TypeError, ValueError):
+        return MEDIA_TOKENS
 
 
 def tools_tokens(tools: Sequence[object]) -> int:
