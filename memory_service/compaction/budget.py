@@ -74,9 +74,11 @@ def resolve_window(
 ) -> ContextWindow:
     """Decide the context window: the first source that says something, but never more than was learned.
 
+    A window that was learned is never refused, however small: a session that worked goes on as well as it can.
+
     Args:
         session: What the session sets, in tokens like all of these; what is not positive says nothing.
-        learned: What an error of the provider told: the truth, so it lowers whichever else won.
+        learned: What an error of the provider told: it lowers whichever else won.
         settings: What the settings have for the model, or for all.
         model: What is known of the model.
         preset: The window that a preset assumes.
@@ -96,6 +98,8 @@ def resolve_window(
     if limit is not None and limit < tokens:
         source, tokens = "learned", limit
     problem: WindowProblem = "refuse" if tokens < refuse_below else "warn" if tokens < warn_below else ""
+    if source == "learned" and problem == "refuse":
+        problem = "warn"
     return ContextWindow(
         tokens=tokens,
         source=source,
@@ -113,15 +117,16 @@ def _complaint(tokens: int, source: WindowSource, problem: WindowProblem, refuse
     if not problem:
         return ""
     bound, setting = (refuse_below, "refuse_below_tokens") if problem == "refuse" else (warn_below, "warn_below_tokens")
+    if source == "learned" and refuse_below > bound:
+        bound, setting = refuse_below, "refuse_below_tokens"
     what = "needed" if problem == "refuse" else "advised"
     wanted = max(bound, warn_below)
     names = [f"{name} ({_short(size)})" for name, size in _FAMILIES if size >= wanted][:_NAMED]
     models = f"Use a model with a larger window, such as {', '.join(names)}" if names else "Use a larger model"
-    # The provider's word is final: no setting of ours makes its window larger.
-    also = "" if source == "learned" else "set context_window if the model takes more, "
+    also = "set context_window of the session" if source == "learned" else "set context_window"
     return (
         f"The context window of {tokens:,} tokens ({_ORIGINS[source]}) is below the {bound:,} that are {what}. "
-        f"{models}, {also}or lower compaction.{setting}."
+        f"{models}, {also} if the model takes more, or lower compaction.{setting}."
     )
 
 

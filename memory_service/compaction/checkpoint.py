@@ -16,7 +16,8 @@ from typing import Literal
 from indexer.text import lazy_regex
 from memory_service.compaction.ledger import merge_ledger
 from memory_service.messages import Message, Numbered, with_texts
-from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.messages.estimate import estimate_tokens
+from memory_service.messages.sizes import quarters
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import COMPACTED_CONTEXT, escaped
 from memory_service.text.identifiers import find_identifiers
@@ -107,7 +108,7 @@ def frame_tokens(*, toolless: bool = False) -> int:
     """Size of a checkpoint without its parts: its words about itself, in no language longer, and the tags."""
     upto = 10**6 if toolless else 0
     parts = Checkpoint(summary="-", ledger="-", request="-", request_seq=10**6, toolless_upto=upto)
-    return count_tokens(_checkpoint_text(parts))
+    return estimate_tokens(_checkpoint_text(parts))
 
 
 def is_checkpoint(text: str) -> bool:

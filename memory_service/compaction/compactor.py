@@ -18,26 +18,22 @@ from indexer.text.ornaments import ornament
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
-from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.ledger import judged_statements, ledger_of, merge_ledger
 from memory_service.compaction.mending import MendedSummary, SourceTerms, mend_summary, with_lines_of_rules
 from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
-from memory_service.compaction.prune_steps import said_at
-from memory_service.compaction.pruning import moment_of
 from memory_service.compaction.record import Compaction, Head, built_on, text_delta
+from memory_service.compaction.snapshot import Snapshot, snapshot_of
 from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest, read_upto, with_note
 from memory_service.compaction.view import (
     Conversation,
     Originals,
     View,
     ViewShape,
-    checkpoint_of,
     newest_language,
     pin_texts,
     project,
-    tail_of,
     with_head,
 )
 from memory_service.errors import Incompressible, UpstreamFailed
@@ -45,7 +41,7 @@ from memory_service.hooks import Provided
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.llm.validation import clip_sections
-from memory_service.messages import Numbered, is_system, is_tool_result
+from memory_service.messages import Numbered, is_system
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
@@ -63,47 +59,10 @@ if TYPE_CHECKING:
     from memory_service.text.correction_judge import TalkJudge
 
 
-def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.datetime) -> Snapshot:
-    """The view of a session as plans are made for it."""
-    shown = tail_of(state, shape)
-    tail = tuple(each for each in shown if not is_system(each.message))
-    # System messages that came later stand in the tail, and stay when it is covered.
-    later = sum(each.tokens for each in shown if is_system(each.message))
-    request = checkpoint_of(state, shape).request
-    pins = min(view.summary_tokens, sum(count_tokens(text) + 8 for text, _ in pin_texts(state)))
-    return Snapshot(
-        tail=tail,
-        fixed_tokens=view.system_tokens + later + pins,
-        summary_tokens=view.summary_tokens - pins,
-        now=now,
-        request_tokens=count_tokens(request),
-        most_request_tokens=shape.request_chars // 4,
-        most_ledger_tokens=shape.ledger_tokens,
-        settled=_is_settled(state),
-        live=state.pending,
-        protected=frozenset(pin.target for pin in state.pins if pin.target is not None),
-        cleared=state.head.cleared,
-        stripped=state.head.stripped,
-        last_used_at=_last_answer_at(state),
-        texts=texts_in(newest_language(state)),
-        said={said_at(each): each for each in state.since(state.head.tail_start) if is_tool_result(each.message)},
-    )
-
-
-def _last_answer_at(state: Conversation) -> dt.datetime | None:
-    """When a model last answered, and so had seen the view; None if that is not known."""
-    answer = next((each for each in reversed(state.messages) if each.message["role"] == "assistant"), None)
-    return moment_of(answer) if answer else None
-
-
-def _is_settled(state: Conversation) -> bool:
-    """True if no message came since the last summary."""
-    head = state.head
-    past = next((each for each in reversed(state.compactions) if each.seq == head.seq), None)
-    if past is None or past.compaction.stage == "prune":
-        return False
-    return not state.messages or state.messages[-1].seq <= head.upto
-
+# A summary that turns out too long for its view is cut down so many times, to no less than this.
+_SHORTENED = 3
+_SPARE_TOKENS = 8
+_LEAST_SUMMARY_TOKENS = 32
 
 _ANONYMOUS = (
     "Labels such as [email 1] stand for identifiers in summary and ledger; handles such as log:12 lead to the "
@@ -279,6 +238,29 @@ class Compactor:
             content = self._content(
                 state, snapshot, plan, settings, budget, compaction_options, cancelled, spent or Spent()
             )
+        draft = self._drafted(state, view, shape, settings, budget, compaction_options, content, originals, started)
+        for _ in range(_SHORTENED):
+            excess = draft.view.tokens - int(budget.usable_tokens / budget.scale)
+            shorter = _shorter(content, excess) if excess > 0 and draft.made is not None else None
+            if shorter is None:
+                break
+            content = shorter
+            draft = self._drafted(state, view, shape, settings, budget, compaction_options, content, originals, started)
+        return _checked(draft, view, state, budget)
+
+    def _drafted(
+        self,
+        state: Conversation,
+        view: View,
+        shape: ViewShape,
+        settings: CompactionSettings,
+        budget: ContextBudget,
+        compaction_options: CompactionOptions,
+        content: _Content,
+        originals: Originals | None,
+        started: float,
+    ) -> CompactionDraft:
+        """The record of a compaction, and the view behind it, whether that fits or not."""
         plan, summary, audit = content.plan, content.summary, content.audit
         made = _record(state, plan, settings, compaction_options, summary, audit, content.language)
         if content.statements is not None:
@@ -290,10 +272,6 @@ class Compactor:
         after = project(with_head(state, head), shape, originals=originals)
         duration_ms = int((time.monotonic() - started) * 1000)
         made = replace(made, tokens_before=view.tokens, tokens_after=after.tokens, duration_ms=duration_ms)
-        refused = _refusal(made, after, budget)
-        if refused:
-            plan = replace(plan, stage="none", reason=refused)
-            return CompactionDraft(plan=plan, made=None, view=view, head=state.head, summary=summary, audit=audit)
         return CompactionDraft(plan=plan, made=made, view=after, head=head, summary=summary, audit=audit)
 
     def _content(
@@ -563,6 +541,8 @@ def _record(
         cleared=plan.cleared,
         stripped=plan.stripped,
         toolless_upto=plan.toolless_upto,
+        ledger_tokens=plan.ledger_limit_tokens if summary else None,
+        whole_request=plan.whole_request,
         role=settings.preset.role,
         preset=settings.preset.name,
         trigger=compaction_options.trigger,
@@ -575,7 +555,7 @@ def _record(
         chunk_ratio=summary.chunk_ratio if summary else None,
         parts=summary.parts if summary else 0,
         audit=_audit_record(audit),
-        notes=(*plan.notes, *(summary.notes if summary else ())),
+        notes=(*plan.notes, *plan.shortfalls, *(summary.notes if summary else ())),
         overrides=settings.overrides,
         reason=plan.reason,
         language="" if language == "en" else language,
@@ -584,6 +564,28 @@ def _record(
 
 def _audit_record(audit: Audit | None) -> dict[str, Json]:
     return audit_record(audit) if audit is not None else {}
+
+
+def _shorter(content: _Content, excess_tokens: int) -> _Content | None:
+    """Content with a summary that is shorter by so much; None where too little would be left of it."""
+    summary = content.summary
+    if summary is None:
+        return None
+    # Windows count digits and names for more than characters do.
+    tokens = count_tokens(summary.text) - excess_tokens - _SPARE_TOKENS
+    if tokens < _LEAST_SUMMARY_TOKENS:
+        return None
+    text = clip_sections(summary.text, tokens, texts_in(content.language))
+    return replace(content, summary=replace(summary, text=text))
+
+
+def _checked(draft: CompactionDraft, view: View, state: Conversation, budget: ContextBudget) -> CompactionDraft:
+    """The draft; without its record where that is not worth committing."""
+    refused = _refusal(draft.made, draft.view, budget) if draft.made is not None else ""
+    if not refused:
+        return draft
+    plan = replace(draft.plan, stage="none", reason=refused)
+    return replace(draft, plan=plan, made=None, view=view, head=state.head)
 
 
 def _refusal(made: Compaction, after: View, budget: ContextBudget) -> str:

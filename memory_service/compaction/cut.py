@@ -1,4 +1,4 @@
-"""The cut of a compaction, before the messages that stay word for word, and the view that it is planned on. Pure.
+"""The cut of a compaction, before the messages that stay word for word. Pure.
 
 Invariants: a cut never parts a call from its results, nor what one message of the log was read as; what waits for a
 result is never cut off; at least one unit stays.
@@ -6,16 +6,13 @@ result is never cut off; at least one unit stays.
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from memory_service.compaction.budget import Count, Share, Tokens
-from memory_service.compaction.prune_steps import SaidAt
 from memory_service.messages import Numbered, is_system, is_tool_result, tool_calls_of
 from memory_service.messages.units import Unit, units_of
-from memory_service.text.texts import ENGLISH, Texts
 
 # A cut before a user's message reads better than one in the middle of a turn: it may cost this share of the tail.
 _TOWARDS_USER = 0.3
@@ -113,6 +110,28 @@ def cut_by_count(messages: Sequence[Numbered], count: int, *, live: Collection[s
     return _border_before(messages, units_of([each.message for each in messages]), at, live)
 
 
+def largest_counted_cut(
+    messages: Sequence[Numbered], least_at: int, room_tokens: int, *, by_turns: bool, live: Collection[str] = ()
+) -> int | None:
+    """The first place behind `least_at` where no more stays than there is room for; None where one thing alone is more.
+
+    Args:
+        messages: Those after the last cut.
+        least_at: The first of the messages that the whole count would keep.
+        room_tokens: What may stay.
+        by_turns: Whether turns are counted, so that a cut stands where one begins.
+        live: Ids of calls that still run.
+    """
+    units = units_of([each.message for each in messages])
+    summed = [0, *accumulate(each.tokens for each in messages)]
+    places = turns_of(messages) if by_turns else [unit.first for unit in units]
+    for at in places:
+        if at > least_at and summed[-1] - summed[at] <= room_tokens:
+            border = _border_before(messages, units, at, live)
+            return border if border > least_at and summed[-1] - summed[border] <= room_tokens else None
+    return None
+
+
 def halving_cut(messages: Sequence[Numbered], most_tokens: int) -> int:
     """How many of the oldest messages go for the rest to take no more: the older half of what is left, each time."""
     units = units_of([each.message for each in messages])
@@ -167,46 +186,3 @@ def _is_live(messages: Sequence[Numbered], unit: Unit, live: Collection[str]) ->
         if is_tool_result(each.message) and not each.message.get("interim")
     }
     return not waiting <= answered
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """A view as a plan is made for it; sizes in tokens by estimate.
-
-    Attributes:
-        tail: The messages below the checkpoint as they are shown.
-        fixed_tokens: What no compaction changes: system messages and pins.
-        summary_tokens: What the rest of the checkpoint takes now: summary, ledger, request, and its frame.
-        request_tokens: Of that, the last request of the user, if it is not in the tail.
-        most_request_tokens: The most that a request takes in a checkpoint; a longer one is shortened.
-        most_ledger_tokens: The most that the ledger takes there.
-        settled: Whether nothing was said since the last summary.
-        live: Ids of tool calls that still run.
-        protected: Messages whose results and media stay: those that are pinned.
-        cleared: What was cleared before, by message; the tail shows it so.
-        stripped: Messages whose media were stripped before.
-        said: The results of tools as they came, by the place that `said_at` gives.
-        last_used_at: When a model last saw the view, for the age of a provider's cache; None if that is not known.
-        texts: Words of the talk's language.
-    """
-
-    tail: tuple[Numbered, ...]
-    fixed_tokens: int
-    summary_tokens: int
-    now: dt.datetime
-    request_tokens: int = 0
-    most_request_tokens: int = 4_000
-    most_ledger_tokens: int = 0
-    settled: bool = False
-    live: frozenset[str] = frozenset()
-    protected: frozenset[int] = frozenset()
-    cleared: Mapping[int, str] = field(default_factory=dict)
-    stripped: frozenset[int] = frozenset()
-    last_used_at: dt.datetime | None = None
-    texts: Texts = ENGLISH
-    said: Mapping[SaidAt, Numbered] = field(default_factory=dict)
-
-    @property
-    def tokens(self) -> int:
-        """The whole view."""
-        return self.fixed_tokens + self.summary_tokens + sum(each.tokens for each in self.tail)

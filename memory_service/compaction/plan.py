@@ -3,10 +3,13 @@
 ```
 cheap steps (duplicates, old results, media)  ->  fits?  ->  stage "prune"
 cut, then smaller cuts, then within the turn  ->  fits?  ->  stage "summary"
+a shorter summary, then a shorter request     ->  fits?  ->  stage "summary"
 the newest unit itself cut down               ->  fits?  ->  stage "hard", else Incompressible
 ```
 Invariants: no model is called; a plan that would not shrink the view by a twentieth is none; the same snapshot gives
-the same plan; what is newly covered is in `covered` or `prefix`, from the last cut on: nothing falls between.
+the same plan; what is newly covered is in `covered` or `prefix`, from the last cut on: nothing falls between; the last
+request of the user and the newest unit are cut only where they do not fit beside the shortest summary, and `cuts`
+says so.
 """
 
 from __future__ import annotations
@@ -18,13 +21,13 @@ from typing import TYPE_CHECKING, Literal
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import frame_tokens
 from memory_service.compaction.cut import (
-    Snapshot,
     covered_by,
     cut_by_count,
     cut_by_tokens,
     cut_by_turns,
     halving_cut,
     has_running_call,
+    largest_counted_cut,
     turns_of,
 )
 from memory_service.compaction.prune_steps import PriorPruning
@@ -38,6 +41,7 @@ from memory_service.schemas.compaction import CompactionStep
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import Fallback, Preset
+    from memory_service.compaction.snapshot import Snapshot
 
 _Stage = Literal["none", "prune", "summary", "hard"]
 CompactionTrigger = Literal["manual", "threshold", "overflow", "cache_ttl", "safeguard"]
@@ -70,8 +74,13 @@ class Plan:
         dropped_upto: The last of the covered messages that are summarised before the others; 0 for none.
         toolless_upto: The last message that is shown without its tools; 0 for none.
         summary_tokens: The longest summary that fits.
+        summary_expected_tokens: What of it is in `tokens_after`.
+        ledger_limit_tokens: The longest ledger that fits, where that is less than a view shows; None for that.
+        whole_request: Whether the last request stands in the checkpoint however long it is.
         tokens_after: With a summary of the size that is expected.
         notes: Which numbers of the preset gave way, and why; each a sentence for the receipt.
+        fewer: The same where fewer turns or messages stay than it counts; empty for none.
+        cuts: What of the newest messages is not shown in full, and why; the same.
     """
 
     stage: _Stage
@@ -88,8 +97,18 @@ class Plan:
     dropped_upto: int = 0
     toolless_upto: int = 0
     summary_tokens: int = 0
+    summary_expected_tokens: int = 0
     ledger_tokens: int = 0
+    ledger_limit_tokens: int | None = None
+    whole_request: bool = False
     notes: tuple[str, ...] = ()
+    fewer: str = ""
+    cuts: tuple[str, ...] = ()
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """Sentences on all that is shown shorter, or fewer, than it should be."""
+        return (*self.cuts, self.fewer) if self.fewer else self.cuts
 
 
 def plan_compaction(
@@ -142,6 +161,7 @@ class _Planner:
         self._counts = preset.keep.counts and target_tokens is None
         self._lower = target_tokens is not None and self._before > self._target
         self._steps = list[CompactionStep]()
+        self._whole = True  # the last request, until it turns out that it does not fit
 
     def plan(self) -> Plan:
         if not self._snapshot.tail:
@@ -166,6 +186,8 @@ class _Planner:
         if pruned.gain >= self._before * LEAST_PROGRESS:
             return self._pruned(pruned, after)
         self._check_fits(after)
+        if self._keeps_all(pruned.tail):
+            return self._none("There is nothing to compact: all there is, is what the preset keeps.")
         return self._none("There is nothing left to compact: what stays is all there is.")
 
     def _is_settled(self) -> bool:
@@ -207,48 +229,99 @@ class _Planner:
 
     def _summarised(self, pruned: PruningOutcome) -> Plan | None:
         """The plan with the largest tail that fits; the smallest one if none does; None if nothing is covered."""
+        if self._keeps_all(pruned.tail):
+            return None
+        best = self._best(pruned)
+        if best is not None and best.tokens_after > self._usable:
+            best = self._squeezed(pruned, best)
+        if best is not None and best.whole_request and self._is_refused() and best.tokens_after > self._target:
+            # It fits by estimate, and the provider says that it does not.
+            self._whole = False
+            best = self._best(pruned)
+        if best is None or best.tokens_after > self._usable:
+            # What fits is left as it is, unless the provider says that it does not.
+            return self._cut_down(pruned) if self._is_hard() else None
+        return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
+
+    def _keeps_all(self, tail: Sequence[Numbered]) -> bool:
+        """True if the turns or messages that the preset counts are all there are, and there is room for them."""
+        if not self._counts or self._is_hard() or self._before >= self._hard():
+            return False
+        return self._first_cut(tail, self._preset.keep.tokens(self._usable)) == 0
+
+    def _best(self, pruned: PruningOutcome) -> Plan | None:
+        """The plan with the largest tail that comes below its limit; with the smallest one, if none does."""
         best: Plan | None = None
-        for step, at in enumerate(self._cuts(pruned.tail)):
+        for at, limit in self._cuts(pruned.tail):
             if at == 0 or (best is not None and best.tail_start == _seq_at(pruned.tail, at)):
                 continue
             best = self._cut_plan(pruned, at)
             if best.tokens_after > self._target and self._fallback == "last_turns":
                 best = self._without_tools(pruned, at, best)
-            if best.tokens_after <= (self._ceiling() if self._counts and step == 0 else self._target):
+            if best.tokens_after <= limit:
                 break
-        if best is None or best.tokens_after > self._usable:
-            cut_down = self._hard_plan(pruned, best)
-            # A view that fits is not made larger.
-            grows = cut_down is not None and self._usable >= self._before <= cut_down.tokens_after
-            return None if grows else cut_down
-        if best.tokens_after + self._ledger_excess((*best.covered, *best.prefix)) > self._usable:
-            cut_down = self._hard_plan(pruned, best)
-            if cut_down is not None and len(cut_down.cleared) > len(best.cleared):
-                return cut_down
-        return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
+        return best
 
-    def _ledger_excess(self, covered: Sequence[Numbered]) -> int:
-        """Tokens that the ledger may take beyond what is expected of it: it is as long as what was decided."""
-        said = sum(each.tokens for each in covered) + self._snapshot.summary_tokens
-        return max(0, min(self._snapshot.most_ledger_tokens, said) - self._checkpoint_sizes(covered)[1])
+    def _squeezed(self, pruned: PruningOutcome, plan: Plan) -> Plan:
+        """The same cut with so short a summary that it fits; as it was, if not even the shortest one does."""
+        least = self._preset.least_summary_tokens
+        rest = plan.tokens_after - plan.summary_expected_tokens - plan.ledger_tokens
+        room = self._usable - rest
+        if room < least:
+            return plan
+        ledger = self._preset.ledger_tokens(int(room / (1 + self._preset.ledger_share)))
+        ledger = min(plan.ledger_tokens, ledger, room - least)
+        summary = min(plan.summary_expected_tokens, room - ledger)
+        return replace(
+            plan,
+            reason=_summary_reason(len(plan.covered) + len(plan.prefix), summary),
+            tokens_after=rest + summary + ledger,
+            summary_tokens=summary,
+            summary_expected_tokens=summary,
+            ledger_tokens=ledger,
+            ledger_limit_tokens=ledger,
+        )
+
+    def _cut_down(self, pruned: PruningOutcome) -> Plan | None:
+        """The plan that shortens the last request, or the newest unit, since not even they fit."""
+        self._whole = False
+        best = self._best(pruned)
+        if best is not None and best.tokens_after <= self._usable:
+            return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
+        cut_down = self._hard_plan(pruned, best)
+        # A view that fits is not made larger.
+        grows = cut_down is not None and self._usable >= self._before <= cut_down.tokens_after
+        return None if grows else cut_down
 
     def _ceiling(self) -> int:
         """Most tokens of the view with the turns or messages that the preset counts."""
         return min(int(_COUNTED_SHARE * self._hard()), int(self._before * (1 - LEAST_PROGRESS)))
 
-    def _cuts(self, tail: Sequence[Numbered]) -> Iterator[int]:
-        """Where to cut, the largest tail first; each is asked for when the one before was too large."""
+    def _cuts(self, tail: Sequence[Numbered]) -> Iterator[tuple[int, int]]:
+        """Where to cut, the largest tail first, each with what the view may take with it.
+
+        Each is asked for when the one before was too large.
+        """
         live, keep = self._snapshot.live, self._preset.keep.tokens(self._usable)
         first = self._first_cut(tail, keep)
-        yield first
+        yield first, self._ceiling() if self._counts else self._target
+        sizes = sum(self._checkpoint_sizes(tail))
+        if self._counts:
+            # Fewer turns or messages than are counted, but as many as there is room for.
+            room = self._ceiling() - self._snapshot.fixed_tokens - self._frame(0, tail)
+            turns = self._preset.keep.turns is not None
+            for taken in (sum(self._checkpoint_sizes(tail[: first + 1])), sizes):
+                fewer = largest_counted_cut(tail, first, room - taken, by_turns=turns, live=live)
+                if fewer is not None:
+                    yield fewer, self._ceiling()
         kept = sum(each.tokens for each in tail[first:])
-        room = self._target - self._snapshot.fixed_tokens - sum(self._checkpoint_sizes(tail))
+        room = self._target - self._snapshot.fixed_tokens - sizes
         # The request may have to stand in the checkpoint, which takes of the same room.
         less = room - self._frame(len(tail), tail)
         # Where messages or turns are counted, what was kept first may be more than `keep`, or less.
         for tokens in sorted((room, less, keep, *(int(keep * share) for share in _SMALLER)), reverse=True):
             if tokens < kept:
-                yield cut_by_tokens(tail, max(tokens, 0), live=live)
+                yield cut_by_tokens(tail, max(tokens, 0), live=live), self._target
 
     def _first_cut(self, tail: Sequence[Numbered], keep_tokens: int) -> int:
         """Where the preset cuts."""
@@ -294,9 +367,8 @@ class _Planner:
         parts = covered_by(pruned.tail, at)
         fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
         room = self._usable - fixed - sum(self._checkpoint_sizes(parts[0] + parts[1]))
-        less = room - self._ledger_excess(parts[0] + parts[1])
         protected, texts = tuple(self._snapshot.protected), self._snapshot.texts
-        cut = truncate_results(pruned.tail[at:], less, protected=protected, texts=texts)
+        cut = truncate_results(pruned.tail[at:], room, protected=protected, texts=texts)
         left = sum(each.tokens for each in cut.tail)
         if left > room:
             cut_down = self._usable - room + left
@@ -310,6 +382,9 @@ class _Planner:
                 return None
         both = replace(pruned, cleared={**pruned.cleared, **cut.cleared}, stripped=(*pruned.stripped, *cut.stripped))
         made = self._covering("hard", both, at, fixed + left, parts)
+        if cut.cleared:
+            seqs = ", ".join(f"log:{seq}" for seq in sorted(cut.cleared))
+            made = replace(made, cuts=(*made.cuts, f"Results of tools were cut down, as they do not fit: {seqs}."))
         step = CompactionStep(
             name="hard", tokens_before=self._before, tokens_after=made.tokens_after, count=len(cut.cleared)
         )
@@ -331,12 +406,15 @@ class _Planner:
         after = rest_tokens + expected + ledger
         summary = self._longest_summary(expected, after - expected)
         kept = {each.seq for each in pruned.tail[at:]}
-        reason = f"{len(covered) + len(prefix)} messages give way to a summary of at most {summary} tokens."
+        reason = _summary_reason(len(covered) + len(prefix), summary)
         if stage == "hard":
             reason = (
-                "The newest messages alone are larger than the window; they are cut down, "
+                "The newest messages alone are larger than what can be used of the window; they are cut down, "
                 "the originals stay in the log."
             )
+        counted, fewer = self._count_notes(pruned.tail, at)
+        # As long as what was decided, up to what a view shows, if there is room for that.
+        limit = ledger + max(0, self._usable - after)
         return self._made(
             stage,
             reason,
@@ -349,8 +427,13 @@ class _Planner:
             dropped_upto=self._dropped_upto(covered),
             toolless_upto=toolless_upto,
             summary_tokens=summary,
+            summary_expected_tokens=expected,
             ledger_tokens=ledger,
-            notes=self._count_notes(pruned.tail, at),
+            ledger_limit_tokens=limit if limit < self._snapshot.most_ledger_tokens else None,
+            whole_request=self._whole and self._request_tokens(at, pruned.tail) > self._snapshot.most_request_tokens,
+            notes=counted,
+            fewer=fewer,
+            cuts=self._request_cuts(at, pruned.tail),
         )
 
     def _dropped_upto(self, covered: Sequence[Numbered]) -> int:
@@ -359,10 +442,10 @@ class _Planner:
         count = 0 if share is None else halving_cut(covered, int(share * self._window()))
         return covered[count - 1].seq if count else 0
 
-    def _count_notes(self, tail: Sequence[Numbered], at: int) -> tuple[str, ...]:
-        """Note for the receipt where another number of turns or messages stays than the preset counts."""
+    def _count_notes(self, tail: Sequence[Numbered], at: int) -> tuple[tuple[str, ...], str]:
+        """Notes where more, and where fewer turns or messages stay than the preset counts."""
         if not self._counts:
-            return ()
+            return (), ""
         keep = self._preset.keep
         first = self._first_cut(tail, keep.tokens(self._usable))
         count = keep.last_messages(self._budget.window.tokens, emergency=self._trigger == "overflow")
@@ -370,23 +453,33 @@ class _Planner:
         wanted, unit = (count, "messages") if count is not None else (keep.turns, "turns")
         if at == first:
             more = count is not None and kept > count and keep.turns is None
-            return (
-                (f"{kept} messages stay instead of {wanted}: calls of tools and their results are not parted.",)
-                if more
-                else ()
-            )
-        if first == 0:
-            return (f"{kept} of {wanted} {unit} stay: with all of them there is nothing to summarise.",)
-        return (f"{kept} of {wanted} {unit} stay: more would leave too little of the window to go on.",)
+            why = "calls of tools and their results are not parted"
+            return ((f"{kept} messages stay instead of {wanted}: {why}.",) if more else ()), ""
+        why = "all there is does not fit" if first == 0 else "more would leave too little of the window to go on"
+        return (), f"{kept} of {wanted} {unit} stay: {why}."
 
     def _frame(self, at: int, tail: Sequence[Numbered], *, toolless: bool = False) -> int:
         """Size of the checkpoint beside summary, ledger and pins when it is cut at a place."""
-        asked = [place for place, each in enumerate(tail) if is_request(each.message)]
-        request = self._snapshot.request_tokens
-        if asked:
-            most = self._snapshot.most_request_tokens + _NOTICE_TOKENS
-            request = min(tail[asked[-1]].tokens, most) if asked[-1] < at else 0
+        request = self._request_tokens(at, tail)
+        if not self._whole:
+            request = min(request, self._snapshot.most_request_tokens + _NOTICE_TOKENS)
         return frame_tokens(toolless=toolless) + MESSAGE_TOKENS + request
+
+    def _request_tokens(self, at: int, tail: Sequence[Numbered]) -> int:
+        """Size of the last request if it has to stand in the checkpoint when it is cut at a place."""
+        asked = [place for place, each in enumerate(tail) if is_request(each.message)]
+        if asked:
+            return tail[asked[-1]].tokens if asked[-1] < at else 0
+        return self._snapshot.whole_request_tokens or self._snapshot.request_tokens
+
+    def _request_cuts(self, at: int, tail: Sequence[Numbered]) -> tuple[str, ...]:
+        """Sentence that names a last request which is shortened."""
+        size, most = self._request_tokens(at, tail), self._snapshot.most_request_tokens
+        if self._whole or size <= most:
+            return ()
+        return (
+            f"The user's last request is shortened to {most} of {size} tokens, as it does not fit; the log has it.",
+        )
 
     def _checkpoint_sizes(self, covered: Sequence[Numbered]) -> tuple[int, int]:
         """Expected sizes of summary and ledger: in proportion to what they stand for, and within the target."""
@@ -409,13 +502,8 @@ class _Planner:
 
     def _pruned(self, pruned: PruningOutcome, after: int) -> Plan:
         count = len(pruned.cleared) + len(pruned.stripped)
-        return self._made(
-            "prune",
-            f"{count} old results or media give way to stubs; no summary is needed.",
-            after,
-            cleared=pruned.cleared,
-            stripped=pruned.stripped,
-        )
+        reason = f"{count} old results or media give way to stubs; no summary is needed."
+        return self._made("prune", reason, after, cleared=pruned.cleared, stripped=pruned.stripped)
 
     def _none(self, reason: str) -> Plan:
         return self._made("none", reason, self._before)
@@ -434,8 +522,13 @@ class _Planner:
         dropped_upto: int = 0,
         toolless_upto: int = 0,
         summary_tokens: int = 0,
+        summary_expected_tokens: int = 0,
         ledger_tokens: int = 0,
+        ledger_limit_tokens: int | None = None,
+        whole_request: bool = False,
         notes: tuple[str, ...] = (),
+        fewer: str = "",
+        cuts: tuple[str, ...] = (),
     ) -> Plan:
         return Plan(
             stage=stage,
@@ -452,25 +545,30 @@ class _Planner:
             dropped_upto=dropped_upto,
             toolless_upto=toolless_upto,
             summary_tokens=summary_tokens,
+            summary_expected_tokens=summary_expected_tokens,
             ledger_tokens=ledger_tokens,
+            ledger_limit_tokens=ledger_limit_tokens,
+            whole_request=whole_request,
             notes=notes,
+            fewer=fewer,
+            cuts=cuts,
         )
 
     def _check_fits(self, after: int) -> None:
         if after <= self._usable:
             return
-        last = self._snapshot.tail[-1].tokens if self._snapshot.tail else 0
         parts = {
             "system": self._budget.overhead_tokens,
             "pins": self._snapshot.fixed_tokens,
             "summary": self._snapshot.summary_tokens,
-            "last_unit": last,
+            "last_unit": self._snapshot.tail[-1].tokens if self._snapshot.tail else 0,
         }
+        ordered = dict(sorted(parts.items(), key=lambda part: -part[1]))
         raise Incompressible(
             f"The view takes {after} tokens and {self._usable} fit, and nothing is left to compact: "
-            + ", ".join(f"{name} {tokens}" for name, tokens in sorted(parts.items(), key=lambda part: -part[1]))
+            + ", ".join(f"{name} {tokens}" for name, tokens in ordered.items())
             + ". Shorten the largest part, or use a model with a larger window.",
-            parts=dict(sorted(parts.items(), key=lambda part: -part[1])),
+            parts=ordered,
         )
 
     def _hard(self) -> int:
@@ -480,7 +578,15 @@ class _Planner:
         return int(self._budget.window.tokens / self._budget.scale)
 
     def _is_hard(self) -> bool:
-        return self._trigger == "overflow" or self._before > self._usable
+        return self._is_refused() or self._before > self._usable
+
+    def _is_refused(self) -> bool:
+        """True if the provider refused the prompt; who forces a compaction for that has an answer that was cut."""
+        return self._trigger == "overflow" and not self._force
+
+
+def _summary_reason(count: int, tokens: int) -> str:
+    return f"{count} messages give way to a summary of at most {tokens} tokens."
 
 
 def _seq_at(tail: Sequence[Numbered], at: int) -> int:

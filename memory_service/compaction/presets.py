@@ -50,8 +50,8 @@ from memory_service.llm.calls import BACKOFF_SECONDS, CALL_ATTEMPTS
 from memory_service.llm.token_counter import LEAST_SCALE, MOST_SCALE, exact_counter
 from memory_service.llm.transcript import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY, TOOL_OUTPUT_CHARS
 from memory_service.messages import message_tokens, text_of, tool_calls_of
+from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import Json
-from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.memories import Order
 from memory_service.text.placeholders import OLD_CLEARED, TRUNCATED
 
@@ -516,5 +516,5 @@ def _counted(view: View, counter: Callable[[str], int]) -> float:
         texts = [text_of(message), *(call["function"]["arguments"] for call in tool_calls_of(message))]
         size = message_tokens(message)
         estimated += size
-        exact += size + sum(counter(text) - count_tokens(text) for text in texts if text)
+        exact += size + sum(counter(text) - estimate_tokens(text) for text in texts if text)
     return min(max(exact / estimated, LEAST_SCALE), MOST_SCALE) if estimated else 1.0

@@ -29,6 +29,7 @@ from memory_service.messages import (
     tool_calls_of,
     with_text,
 )
+from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
 from memory_service.text.placeholders import (
     OUTPUT_REMOVED,
@@ -332,7 +333,7 @@ def _tokens_now(each: Numbered, prior: PriorPruning) -> int:
 
 def _shown_tokens(each: Numbered, text: str | None, stripped: bool, texts: Texts) -> int:
     if text is not None and isinstance(each.message.get("content"), str) and is_tool_result(each.message):
-        return count_tokens(text) + MESSAGE_TOKENS
+        return estimate_tokens(text) + MESSAGE_TOKENS
     return message_tokens(pruned_message(each, text, stripped, texts))
 
 
@@ -575,10 +576,11 @@ def guarded_view(
         As many messages as there were.
     """
     limit_chars = _guard_limit_chars(window_tokens, rules.share, rules.max_chars)
-    limit_tokens = limit_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS
+    # Characters count here; no text has more than four of them, as they are counted, for each half of a token.
+    small_tokens = limit_chars // (2 * CHARS_PER_TOKEN)
     return [
         each
-        if each.tokens <= limit_tokens or not is_tool_result(each.message) or each.seq in protected
+        if each.tokens <= small_tokens or not is_tool_result(each.message) or each.seq in protected
         else _within(each, rules, limit_chars, window_tokens, texts)
         for each in messages
     ]
@@ -588,6 +590,7 @@ def _within(each: Numbered, rules: GuardRules, limit_chars: int, window_tokens: 
     message = shorten_result(each.message, limit_chars, each.seq, notice=rules.notice, texts=texts)
     if message is each.message:
         return each
-    if rules.clear_share is not None and each.tokens > rules.clear_share * window_tokens:
+    said_tokens = count_tokens(text_of(each.message)) + MESSAGE_TOKENS
+    if rules.clear_share is not None and said_tokens > rules.clear_share * window_tokens:
         message = with_text(message, placeholder_text(rules.placeholder, each.seq, texts))
     return numbered(message, each.seq, each.at)

@@ -100,7 +100,7 @@ def receipt_of_plan(
         output_tokens=summary.output_tokens if summary else 0,
         chunk_ratio=summary.chunk_ratio if summary else None,
         parts=summary.parts if summary else 0,
-        notes=(*plan.notes, *(summary.notes if summary else ())),
+        notes=(*plan.notes, *plan.shortfalls, *(summary.notes if summary else ())),
         overrides=dict(options.overrides),
         **_planned(plan, options),
     )
@@ -142,6 +142,7 @@ def _planned(plan: Plan, options: CompactionSettings) -> dict[str, Any]:
         "covered": (covered[0].seq, covered[-1].seq) if covered else None,
         "covered_messages": len(covered),
         "steps": list(plan.steps),
+        "degraded": [f"compaction: {cut}" for cut in plan.shortfalls],
         "window_tokens": options.window.tokens,
         "window_source": options.window.source,
     }

@@ -32,6 +32,8 @@ class Compaction:
         cleared: The text that stands for a tool result, by message; what this one added.
         stripped: Messages whose media gave way to a label; what this one added.
         toolless_upto: The last message that is shown without calls of tools, their results and reasoning; 0 for none.
+        ledger_tokens: The longest ledger, where that is less than the view's own limit; None for that.
+        whole_request: Whether the user's last request stands in the checkpoint however long it is.
         role: Whose message the summary is shown as.
         tokens_before: Size of the view before it.
         tokens_after: Size of the view after it.
@@ -61,6 +63,8 @@ class Compaction:
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: tuple[int, ...] = ()
     toolless_upto: int = 0
+    ledger_tokens: int | None = None
+    whole_request: bool = False
     role: str = "user"
     preset: str = "default"
     trigger: str = "manual"
@@ -113,6 +117,8 @@ class Head:
         cleared: The text that stands for a tool result, by message.
         stripped: Messages whose media are labels.
         toolless_upto: The last message that is shown without its tools; 0 for none.
+        ledger_tokens: The longest ledger, where that is less than the view's own limit; None for that.
+        whole_request: Whether the user's last request stands in the checkpoint however long it is.
         labels: Originals and what stands for them, where identifiers are not to be shown.
         rounds: How many compactions of the chain made a summary.
         language: Of the talk, as the last of them found it; empty for English.
@@ -127,6 +133,8 @@ class Head:
     cleared: Mapping[int, str] = field(default_factory=dict)
     stripped: frozenset[int] = frozenset()
     toolless_upto: int = 0
+    ledger_tokens: int | None = None
+    whole_request: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     role: str = "user"
     rounds: int = 0
@@ -176,6 +184,8 @@ def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry,
         tail_start=made.tail_start,
         summary=_apply_delta(below.summary, made.summary),
         ledger=ledger,
+        ledger_tokens=made.ledger_tokens,
+        whole_request=made.whole_request,
         labels={**below.labels, **made.labels} if made.labels else below.labels,
         role=made.role,
         rounds=below.rounds + 1,

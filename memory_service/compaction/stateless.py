@@ -35,9 +35,10 @@ from memory_service.errors import InvalidRequest
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatModel, not_cancelled
 from memory_service.llm.windows import model_limits
 from memory_service.messages import Message, compact_command, numbered, read_messages, read_sent
+from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import ANTHROPIC_ALONE, Json
-from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
+from memory_service.messages.sizes import MESSAGE_TOKENS, tools_tokens
 from memory_service.schemas.compaction import (
     CompactedMessages,
     CompactionReceipt,
@@ -204,7 +205,7 @@ def _messages_of(given: Mapping[str, Any]) -> list[Message]:
 
 def _overhead_tokens(request: StatelessRequest) -> int:
     """Size of what is sent beside the messages, in tokens by estimate."""
-    system = count_tokens(request.system_prompt) + MESSAGE_TOKENS if request.system_prompt else 0
+    system = estimate_tokens(request.system_prompt) + MESSAGE_TOKENS if request.system_prompt else 0
     return system + tools_tokens(request.tools)
 
 

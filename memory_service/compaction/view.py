@@ -22,6 +22,7 @@ from memory_service.compaction.summary_format import folded_line, without_repeat
 from memory_service.compaction.users_request import asked_now
 from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, own_text_of, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
+from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escaped
@@ -227,11 +228,11 @@ def tail_of(state: Conversation, shape: ViewShape, *, originals: Originals | Non
 def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
     """Checkpoint of a view."""
     head, texts = state.head, view_texts(state)
-    request, request_seq = _request(state, shape, texts)
+    request, request_seq = _request(state, None if head.whole_request else shape.request_chars, texts)
     ledger = _unrepeated(head.ledger, request)
     return Checkpoint(
         summary=without_repeated(head.summary, request, request_seq) if request else head.summary,
-        ledger=render_ledger(fit_ledger(ledger, shape.ledger_tokens, texts), texts) if ledger else "",
+        ledger=_ledger(head, ledger, shape.ledger_tokens, texts),
         pins=pinned_texts([(text, seq) for text, seq in pin_texts(state) if seq is None or seq < head.tail_start]),
         request=request,
         request_seq=request_seq,
@@ -239,6 +240,18 @@ def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
         role=cast(Literal["user", "assistant"], head.role),
         texts=texts,
     )
+
+
+def _ledger(head: Head, ledger: Sequence[LedgerEntry], limit_tokens: int, texts: Texts) -> str:
+    """The ledger as it is shown: within its limit as characters are counted, and as a window takes it."""
+    if head.ledger_tokens is not None:
+        limit_tokens = min(limit_tokens, head.ledger_tokens)
+    if not ledger or limit_tokens < 1:
+        return ""
+    text = render_ledger(fit_ledger(ledger, limit_tokens, texts), texts)
+    if (tokens := estimate_tokens(text)) > limit_tokens:
+        text = render_ledger(fit_ledger(ledger, limit_tokens * limit_tokens // tokens, texts), texts)
+    return text
 
 
 def view_texts(state: Conversation) -> Texts:
@@ -316,10 +329,10 @@ def _as_seen(
     return each if message is each.message else numbered(message, each.seq, each.at)
 
 
-def _request(state: Conversation, shape: ViewShape, texts: Texts) -> tuple[str, int]:
+def _request(state: Conversation, most_chars: int | None, texts: Texts) -> tuple[str, int]:
     """The request of the user, as far as it does not stand below the checkpoint, and the number of its message.
 
-    An answer stands with its question.
+    An answer stands with its question. A request of more characters than the most is shortened; None for a whole one.
     """
     head = state.head
     asked = asked_now(state.messages) if head.rounds else None
@@ -327,12 +340,12 @@ def _request(state: Conversation, shape: ViewShape, texts: Texts) -> tuple[str, 
         return "", 0
     pieces, seq = list[str](), 0
     if asked.request and asked.request.seq < head.tail_start and asked.request is not asked.answer:
-        pieces.append(_as_asked(asked.request, shape, texts))
+        pieces.append(_as_asked(asked.request, most_chars, texts))
         seq = asked.request.seq
     if asked.answer and asked.asked_in < head.tail_start:
         question = escaped(redacted(asked.question))
         pieces.append(texts.question.format(seq=asked.asked_in, question=question))
-        pieces.append(texts.answer.format(seq=asked.answer.seq, answer=_as_asked(asked.answer, shape, texts)))
+        pieces.append(texts.answer.format(seq=asked.answer.seq, answer=_as_asked(asked.answer, most_chars, texts)))
         seq = seq or asked.answer.seq
     return "\n\n".join(pieces), seq
 
@@ -345,9 +358,14 @@ def _unrepeated(ledger: Sequence[LedgerEntry], request: str) -> Sequence[LedgerE
     )
 
 
-def _as_asked(message: Numbered, shape: ViewShape, texts: Texts) -> str:
+def _as_asked(message: Numbered, most_chars: int | None, texts: Texts) -> str:
     text = escaped(redacted(own_text_of(message.message)))
-    return shortened(text, shape.request_chars, f"log:{message.seq}", texts)
+    return text if most_chars is None else shortened(text, most_chars, f"log:{message.seq}", texts)
+
+
+def whole_request_of(state: Conversation) -> str:
+    """The request of a checkpoint as it would stand there if nothing of it were left out; empty for none."""
+    return _request(state, None, view_texts(state))[0]
 
 
 def _total(messages: Sequence[Message], tail: Sequence[Numbered], lead_tokens: int, *, changed: bool) -> int:

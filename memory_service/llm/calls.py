@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
-from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
+from memory_service.messages.estimate import estimate_tokens
+from memory_service.messages.sizes import MESSAGE_TOKENS
 
 # How often the window may shrink: each time it at least halves, or becomes what the provider told.
 _SHRINKS = 5
@@ -226,4 +227,4 @@ def call_failure(what: str, remedy: str) -> str:
 
 def estimate_prompt(prompt: Sequence[ChatMessage]) -> int:
     """Size of a prompt in tokens, by estimate."""
-    return sum(count_tokens(message["content"]) + MESSAGE_TOKENS for message in prompt)
+    return sum(estimate_tokens(message["content"]) + MESSAGE_TOKENS for message in prompt)

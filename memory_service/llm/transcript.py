@@ -18,8 +18,9 @@ from indexer.text import lazy_regex
 from indexer.text.ornaments import ornament
 from indexer.text.outcomes import ends_in_error
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
+from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import MEDIA, THINKING, text_of_part
-from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.messages.sizes import quarters
 from memory_service.messages.units import units_of
 from memory_service.text.frames import escaped, visible, without_thoughts
 from memory_service.text.placeholders import handle, is_inline, media_label, trim_middle
@@ -78,7 +79,7 @@ def transcript_entries(
         for call in tool_calls_of(each.message):
             names[call["id"]] = call["function"]["name"]
         text = "\n".join(_pieces(each, names, tool_output_chars, texts))
-        tokens = (count_tokens(text) + 1 + _DATE_TOKENS * (each.at[:10] != day)) if text else 0
+        tokens = (estimate_tokens(text) + 1 + _DATE_TOKENS * (each.at[:10] != day)) if text else 0
         day = each.at[:10] if text else day
         entries.append(TranscriptEntry(seq=each.seq, at=each.at, message=each.message, text=text, tokens=tokens))
     return tuple(entries)
@@ -100,7 +101,7 @@ def transcript(entries: Sequence[TranscriptEntry]) -> str:
 def omit_text(entry: TranscriptEntry, texts: Texts = ENGLISH) -> TranscriptEntry:
     """Copy of an entry with a note in place of its text."""
     text = omitted_note(entry, texts)
-    return replace(entry, text=f"{handle(entry.seq)} {text}", tokens=count_tokens(text) + 4)
+    return replace(entry, text=f"{handle(entry.seq)} {text}", tokens=estimate_tokens(text) + 4)
 
 
 def omitted_note(entry: TranscriptEntry, texts: Texts = ENGLISH) -> str:

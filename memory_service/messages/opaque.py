@@ -21,7 +21,6 @@ part the voice of the user.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,7 +37,6 @@ _LABEL_CHARS = 200
 _WORD_CHARS = 80
 # Fields that name nothing a reader could use.
 _BYTES = frozenset({"type", "id", "data", "signature", "encrypted_content", "cache_control"})
-_MOST_QUARTERS = 6_400  # as much as a picture
 
 
 def wrapped(value: object) -> dict[str, Any]:
@@ -74,14 +72,6 @@ def opaque_label(part: Mapping[str, Any]) -> str:
     told = _line(" ".join(word for word in words if len(word) <= _WORD_CHARS or " " in word[:_WORD_CHARS]))
     name = kind[:_WORD_CHARS] if isinstance(kind, str) else "part"
     return f"[{name}: {told}]" if told else f"[{name}]"
-
-
-def opaque_quarters(part: Mapping[str, Any]) -> int:
-    """Size of a part in quarters of a token; no part counts for more than a picture."""
-    try:
-        return min(len(json.dumps(unwrapped(part), ensure_ascii=False)), _MOST_QUARTERS)
-    except (RecursionError, TypeError, ValueError):
-        return _MOST_QUARTERS
 
 
 def _line(text: str) -> str:

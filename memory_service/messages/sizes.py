@@ -1,8 +1,12 @@
-"""Estimated size of messages and texts, in tokens. Pure.
+"""Size of texts and messages, in tokens. Pure.
 
-Invariants: characters / 4, CJK characters one token each; the same for every provider, since the real count corrects
-the estimate where a provider reports one; quarters add up exactly over pieces of a text, tokens only round them up at
-the end.
+```
+count_tokens    a budget that somebody was given: blocks of memories, summaries, ledgers
+message_tokens  what goes into a window: by `estimate`, near to what a tokenizer counts
+```
+Invariants: of a budget, characters / 4, CJK characters one token each, so that anybody can count it; quarters add up
+exactly over pieces of a text, tokens only round them up at the end; both are the same for every provider, since the
+real count corrects the estimate where a provider reports one.
 
 Source: providers frame a message in 3 to 4 tokens and a tool call in about 50 with its schema's names; an image is
 1,105 tokens at OpenAI (1024 x 1024, high detail) and up to 1,600 at Anthropic, whose number stands here.
@@ -12,10 +16,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from memory_service.messages.opaque import opaque_quarters
+from memory_service.messages.estimate import estimate_tokens, milli_tokens
+from memory_service.messages.opaque import unwrapped
 from memory_service.messages.shapes import MEDIA, Message, is_known, parts_of, text_of, tool_calls_of
 
 # Han, kana, Hangul, their punctuation and full-width forms: tokenizers spend about one token on each.
@@ -83,21 +89,29 @@ def numbered(message: Message, seq: int, at: str = "") -> Numbered:
 def message_tokens(message: Message) -> int:
     """Size of a message in tokens: text, thinking, calls with their arguments, media and the frame around it."""
     calls = tool_calls_of(message)
-    size = quarters(text_of(message)) + sum(
-        quarters(call["function"]["name"]) + quarters(call["function"]["arguments"]) for call in calls
+    size = milli_tokens(text_of(message)) + sum(
+        milli_tokens(call["function"]["name"]) + milli_tokens(call["function"]["arguments"]) for call in calls
     )
     if "thinking_blocks" in message:
         size += sum(
-            quarters(str(block.get("thinking") or block.get("data") or "")) for block in message["thinking_blocks"]
+            milli_tokens(str(block.get("thinking") or block.get("data") or "")) for block in message["thinking_blocks"]
         )
     if "reasoning_content" in message:
-        size += quarters(message["reasoning_content"] or "")
+        size += milli_tokens(message["reasoning_content"] or "")
     parts = [] if isinstance(message.get("content"), str) else parts_of(message)
     media = sum(part["type"] in MEDIA for part in parts)
-    size += sum(opaque_quarters(part) for part in parts if not is_known(part["type"]))
-    return -(-size // 4) + MESSAGE_TOKENS + CALL_TOKENS * len(calls) + MEDIA_TOKENS * media
+    opaque = sum(_unknown_tokens(part) for part in parts if not is_known(part["type"]))
+    return -(-size // 1000) + opaque + MESSAGE_TOKENS + CALL_TOKENS * len(calls) + MEDIA_TOKENS * media
+
+
+def _unknown_tokens(part: Mapping[str, Any]) -> int:
+    """Size of a part of an unknown type in tokens; none counts for more than a picture."""
+    try:
+        return min(estimate_tokens(json.dumps(unwrapped(part), ensure_ascii=False)), MEDIA_TOKENS)
+    except (RecursionError, TypeError, ValueError):
+        return MEDIA_TOKENS
 
 
 def tools_tokens(tools: Sequence[object]) -> int:
     """Size of the schemas of tools, as they go over the wire, in tokens."""
-    return sum(count_tokens(json.dumps(tool, ensure_ascii=False)) for tool in tools)
+    return sum(estimate_tokens(json.dumps(tool, ensure_ascii=False)) for tool in tools)

@@ -1,8 +1,9 @@
 """Compactions of sessions: plan, preview, apply, undo, with receipts.
 
 Invariants: one session is compacted by one caller at a time, and few at once in all, while appends go on; who waited
-and finds nothing left to do changes nothing; a try that fails leaves the session as it was, says so in its event, and
-after some strikes waits for new messages before it tries again by itself.
+and finds nothing left to do changes nothing; before a summary takes the place of messages, what lasts of them is
+flushed, and a flush that fails is named and keeps nobody from compacting; a try that fails leaves the view as it was,
+says so in its event, and after some strikes waits for new messages before it tries again by itself.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from memory_service.compaction.compactor import (
     CompactionOptions,
     Compactor,
     original_messages,
-    snapshot_of,
 )
 from memory_service.compaction.plan import CompactionTrigger, Plan
 from memory_service.compaction.receipt import receipt_of, receipt_of_engine, receipt_of_made, receipt_of_plan
 from memory_service.compaction.record import LoggedCompaction, newest_compaction
+from memory_service.compaction.snapshot import snapshot_of
 from memory_service.engines import CompactCall
-from memory_service.errors import CallCancelled, Conflict, MemoryServiceError, NotFound
+from memory_service.errors import CallCancelled, Conflict, Incompressible, MemoryServiceError, NotFound
 from memory_service.hooks import Intent, Material, Verdict
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.messages import to_openai
-from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
+from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, Flush
 from memory_service.service.options import check_summary_model
 from memory_service.sessions.records import Undo
 from memory_service.sessions.session import SessionState, chain_of
@@ -38,6 +39,7 @@ from memory_service.sessions.session import SessionState, chain_of
 if TYPE_CHECKING:
     from memory_service.llm.base import ChatModel
     from memory_service.service.engine_adapter import EngineAdapter
+    from memory_service.service.flushes import Flushes
     from memory_service.service.session_services import SessionServices, SessionSnapshot
 
 _log = logging.getLogger("memory_service.compactions")
@@ -57,6 +59,8 @@ class CompactionCall:
         overhead_tokens: What is sent beside the view, by estimate.
         most_tokens: The longest prompt wanted, if that is less than the window allows.
         will_retry: Whether the prompt that was refused is sent again afterwards.
+        flushes: Whether what lasts is written down first, unless the session's settings switch flushes off.
+        on_flush: Told what that came to.
     """
 
     request: CompactRequest = field(default_factory=CompactRequest)
@@ -64,6 +68,8 @@ class CompactionCall:
     overhead_tokens: int = 0
     most_tokens: int | None = None
     will_retry: bool = False
+    flushes: bool = True
+    on_flush: Callable[[Flush], None] | None = None
 
     @property
     def trigger(self) -> CompactionTrigger:
@@ -87,12 +93,16 @@ class SessionCompactions:
         services: What work on them needs.
         compactor: Makes them.
         adapter: Of a context engine that may be there.
+        flushes: Writes down what lasts, before a summary takes its place.
     """
 
-    def __init__(self, services: SessionServices, compactor: Compactor, adapter: EngineAdapter) -> None:
+    def __init__(
+        self, services: SessionServices, compactor: Compactor, adapter: EngineAdapter, flushes: Flushes
+    ) -> None:
         self._services = services
         self._compactor = compactor
         self._adapter = adapter
+        self._flushes = flushes
         self._strikes: dict[str, _Strikes] = {}
 
     def compact(
@@ -235,6 +245,10 @@ class SessionCompactions:
         verdict = services.shared.hooks.ask(intent)
         if verdict.refused is not None:
             raise Conflict(f"A hook refused the compaction: {verdict.refused.reason}")
+        flush = self._flushed_first(snapshot, call, cancelled)
+        if flush is not None:
+            wanted = call.request
+            snapshot = services.snapshot(session_id, preset=wanted.preset, overrides=wanted.overrides)
         services.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
         outcome, started, spent = "failed", time.monotonic(), Spent()
         place = f"{services.workspace}/{session_id}"
@@ -245,12 +259,12 @@ class SessionCompactions:
             receipt = self._by_engine(snapshot, call, before)
             if receipt is not None:
                 outcome = receipt.stage
-                return receipt
+                return receipt.model_copy(update={"degraded": [*receipt.degraded, *(flush.degraded if flush else ())]})
             draft = self._draft(snapshot, call, cancelled, spent, verdict)
             seq = snapshot.session.commit(draft.made, snapshot.state) if draft.made is not None else None
             receipt = self._shown(snapshot, call, draft, applied=seq)
             told = {
-                "degraded": [*receipt.degraded, *verdict.failures],
+                "degraded": [*receipt.degraded, *verdict.failures, *(flush.degraded if flush else ())],
                 "continue_note": verdict.provided.continue_note,
             }
             receipt = receipt.model_copy(update=told)
@@ -284,6 +298,38 @@ class SessionCompactions:
             )
             services.shared.hooks.tell("compaction", event)
             _log_end(place, outcome, before, receipt, spent, time.monotonic() - started, failure)
+
+    def _flushed_first(
+        self, snapshot: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]
+    ) -> Flush | None:
+        """The flush before a summary takes the place of messages; None where none does, or nothing is new."""
+        if not call.flushes or call.trigger == "cache_ttl" or not self._flushes.wanted(snapshot):
+            return None
+        if not self._adapter.owns_compaction(snapshot.session_id) and not self._covers_news(snapshot, call):
+            return None
+        flush = self._flushes.before(snapshot, hard=True, cancelled=cancelled)
+        if call.on_flush is not None:
+            call.on_flush(flush)
+        return flush
+
+    def cuts(self, snapshot: SessionSnapshot, call: CompactionCall) -> bool:
+        """True if the compaction would shorten the last request or the newest messages."""
+        try:
+            plan = self._plan(snapshot, call)
+        except Incompressible:
+            return True
+        return plan.stage == "hard" or bool(plan.cuts)
+
+    def _covers_news(self, snapshot: SessionSnapshot, call: CompactionCall) -> bool:
+        """True if a summary is due, and for a compaction that the budget asks for: of what no flush has seen."""
+        try:
+            plan = self._plan(snapshot, call)
+        except Incompressible:
+            return False
+        if plan.stage not in ("summary", "hard"):
+            return False
+        # The flush that comes before these has its own threshold, once for each: what stays word for word waits.
+        return call.trigger not in ("threshold", "safeguard") or plan.tail_start > snapshot.state.flushed_to + 1
 
     def _by_engine(self, snapshot: SessionSnapshot, call: CompactionCall, before: int) -> CompactionReceipt | None:
         """Let a context engine compact what it holds; None if the view is to be compacted as well.

@@ -19,8 +19,9 @@ from memory_service.errors import Conflict, Incompressible, InvalidRequest, Memo
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.standing import PromptRecord, SentDigests, common_beginning
+from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.repair import closed
-from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens, tools_tokens
+from memory_service.messages.sizes import MESSAGE_TOKENS, tools_tokens
 from memory_service.schemas.compaction import (
     CompactionReceipt,
     CompactRequest,
@@ -156,8 +157,7 @@ class Contexts:
             # Who was here before may have compacted, or undone it.
             work.again()
             if flush:
-                work.flush = self._flushes.before(work.snapshot, hard=work.is_hard(), cancelled=cancelled)
-                work.degraded += tuple(work.flush.degraded)
+                work.note_flush(self._flushes.before(work.snapshot, hard=work.is_hard(), cancelled=cancelled))
                 work.again()
             if (wish := work.asked(compacts=compacts)) is not None:
                 self._compact(work, wish, cancelled)
@@ -170,7 +170,15 @@ class Contexts:
 
     def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:
         for _ in range(_COMPACTION_ATTEMPTS):
-            call = replace(wish, overhead_tokens=work.overhead_tokens, most_tokens=work.call.max_tokens)
+            if work.memory_tokens and self._compactions.cuts(work.snapshot, work.sized(wish)):
+                # What was said comes first: memories get what it leaves.
+                work.reserve(0)
+            call = replace(
+                work.sized(wish),
+                # One that failed just now is not tried again within the same answer.
+                flushes=work.flush is None or not work.flush.degraded,
+                on_flush=work.note_flush,
+            )
             try:
                 receipt = self._compactions.compact(work.session_id, call, cancelled=cancelled)
             except Incompressible as error:
@@ -189,6 +197,7 @@ class Contexts:
                     continue
                 break
             work.failure = None
+            work.degraded += tuple(each for each in receipt.degraded if each not in work.degraded)
             if receipt.applied or call.trigger == "manual":
                 work.compaction = receipt
             work.again()
@@ -364,10 +373,19 @@ class _Work:
     def reserve(self, memory_tokens: int) -> None:
         """Reserve so much room for memories."""
         prompt = self.call.system_prompt
-        system = count_tokens(prompt) + MESSAGE_TOKENS if prompt else 0
+        system = estimate_tokens(prompt) + MESSAGE_TOKENS if prompt else 0
         self.memory_tokens = memory_tokens
         self.overhead_tokens = system + self.tools_tokens + memory_tokens
         self._measure()
+
+    def sized(self, wish: CompactionCall) -> CompactionCall:
+        """A call for a compaction, with what is sent beside the view."""
+        return replace(wish, overhead_tokens=self.overhead_tokens, most_tokens=self.call.max_tokens)
+
+    def note_flush(self, flush: Flush) -> None:
+        """Keep what a flush came to: the last one that was due, and what all of them missed."""
+        self.flush = flush
+        self.degraded += tuple(flush.degraded)
 
     def again(self) -> None:
         """Look at the session anew."""

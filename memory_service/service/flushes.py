@@ -61,6 +61,10 @@ class Flushes:
             return ""
         return f"{tokens:,} tokens of {budget.soft_tokens:,} before a compaction"
 
+    def wanted(self, snapshot: SessionSnapshot) -> bool:
+        """True if flushes are on, and something was said since the last one."""
+        return snapshot.options.flush.mode != "off" and bool(_stretch(snapshot.state))
+
     def before(self, snapshot: SessionSnapshot, *, hard: bool, cancelled: Callable[[], bool] = not_cancelled) -> Flush:
         """The flush before a compaction: the agent is asked while there is time; after that the service does it."""
         if snapshot.options.flush.mode == "agent" and not hard:
@@ -76,7 +80,7 @@ class Flushes:
             return self.flush(snapshot.session_id, cancelled=cancelled)
         except CallCancelled:
             raise
-        except MemoryServiceError as error:
+        except (MemoryServiceError, IndexerError, OSError) as error:
             return _report(reason="the flush failed", degraded=[f"flush: {error}"])
 
     def prompt(self, snapshot: SessionSnapshot) -> FlushPrompt:

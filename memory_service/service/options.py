@@ -39,7 +39,7 @@ from memory_service.llm.windows import model_limits
 from memory_service.messages.shapes import Json
 from memory_service.schemas.memories import fault_in
 from memory_service.schemas.sessions import Pressure, ReadingSource
-from memory_service.sessions.records import SessionHeader
+from memory_service.sessions.records import Learned, SessionHeader
 from memory_service.sessions.session import SessionState
 
 Table = TypeVar("Table", bound=BaseModel)
@@ -142,7 +142,7 @@ def options_of(
     learned = state.learned
     window = resolve_window(
         session=header.context_window if header else None,
-        learned=learned.context_window if learned and same_model(learned.model, model) else None,
+        learned=learned.context_window if learned and _is_of(learned, model) else None,
         settings=settings.context_windows.get(model or "") or settings.context_window,
         model=limits.window_tokens if limits else None,
         preset=chosen.thresholds.window_tokens,
@@ -161,6 +161,11 @@ def options_of(
         model_name=model,
         max_output_tokens=limits.max_output_tokens if limits else None,
     )
+
+
+def _is_of(learned: Learned, model: str | None) -> bool:
+    """True if a window was learned of the model; of one that was not named, while none is."""
+    return bool(learned.model) == bool(model) and same_model(learned.model, model)
 
 
 def _tables(settings: Settings, given: Mapping[str, Json]) -> tuple[CompactionTable, PruningTable, FlushTable]:

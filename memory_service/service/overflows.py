@@ -205,8 +205,9 @@ class RecoveryStep:
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Parts that the new prompt misses."""
-        return self.context.degraded if self.context else ()
+        """Parts that the new prompt, or the compaction before it, misses."""
+        missed = tuple(self.compaction.degraded) if self.compaction else ()
+        return (*missed, *(self.context.degraded if self.context else ()))
 
 
 class Overflows:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from memory_service.service.session_services import SessionSnapshot
 
 
+# Each time, the budget comes down by what the block was too large.
+_REPACKED = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRoom:
     """Room for blocks in a prompt, in estimated tokens.
@@ -117,12 +121,27 @@ class SessionBlocks:
             found = self._recalls.found(snapshot, question)
         except MemoryServiceError as error:
             return PromptMemory(blocks=room.kept(earlier), degraded=(f"recall: {error}",))
-        context = self._recalls.packed(snapshot, found, question, at, beside=earlier)
-        own = _block(context, found.hits, asked, turn)
+
+        def packed(budget_tokens: int) -> tuple[Context, StandingBlock]:
+            asking = replace(question, budget_tokens=budget_tokens)
+            context = self._recalls.packed(snapshot, found, asking, at, beside=earlier)
+            return context, _block(context, found.hits, asked, turn)
+
+        def fitting() -> tuple[Context, StandingBlock]:
+            # A block is packed by characters, and a window holds tokens: digits and identifiers take more of them.
+            budget = most = question.budget_tokens
+            context, own = packed(budget)
+            for _ in range(_REPACKED):
+                if own.tokens <= most + MESSAGE_TOKENS:
+                    break
+                budget = max(1, budget * most // own.tokens - 1)
+                context, own = packed(budget)
+            return context, own
+
+        context, own = fitting()
         if room.kept(earlier, own) != earlier:
             earlier = ()
-            context = self._recalls.packed(snapshot, found, question, at)
-            own = _block(context, found.hits, asked, turn)
+            context, own = fitting()
         return PromptMemory(
             blocks=(*earlier, own), turn=own, receipt=context.receipt, is_new=True, degraded=found.degraded
         )

@@ -36,6 +36,7 @@ from memory_service.sessions.records import (
     Appended,
     Body,
     Keyed,
+    Learned,
     LogEnd,
     MessageRecord,
     Pending,
@@ -96,8 +97,13 @@ class SessionStore:
             settings=changes.get("settings", header.settings) or {},
             title=header.title,
         )
+        notes: list[SessionHeader | Learned] = [new]
+        if state.learned is not None and changes.get("context_window") is not None:
+            # Who sets a window knows better than an error of before; the next one may tell it again.
+            notes.append(Learned(context_window=0, model=state.learned.model, reason="a window was set"))
+            state = replace(state, learned=None)
         check_settings(self._services.shared.settings, replace(state, header=new))
-        session.note([new], state)
+        session.note(notes, state)
         return self.summary(session_id)
 
     def listed(self) -> list[schemas.ListedSession]:

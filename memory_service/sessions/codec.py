@@ -101,15 +101,18 @@ def draft_record(body: Body) -> RecordDraft:
 
 
 # What means something where it is 0 or empty.
-_KEPT_EMPTY = frozenset({"input_tokens", "statements"})
+_KEPT_EMPTY = frozenset({"input_tokens", "statements", "ledger_tokens"})
 
 
 def _fields_of(body: Body) -> dict[str, Json]:
     """The fields of a record; of those that come often, what is nothing is left out."""
     whole = not isinstance(body, Usage | Compaction)
     told = {name: value for name, value in asdict(body).items() if value or whole or name in _KEPT_EMPTY}
-    if isinstance(body, Compaction) and body.statements is None:
-        del told["statements"]
+    if "estimated_tokens" in told:
+        told["estimated"] = told.pop("estimated_tokens")
+    for name in ("statements", "ledger_tokens"):
+        if isinstance(body, Compaction) and told[name] is None:
+            del told[name]
     if isinstance(body, SessionHeader) and not body.log_id:
         del told["log_id"]
     if isinstance(body, TrimRecord):
@@ -285,7 +288,8 @@ def _usage(fields: Fields) -> Usage:
         cache_read_tokens=fields.integer_or_none("cache_read_tokens") or 0,
         cache_write_tokens=fields.integer_or_none("cache_write_tokens") or 0,
         model=fields.text_or_none("model"),
-        estimated_tokens=fields.integer_or_none("estimated_tokens"),
+        # What older versions estimated, `estimated_tokens`, tells nothing of the estimate of today.
+        estimated_tokens=fields.integer_or_none("estimated"),
         finish_reason=fields.text_or_none("finish_reason"),
     )
 
@@ -311,6 +315,8 @@ def _compaction(fields: Fields) -> Compaction:
         cleared={int(seq): str(stub) for seq, stub in fields.mapping("cleared").items()},
         stripped=tuple(seq for seq in fields.items("stripped") if isinstance(seq, int)),
         toolless_upto=fields.integer_or_none("toolless_upto") or 0,
+        ledger_tokens=fields.integer_or_none("ledger_tokens"),
+        whole_request=fields.truth("whole_request"),
         role=fields.text_or("role", "user"),
         preset=fields.text_or("preset", "default"),
         trigger=fields.text_or("trigger", "manual"),

@@ -85,7 +85,7 @@ class SessionState(Conversation):
     Attributes:
         media: What is kept beside the log, by message.
         heads: Every compaction ever made, with its chain, by its number.
-        changed_seq: The last record that made the view another one: a compaction, or the undo of one.
+        changed_seq: The last record that made the view another one: a compaction, the undo of one, or a trim.
         usages: The last counts of providers.
         flushed_to: The last message that was searched for memories; 0 if none ever was.
         flushed_round: `rounds` of the head at the last flush; None, not 0, means never.
@@ -192,8 +192,10 @@ class _Fold:
             case Keyed() as keyed:
                 self._key(record.seq, keyed)
             case Learned() as learned:
-                self._state = replace(self._state, learned=learned)
+                self._state = replace(self._state, learned=learned if learned.context_window else None)
             case TrimRecord() as trimmed:
+                # What a provider counted before was of messages that are gone.
+                self._state = replace(self._state, changed_seq=record.seq)
                 self._trim(trimmed)
             case _:
                 pass

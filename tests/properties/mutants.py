@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from memory_service.compaction import chunked, compactor, cut, plan, prune_steps, pruning, record, view
+from memory_service.compaction import chunked, compactor, cut, plan, prune_steps, pruning, record, snapshot, view
 from memory_service.compaction.audit import Audit
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.compaction.compactor import Compactor
-from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.record import Compaction, Head
+from memory_service.compaction.snapshot import Snapshot
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.errors import UpstreamFailed
 from memory_service.llm import transcript
@@ -72,7 +72,7 @@ def _no_progress(patch: Patch) -> None:
 
 
 def _again_and_again(patch: Patch) -> None:
-    made = compactor.snapshot_of
+    made = snapshot.snapshot_of
 
     def never_settled(*arguments: Any, **named: Any) -> Snapshot:
         return replace(made(*arguments, **named), settled=False)

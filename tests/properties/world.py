@@ -20,7 +20,7 @@ from memory_service.compaction.presets import PRESETS
 from memory_service.compaction.record import PinRecord
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.view import View
-from memory_service.config import CompactionTable, Settings
+from memory_service.config import CompactionTable, FlushTable, Settings
 from memory_service.errors import MemoryServiceError
 from memory_service.hooks import Hooks, Intent
 from memory_service.memories.long_term import LongTermMemory
@@ -29,6 +29,7 @@ from memory_service.schemas.compaction import CompactRequest
 from memory_service.service.compactions import CompactionCall, SessionCompactions
 from memory_service.service.engine_adapter import EngineAdapter
 from memory_service.service.events import EventHub
+from memory_service.service.flushes import Flushes
 from memory_service.service.locks import SessionLocks
 from memory_service.service.session_services import SessionServices, SessionSnapshot, SharedServices
 from memory_service.sessions.folder import SessionLogs
@@ -87,7 +88,12 @@ class World:
         self._late: list[str] = []
         self._running: set[str] = set()
         self._hook: Callable[[], None] = lambda: None
-        self.settings = Settings(home=home, timezone="UTC", compaction=CompactionTable(refuse_below_tokens=0))
+        self.settings = Settings(
+            home=home,
+            timezone="UTC",
+            compaction=CompactionTable(refuse_below_tokens=0),
+            flush=FlushTable(mode="off"),
+        )
         self._open()
         self.services.created(SESSION, model=None, context_window=window, settings={})
 
@@ -196,7 +202,8 @@ class World:
         logs = SessionLogs(self.home / "sessions", now=self._now)
         self.services = SessionServices("w", logs, self._memory, shared)
         self.compactor = Recording()
-        self.compactions = SessionCompactions(self.services, self.compactor, EngineAdapter(self.services))
+        adapter, flushes = EngineAdapter(self.services), Flushes(self.services)
+        self.compactions = SessionCompactions(self.services, self.compactor, adapter, flushes)
 
     def _between(self, intent: Intent) -> None:
         self._hook()
@@ -210,7 +217,7 @@ class World:
     def _rival(self, wanted: Compact) -> None:
         shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=Hooks())
         services = SessionServices("w", SessionLogs(self.home / "sessions", now=self._now), self._memory, shared)
-        other = SessionCompactions(services, Compactor(), EngineAdapter(services))
+        other = SessionCompactions(services, Compactor(), EngineAdapter(services), Flushes(services))
         state = services.snapshot(SESSION).state
         try:
             if wanted.rival == "compact":

@@ -90,6 +90,17 @@ def test_an_overflow_that_nothing_helps_makes_a_larger_model_go_on(memory: Any) 
         memory.session("no-larger", context_window=8_000).complete(Model(*[ProviderError(TOO_LONG)] * 9), user="q")
 
 
+@pytest.mark.parametrize("preset", ["openclaw", "ponybunny"])
+def test_a_larger_model_goes_on_after_an_overflow_that_told_a_small_window(memory: Any, preset: str) -> None:
+    told = Failure(status=400, body="This model's maximum context length is 8192 tokens. You sent 9000 tokens.")
+    small, larger = Model(*[ProviderError(told)] * 9), Model(answered("Large."), answered("Still large."))
+    session = memory.session(f"told-{preset}", settings={"compaction": {"preset": preset}})
+    reply = session.complete(small, user="哪天部署？", larger_model=("gpt-4o", larger))
+    assert reply.text == "Large." and "model: the session goes on with gpt-4o." in reply.degraded[0]
+    assert session.status().context_window.source == "model"
+    assert session.complete(larger, user="And?").text == "Still large."
+
+
 def test_a_turn_is_appended_and_sent_with_its_memories(memory: Any) -> None:
     memory.remember("Deploys go out on Tuesdays at the Frankfurt cluster.")
     session = memory.session("s", context_window=32_000)

@@ -98,7 +98,7 @@ def test_a_window_is_one_of_those_considered(
     )
     assert decided.considered[decided.source] == decided.tokens
     assert learned is None or decided.tokens <= learned
-    assert (decided.problem == "refuse") == (decided.tokens < refuse)
+    assert (decided.problem == "refuse") == (decided.tokens < refuse and decided.source != "learned")
     assert (decided.problem == "") == (decided.tokens >= max(refuse, warn))
     assert bool(decided.message) == bool(decided.problem)
 
@@ -144,8 +144,10 @@ def test_a_refusal_names_only_models_that_are_large_enough() -> None:
     assert "(" not in resolve_window(model=128_000, refuse_below=5_000_000).message.partition("Use")[2]
 
 
-def test_no_setting_is_offered_against_the_provider_s_word() -> None:
-    assert "context_window" not in resolve_window(session=64_000, learned=8_000, refuse_below=16_000).message
+def test_a_learned_window_is_warned_of_and_never_refused() -> None:
+    decided = resolve_window(session=64_000, learned=8_000, refuse_below=16_000)
+    assert decided.problem == "warn" and "below the 16,000" in decided.message
+    assert "set context_window of the session if the model takes more" in decided.message
 
 
 # --- the numbers of the seeds --------------------------------------------------------------------------------------

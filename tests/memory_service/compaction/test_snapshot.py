@@ -3,9 +3,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from memory_service.compaction.compactor import snapshot_of
-from memory_service.compaction.cut import Snapshot
 from memory_service.compaction.record import PinRecord
+from memory_service.compaction.snapshot import Snapshot, snapshot_of
 from memory_service.compaction.view import project
 from memory_service.messages.sizes import count_tokens
 from memory_service.sessions.records import Pending

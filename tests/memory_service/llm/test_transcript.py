@@ -235,9 +235,9 @@ def test_what_says_nothing_takes_nothing() -> None:
 def test_a_note_in_the_place_of_a_large_message() -> None:
     first, second = transcript_entries(log(user("大" * 38_000), result("a", "x")))
     note = omit_text(first)
-    assert note.text == "log:1 [Omitted: large user message, ~38K tokens; log:1]"
+    assert note.text == "log:1 [Omitted: large user message, ~34K tokens; log:1]"
     assert note.tokens >= count_tokens(note.text) and isinstance(note, TranscriptEntry)
-    assert omit_text(first, CHINESE).text == "log:1 [略去：过大的用户消息，约 38K 词元；log:1]"
+    assert omit_text(first, CHINESE).text == "log:1 [略去：过大的用户消息，约 34K 词元；log:1]"
     assert omitted_note(second, CHINESE).startswith("[略去：过大的工具结果，约 ")
     assert omit_text(second).text.startswith("log:2 [Omitted: large tool result, ~")
 

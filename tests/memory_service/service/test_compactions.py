@@ -9,6 +9,7 @@ import pytest
 from memory_service.errors import Conflict, InvalidRequest, NotFound, UpstreamFailed
 from memory_service.hooks import Instructions, Intent, Refused
 from memory_service.messages import read_messages, to_openai
+from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest
 from memory_service.service.compactions import CompactionCall
 from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
@@ -118,7 +119,7 @@ def test_the_log_only_grows(room: Room) -> None:
 
 def test_a_failure_changes_nothing_and_says_so(rooms: Rooms) -> None:
     model = ScriptedModel(UpstreamFailed("SECRET prompt text", kind="timeout"))
-    room = rooms(context_window=8_000, model=model, compaction={"fallback": "none"})
+    room = rooms(context_window=8_000, model=model, compaction={"fallback": "none"}, flush={"mode": "off"})
     room.talk(30, 100)
     before, view = room.bytes(), room.view()
     with pytest.raises(UpstreamFailed):
@@ -135,7 +136,7 @@ def test_a_failure_changes_nothing_and_says_so(rooms: Rooms) -> None:
 
 def test_a_models_summary_is_checked_against_what_was_said(rooms: Rooms) -> None:
     invented = summary("The database is at /srv/invented/path.db and the ticket is INC-99999.")
-    room = rooms(context_window=8_000, model=ScriptedModel(invented, invented))
+    room = rooms(context_window=8_000, model=ScriptedModel(invented, invented), flush={"mode": "off"})
     room.talk(30, 100)
     made = room.compact()
     assert "/srv/invented" not in room.view_text() and "INC-99999" not in room.view_text()
@@ -157,7 +158,7 @@ def test_after_three_failures_it_waits_for_news(rooms: Rooms) -> None:
 
 def test_hooks_may_refuse_or_add_instructions(rooms: Rooms) -> None:
     model = ScriptedModel(summary())
-    room = rooms(context_window=8_000, model=model, compaction={"instructions": "看数字"})
+    room = rooms(context_window=8_000, model=model, compaction={"instructions": "看数字"}, flush={"mode": "extractive"})
     room.talk(30, 100)
     answers: list[Refused | Instructions] = [Refused(reason="not now"), Instructions(text="look at dates")]
 
@@ -178,7 +179,7 @@ def test_events_tell_begin_and_end(room: Room) -> None:
     room.talk(30, 100)
     made = room.compact()
     room.undo(made.compaction_id)
-    assert room.events() == ["compaction_start", "compaction_end", "undo"]
+    assert room.events() == ["flush", "compaction_start", "compaction_end", "undo"]
 
 
 def test_another_preset_may_be_named_for_once(room: Room) -> None:
@@ -255,3 +256,68 @@ def test_a_receipt_has_chunks_and_the_reason_of_the_provider_and_the_log_has_bot
     assert begun.startswith(f"compaction of {W}/{S} begins: trigger manual")
     assert "The region is closed today." in bad and "1 calls (1 failed)" in bad
     assert "summary by model" in good and "All is well" not in good
+
+
+FACT = "My name is Omar and I always want answers in French."
+
+
+def _compacted_by_hand(room: Room) -> CompactionReceipt | None:
+    return room.compact(force=True)
+
+
+def _compacted_by_command(room: Room) -> CompactionReceipt | None:
+    room.say(user("/compact"))
+    return room.context().compaction
+
+
+def _compacted_by_overflow(room: Room) -> CompactionReceipt | None:
+    return room.sessions.recover(S, OverflowRequest(error="prompt is too long: 9000 tokens > 8000 maximum")).compaction
+
+
+BY = pytest.mark.parametrize("by", [_compacted_by_hand, _compacted_by_command, _compacted_by_overflow])
+
+
+@BY
+def test_what_lasts_is_written_down_before_every_compaction(
+    rooms: Rooms, by: Callable[[Room], CompactionReceipt | None]
+) -> None:
+    room = rooms(context_window=64_000)
+    room.say(user(FACT), says("D'accord."))
+    room.talk(10, 400)
+    made = by(room)
+    assert made is not None and made.applied and made.degraded == []
+    assert room.days.count("answers in French") == 1
+    assert room.sessions.snapshot(S).state.flushed_to >= 22
+    # What was flushed once is not flushed again, and neither is anything where nothing is summarised.
+    room.undo(made.compaction_id)
+    assert room.compact(force=True).applied and room.days.count("answers in French") == 1
+
+
+@BY
+def test_a_flush_that_fails_is_named_and_the_compaction_is_made(
+    rooms: Rooms, by: Callable[[Room], CompactionReceipt | None]
+) -> None:
+    # Without a model, this mode cannot work.
+    room = rooms(context_window=64_000, flush={"mode": "model"})
+    room.say(user(FACT), says("D'accord."))
+    room.talk(10, 400)
+    made = by(room)
+    assert made is not None and made.applied and room.days == ""
+    assert [line for line in made.degraded if line.startswith("flush: ")]
+
+
+def test_flushes_that_are_off_are_off_before_a_compaction_too(rooms: Rooms) -> None:
+    room = rooms(context_window=64_000, flush={"mode": "off"})
+    room.say(user(FACT), says("D'accord."))
+    room.talk(10, 400)
+    assert room.compact(force=True).applied and room.days == ""
+
+
+@pytest.mark.parametrize("mode", ["plan", "preview"])
+def test_a_compaction_that_is_only_looked_at_flushes_nothing(rooms: Rooms, mode: str) -> None:
+    room = rooms(context_window=64_000)
+    room.say(user(FACT), says("D'accord."))
+    room.talk(10, 400)
+    before = room.bytes()
+    assert not room.compact(force=True, mode=mode).applied
+    assert room.bytes() == before and room.days == ""

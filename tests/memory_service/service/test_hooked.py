@@ -15,6 +15,8 @@ from memory_service.testing import ScriptedModel
 from tests.memory_service.service.rooms import Room, S, refused_by_providers, summary
 
 Rooms = Callable[..., Room]
+# The scripts of these models are for summaries alone.
+OFF = {"mode": "off"}
 OURS = "The backup runs before the deploy does. 部署之前先备份数据库。"
 TOO_LONG = "prompt is too long: 9000 tokens > 7000 maximum"
 
@@ -27,7 +29,7 @@ def hooked(room: Room, *answers: Provided | Instructions) -> None:
 @pytest.mark.parametrize("preset", ["default", "openclaw", "turns", "ponybunny", "opencode"])
 def test_a_summary_of_a_hook_stands_as_it_is_and_no_model_is_asked(rooms: Rooms, preset: str) -> None:
     model = ScriptedModel()
-    room = rooms(model=model, context_window=64_000, compaction={"preset": preset})
+    room = rooms(model=model, context_window=64_000, compaction={"preset": preset}, flush=OFF)
     room.talk(150, 100)
     hooked(room, Provided(summary=OURS))
     made = room.compact(force=True)
@@ -67,7 +69,7 @@ def test_a_summary_of_a_hook_cannot_break_out_of_its_place(rooms: Rooms) -> None
 
 
 def test_a_summary_that_helps_nothing_changes_nothing(rooms: Rooms) -> None:
-    room = rooms(context_window=64_000)
+    room = rooms(context_window=64_000, flush=OFF)
     room.talk(20, 100)
     before = room.bytes()
     hooked(room, Provided(summary="太长。" * 4_000))
@@ -77,7 +79,7 @@ def test_a_summary_that_helps_nothing_changes_nothing(rooms: Rooms) -> None:
 
 def test_a_prompt_of_a_hook_takes_the_place_of_ours(rooms: Rooms) -> None:
     model = ScriptedModel("We keep the backup before the deploy. 先备份。")
-    room = rooms(model=model, context_window=8_000)
+    room = rooms(model=model, context_window=8_000, flush=OFF)
     room.talk(20, 100)
     hooked(room, Provided(prompt="用一句话总结。Sum up in one sentence."))
     made = room.compact(force=True)
@@ -104,7 +106,7 @@ def test_without_the_note_to_go_on_an_overflow_ends_with_what_was_said(rooms: Ro
 
 
 def test_a_hook_that_fails_is_named_and_the_service_goes_on(rooms: Rooms) -> None:
-    room = rooms(model=ScriptedModel(summary()), context_window=8_000)
+    room = rooms(model=ScriptedModel(summary()), context_window=8_000, flush=OFF)
     room.talk(20, 100)
 
     @room.service.hooks.before_compaction

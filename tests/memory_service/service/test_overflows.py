@@ -175,3 +175,37 @@ def test_what_is_pinned_is_not_cut(room: Room) -> None:
     steps = [recover(room) for _ in range(3)]
     assert any(step.remedy == "truncate" for step in steps)
     assert "钉住 " + words(500) in texts([m for step in steps for m in step.messages if step.remedy == "truncate"])
+
+
+TOLD = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+
+
+@pytest.mark.parametrize("preset", ["openclaw", "ponybunny"])
+def test_a_learned_window_never_bricks_a_session(rooms: Rooms, preset: str) -> None:
+    room = rooms(compaction={"preset": preset})
+    room.talk(24, 100)
+    assert room.sessions.recover(S, OverflowRequest(error=TOLD)).learned_window == 8_192
+    made = room.context(memory_budget_tokens=0)
+    assert made.prompt.tokens.total <= made.prompt.tokens.window == 8_192
+    assert any("context window of 8,192 tokens" in line for line in made.degraded)
+
+
+def test_a_window_that_is_set_after_it_was_learned_counts(rooms: Rooms) -> None:
+    room = rooms()
+    room.talk(24, 100)
+    room.sessions.recover(S, OverflowRequest(error=TOLD))
+    changed = room.sessions.store.update(S, {"context_window": 64_000})
+    assert (changed.context_window.tokens, changed.context_window.source) == (64_000, "session")
+    room.sessions.recover(S, OverflowRequest(error=TOLD))
+    again = rooms().sessions.store.summary(S).context_window
+    assert (again.tokens, again.source) == (8_192, "learned"), "the provider's next word counts again"
+
+
+def test_a_learned_window_belongs_to_its_model(rooms: Rooms) -> None:
+    room = rooms()
+    room.talk(24, 100)
+    room.sessions.recover(S, OverflowRequest(error=TOLD))
+    other = room.sessions.store.update(S, {"model": "openai/gpt-4.1"}).context_window
+    assert other.source == "model" and other.tokens > 1_000_000
+    back = room.sessions.store.update(S, {"model": None}).context_window
+    assert (back.tokens, back.source) == (8_192, "learned")

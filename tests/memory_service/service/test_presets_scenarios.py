@@ -273,7 +273,7 @@ def test_turns_begins_at_three_quarters_of_64_000_and_keeps_six_turns(rooms: Roo
 @pytest.mark.parametrize("chinese", [False, True])
 def test_turns_keeps_the_last_turns_when_the_summary_fails(rooms: Rooms, chinese: bool) -> None:
     room = rooms(model=ScriptedModel(broken()), compaction=preset("turns"), flush=OFF)
-    room.talk(24, 1_000, chinese=chinese)
+    room.talk(24, 1_250 if chinese else 1_000, chinese=chinese)
     made = room.compact(trigger="threshold")
     assert made.applied and made.method == "note"
     begins = "第 18 个问题" if chinese else "Question 18"
@@ -300,10 +300,10 @@ def test_turns_says_that_fewer_than_six_stay_where_they_leave_no_room(rooms: Roo
     room = rooms(model=ScriptedModel("A record."), compaction=preset("turns"), flush=OFF)
     room.talk(7, 4_000)
     made = room.context().compaction
-    assert made is not None and room.view_tokens() <= 32_000
+    assert made is not None and 32_000 < room.view_tokens() <= 45_600, "over the target, and there is room to go on"
     kept = len(asked(room))
     assert made.notes == [f"{kept} of 6 turns stay: more would leave too little of the window to go on."]
-    assert 3 <= kept < 6
+    assert made.degraded == [f"compaction: {made.notes[0]}"] and kept == 5
 
 
 def worked(room: Room, turns: int, tokens: int, *, chinese: bool = False) -> None:
@@ -317,7 +317,7 @@ def worked(room: Room, turns: int, tokens: int, *, chinese: bool = False) -> Non
 @pytest.mark.parametrize("chinese", [False, True])
 def test_turns_leaves_tools_out_where_six_turns_are_over_the_target(rooms: Rooms, chinese: bool) -> None:
     room = rooms(model=ScriptedModel("A record."), compaction=preset("turns"), flush=OFF)
-    worked(room, 8, 6_000, chinese=chinese)
+    worked(room, 8, 6_700 if chinese else 6_000, chinese=chinese)
     before = room.view()
     made = room.context().compaction
     assert made is not None and made.method == "model" and room.view_tokens() <= 32_000
@@ -387,8 +387,9 @@ def test_ponybunny_says_that_fewer_stay_where_they_leave_no_room(rooms: Rooms, c
     room = rooms(context_window=200_000, model=model, compaction=preset("ponybunny"), flush=OFF)
     room.talk(55, 1_800, chinese=chinese)
     made = room.compact(force=True)
-    assert 30_000 < room.view_tokens() <= 60_000, "30 % of the window, and no less than that needs"
+    assert 60_000 < room.view_tokens() <= 152_000, "over 30 % of the window, and there is room to go on"
     kept = len(room.sessions.snapshot(S).view().seqs)
+    assert 60 < kept < 100
     assert made.notes == [f"{kept} of 100 messages stay: more would leave too little of the window to go on."]
 
 

@@ -222,6 +222,17 @@ def test_a_trim_can_be_taken_back(room: Room) -> None:
     assert room.raw_log() == before and room.view() == view
 
 
+def test_a_trim_takes_the_provider_s_count_with_it(room: Room) -> None:
+    room.talk(30, 100)
+    room.say(says("ok"), usage=Usage(input_tokens=50_000, output_tokens=60))
+    room.talk(3, 100, first=30)
+    assert room.sessions.store.summary(S).tokens > 50_000
+    room.sessions.store.trim(S, 6)
+    after = room.sessions.store.summary(S)
+    assert after.tokens < 1_000 and after.pressure == "ok"
+    assert abs(after.tokens - room.context(memory_budget_tokens=0).prompt.tokens.total) <= 8
+
+
 def test_a_session_is_erased_from_disk_and_index(room: Room) -> None:
     room.say(user("The secret word is 枇杷膏."), says("ok"))
     assert room.sessions.store.delete(S).degraded == []
