@@ -51,11 +51,9 @@ from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds, judge
 from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:
-    from memory_service.compaction.presets import CompactionSettings
-
-if TYPE_CHECKING:
     from indexer.embeddings.base import Embedder
     from indexer.embeddings.bundled import LanguageChoice
+    from memory_service.compaction.presets import CompactionSettings
     from memory_service.text.correction_judge import TalkJudge
 
 

@@ -8,8 +8,7 @@ the newest unit itself cut down               ->  fits?  ->  stage "hard", else 
 ```
 Invariants: no model is called; a plan that would not shrink the view by a twentieth is none; the same snapshot gives
 the same plan; what is newly covered is in `covered` or `prefix`, from the last cut on: nothing falls between; the last
-request of the user and the newest unit are cut only where they do not fit beside the shortest summary, and `cuts`
-says so.
+request and the newest unit are cut only where they do not fit beside the shortest summary, and `cuts` says so.
 """
 
 from __future__ import annotations
