@@ -17,6 +17,8 @@ GET = "mcp__memory-service__get"
 ROUNDS = 14
 # A result of each talk that is shortened first, and cleared later.
 HANDLE = "log:8"
+# In which the first results are cleared, and nothing is summarised yet.
+WINDOWS = {"chat": 17_500, "responses": 16_000, "anthropic": 16_000}
 PATHS = {"chat": "chat/completions", "responses": "responses", "anthropic": "messages"}
 
 
@@ -83,7 +85,7 @@ def test_the_original_is_that_of_the_conversation_whose_model_asks(tmp_path: Pat
     upstream = "anthropic" if protocol == "anthropic" else "openai"
     again = [Reply(tool_call="count", arguments='{"at": "the end"}')] * 2
     replies = [*script(), *again[:1], *script(), *again[1:]]
-    with gateway(tmp_path, *replies, protocol=upstream, context_window=16_000) as gate:
+    with gateway(tmp_path, *replies, protocol=upstream, context_window=WINDOWS[protocol]) as gate:
 
         async def get(client: Client) -> str:
             return str(answer_of(await client.call_tool("get", {"id": HANDLE}))["text"])
@@ -99,7 +101,7 @@ def test_the_original_is_that_of_the_conversation_whose_model_asks(tmp_path: Pat
 
 
 def test_where_two_models_ask_for_the_same_handle_nothing_is_guessed(tmp_path: Path) -> None:
-    with gateway(tmp_path, *script(), *script(), context_window=16_000) as gate:
+    with gateway(tmp_path, *script(), *script(), context_window=WINDOWS["chat"]) as gate:
         for subject in ("plums", "pears"):
             Talk(gate, "chat", subject).work()
 
