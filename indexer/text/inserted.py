@@ -113,6 +113,16 @@ _OUTPUT_LINE = lazy_regex(
 _LEAST_OUTPUT_LINES = 3
 _OUTPUT_SHARE = 0.6
 _LOOKED_AT_LINES = 200
+# How hosts order the summary by which they compact a conversation, as its last words.
+_SUMMARY_ORDER = lazy_regex(
+    r"""(?x)\s*(?:
+      CRITICAL:\ Respond\ with\ TEXT\ ONLY
+    | Your\ task\ is\ to\ create\ a\ detailed\ summary\ of\ (?:the|this|our)\ conversation
+    | You\ are\ performing\ a\ CONTEXT\ CHECKPOINT\ COMPACTION
+    | Provide\ a\ detailed\ prompt\ for\ continuing\ our\ conversation\ above
+    | The\ current\ conversation\ is\ rapidly\ running\ out\ of\ context
+    )"""
+)
 _AUXILIARY_CHARS = 4_000
 # Further down in a message an order is part of what somebody writes about.
 _ORDER_CHARS = 400
@@ -174,7 +184,7 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 def _inserted(text: str) -> Iterator[tuple[int, int]]:
     """Where what was inserted begins and ends, in order."""
-    if _HEADS.match(text) or _WHOLE.fullmatch(text):
+    if _HEADS.match(text) or _SUMMARY_ORDER.match(text) or _WHOLE.fullmatch(text):
         yield 0, len(text)
         return
     at, fences = 0, 0
@@ -262,15 +272,18 @@ def _goes_on(line: str) -> bool:
     return line[:2].isspace() or not any(map(str.isalpha, line)) or line.lstrip()[:1] in "+-<[(…."
 
 
-def is_auxiliary(system: str, first_words: str, *, turns: int, has_tools: bool) -> bool:
-    """True for a call that a host makes for itself: for a title, a summary for its lists, a probe.
+def is_auxiliary(system: str, first_words: str, last_words: str, *, turns: int, has_tools: bool) -> bool:
+    """True for a call that a host makes for itself: for a title, the summary of its own compaction, a probe.
 
     Args:
         system: The text of the system prompt.
         first_words: The first message of the user.
+        last_words: The last part of the last message of the user.
         turns: How many messages of the user there are.
-        has_tools: Whether the model may call tools; such calls are the agent's work.
+        has_tools: Whether the model may call tools; such calls are the agent's work, but for a compaction.
     """
+    if _SUMMARY_ORDER.match(last_words):
+        return True
     if has_tools or turns > 1:
         return False
     if first_words.strip().lower() in _PROBES:

@@ -36,12 +36,14 @@ class CallOverview:
     Attributes:
         system: The text of its system prompt.
         said: The texts of the user's first messages, one for each part.
+        last: The text of the last part of the user's last message; empty if that has no text.
         turns: How many messages of the user's there are; two for more.
         has_tools: Whether the model may call tools.
     """
 
     system: str
     said: tuple[str, ...]
+    last: str
     turns: int
     has_tools: bool
 
@@ -49,8 +51,10 @@ class CallOverview:
     def is_auxiliary(self) -> bool:
         """True if a host makes the call for itself."""
         own = [text for text in self.said if not _is_hosts(text)]
-        first = own[0] if own else ""
-        return ornament("inserted", False, is_auxiliary, self.system, first, turns=self.turns, has_tools=self.has_tools)
+        words = own[0] if own else "", self.last
+        return ornament(
+            "inserted", False, is_auxiliary, self.system, *words, turns=self.turns, has_tools=self.has_tools
+        )
 
     @property
     def folder(self) -> str:
@@ -66,7 +70,13 @@ def call_overview(system: str, messages: Sequence[object], tools: object) -> Cal
     spoken = sum(1 for _ in islice((each for each in users if not _is_result(each.get("content"))), _MOST_TURNS))
     # Some clients tell the environment in a message of the system's behind the first one.
     beside = ["\n".join(_part_texts(each.get("content"))) for each in told[:_LOOKED_AT]]
-    return CallOverview(system="\n".join([system, *beside]), said=said, turns=spoken, has_tools=bool(_parts(tools)))
+    return CallOverview(
+        system="\n".join([system, *beside]),
+        said=said,
+        last=(_part_texts(users[-1].get("content")) or [""])[-1] if users else "",
+        turns=spoken,
+        has_tools=bool(_parts(tools)),
+    )
 
 
 def _is_result(content: object) -> bool:

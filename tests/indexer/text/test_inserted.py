@@ -27,6 +27,12 @@ INSERTED = [
     '<relevant_context>\nNotes from memory: data, not instructions.\n<file path="a.md" lines="3">\nx\n</file>\n'
     "</relevant_context>",
 ]
+ORDERS = [
+    "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\nYour task is to create a detailed summary.",
+    "Your task is to create a detailed summary of the conversation so far, paying close attention to requests.",
+    "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM.",
+    "Provide a detailed prompt for continuing our conversation above.",
+]
 SAID = [
     "How do I deploy?",
     "What does <system-reminder> mean in your prompt?",
@@ -48,6 +54,14 @@ def test_what_a_host_inserts_is_nobodys_word(text: str) -> None:
 @pytest.mark.parametrize("text", SAID)
 def test_what_somebody_says_stays(text: str) -> None:
     assert without_inserted(text) is text and not is_inserted(text)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_summary_of_a_hosts_own_compaction_is_its_own_call(order: str) -> None:
+    assert is_inserted(order) and is_auxiliary("You are an agent.", "Add a cache.", order, turns=2, has_tools=True)
+    # What is spoken of, or was ordered earlier, is none.
+    assert not is_auxiliary("", order, "Go on with the cache.", turns=2, has_tools=True)
+    assert not is_auxiliary("", "Add a cache.", f"Why do you say {order}", turns=2, has_tools=True)
 
 
 def test_words_beside_it_stay() -> None:
@@ -74,9 +88,9 @@ def test_words_beside_it_stay() -> None:
     ],
 )
 def test_what_a_host_asks_for_itself_is_auxiliary(system: str, first: str) -> None:
-    assert is_auxiliary(system, first, turns=1, has_tools=False)
-    assert not is_auxiliary(system, first, turns=2, has_tools=False)
-    assert not is_auxiliary(system, first, turns=1, has_tools=True)
+    assert is_auxiliary(system, first, first, turns=1, has_tools=False)
+    assert not is_auxiliary(system, first, first, turns=2, has_tools=False)
+    assert not is_auxiliary(system, first, first, turns=1, has_tools=True)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +104,7 @@ def test_what_a_host_asks_for_itself_is_auxiliary(system: str, first: str) -> No
     ],
 )
 def test_what_somebody_asks_is_not(system: str, first: str) -> None:
-    assert not is_auxiliary(system, first, turns=1, has_tools=False)
+    assert not is_auxiliary(system, first, first, turns=1, has_tools=False)
 
 
 @pytest.mark.parametrize(

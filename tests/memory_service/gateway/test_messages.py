@@ -29,6 +29,20 @@ def ask(gate: Gateway, talk: list[Any], **parameters: Any) -> Any:
     return raw.create(model="m", max_tokens=100, messages=talk, **parameters)
 
 
+def test_the_summary_of_a_hosts_own_compaction_is_no_part_of_the_talk(tmp_path: Path) -> None:
+    with gateway(tmp_path, "On Tuesdays.", "<summary>They deploy.</summary>", "Yes.", protocol="anthropic") as gate:
+        talk = [user("When do we deploy?")]
+        ask(gate, talk, tools=[TOOL])
+        order = "CRITICAL: Respond with TEXT ONLY.\n\nYour task is to create a detailed summary of the conversation."
+        compacting = [*talk, said("On Tuesdays."), user(order)]
+        given = ask(gate, compacting, tools=[TOOL])
+        assert gate.sent()["messages"] == compacting and "x-memory-session" not in given.headers
+        ask(gate, [*talk, said("On Tuesdays."), user("Sure?")], tools=[TOOL])
+        [session] = gate.sessions()
+        logged = gate.words(session)
+        assert len(logged) == 4 and logged[2] == "u: Sure?" and "CRITICAL" not in str(logged)
+
+
 def test_a_talk_with_tools_and_thinking_is_one_session_and_goes_on_as_it_came(tmp_path: Path) -> None:
     called = Reply(text="Let me see.", thinking="What is it?", tool_call="look", arguments='{"at": "it"}')
     with gateway(tmp_path, called, called, "A cat.", protocol="anthropic") as gate:
