@@ -128,13 +128,14 @@ class SessionBlocks:
             return context, _block(context, found.hits, asked, turn)
 
         def fitting() -> tuple[Context, StandingBlock]:
-            # A block is packed by characters, and a window holds tokens: digits and identifiers take more of them.
-            budget = most = question.budget_tokens
+            # A block is packed by characters, and a window holds tokens: digits and identifiers take more of them. What
+            # is beyond the budget by these matters only where there is no room for it.
+            budget = question.budget_tokens
             context, own = packed(budget)
             for _ in range(_REPACKED):
-                if own.tokens <= most + MESSAGE_TOKENS:
+                if own.tokens <= room.own_tokens:
                     break
-                budget = max(1, budget * most // own.tokens - 1)
+                budget = max(1, budget * room.own_tokens // own.tokens - 1)
                 context, own = packed(budget)
             return context, own
 

@@ -138,7 +138,7 @@ def _compaction(replay: Replay, story: Story) -> None:
                 id=done.compaction_id,
                 before=done.tokens_before,
                 after=done.tokens_after,
-                covered=done.covered_messages,
+                covered=story.covered.format(count=done.covered_messages) if done.covered_messages else story.cleared,
                 ms=done.duration_ms,
                 bytes=done.view_bytes,
                 equal=story.equal if done.undo_is_equal else story.not_equal,

@@ -83,7 +83,7 @@ class UndoneCompaction:
 
     Attributes:
         message: Number of messages so far.
-        covered_messages: Number of messages in the checkpoint.
+        covered_messages: Number of messages that a summary stands for; 0 where old results gave way to stubs.
         view_bytes: Size of the view before it, as JSON.
         undo_is_equal: True if the undo gave the same bytes.
     """

@@ -102,7 +102,8 @@ def test_json_has_every_number_and_they_agree(kept: tuple[CommandLine, Any]) -> 
     assert len(replay["compactions"]) >= 2
     for done in replay["compactions"]:
         assert 0 < done["tokens_after"] < done["tokens_before"] < replay["window"]
-        assert done["undo_is_equal"] and done["view_bytes"] > 10_000 and done["covered_messages"] > 5
+        assert done["undo_is_equal"] and done["view_bytes"] > 10_000
+    assert sum(done["covered_messages"] for done in replay["compactions"]) > 60
     assert replay["logged_messages"] == replay["messages"] == 140 and replay["log_is_equal"]
     assert any("never ship plants" in line for line in replay["kept"])
     assert story["reindexed"]["passages"] > story["notes"]["passages"] > 150

@@ -47,6 +47,8 @@ class Story:
     file: str
     files_word: str
     compacted: str
+    covered: str
+    cleared: str
     equal: str
     not_equal: str
     keeps: str
@@ -113,8 +115,10 @@ ENGLISH_STORY = Story(
     caught_up="reindex: {count} {files} to catch up with, passages to embed: {embedded}; {ms} ms",
     file="file",
     files_word="files",
-    compacted="{id:<5} {before:>5,} -> {after:>5,} tokens, {covered} messages, {ms} ms; undo gave the view before, "
+    compacted="{id:<5} {before:>5,} -> {after:>5,} tokens, {covered}, {ms} ms; undo gave the view before, "
     "{bytes:,} bytes, {equal}",
+    covered="{count} messages",
+    cleared="old results alone",
     equal="all equal",
     not_equal="NOT EQUAL",
     keeps="the checkpoint keeps, among others:",
@@ -172,8 +176,10 @@ CHINESE_STORY = Story(
     caught_up="更新索引：要补 {count} {files}，要算向量的段：{embedded}；{ms} 毫秒",
     file="个文件",
     files_word="个文件",
-    compacted="{id:<5} {before:>5,} -> {after:>5,} 个 token，{covered} 条消息，{ms} 毫秒；撤销后和之前的一样，"
+    compacted="{id:<5} {before:>5,} -> {after:>5,} 个 token，{covered}，{ms} 毫秒；撤销后和之前的一样，"
     "{bytes:,} 字节，{equal}",
+    covered="{count} 条消息",
+    cleared="只是旧的工具结果",
     equal="全部相同",
     not_equal="有不同",
     keeps="检查点保留的内容里有：",
