@@ -330,7 +330,7 @@ def _mutant(
 MUTANTS: Mapping[str, Mutant] = MappingProxyType(
     {
         "the last request is gone": _mutant(
-            _set(view, "_request", lambda state: None), "I5", "4.1, codex #25686", "one_turn"
+            _set(view, "_request", lambda state, most_chars, texts: ("", 0)), "I5", "4.1, codex #25686", "one_turn"
         ),
         "no progress is enough": _mutant(_no_progress, "I6 I7", "4.2, opencode #27924", "small", "rounds"),
         "the same is compacted again": _mutant(_again_and_again, "I7", "4.2, nac #147", "rounds", "presets"),

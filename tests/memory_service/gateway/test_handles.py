@@ -18,7 +18,7 @@ ROUNDS = 14
 # A result of each talk that is shortened first, and cleared later.
 HANDLE = "log:8"
 # In which the first results are cleared, and nothing is summarised yet.
-WINDOWS = {"chat": 17_500, "responses": 16_000, "anthropic": 16_000}
+WINDOWS = {"chat": 18_000, "responses": 16_000, "anthropic": 16_000}
 PATHS = {"chat": "chat/completions", "responses": "responses", "anthropic": "messages"}
 
 
