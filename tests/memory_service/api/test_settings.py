@@ -84,7 +84,7 @@ def test_only_results_of_some_tools_are_pruned(tmp_path: Path, pruning: dict[str
         begin(server, context_window=32_000)
         say(server, turn(0, 10))
         for number in range(4):
-            say(server, [calls(f"c{number}"), result(f"c{number}", f"{number} 结果 " * 2_000)])
+            say(server, [calls(f"c{number}"), result(f"c{number}", f"{number} 结果 " * 1_200)])
         say(server, turn(9, 10))
         made = ok(server.http.post(f"{W}/sessions/support-42/context", json={"recall": "never"}))
     assert bool(made["compaction"]) is pruned

@@ -261,6 +261,7 @@ def test_events_are_heard_as_they_happen(memory: Any) -> None:
     session.append(talk(30))
     session.compact(force=True)
     heard = session.events(after=0)
+    assert next(heard).kind == "flush"
     kinds = [next(heard), next(heard)]
     assert [event.kind for event in kinds] == ["compaction_start", "compaction_end"]
     assert all(isinstance(event, SessionEvent) for event in kinds)

@@ -50,7 +50,7 @@ def test_of_results_with_the_same_text_the_newest_stays(text: str) -> None:
 
 
 def test_small_results_are_not_worth_a_stub() -> None:
-    assert not gone(*[call("bash", {"command": "ls"}, "a\n" * 150)] * 3)
+    assert not gone(*[call("bash", {"command": "ls"}, "a\n" * 60)] * 3)
 
 
 def test_texts_that_only_begin_and_end_alike_are_not_the_same() -> None:

@@ -80,7 +80,7 @@ def test_from_thirty_percent_on_results_over_4000_characters_keep_1500_at_both_e
 
 
 def test_chinese_results_are_shortened_by_their_tokens() -> None:
-    done = pruned(work("头" * 501 + "尾" * 500, "中" * 1_000), tokens=12_000)
+    done = pruned(work("头" * 601 + "尾" * 600, "中" * 1_000), tokens=12_000)
     assert [*done.cleared] == [3]
     head, _, tail = done.cleared[3].split("\n")
     assert (head, tail) == ("头" * 375, "尾" * 375)
@@ -139,7 +139,7 @@ def test_tools_are_allowed_and_denied_by_pattern_and_denying_wins() -> None:
 
 
 def test_seed_002_looks_at_each_result_by_itself() -> None:
-    texts = ("a" * 81_000, "b" * 9_000, "c" * 3_900, "旧" * 20_500)
+    texts = ("a" * 81_000, "b" * 9_000, "c" * 3_900, "旧" * 23_000)
     done = pruned(work(*texts), SEED_002, tokens=1)
     assert done.cleared[3] == f"{OUTPUT_REMOVED} log:3"
     assert done.cleared[5].startswith("b" * 1_500 + "\n[...")
@@ -233,7 +233,7 @@ def test_when_that_is_not_enough_the_oldest_are_cleared() -> None:
 
 @pytest.mark.parametrize("letter", ["a", "查"])
 def test_the_newest_fifth_of_what_is_usable_stays(letter: str) -> None:
-    text = letter * (1_996 if letter == "查" else 7_984)
+    text = letter * (2_210 if letter == "查" else 7_984)
     messages = work(*[text] * 10)
     done = aimed(messages, 0)
     assert [*done.cleared] == [3, 5, 7, 9, 11, 13, 15, 17]

@@ -220,7 +220,7 @@ def _named(*names: str) -> Models:
 
 def test_a_session_and_a_call_name_the_model_of_their_summaries(rooms: Rooms) -> None:
     models = _named("openai/cheap", "openai/best")
-    room = rooms(context_window=8_000, llm_model="openai/own", models=models)
+    room = rooms(context_window=8_000, llm_model="openai/own", models=models, flush={"mode": "off"})
     room.talk(30, 100)
     room.sessions.store.update(S, {"settings": {"compaction": {"model": "openai/cheap"}}})
     assert room.compact(force=True, model="openai/best").model == "openai/best"

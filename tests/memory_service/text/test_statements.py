@@ -17,7 +17,7 @@ SPLIT: dict[str, list[list[str]]] = {
 }
 CLEAN = {
     "Wow, Ingrid! We sold it.": "We sold it.",
-    "Hey Tom, well, yeah, so, we sold it, Ingrid!": "We sold it!",
+    "Hey Tom, well, yeah, so, we sold it, Ingrid!": "we sold it!",
     "So tired of it": "So tired of it",
     "No problem with that port": "No problem with that port",
     "Thanks, Ing!": "",
@@ -26,7 +26,7 @@ CLEAN = {
     "对了，李雷，我卖了车": "李雷，我卖了车",
     "真好，我卖了车，李雷！": "我卖了车！",
     "可以用 Go 写": "可以用 Go 写",
-    "we **must** ship 🎉": "We must ship",
+    "we **must** ship 🎉": "we must ship 🎉",
 }
 
 
