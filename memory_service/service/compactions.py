@@ -32,7 +32,7 @@ from memory_service.llm.base import not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.messages import to_openai
 from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, Flush
-from memory_service.service.options import check_summary_model
+from memory_service.service.options import RULES_ALONE, check_summary_model
 from memory_service.sessions.records import Undo
 from memory_service.sessions.session import SessionState, chain_of
 
@@ -245,8 +245,10 @@ class SessionCompactions:
         verdict = services.shared.hooks.ask(intent)
         if verdict.refused is not None:
             raise Conflict(f"A hook refused the compaction: {verdict.refused.reason}")
-        flush = self._flushed_first(snapshot, call, cancelled)
+        flush, missed = self._flushed_first(snapshot, call, cancelled), list[str]()
         if flush is not None:
+            # That no embedder is wanted is no failure of this one: a flush that is asked for says so.
+            missed = [each for each in flush.degraded if each != RULES_ALONE]
             wanted = call.request
             snapshot = services.snapshot(session_id, preset=wanted.preset, overrides=wanted.overrides)
         services.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
@@ -259,12 +261,12 @@ class SessionCompactions:
             receipt = self._by_engine(snapshot, call, before)
             if receipt is not None:
                 outcome = receipt.stage
-                return receipt.model_copy(update={"degraded": [*receipt.degraded, *(flush.degraded if flush else ())]})
+                return receipt.model_copy(update={"degraded": [*receipt.degraded, *missed]})
             draft = self._draft(snapshot, call, cancelled, spent, verdict)
             seq = snapshot.session.commit(draft.made, snapshot.state) if draft.made is not None else None
             receipt = self._shown(snapshot, call, draft, applied=seq)
             told = {
-                "degraded": [*receipt.degraded, *verdict.failures, *(flush.degraded if flush else ())],
+                "degraded": [*receipt.degraded, *verdict.failures, *missed],
                 "continue_note": verdict.provided.continue_note,
             }
             receipt = receipt.model_copy(update=told)

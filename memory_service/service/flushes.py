@@ -26,6 +26,7 @@ from memory_service.memories.drafts import entry_draft
 from memory_service.messages import Message, Numbered, is_system, own_text_of
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.service.models import make_talk_judge
+from memory_service.service.options import RULES_ALONE
 from memory_service.sessions.records import FlushRecord
 from memory_service.sessions.session import SessionState
 from memory_service.text.judge_weights import DamagedWeights
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
 _BYTES_PER_TOKEN = 4
-# Told at the first flush of a session.
-RULES_ALONE = "flush: embedding_model is none, so rules alone tell what lasts."
 
 
 class Flushes:

@@ -43,7 +43,6 @@ from memory_service.hosts.queue import HookWork
 from memory_service.memories.standing import StandingBlock, StandingBlocks, StandingPassage
 from memory_service.messages import text_of
 from memory_service.schemas.compaction import CompactRequest
-from memory_service.service.flushes import RULES_ALONE
 from memory_service.service.host_records import (
     SPARE_CHARS,
     cut_text,
@@ -53,6 +52,7 @@ from memory_service.service.host_records import (
     words_for,
 )
 from memory_service.service.host_storing import READING, STORING, ConversationLog
+from memory_service.service.options import RULES_ALONE
 from memory_service.service.session_recall import Question, Recalled, last_turns
 from memory_service.text.recall import decide_recall
 

@@ -45,6 +45,8 @@ from memory_service.sessions.session import SessionState
 Table = TypeVar("Table", bound=BaseModel)
 
 TABLES = ("compaction", "pruning", "flush")
+# Told at the first flush of a session.
+RULES_ALONE = "flush: embedding_model is none, so rules alone tell what lasts."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,7 +125,7 @@ class Silent(Window):
 
 class Greedy(Window):
     def assemble(self, session_id, *, token_budget, call):
-        return Assembled(messages=[{"role": "user", "content": "字" * (token_budget + 1)}])
+        return Assembled(messages=[{"role": "user", "content": "字" * (2 * token_budget)}])
 
 
 class Slow(Window):
