@@ -2,7 +2,7 @@
 
 `python -m tests.evals.transcripts [--judged] [--show NAME] [--rules]`
 
-The transcripts of `agents/` are written in the formats of five agents; half of them are judged only. Each line of
+The transcripts of `agents/` are written in the formats of five agents; half of them are set aside. Each line of
 words says by its end what may be kept of it: `{{s}}` in a summary, `{{m}}` in a memory; all else is of the step, or
 junk. A line of a summary or a memory counts as useful if it holds such a line, or is a part of one.
 """
@@ -251,6 +251,8 @@ def kept_of(transcript: AgentTranscript, embedder: Embedder | None, *, show: boo
     step = [is_labelled(note, transcript.summary) for note in notes]
     missed = [each for each in transcript.memory if not any(is_labelled(note, (each,)) for note in notes)]
     ledger = view[view.find("<ledger>") : view.find("</ledger>")]
+    # What stands below the checkpoint in its own words is in no ledger.
+    below = json.dumps(shown[1:], ensure_ascii=False)
     asked = [text_of(each) for each in shown if each["role"] == "user"]
     if show:
         for text, flag in zip(lines, useful, strict=True):
@@ -267,15 +269,15 @@ def kept_of(transcript: AgentTranscript, embedder: Embedder | None, *, show: boo
         junk=sum(not flag and not of_step for flag, of_step in zip(worth, step, strict=True)),
         missed=len(missed),
         wanted=len(transcript.memory),
-        files=_held(transcript.files, ledger, "- {}\n"),
-        todos=_held(transcript.todos, ledger, "{}"),
-        answers=_held(answers, ledger, "{}"),
+        files=_held(transcript.files, ledger, "- {}\n", below),
+        todos=_held(transcript.todos, ledger, "{}", below),
+        answers=_held(answers, ledger, "{}", below),
         requests=(int(any(transcript.request in text for text in asked)), 1),
     )
 
 
-def _held(wanted: Sequence[str], text: str, form: str) -> tuple[int, int]:
-    return sum(form.format(each) in text for each in wanted), len(wanted)
+def _held(wanted: Sequence[str], ledger: str, form: str, below: str) -> tuple[int, int]:
+    return sum(form.format(each) in ledger or each in below for each in wanted), len(wanted)
 
 
 def _flushed(transcript: AgentTranscript, embedder: Embedder | None) -> list[str]:
@@ -315,7 +317,7 @@ def _main() -> None:
     from indexer import multilingual_embedder
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--judged", action="store_true", help="only those that nothing was tuned on")
+    parser.add_argument("--judged", action="store_true", help="only those that are set aside")
     parser.add_argument("--rules", action="store_true", help="without vectors")
     parser.add_argument("--show", default="", help="the lines of one")
     given = parser.parse_args()
