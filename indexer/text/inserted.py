@@ -46,9 +46,11 @@ _REMINDER = lazy_regex(
     r"|relevant_context)\b[^<>\n]*>",
     re.MULTILINE,
 )
-# Hosts name the tools of an MCP server after it; what ours find has addresses of its own.
+# Hosts name the tools of an MCP server after it; what ours find has addresses of its own, and adapters put a mark at
+# each passage that a tool of their framework gives an agent, whatever the tool is called.
 _OWN_TOOL = lazy_regex(r"memory[-_]service")
-_OWN_ANSWER = lazy_regex(r"""(["'])url\1: ?(["'])memory://""")
+FOUND_HERE = {"found_by": "memory-service"}
+_OWN_ANSWER = lazy_regex(r"""(["'])(?:url\1: ?["']memory://|found_by\1: ?(["'])memory-service\2)""")
 # Tags of more usual names, where they are all of a text.
 _WHOLE = lazy_regex(r"\s*<(env|INSTRUCTIONS|user_info|project_context)>.*</\1>\s*", re.DOTALL)
 # A fence that is open before a tag: somebody shows it.

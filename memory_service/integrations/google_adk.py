@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from indexer.lru import LRU
+from indexer.text.inserted import FOUND_HERE
 from memory_service.client import AsyncMemoryClient, MemoryClient
 from memory_service.client._messages import WireMessage
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound
@@ -39,7 +40,6 @@ from memory_service.integrations.base import (
 )
 from memory_service.memories.format import Entry, day_of, find_entries
 from memory_service.schemas import SearchResult
-from memory_service.text.injected import FOUND_HERE
 
 try:
     from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse

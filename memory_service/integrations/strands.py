@@ -19,6 +19,7 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from indexer.text.inserted import FOUND_HERE
 from memory_service.client._messages import WireMessage
 from memory_service.errors import InvalidRequest
 from memory_service.integrations.base import (
@@ -31,7 +32,7 @@ from memory_service.integrations.base import (
     session_name,
     wired,
 )
-from memory_service.text.injected import FOUND_HERE, said_messages
+from memory_service.text.injected import said_messages
 
 try:
     from strands.memory import MemoryEntry, MemoryStore

@@ -14,13 +14,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from indexer.text import lazy_regex
-from indexer.text.inserted import is_own_tool
+from indexer.text.inserted import is_own_tool, is_recalled
 from memory_service.text.texts import TEXTS
 
 RECALLED = "[recalled]"
-# What adapters put beside each passage that a tool of their framework gives an agent, whatever the tool is called.
-FOUND_HERE = {"found_by": "memory-service"}
-_FOUND_HERE = lazy_regex(r"""(["'])found_by\1: ?(["'])memory-service\2""")
 # A shell may call the command itself.
 _OWN_COMMAND = lazy_regex(r"\bmemory-service['\"]? +(?:context|get|search)\b")
 # How each thing that the memory gives begins and ends. What is inside is escaped, so the first end is its own.
@@ -101,7 +98,7 @@ def _result(content: Any, recalled: bool) -> Any:
         return RECALLED
     if not isinstance(content, str):
         return content
-    left = "" if _FOUND_HERE.search(content) else _said_text(content)
+    left = "" if is_recalled(content) else _said_text(content)
     return left or (RECALLED if content else content)
 
 

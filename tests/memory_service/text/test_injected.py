@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indexer.text.inserted import FOUND_HERE
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.text.frames import BLOCK_NOTE
-from memory_service.text.injected import FOUND_HERE, RECALLED, said_messages
+from memory_service.text.injected import RECALLED, said_messages
 from tests.growth import at_most_readings
 
 BLOCK = (
