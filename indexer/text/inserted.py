@@ -109,7 +109,7 @@ _OUTPUT_LINE = lazy_regex(
       \d{1,7}(?:\t|→|\s?[|│]|:\s{2,}|\s{4,}) | \d{1,7}:\s?\S.*[;{}()=\[\]]\s*$ | [\w./-]{1,300}:\d{1,7}:
     | File\ ".{1,300}",\ line\ \d | Traceback\ \(most\ recent | at\ [\w.$<>/: -]{1,160}\s?\(.{0,300}\)$ | Caused\ by:
     | [\w.]{1,80}(?:Error|Exception|Warning):\s | goroutine\ \d | panic:\s | thread\ '.{1,80}'\ panicked
-    | \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d | @@\ -\d | (?:\+\+\+|---)\ [ab]/ | diff\ --git\ | \x1b\[
+    | \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d:\d\d | @@\ -\d | (?:\+\+\+|---)\ [ab]/ | diff\ --git\ | \x1b\[
     )"""
 )
 _LEAST_OUTPUT_LINES = 3
@@ -234,18 +234,13 @@ def is_recalled(answer: str) -> bool:
 
 
 def is_client_command(text: str) -> bool:
-    """True for a command to a client, which asks the agent for nothing: "/add src/app.py", "/clear"."""
+    """True for a command to a client, which asks the agent for nothing: "/add src/app.py", "/clear"; of prose none."""
     found = _COMMAND.fullmatch(text.strip())
-    return found is not None and (found[1] in _COMMANDS or not _PROSE.search(found[2]))
+    return found is not None and not _PROSE.search(found[1])
 
 
-_COMMAND = lazy_regex(r"/([a-z][\w:-]{0,40})((?:[ \t]+\S+){0,40})")
+_COMMAND = lazy_regex(r"/[a-z][\w:-]{0,40}((?:[ \t]+\S+){0,40})")
 _PROSE = lazy_regex(r"(?:\s[^\W\d_]{2,}[,.;:]?){3}|[^\x00-\x7f]{4}")
-_COMMANDS = frozenset(
-    "add clear commit config copy cost diff doctor drop editor exit git help init lint login logout ls map map-refresh"
-    " mcp model models paste permissions quit read-only reset resume run settings status test tokens undo undo-commit"
-    " vim voice web".split()
-)
 
 
 def is_tool_output(text: str) -> bool:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from indexer.text.inserted import folder_told, is_auxiliary, is_inserted, without_inserted, without_reminders
+from indexer.text.inserted import (
+    folder_told,
+    is_auxiliary,
+    is_client_command,
+    is_inserted,
+    is_tool_output,
+    without_inserted,
+    without_reminders,
+)
 
 INSERTED = [
     "<system-reminder>\nRules of A: answer in French only.\n</system-reminder>",
@@ -144,3 +152,13 @@ def test_reminders_in_what_a_tool_answers_are_not_the_tools_words(answer: str, l
 def test_a_tool_answer_full_of_open_tags_is_read_in_linear_time() -> None:
     answer = "<system-reminder>\n" * 200_000 + "</environment_context>"
     assert without_reminders(answer) == answer
+
+
+def test_a_command_with_a_sentence_behind_it_asks_for_something() -> None:
+    assert is_client_command("/add src/a.py src/b.py") and is_client_command("/run npm test -- --watch")
+    assert not is_client_command("/test the new build and tell me")
+
+
+def test_days_and_hours_that_somebody_lists_are_typed() -> None:
+    assert not is_tool_output("2026-11-20 10:00 dentist\n2026-11-21 11:00 bank\n2026-11-23 09:00 school")
+    assert is_tool_output("2026-11-20 10:00:01 INFO up\n2026-11-21 11:00:02 WARN hot\n2026-11-23 09:00:03 INFO down")
