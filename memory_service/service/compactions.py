@@ -245,12 +245,7 @@ class SessionCompactions:
         verdict = services.shared.hooks.ask(intent)
         if verdict.refused is not None:
             raise Conflict(f"A hook refused the compaction: {verdict.refused.reason}")
-        flush, missed = self._flushed_first(snapshot, call, cancelled), list[str]()
-        if flush is not None:
-            # That no embedder is wanted is no failure of this one: a flush that is asked for says so.
-            missed = [each for each in flush.degraded if each != RULES_ALONE]
-            wanted = call.request
-            snapshot = services.snapshot(session_id, preset=wanted.preset, overrides=wanted.overrides)
+        snapshot, missed = self._flush_first(snapshot, call, cancelled)
         services.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
         outcome, started, spent = "failed", time.monotonic(), Spent()
         place = f"{services.workspace}/{session_id}"
@@ -301,18 +296,21 @@ class SessionCompactions:
             services.shared.hooks.tell("compaction", event)
             _log_end(place, outcome, before, receipt, spent, time.monotonic() - started, failure)
 
-    def _flushed_first(
+    def _flush_first(
         self, snapshot: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]
-    ) -> Flush | None:
-        """The flush before a summary takes the place of messages; None where none does, or nothing is new."""
+    ) -> tuple[SessionSnapshot, list[str]]:
+        """The session after the flush that comes before a summary, if one is due; and what the flush missed."""
         if not call.flushes or call.trigger == "cache_ttl" or not self._flushes.wanted(snapshot):
-            return None
+            return snapshot, []
         if not self._adapter.owns_compaction(snapshot.session_id) and not self._covers_news(snapshot, call):
-            return None
+            return snapshot, []
         flush = self._flushes.before(snapshot, hard=True, cancelled=cancelled)
         if call.on_flush is not None:
             call.on_flush(flush)
-        return flush
+        wanted = call.request
+        again = self._services.snapshot(snapshot.session_id, preset=wanted.preset, overrides=wanted.overrides)
+        # That no embedder is wanted is no failure of this one: a flush that is asked for says so.
+        return again, [each for each in flush.degraded if each != RULES_ALONE]
 
     def cuts(self, snapshot: SessionSnapshot, call: CompactionCall) -> bool:
         """True if the compaction would shorten the last request or the newest messages."""

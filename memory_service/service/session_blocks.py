@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from indexer import Hit
@@ -20,15 +21,14 @@ from memory_service.messages import Numbered
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.schemas.memories import Context, Receipt
 from memory_service.service.session_prompt import placeable
-from memory_service.service.session_recall import Question, SessionRecall, passages_in
+from memory_service.service.session_recall import Question, SearchedPassages, SessionRecall, passages_in
 from memory_service.sessions.session import SessionState
 
 if TYPE_CHECKING:
     from memory_service.service.session_services import SessionSnapshot
 
-
 # Each time, the budget comes down by what the block was too large.
-_REPACKED = 3
+_MOST_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,31 +121,40 @@ class SessionBlocks:
             found = self._recalls.found(snapshot, question)
         except MemoryServiceError as error:
             return PromptMemory(blocks=room.kept(earlier), degraded=(f"recall: {error}",))
-
-        def packed(budget_tokens: int) -> tuple[Context, StandingBlock]:
-            asking = replace(question, budget_tokens=budget_tokens)
-            context = self._recalls.packed(snapshot, found, asking, at, beside=earlier)
-            return context, _block(context, found.hits, asked, turn)
-
-        def fitting() -> tuple[Context, StandingBlock]:
-            # A block is packed by characters, and a window holds tokens: digits and identifiers take more of them. What
-            # is beyond the budget by these matters only where there is no room for it.
-            budget = question.budget_tokens
-            context, own = packed(budget)
-            for _ in range(_REPACKED):
-                if own.tokens <= room.own_tokens:
-                    break
-                budget = max(1, budget * room.own_tokens // own.tokens - 1)
-                context, own = packed(budget)
-            return context, own
-
-        context, own = fitting()
+        fitting_block = partial(
+            self._fitting_block, snapshot, found, question, asked=asked, most_tokens=room.own_tokens, at=at
+        )
+        context, own = fitting_block(beside=earlier)
         if room.kept(earlier, own) != earlier:
             earlier = ()
-            context, own = fitting()
+            context, own = fitting_block(beside=earlier)
         return PromptMemory(
             blocks=(*earlier, own), turn=own, receipt=context.receipt, is_new=True, degraded=found.degraded
         )
+
+    def _fitting_block(
+        self,
+        snapshot: SessionSnapshot,
+        found: SearchedPassages,
+        question: Question,
+        *,
+        asked: str,
+        most_tokens: int,
+        at: dt.datetime,
+        beside: Sequence[StandingBlock],
+    ) -> tuple[Context, StandingBlock]:
+        """The block of what was found, smaller than its budget where it takes more than these tokens.
+
+        A block is packed by characters, and a window holds tokens: digits and identifiers take more of them.
+        """
+        tries = 0
+        while True:
+            context = self._recalls.packed(snapshot, found, question, at, beside=beside)
+            own, tries = _block(context, found.hits, asked, snapshot.state.turn), tries + 1
+            if own.tokens <= most_tokens or tries == _MOST_TRIES:
+                return context, own
+            budget = max(1, question.budget_tokens * most_tokens // own.tokens - 1)
+            question = replace(question, budget_tokens=budget)
 
     def _receipt(self, receipt_id: str) -> Receipt | None:
         try:
