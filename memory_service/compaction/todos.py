@@ -1,7 +1,8 @@
 """Todo lists of agents, read by their shape: the last list, with what was changed in it since. Pure.
 
-Invariants: linear; a list is known by a text and a state in each of its items, whatever tool it is given to; a list
-takes the place of the one before it, a change of single items keeps the others; what a tool refused changes nothing.
+Invariants: linear; a list is known by a text and a state of work in each of its items, whatever tool it is given to,
+so that an order of "Pot, shipped" is none; a list takes the place of the one before it, a change of single items keeps
+the others; what a tool refused changes nothing.
 
 Source: TodoWrite, TaskCreate and TaskUpdate of Claude Code, update_plan of Codex, todowrite of opencode, todo_write of
 Cursor, write_todos of Gemini CLI, update_todo_list of Roo Code, task_progress of Cline.
@@ -22,9 +23,16 @@ from memory_service.text.sentences import single_line
 _TEXT_KEYS = ("content", "step", "title", "text", "task", "description", "subject", "name", "item", "todo")
 _STATE_KEYS = ("status", "state", "completed", "done", "checked")
 _ID_KEYS = ("id", "taskId", "task_id", "todo_id")
+# An empty value of these empties the list; tools of all kinds have lists under the other keys.
+_TODO_KEYS = frozenset({"todos", "plan", "todo_list", "todoList"})
 _LIST_KEYS = ("todos", "plan", "task_progress", "todo_list", "todoList", "tasks", "steps", "items", "list", "checklist")
 _DONE = frozenset("completed complete done finished closed cancelled canceled skipped deleted removed x true".split())
-_DOING = frozenset("in_progress in-progress inprogress active doing current started running ~ - > /".split())
+_OPEN = frozenset(
+    "pending todo to_do to-do open new not_started not-started queued planned blocked waiting false".split()
+) | {"not started"}
+_DOING = frozenset(
+    "in_progress in-progress inprogress in_review review reviewing active doing current started running ~ - > /".split()
+)
 _BOX = lazy_regex(r"[ \t]{0,12}(?:[-*+]|\d{1,3}[.)])?[ \t]*\[(?P<mark>[ xX✓~>/-])\][ \t]+(?P<text>\S.*)")
 _STEP = lazy_regex(r"(?:[-*+]|\d{1,3}[.)])[ \t]+(?P<text>\S.*)")
 _SINGLE = lazy_regex(r"(?i)(?:task|todo)_?(?:create|update|add|complete)|(?:create|update|add|complete)_?(?:task|todo)")
@@ -97,8 +105,8 @@ def _changed(items: list[_Todo], call: ToolCall, result: Message | None) -> list
     """The list after a call; None if it changes none."""
     arguments = arguments_of(call)
     for key in _LIST_KEYS:
-        listed = _items_of(arguments.get(key), named=bool(arguments.get("merge")) or "merge" in arguments)
-        if listed is not None:
+        listed = _items_of(arguments.get(key), named="merge" in arguments)
+        if listed or (listed is not None and key in _TODO_KEYS):
             return _merged(items, listed) if arguments.get("merge") else listed
     if _SINGLE.search(call["function"]["name"]):
         return _with_single(items, arguments, result)
@@ -128,7 +136,7 @@ def _item_of(value: object, *, named: bool = False) -> _Todo | None:
     state = next((value[key] for key in _STATE_KEYS if key in value), None)
     text = next((text for key in _TEXT_KEYS if isinstance(text := value.get(key), str) and text.strip()), "")
     todo_id = _id_of(value) if named else ""
-    if state is None or not (text or todo_id):
+    if state is None or str(state).strip().lower() not in _OPEN | _DOING | _DONE or not (text or todo_id):
         return None
     return _todo(text, str(state), todo_id)
 

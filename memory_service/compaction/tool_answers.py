@@ -1,8 +1,8 @@
 """Answers of a user that need their questions: through a tool of the agent, and by the label of an option. Pure.
 
-Invariants: linear; only tools that ask the user, by their names, give answers, and what they gave back is quoted;
-options that were not chosen are nobody's words, and neither is the bare label of the one that was; a yes or a no is
-left to the talk around it.
+Invariants: linear; only an agent's own tools that ask the user, by their names, give answers, and a host that tells of
+a refusal, never a tool of some server; what they gave back is quoted; options that were not chosen are nobody's words,
+and neither is the bare label of the one that was; a yes or a no is left to the talk around it.
 
 Source: AskUserQuestion of Claude Code, request_user_input of Codex, question of opencode, ask_followup_question of
 Cline and Roo Code; the words of the user in a call that Claude Code's user refused.
@@ -29,9 +29,11 @@ from memory_service.messages import (
 from memory_service.messages.shapes import with_text
 from memory_service.text.sentences import single_line
 
+# The whole of a name: a tool of some server, such as `mcp__shop__ask_user`, could put words into the user's mouth.
 _ASKS_USER = lazy_regex(
-    r"(?i)ask.?(?:the.?)?(?:user|human)|(?:user|human).?(?:input|question|choice|answer|confirm)|follow.?up.?question"
-    r"|^question$|request.?(?:input|clarification)|elicit|clarify"
+    r"(?i)ask_?(?:the_?)?(?:user|human)(?:_?(?:for_?)?(?:questions?|input|choice|clarification))?"
+    r"|(?:request|get)_?(?:user|human)_?(?:input|answer|choice|confirmation)|(?:user|human)_?(?:input|question|choice)"
+    r"|ask_?follow_?up_?questions?|question|request_?(?:input|clarification)|clarify"
 )
 _PAIR = lazy_regex(r"\"([^\"\n]{1,600})\"\s{0,2}=\s{0,2}\"([^\"\n]{1,600})\"")
 _ANSWER_TAG = lazy_regex(r"(?s)<(?:answer|user_answer|response)>\s*(.{1,2000}?)\s*</(?:answer|user_answer|response)>")
@@ -50,12 +52,14 @@ def tool_answers(call: ToolCall, result: Message | None) -> Iterator[tuple[str, 
     """Questions of a call to the user and the answers; none for other calls, and where nobody answered."""
     if result is None:
         return
-    text = text_of(result)[:8_000]
-    if refused := _REFUSED_WITH.match(text):
-        yield f"{call['function']['name'][:60]}?", single_line(refused[1], _ANSWER_CHARS)
+    text, name = text_of(result)[:8_000], call["function"]["name"]
+    if result.get("is_error"):
+        # A server of tools could say so itself.
+        if not name.startswith("mcp__") and (refused := _REFUSED_WITH.match(text)):
+            yield f"{name[:60]}?", single_line(refused[1], _ANSWER_CHARS)
         return
     questions = dict(_questions(arguments_of(call)))
-    if not questions or not _ASKS_USER.search(call["function"]["name"]) or result.get("is_error"):
+    if not questions or not _ASKS_USER.fullmatch(name):
         return
     found = list(_PAIR.findall(text)) or list(_from_json(text, questions))
     if not found and len(questions) == 1:

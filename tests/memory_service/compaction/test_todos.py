@@ -90,8 +90,12 @@ def test_a_plan_in_words_and_boxes_of_the_assistant_are_lists() -> None:
         ("search", {"items": ["a", "b"]}),
         ("create_issue", {"title": "x", "status": "open"}),
         ("list_orders", {"items": [{"name": "kettle"}, {"name": "pot"}]}),
+        ("update_order", {"items": [{"name": "kettle", "status": "shipped"}, {"name": "pot", "status": "returned"}]}),
+        ("search", {"items": [], "steps": [], "tasks": []}),
         ("Write", {"file_path": "a.md", "content": "- [ ] one\n- [ ] two"}),
     ],
 )
 def test_other_lists_are_none(name: str, arguments: object) -> None:
     assert todos(called(name, arguments, "ok", "c")) == []
+    before = merge_ledger((), ledger_of([numbered(each, 1) for each in called(*LISTS[0], "ok", "c0")]))
+    assert todos(called(name, arguments, "ok", "c"), before) == WANTED
