@@ -1,8 +1,8 @@
 """Words of failure and success: outputs, exit codes, lines, sentences, error pages, acknowledgements. Pure; linear.
 
 The tables differ by what is asked: is an end worth keeping (any sign, even within a word), which line of a result is
-its failure (at the beginning of a line), does a sentence speak of a failure, is
-a whole answer an error page, does it say that all went well and nothing else.
+its failure (at the beginning of a line), does a sentence speak of a failure, is a whole answer an error page, does it
+say that all went well and nothing else.
 """
 
 from __future__ import annotations

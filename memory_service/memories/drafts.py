@@ -1,9 +1,8 @@
 """Drafts of entries: a memory checked and rendered, its place on the page of its day, and an entry reworded.
 
 Invariants: pure; no text can be taken for a heading, a comment or a second entry of the page, for it is one list item
-whose further lines are indented; one text stands once on a page, unless
-what was noted since says otherwise; messages never hold the text. An entry that is
-reworded keeps its id, its place and where it came from.
+whose further lines are indented; one text stands once on a page, unless what was noted since says otherwise; messages
+never hold the text. An entry that is reworded keeps its id, its place and where it came from.
 """
 
 from __future__ import annotations
