@@ -470,8 +470,8 @@ def render_ledger(ledger: Sequence[LedgerEntry], texts: Texts = ENGLISH) -> str:
 def fit_ledger(ledger: Sequence[LedgerEntry], limit_tokens: int, texts: Texts = ENGLISH) -> tuple[LedgerEntry, ...]:
     """The most valuable entries whose text is at most `limit_tokens`, in their order.
 
-    The sections count in the order in which they are written; of each the newest entries come first, of rules those that
-    always hold; none takes more than its share before the others had theirs.
+    The sections count in the order in which they are written; of each the newest entries come first, of rules those
+    that always hold; none takes more than its share before the others had theirs.
     """
     whole = left = 4 * limit_tokens + quarters("\n")  # the last line ends without one
     kept: set[int] = set()
