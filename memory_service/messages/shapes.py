@@ -81,7 +81,8 @@ def is_blank(part: Part) -> bool:
 def is_thought(part: Part) -> bool:
     """True if a part that was carried as it came is what a model thought, such as Mistral's chunks."""
     value = unwrapped(part)
-    return value is not part and isinstance(value, Mapping) and value.get("type") in THINKING
+    kind = value.get("type") if value is not part and isinstance(value, Mapping) else None
+    return isinstance(kind, str) and kind in THINKING
 
 
 def _text_of_content(content: object) -> str:

@@ -309,6 +309,11 @@ class SessionCompactions:
             call.on_flush(flush)
         wanted = call.request
         again = self._services.snapshot(snapshot.session_id, preset=wanted.preset, overrides=wanted.overrides)
+        if again.state.edition != snapshot.state.edition:
+            raise Conflict(
+                f"The session {snapshot.session_id} was deleted and begun anew, trimmed or restored while its memories "
+                "were written, so it was not compacted. Look at it again."
+            )
         # That no embedder is wanted is no failure of this one: a flush that is asked for says so.
         return again, [each for each in flush.degraded if each != RULES_ALONE]
 

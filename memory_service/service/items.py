@@ -284,18 +284,20 @@ def _written(content: Any, kind: str) -> list[Any]:
     return [_written_part(part, kind) for part in content or []]
 
 
-def _written_part(part: Item, kind: str) -> Any:
-    match part.get("type"):
-        case "text":
-            return {"type": kind, "text": part["text"]}
-        case "image_url":
-            image = part["image_url"]
+def _written_part(part: Any, kind: str) -> Any:
+    """A part as an item has it; one that is no part of a message is as it came."""
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return {"type": kind, "text": text}
+        case {"type": "image_url", "image_url": {**image}}:
             url = {"image_url": image["url"]} if "url" in image else {}
             return {"type": "input_image", **url, **{key: value for key, value in image.items() if key != "url"}}
-        case "file":
-            return {"type": "input_file", **part["file"]}
-        case _:
+        case {"type": "file", "file": {**file}}:
+            return {"type": "input_file", **file}
+        case {}:
             return unwrapped(part)
+        case _:
+            return part
 
 
 # What a message does not say

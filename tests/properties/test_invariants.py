@@ -113,7 +113,8 @@ def i6_rounds(homes: Homes, preset: str, summariser: Summariser, rounds: int = R
         shot = shot_of(world)
         hold_bounded(shot, world.snapshot(name))
         sizes.append(shot.view.summary_tokens)
-    hold(max(sizes[rounds // 2 :]) <= 1.25 * max(sizes[: rounds // 2]), "I6", f"checkpoints grow: {sizes}")
+    # The window bounds one that grows, too: its first rounds tell what it needs.
+    hold(max(sizes[rounds // 2 :]) <= 1.25 * max(sizes[: rounds // 4]), "I6", f"checkpoints grow: {sizes}")
 
 
 def test_i7_a_breaker_opens_and_only_news_closes_it(homes: Homes) -> None:

@@ -173,12 +173,13 @@ def test_a_stream_tells_of_a_compaction_while_it_happens(server: RunningServer, 
 
 
 def test_who_waits_for_rest_holds_no_thread_and_hears_of_it(tmp_path: Path) -> None:
-    with talking(tmp_path / "home", ScriptedModel(Hang(seconds=3.0), Hang(seconds=0.01), Hang(seconds=0.01))) as server:
+    with talking(tmp_path / "home", ScriptedModel(Hang(seconds=0.01), Hang(seconds=3.0), Hang(seconds=0.01))) as server:
         place = filled(server, "resting")
         http = httpx.Client(base_url=server.url, trust_env=False, timeout=120)
         with http, ThreadPoolExecutor(60) as pool:
             compacting = pool.submit(server.http.post, f"{place}/compact", json={"force": True})
-            assert [event.kind for event in heard(server, f"{place}/events?after=0", 1)] == ["compaction_start"]
+            begun = heard(server, f"{place}/events?after=0", 2)
+            assert [event.kind for event in begun] == ["flush", "compaction_start"]
             waiting = [pool.submit(http.get, f"{place}/idle") for _ in range(50)]
             no = ok(server.http.get(f"{place}/idle", params={"timeout_seconds": 0.05}))
             assert no["idle"] is False and not compacting.done()
