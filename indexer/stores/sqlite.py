@@ -239,6 +239,8 @@ class SqliteStore:
             )
 
     def _of_file(self, which: OfFile) -> list[Row]:
+        if not self._has_tables():
+            return []
         some = "AND p.ordinal >= ? ORDER BY p.ordinal" if which.first >= 0 else "ORDER BY p.ordinal DESC LIMIT -?"
         return self._database.rows(
             f"""SELECT {_STORED} FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
@@ -282,6 +284,8 @@ class SqliteStore:
                 )
 
     def _of_tags(self, tags: Sequence[str]) -> list[Row]:
+        if not self._has_tables():
+            return []
         those, bindings = tag_conditions(tags)
         return self._database.rows(
             f"""SELECT {_STORED} FROM passages p JOIN files f USING (file) LEFT JOIN labels l USING (label)

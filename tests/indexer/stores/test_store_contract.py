@@ -21,6 +21,9 @@ from indexer.stores.base import (
     Head,
     IndexStore,
     NewPassage,
+    OfFile,
+    OfTags,
+    OfThings,
     StoredPassage,
     Unembedded,
     Written,
@@ -149,7 +152,8 @@ def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Pat
     assert store.file_stats(1) == {}
     assert store.file_states() == {}
     assert store.file_stats() == {}
-    assert store.passages(Unembedded(9)) == {}
+    for which in (OfFile("MEMORY.md", 0), Unembedded(9), OfThings((1,), 9, 1), OfTags(("ops",))):
+        assert store.passages(which) == {}
     assert store.postings(["x"]) == []
     store.check()
     store.scrub()

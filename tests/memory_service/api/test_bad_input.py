@@ -134,8 +134,10 @@ def test_what_is_not_there_is_404(running_server: RunningServer) -> None:
         refused(http.get(f"{W}/{path}"), 404, "not_found")
     for path in ("memories", "status", "sessions"):
         assert http.get(f"{W}/{path}").status_code == 200, "a workspace that nobody wrote to is an empty memory"
-    assert http.post(f"{W}/search", json={"query": "x"}).json()["results"] == []
-    assert http.post(f"{W}/context", json={"query": "x"}).json()["block"] == ""
+    narrowed = {"tags": ["ops"], "sources": ["files"], "since": "2026-01-01", "path_prefix": "memory"}
+    for wanted in ({}, narrowed, *({name: value} for name, value in narrowed.items())):
+        assert http.post(f"{W}/search", json={"query": "x", "history": True, **wanted}).json()["results"] == [], wanted
+        assert http.post(f"{W}/context", json={"query": "x", **wanted}).json()["block"] == "", wanted
     assert http.post(f"{W}/reindex", json={}).status_code == 202
     refused(http.delete(f"{W}/entries/m0123456789ab"), 404, "not_found")
     assert not running_server.home.exists()
