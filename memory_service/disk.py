@@ -121,7 +121,7 @@ def modified_at(status: os.stat_result) -> dt.datetime:
     return dt.datetime.fromtimestamp(max(first, min(status.st_mtime, last)), dt.UTC)
 
 
-def current_signature(target: Path) -> Signature | None:
+def current_signature(target: Path | str) -> Signature | None:
     """The signature of the file that is there now; None if there is none."""
     try:
         return signature(os.lstat(target))

@@ -182,11 +182,15 @@ class EntryStore:
 
         It is None for a passage of none, and where the file says something else by now.
         """
-        looked = cache(self._entries_or_none)
+
+        @cache
+        def looked(path: str) -> tuple[Sequence[HeldEntry], list[int]]:
+            there = self._entries_or_none(path)
+            return there, [held.entry.first_line for held in there]
 
         def found(path: str, first: int, last: int, text: str) -> HeldEntry | None:
-            there = looked(path)
-            above = bisect_right(there, first, key=lambda held: held.entry.first_line)
+            there, first_lines = looked(path)
+            above = bisect_right(first_lines, first)
             held = there[above - 1] if above else None
             return held if held is not None and last <= held.entry.end_line and _says(held.text, text) else None
 

@@ -15,11 +15,12 @@ them on other text.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 
 _LONGEST = 65_536
 _SLICES = 16
-# The view is measured with each prompt: longer texts are remembered, by their digest alone.
+# The view is measured with each prompt: what texts take is remembered, of longer ones by their digest.
 _SHORT = 256
 _REMEMBERED = 16_384
 _KNOWN: dict[bytes, int] = {}
@@ -83,7 +84,7 @@ def estimate_tokens(text: str) -> int:
 def milli_tokens(text: str) -> int:
     """Size of a text in thousandths of a token, so that the parts of a message are rounded once."""
     if len(text) <= _SHORT:
-        return _counted(text)
+        return _of_short(text)
     key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     size = _KNOWN.get(key)
     if size is None:
@@ -91,6 +92,11 @@ def milli_tokens(text: str) -> int:
             _KNOWN.clear()
         size = _KNOWN[key] = _counted(text) if len(text) <= _LONGEST else _sampled(text)
     return size
+
+
+@lru_cache(_REMEMBERED)
+def _of_short(text: str) -> int:
+    return _counted(text)
 
 
 def _sampled(text: str) -> int:

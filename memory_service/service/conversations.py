@@ -27,6 +27,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from indexer.lru import LRU
@@ -546,8 +547,8 @@ def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire, *, b
     sent = list(messages)
     if not block:
         return sent
-    said = [index for index, message in enumerate(sent) if _is_said_by_user(message)]
-    at = said[-min(max(back, 1), len(said))] if said else len(sent)
+    said = (index for index in reversed(range(len(sent))) if _is_said_by_user(sent[index]))
+    at = min(islice(said, max(back, 1)), default=len(sent))
     if wire != "anthropic" or at == len(sent):
         sent.insert(at, {"role": "user", "content": block})
         return sent
