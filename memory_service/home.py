@@ -294,7 +294,7 @@ def id_of_title(title: str) -> str:
 
 def shown_name(given: str) -> str:
     """A name from outside, short and on one line."""
-    text = ascii(given) if not given.isprintable() else repr(given)
+    text = repr(given)
     return text if len(text) <= 100 else f"{text[:97]}...'"
 
 

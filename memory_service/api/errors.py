@@ -134,7 +134,7 @@ def install(app: FastAPI, place_of: Callable[[Request], SearchedPlace]) -> None:
 def _explain_validation(error: Mapping[str, Any]) -> str:
     """A validation error of pydantic in plain words, without the value."""
     place, *names = (str(part) for part in error["loc"])
-    name = ascii(".".join(names)[:_MAX_NAME_CHARS])
+    name = repr(".".join(names)[:_MAX_NAME_CHARS])
     kind, (_, reason) = error["type"], fault_in(error)
     if kind == "json_invalid":
         return f"The body is no JSON: {error['ctx']['error']} at character {names[0]}. Send a JSON object."

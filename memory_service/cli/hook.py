@@ -56,7 +56,7 @@ def hook(host: str, home: Path | None, workspace: str | None, as_json: bool) -> 
     writes that into the host's settings.
     """
     if host not in HOSTS:
-        click.echo(f"error: there is no host {host[:80]!a}. Use {', '.join(HOSTS)}.", err=True)
+        click.echo(f"error: there is no host {host[:80]!r}. Use {', '.join(HOSTS)}.", err=True)
         # Not 2: hosts take that for a veto of what the agent was about to do.
         sys.exit(1)
     call = _HookCommand(host, home, workspace)

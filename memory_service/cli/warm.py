@@ -178,7 +178,7 @@ def checked_address(url: str, name: str) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidRequest(f"{name} is {url[:100]!a}, no address of a server. Set one such as http://127.0.0.1:8765.")
+        raise InvalidRequest(f"{name} is {url[:100]!r}, no address of a server. Set one such as http://127.0.0.1:8765.")
     return url
 
 

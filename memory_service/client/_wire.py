@@ -231,7 +231,7 @@ def segment(text: str) -> str:
     try:
         encoded = quote(text.encode("utf-8"), safe="")
     except UnicodeEncodeError:
-        raise InvalidName(f"The name {text!a} holds half a surrogate pair. Leave such characters out.") from None
+        raise InvalidName(f"The name {text!r} holds half a surrogate pair. Leave such characters out.") from None
     return encoded.replace(".", "%2E") if text in (".", "..") else encoded
 
 

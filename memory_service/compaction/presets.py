@@ -358,7 +358,7 @@ def _checked(overrides: Mapping[str, object]) -> dict[str, Value]:
     unknown = next((name for name in overrides if name not in _FIELDS), None)
     if unknown is not None:
         near = nearest(str(unknown), _FIELDS) or f" There are {', '.join(_FIELDS)}."
-        raise ValueError(f"{str(unknown)[:80]!a} is no number of a preset.{near}")
+        raise ValueError(f"{str(unknown)[:80]!r} is no number of a preset.{near}")
     return {name: _value(name, value, _FIELDS[name][1]) for name, value in overrides.items()}
 
 
@@ -444,7 +444,7 @@ def preset_named(name: str) -> Preset:
         InvalidRequest: There is none of that name.
     """
     if name not in PRESETS:
-        raise InvalidRequest(f"There is no preset {name[:80]!a}. Use one of {', '.join(PRESETS)}.")
+        raise InvalidRequest(f"There is no preset {name[:80]!r}. Use one of {', '.join(PRESETS)}.")
     return PRESETS[name]
 
 

@@ -160,7 +160,7 @@ def _request(**fields: object) -> StatelessRequest:
     except ValueError as error:
         # Of pydantic, which names the argument; never its value.
         name, reason = fault_in(error.errors(include_input=False)[0])  # type: ignore[attr-defined]
-        raise InvalidRequest(f"The argument {name[:80]!a} cannot be used: {reason}. Give another value.") from None
+        raise InvalidRequest(f"The argument {name[:80]!r} cannot be used: {reason}. Give another value.") from None
 
 
 def _options(request: StatelessRequest, fallback: Fallback | None) -> CompactionSettings:

@@ -243,7 +243,7 @@ class _Inflation:
             yield piece
             return
         if self._inflate is None:
-            raise Unreadable(f"it is encoded as {self._encoding[:20]!a}")
+            raise Unreadable(f"it is encoded as {self._encoding[:20]!r}")
         plain = b""
         # A full step may have left something behind that needs no more bytes.
         while piece or len(plain) == _STEP_BYTES:

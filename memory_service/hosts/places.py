@@ -69,13 +69,13 @@ class ReadablePlaces:
         """The reason why a path is not read, and what to do; empty where nobody has to be told."""
         if self.access == "proxied":
             return (
-                f"The file {named[:_SHOWN_CHARS]!a} is not read, as the call came through a proxy. Let the host run "
+                f"The file {named[:_SHOWN_CHARS]!r} is not read, as the call came through a proxy. Let the host run "
                 "`memory-service hook`, or call the server itself."
             )
         if self.access == "none":
             return ""
         return (
-            f"The file {named[:_SHOWN_CHARS]!a} is not read for a call over HTTP, as it lies outside of the folders of "
+            f"The file {named[:_SHOWN_CHARS]!r} is not read for a call over HTTP, as it lies outside of the folders of "
             "hosts. Let the host run `memory-service hook`, or add its folder to the setting host_folders."
         )
 

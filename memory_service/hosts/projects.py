@@ -107,10 +107,10 @@ def project_of(folder: str) -> Project:
     """
     given = Path(folder)
     if not given.is_absolute() or not _is_name(folder):
-        raise InvalidRequest(f"The folder {folder[:200]!a} is no absolute path. Send that of the project as `cwd`.")
+        raise InvalidRequest(f"The folder {folder[:200]!r} is no absolute path. Send that of the project as `cwd`.")
     place = Path(os.path.realpath(given))
     if not os.path.isdir(place):
-        raise InvalidRequest(f"There is no folder {folder[:200]!a} on this machine. Send that of the project as `cwd`.")
+        raise InvalidRequest(f"There is no folder {folder[:200]!r} on this machine. Send that of the project as `cwd`.")
     for at in (place, *place.parents):
         if git := _git_folder(at):
             common = _common_folder(git)
@@ -126,7 +126,7 @@ def project_elsewhere(folder: str) -> Project:
     """
     windows = PureWindowsPath(folder)
     if not _is_name(folder) or not (PurePosixPath(folder).is_absolute() or windows.is_absolute()):
-        raise InvalidRequest(f"The folder {folder[:200]!a} is no absolute path. Send that of the project as `cwd`.")
+        raise InvalidRequest(f"The folder {folder[:200]!r} is no absolute path. Send that of the project as `cwd`.")
     place = Path(windows.as_posix() if windows.drive else folder.rstrip("/") or "/")
     return Project(identity=place, root=place)
 

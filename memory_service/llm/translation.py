@@ -164,11 +164,11 @@ def _lost_in_messages(body: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"the field {name}" for name in body if name not in _MESSAGES_PARAMETERS and name != "model")
     for tool in _objects_in(body.get("tools")):
         if tool.get("type", "custom") != "custom":
-            yield f"the tool {str(tool['type'])[:_NAME_CHARS]!a}"
+            yield f"the tool {str(tool['type'])[:_NAME_CHARS]!r}"
     for message in _objects_in(body.get("messages")):
         for block in _objects_in(message.get("content")):
             if (kind := block.get("type")) not in _BLOCKS:
-                yield f"the block {str(kind)[:_NAME_CHARS]!a}"
+                yield f"the block {str(kind)[:_NAME_CHARS]!r}"
 
 
 def _objects_in(value: object) -> Iterator[Mapping[str, Any]]:

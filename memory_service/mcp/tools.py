@@ -129,7 +129,7 @@ def call(name: str, arguments: Mapping[str, Any], place: CallPlace) -> Result:
 def _explained(tool: Tool, error: Any) -> str:
     """A validation error in plain words, without the value."""
     place, reason = fault_in(error)
-    name = ascii(place[:80])
+    name = repr(place[:80])
     names = ", ".join(tool.arguments.model_fields) or "none"
     if error["type"] == "missing":
         return f"The argument {name} of {tool.name} is missing. Send it; the arguments are: {names}."

@@ -243,7 +243,7 @@ def checked_tags(tags: Collection[str]) -> tuple[str, ...]:
     """
     if isinstance(tags, str):
         # A lone string would be taken for its letters.
-        raise InvalidRequest(f"The tags are one text, {tags[:80]!a}. Put it into a list.")
+        raise InvalidRequest(f"The tags are one text, {tags[:80]!r}. Put it into a list.")
     if len(tags) > MAX_TAGS:
         raise InvalidRequest(f"There are {len(tags)} tags, more than {MAX_TAGS}. Leave some out.")
     return tuple(dict.fromkeys(map(_checked_tag, tags)))
@@ -262,7 +262,7 @@ def _checked_tag(tag: str) -> str:
     composed = unicodedata.normalize("NFC", tag)
     if not is_tag(composed):
         raise InvalidRequest(
-            f"{tag[:80]!a} is no tag. Use up to {MAX_TAG_CHARS} letters, digits, '_', '-' and '/', without '#'."
+            f"{tag[:80]!r} is no tag. Use up to {MAX_TAG_CHARS} letters, digits, '_', '-' and '/', without '#'."
         )
     return composed
 
@@ -274,7 +274,7 @@ def checked_origin(origin: str) -> NotedOrigin:
         InvalidRequest: It is none.
     """
     if origin not in (origins := get_args(NotedOrigin)):
-        raise InvalidRequest(f"The origin {ascii(origin)[:80]} is not known. Use one of {', '.join(origins)}.")
+        raise InvalidRequest(f"The origin {repr(origin)[:80]} is not known. Use one of {', '.join(origins)}.")
     return cast("NotedOrigin", origin)
 
 
@@ -283,7 +283,7 @@ def _fields(
 ) -> dict[str, str]:
     if session_id is not None and _SESSION_ID.fullmatch(session_id) is None:
         raise InvalidRequest(
-            f"{ascii(session_id)[:80]} is no id of a session. "
+            f"{repr(session_id)[:80]} is no id of a session. "
             "Use 1 to 128 letters, digits, '.', '_' and '-', and begin with a letter or digit."
         )
     if messages is not None and not 0 <= messages[0] <= messages[1]:

@@ -335,7 +335,7 @@ class EntryStore:
         if not found:
             check_complete(scan)
             raise NotFound(
-                f"There is no memory {ascii(memory_id)[1:-1][:80]}. It may have been erased before; search for it."
+                f"There is no memory {repr(memory_id)[1:-1][:80]}. It may have been erased before; search for it."
             )
         return found
 
@@ -483,7 +483,7 @@ def _order(path: str) -> tuple[int, str]:
 def _read_place(place: str) -> tuple[str, int]:
     found = _PLACE.fullmatch(place)
     if found is None:
-        raise InvalidRequest(f"The cursor {place[:80]!a} is none of a list of entries. Send `next_cursor` as it came.")
+        raise InvalidRequest(f"The cursor {place[:80]!r} is none of a list of entries. Send `next_cursor` as it came.")
     return found[1], int(found[2])
 
 

@@ -293,7 +293,7 @@ class LongTermMemory:
             InvalidRequest: There is no such order.
         """
         if order not in (orders := get_args(Order)):
-            raise InvalidRequest(f"There is no order {order[:80]!a}. Use one of {', '.join(orders)}.")
+            raise InvalidRequest(f"There is no order {order[:80]!r}. Use one of {', '.join(orders)}.")
         wanted = {"explain": explain, "snippets": snippets, "history": history, "spread": spread}
         if order == "memory_first":
             most = max(limit, _ORDERED)

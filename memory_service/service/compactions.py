@@ -435,4 +435,4 @@ def _past(state: SessionState, compaction_id: str) -> LoggedCompaction:
     for past in state.compactions:
         if past.compaction_id == compaction_id:
             return past
-    raise NotFound(f"There is no compaction {compaction_id[:80]!a}. List the compactions to see their ids.")
+    raise NotFound(f"There is no compaction {compaction_id[:80]!r}. List the compactions to see their ids.")

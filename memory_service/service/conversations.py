@@ -356,7 +356,7 @@ class Conversations:
             return LogPlace(named or derived_id(call), None if call.conversation else 0)
         place = self._place_of(call.follows)
         if place is None and not (named and self._log(named)):
-            raise InvalidRequest(f"The answer {call.follows[:80]!a} is in no session of this workspace.")
+            raise InvalidRequest(f"The answer {call.follows[:80]!r} is in no session of this workspace.")
         return place or LogPlace(named, None)
 
     def _before(self, place: LogPlace, new: Sequence[ComparedMessage]) -> list[ComparedMessage]:

@@ -173,7 +173,7 @@ class ConversationLog:
         for kind, count in stretch.unknown.items():
             if kind not in progress.unknown:
                 self.faults.append(
-                    f"transcript: lines of the type {kind!a} are not known to this version; left out, and counted"
+                    f"transcript: lines of the type {kind!r} are not known to this version; left out, and counted"
                 )
             progress.unknown[kind] = progress.unknown.get(kind, 0) + count
 

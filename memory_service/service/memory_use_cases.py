@@ -191,7 +191,7 @@ class MemoryUseCases(ABC):
         ]
         if len(there) != 1:
             raise NotFound(
-                f"There are {len(there)} memories at {ascii(memory)[1:-1][:80]}, not one. Give the id of one."
+                f"There are {len(there)} memories at {repr(memory)[1:-1][:80]}, not one. Give the id of one."
             )
         return there[0].said()
 

@@ -89,7 +89,7 @@ def check_summary_model(settings: Settings, name: str) -> None:
     """
     if name and not settings.llm_model:
         raise InvalidRequest(
-            f"The model {name[:80]!a} cannot write summaries: no llm_model is set, and so no model is called. Set it, "
+            f"The model {name[:80]!r} cannot write summaries: no llm_model is set, and so no model is called. Set it, "
             "or leave compaction.model out."
         )
 
@@ -173,7 +173,7 @@ def _is_of(learned: Learned, model: str | None) -> bool:
 def _tables(settings: Settings, given: Mapping[str, Json]) -> tuple[CompactionTable, PruningTable, FlushTable]:
     unknown = [name for name in given if name not in TABLES]
     if unknown:
-        raise InvalidRequest(f"A session has no setting {unknown[0][:80]!a}. It may set {', '.join(TABLES)}.")
+        raise InvalidRequest(f"A session has no setting {unknown[0][:80]!r}. It may set {', '.join(TABLES)}.")
     return (
         _merged(settings.compaction, "compaction", given),
         _merged(settings.pruning, "pruning", given),

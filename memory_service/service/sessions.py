@@ -340,7 +340,7 @@ class SessionStore:
         session = self._services.session(session_id)
         state = session.state()
         if all(pin.pin_id != pin_id for pin in state.pins):
-            raise NotFound(f"There is no pin {pin_id[:80]!a}. List the pins to see their ids.")
+            raise NotFound(f"There is no pin {pin_id[:80]!r}. List the pins to see their ids.")
         session.note([Unpin(pin_id=pin_id)], state)
 
     def pins(self, session_id: str) -> list[schemas.Pin]:

@@ -269,7 +269,7 @@ def check_session_id(session_id: str) -> None:
     """
     if SESSION_NAME.fullmatch(session_id) is None:
         raise InvalidName(
-            f"{session_id[:100]!a} is no id of a session. "
+            f"{session_id[:100]!r} is no id of a session. "
             "Use 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
         )
 

@@ -50,7 +50,7 @@ async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotate
     A failure of the memory is a line of `hooks.log` in the home, and never one of the agent.
     """
     if host not in HOSTS:
-        raise NotFound(f"There is no host {host[:80]!a}. Use {', '.join(HOSTS)}.")
+        raise NotFound(f"There is no host {host[:80]!r}. Use {', '.join(HOSTS)}.")
     call = _call_of(await request.body())
     named = grant != EVERY_WORKSPACE or "x-memory-workspace" in request.headers
     access = file_access(request, grant)
