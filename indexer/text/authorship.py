@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
@@ -19,6 +20,8 @@ from indexer.text.scripts import COMMON_HAN
 from indexer.text.sentences import Fences
 
 PartKind = Literal["typed", "quoted", "pasted"]
+# Longer messages are read each time: so many of these take at most 10 MB.
+_KEPT_CHARS, _KEPT_MESSAGES = 4_000, 512
 # Start, end and kind of what is not typed.
 _Span: TypeAlias = tuple[int, int, PartKind]
 
@@ -199,8 +202,18 @@ class MessagePart:
     text: str
 
 
-def message_parts(text: str) -> list[MessagePart]:
+def message_parts(text: str) -> Sequence[MessagePart]:
     """Parts of a user's message in order; joined, they are the message."""
+    return _parts_of_short(text) if len(text) <= _KEPT_CHARS else _parts(text)
+
+
+# A message is read for the flush, the summary, the request and the ledger, and again at the next compaction.
+@lru_cache(_KEPT_MESSAGES)
+def _parts_of_short(text: str) -> Sequence[MessagePart]:
+    return _parts(text)
+
+
+def _parts(text: str) -> Sequence[MessagePart]:
     parts, at = list[MessagePart](), 0
     for start, end, kind in _foreign_spans(text):
         if start > at:
@@ -209,7 +222,7 @@ def message_parts(text: str) -> list[MessagePart]:
         at = end
     if at < len(text) or not parts:
         parts.append(MessagePart(kind="typed", start=at, text=text[at:]))
-    return parts
+    return tuple(parts)
 
 
 def typed_text(text: str) -> str:
@@ -482,7 +495,11 @@ def _announced_spans(text: str, shown: Sequence[_Span]) -> Iterator[_Span]:
         shown: What has a form of its own in it.
     """
     ends = {start: end for start, end, _ in shown}
+    colon = ":" in text or "：" in text
     for way, pattern in _ANNOUNCING.items():
+        # All but a question end with a colon; each takes a millisecond to look for that.
+        if not colon and way != "question":
+            continue
         reached = 0
         for match in pattern.finditer(text):
             if match.end() >= reached and _announces(text, match.end(), way):

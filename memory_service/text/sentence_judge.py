@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.corpus import Ints
 from indexer.text import lazy_regex
 from indexer.text.authorship import is_reported
 from indexer.text.dates import days_of
@@ -57,6 +58,7 @@ _AROUND = 6 * len(LABELS) + 3
 
 # Characters of a sentence that count.
 _MAX_CHARS = 600
+_KEPT_CUES = 4096
 
 Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
 
@@ -141,24 +143,29 @@ _FORMS: Mapping[str, Callable[[str], object]] = {
 CUES = ("user", "assistant", "tool", "named", "length", "words", "few", *_FORMS, *(f"mark_{mark}" for mark in _MARKS))
 
 
-def _cues_of(heard: Spoken) -> list[float]:
+def _cues_of(heard: Spoken) -> Sequence[float]:
     """The figures of `CUES` for a sentence, each about 0 to 2."""
-    text = heard.text[:_MAX_CHARS]
+    return _cues(heard.text[:_MAX_CHARS], heard.voice, heard.name)
+
+
+# A sentence is judged at the flush, for the summary, and again with what comes after it.
+@lru_cache(_KEPT_CUES)
+def _cues(text: str, voice: Voice, name: str) -> Sequence[float]:
     words = words_of(text)
     size = size_of(text)
-    marks = limit_marks(marks_of(text, words, (heard.name,) if heard.name else ()))
-    named = bool(heard.name)
-    return [
-        float(heard.voice == "user" and not named),
-        float(heard.voice == "assistant" and not named),
-        float(heard.voice == "tool"),
+    marks = limit_marks(marks_of(text, words, (name,) if name else ()))
+    named = bool(name)
+    return (
+        float(voice == "user" and not named),
+        float(voice == "assistant" and not named),
+        float(voice == "tool"),
         float(named),
         min(2.0, len(text) / 100),
         min(2.0, math.log1p(size) / 2),
         float(size < 4),
         *(float(bool(form(text))) for form in _FORMS.values()),
         *(min(2.0, marks.get(mark, 0)) for mark in _MARKS),
-    ]
+    )
 
 
 def size_of(text: str) -> int:
@@ -211,30 +218,32 @@ def _durable_figures(own: Floats, kinds: Floats, heard: Sequence[Spoken]) -> Flo
         kinds: Probability of each kind, of shape (sentences, kinds); of a whole stretch.
         heard: The sentences.
     """
-    rows = []
-    nothing = np.zeros(kinds.shape[1])
-    first, last = _messages(heard)
-    for at in range(len(heard)):
-        begin, end = first[at], last[at]
-        others = [*range(begin, at), *range(at + 1, end)]
-        near = kinds[max(0, at - _WINDOW) : at + _WINDOW + 1]
-        place = [float(at == begin), float(end - begin == 1), min(2.0, (end - begin) / 5)]
-        before = kinds[at - 1] if at > begin else nothing
-        after = kinds[at + 1] if at + 1 < end else nothing
-        earlier = kinds[begin - 1] if begin else nothing
-        around = kinds[others].mean(axis=0) if others else nothing
-        rows.append(np.concatenate([kinds[at] * 2, before, after, earlier, around, place, near.mean(axis=0) * 3]))
-    return np.hstack([own, np.array(rows).reshape(len(heard), _AROUND)])
+    at, (first, last) = np.arange(len(heard)), _messages(heard)
+    size = last - first
+    # Nothing stands at either end.
+    padded = np.vstack([np.zeros((1, kinds.shape[1])), kinds, np.zeros((1, kinds.shape[1]))])
+    totals = np.vstack([np.zeros((1, kinds.shape[1])), kinds.cumsum(axis=0)])
+    low, high = np.maximum(at - _WINDOW, 0), np.minimum(at + _WINDOW + 1, len(heard))
+    return np.hstack([
+        own,
+        kinds * 2,
+        np.where(at > first, padded[at].T, 0.0).T,
+        np.where(at + 1 < last, padded[at + 2].T, 0.0).T,
+        padded[first],
+        (totals[last] - totals[first] - kinds) / np.maximum(size - 1, 1)[:, None],
+        np.column_stack([at == first, size == 1, np.minimum(size / 5, 2.0)]),
+        (totals[high] - totals[low]) / (high - low)[:, None] * 3,
+    ])  # fmt: skip
 
 
-def _messages(heard: Sequence[Spoken]) -> tuple[list[int], list[int]]:
+def _messages(heard: Sequence[Spoken]) -> tuple[Ints, Ints]:
     """Of each sentence, the places of the first one of its message and of the first one of the next message."""
     first, last = [0] * len(heard), [len(heard)] * len(heard)
     for at in range(1, len(heard)):
         first[at] = first[at - 1] if heard[at].message == heard[at - 1].message else at
     for at in range(len(heard) - 2, -1, -1):
         last[at] = last[at + 1] if heard[at].message == heard[at + 1].message else at + 1
-    return first, last
+    return np.array(first, np.int64), np.array(last, np.int64)
 
 
 def classify_sentences(

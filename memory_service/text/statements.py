@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import lru_cache
 
 from indexer.text import lazy_regex
 from indexer.text.authorship import is_reported, typed_text
@@ -420,37 +421,45 @@ _HEDGE = lazy_regex(
 
 
 # What only leads over to what follows.
-_LEAD_CHARS = 80
+_LEAD_CHARS, _KEPT_SENTENCES = 80, 4096
 
 
 def kind_of(sentence: Sentence) -> tuple[Kind, float]:
     """Kind of a sentence, and the certainty of its wording: 1 is clear, 0.5 is a guess."""
-    text, lower = sentence.text, sentence.text.lower()
+    if sentence.voice != "tool":
+        return _of_words(sentence.text, sentence.voice == "user", sentence.quoted)
+    return _of_tool(sentence, sentence.text.lower(), "" if sentence.text.isascii() else sentence.text)
+
+
+# A sentence is read at the flush, for the summary, and again at the next compaction.
+@lru_cache(_KEPT_SENTENCES)
+def _of_words(text: str, is_user: bool, quoted: bool) -> tuple[Kind, float]:
+    lower = text.lower()
     words = frozenset(_WORD.findall(lower))
     chinese = "" if text.isascii() else text
-    if (text[-1] in ":：" and len(text) <= _LEAD_CHARS) or _says_nothing(text, lower, words):
+    if _is_empty(text, lower, words):
         return Kind.EMPTY, 0.0
-    if sentence.voice == "tool":
-        return _of_tool(sentence, lower, chinese)
     asked = asks(text)
-    if sentence.quoted:
-        return (Kind.EMPTY, 0.0) if sentence.voice == "assistant" or asked else (Kind.FACT, 0.6)
+    if quoted:
+        return (Kind.FACT, 0.6) if is_user and not asked else (Kind.EMPTY, 0.0)
     if not asked and is_error_line(lower):
         return Kind.FAILURE, 1.0
-    if sentence.voice == "user" and (rule := _rule(lower, words, chinese)) and not (asked and rule < 1):
+    if is_user and (rule := _rule(lower, words, chinese)) and not (asked and rule < 1):
         return Kind.RULE, rule
     if asked:
         return Kind.QUESTION, 1.0
     decided = not words.isdisjoint(_DECISION_WORDS) and _DECISION_WORDING.search(lower)
     if decided or (chinese and _DECISION_HINT.search(text) and _DECISION_ZH.search(text)):
         return Kind.DECISION, 1.0
-    if sentence.voice == "user" and (is_order(text) or _ASK_START.search(lower) or (chinese and _ASK_ZH.search(text))):
+    if is_user and (is_order(text) or _ASK_START.search(lower) or (chinese and _ASK_ZH.search(text))):
         return Kind.ASK, 1.0
-    return _of_work(lower, chinese, own=sentence.voice == "assistant")
+    return _of_work(lower, chinese, own=not is_user)
 
 
-def _says_nothing(text: str, lower: str, words: frozenset[str]) -> bool:
-    if not any(map(str.isalnum, text)) or (len(text) < 60 and _EMPTY.search(lower)):
+def _is_empty(text: str, lower: str, words: frozenset[str]) -> bool:
+    if (text[-1] in ":：" and len(text) <= _LEAD_CHARS) or not any(map(str.isalnum, text)):
+        return True
+    if len(text) < 60 and _EMPTY.search(lower):
         return True
     hinted = not text.isascii() or not words.isdisjoint(_HEDGE_WORDS)
     return hinted and _HEDGE.search(lower) is not None
@@ -488,9 +497,8 @@ def _is_done(lower: str, chinese: str) -> bool:
 
 
 def _of_tool(sentence: Sentence, lower: str, chinese: str) -> tuple[Kind, float]:
-    if len(sentence.text) > 200:
-        return Kind.EMPTY, 0.0
-    if is_exit_only(lower):
+    empty = _is_empty(sentence.text, lower, frozenset(_WORD.findall(lower)))
+    if empty or len(sentence.text) > 200 or is_exit_only(lower):
         return Kind.EMPTY, 0.0
     if names_outcome(lower):
         bad = sentence.failed or has_failed(lower, chinese)
