@@ -294,8 +294,8 @@ class DayChains:
         first = max(0, stored.ordinal - _CAPTION_ABOVE)
         above = [
             each.passage.text
-            for each in store.passages(OfFile(stored.path, first)).values()
-            if each.ordinal < stored.ordinal and each.passage.heading == stored.passage.heading
+            for each in store.passages(OfFile(stored.path, first, stored.ordinal)).values()
+            if each.passage.heading == stored.passage.heading
         ]
         found = self._captions[stored.key] = caption(above[::-1])
         return found

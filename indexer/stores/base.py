@@ -96,10 +96,12 @@ class OfFile(NamedTuple):
 
     Attributes:
         first: Position of the first one; -1 means the last one alone.
+        before: Position of the first one that is left out; None for all to the end.
     """
 
     path: str
     first: int = 0
+    before: int | None = None
 
 
 class Unembedded(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import sys
 import tempfile
 import threading
 import weakref
@@ -153,9 +154,10 @@ class InMemoryStore:
         """See `IndexStore`."""
         now = self.contents
         match which:
-            case OfFile(path=path, first=first):
+            case OfFile(path=path, first=first, before=before):
                 known = list(now.files[path].rows.values()) if path in now.files else []
-                rows = known[-1:] if first < 0 else [row for row in known if row.stored.ordinal >= first]
+                places = range(max(first, 0), sys.maxsize if before is None else before)
+                rows = known[-1:] if first < 0 else [row for row in known if row.stored.ordinal in places]
             case Unembedded():
                 rows = [row for key in now.unembedded(which) if (row := now.row(key))]
             case OfThings():

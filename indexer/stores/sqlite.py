@@ -241,7 +241,8 @@ class SqliteStore:
     def _of_file(self, which: OfFile) -> list[Row]:
         if not self._has_tables():
             return []
-        some = "AND p.ordinal >= ? ORDER BY p.ordinal" if which.first >= 0 else "ORDER BY p.ordinal DESC LIMIT -?"
+        within = f"p.ordinal >= ?{'' if which.before is None else f' AND p.ordinal < {which.before:d}'}"
+        some = f"AND {within} ORDER BY p.ordinal" if which.first >= 0 else "ORDER BY p.ordinal DESC LIMIT -?"
         return self._database.rows(
             f"""SELECT {_STORED} FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
                 WHERE f.path = ? {some}""",

@@ -45,8 +45,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryService]
         yield made
 
 
+# Without vectors: which sentences a summary has says nothing about its frames.
 def _service(home: Path, model: ScriptedModel | None = None) -> MemoryService:
-    return MemoryService(settings(home), embedder=HashEmbedder(), models=Models(summaries=model, memories=model))
+    made = settings(home, embedding_model="none")
+    return MemoryService(made, embedder=HashEmbedder(), models=Models(summaries=model, memories=model))
 
 
 def _writing(preset: str, text: str, tries: int) -> ScriptedModel:

@@ -323,6 +323,13 @@ def test_the_passages_of_a_file_can_be_had_from_a_place_on(store: IndexStore) ->
     assert passages_of(store, "memory/c.md", first=-1) == []
 
 
+def test_some_passages_of_a_file_can_be_had(store: IndexStore) -> None:
+    put(store, "memory/a.md", [passage(f"word{number}", line=number + 1) for number in range(9)])
+    some = store.passages(OfFile("memory/a.md", 3, 6)).values()
+    assert [each.passage.text for each in some] == ["word3", "word4", "word5"]
+    assert len(store.passages(OfFile("memory/a.md", 7))) == 2 and not store.passages(OfFile("memory/a.md", 3, 3))
+
+
 def test_a_write_is_refused_when_the_file_changed_meanwhile(store: IndexStore, open_store: Open) -> None:
     first = put(store, "memory/a.md", ["one"]).revision
     assert put(open_store(), "memory/a.md", ["two"]).refused == ("memory/a.md",), "it is known already"
