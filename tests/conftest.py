@@ -48,12 +48,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        config.option.tier = config.workerinput["tier"]
+    else:
         paths = {Path(config.invocation_params.dir, name.partition("::")[0]).resolve() for name in config.args}
         named = config.option.keyword or config.option.markexpr or paths - {ROOT, ROOT / "tests"}
         config.option.tier = config.option.tier or ("all" if named else "usual")
         if config.option.record_durations:
             config.pluginmanager.register(Recorder(all_of_them=config.option.tier == "all" and not named))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A worker is given the arguments of the command alone: which tier they mean is found out once."""
+    node.workerinput["tier"] = node.config.option.tier
 
 
 def pytest_xdist_auto_num_workers() -> int | None:

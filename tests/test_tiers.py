@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers import ROOT, ROUND_TRIPS, SMOKE_SECONDS, USUAL_SECONDS, Durations, file_of
+from tests.tiers import ROOT, ROUND_TRIPS, SMOKE_SECONDS, TIERS, USUAL_SECONDS, Durations, file_of
 
 MOST_NEW_FILES = 15
 HERE, OTHER = "tests/test_tiers.py", "tests/test_house.py"
@@ -72,6 +72,10 @@ def test_a_round_trip_of_the_smoke_is_there(test: str) -> None:
     file, _, name = test.partition("::")
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_each_worker_knows_the_tier(request: pytest.FixtureRequest) -> None:
+    assert request.config.option.tier in TIERS, "a worker that does not know it runs all tests"
 
 
 def test_what_new_tests_cost_is_recorded() -> None:

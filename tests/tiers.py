@@ -1,7 +1,7 @@
 """The tiers of the tests, and the record of their costs from which the tiers are made.
 
 - smoke: files whose tests are all quick, and a round trip through each door. For every save.
-- usual: everything but the heavy tests, and these too if hypothesis draws their inputs: with a quarter of the inputs.
+- usual: everything but the heavy tests, and these too if hypothesis draws their inputs: with an eighth of the inputs.
 - heavy: the heavy tests, with all inputs.
 - all: every test, with all inputs.
 
@@ -34,7 +34,7 @@ TIERS = ("smoke", "usual", "heavy", "all")
 # the tests in three workers and to draw a part of the inputs of heavy ones; and one minute of them for the smoke.
 USUAL_SECONDS = 250.0
 SMOKE_SECONDS = 30.0
-SHARE_OF_INPUTS = 4
+SHARE_OF_INPUTS = 8
 """The usual tier draws one in so many inputs of a heavy test."""
 ROUND_TRIPS = frozenset(
     f"tests/memory_service/{name}"
