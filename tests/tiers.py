@@ -33,7 +33,7 @@ TIERS = ("smoke", "usual", "heavy", "all")
 # Five minutes of two processors that are slower by half or more than those of the record, less what it takes to collect
 # the tests in three workers and to draw a part of the inputs of heavy ones; and one minute of them for the smoke.
 USUAL_SECONDS = 250.0
-SMOKE_SECONDS = 30.0
+SMOKE_SECONDS = 14.0
 SHARE_OF_INPUTS = 8
 """The usual tier draws one in so many inputs of a heavy test."""
 ROUND_TRIPS = frozenset(
