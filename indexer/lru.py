@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Generic, TypeVar, TypeVarTuple
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+_More = TypeVarTuple("_More")
+# A longer text is read each time: 512 of these take at most 10 MB.
+_SHORT_CHARS, _SHORT_TEXTS = 4_000, 512
+
+
+def cached_for_short_texts(read: Callable[[str, *_More], _Value]) -> Callable[[str, *_More], _Value]:
+    """A function of a text that remembers what it gave for short ones lately; what it gives may not be changed.
+
+    A message is read for the flush, the summary, the request and the ledger, and again at the next compaction.
+    """
+    cached = lru_cache(_SHORT_TEXTS)(read)
+
+    @wraps(read)
+    def read_once(text: str, *more: *_More) -> _Value:
+        return cached(text, *more) if len(text) <= _SHORT_CHARS else read(text, *more)
+
+    return read_once
 
 
 class LRU(Generic[_Key, _Value]):

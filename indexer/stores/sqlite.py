@@ -241,12 +241,14 @@ class SqliteStore:
     def _of_file(self, which: OfFile) -> list[Row]:
         if not self._has_tables():
             return []
-        within = f"p.ordinal >= ?{'' if which.before is None else f' AND p.ordinal < {which.before:d}'}"
-        some = f"AND {within} ORDER BY p.ordinal" if which.first >= 0 else "ORDER BY p.ordinal DESC LIMIT -?"
+        # Without an end, all have a smaller position.
+        some = "AND p.ordinal >= ?2 AND p.ordinal < coalesce(?3, p.ordinal + 1) ORDER BY p.ordinal"
+        if which.first < 0:
+            some = "AND ?3 IS NULL ORDER BY p.ordinal DESC LIMIT -?2"
         return self._database.rows(
             f"""SELECT {_STORED} FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
-                WHERE f.path = ? {some}""",
-            (which.path, which.first),
+                WHERE f.path = ?1 {some}""",
+            (which.path, which.first, which.before),
         )
 
     def _unembedded(self, which: Unembedded) -> list[Row]:

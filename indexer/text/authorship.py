@@ -10,18 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
+from indexer.lru import cached_for_short_texts
 from indexer.text import lazy_regex
 from indexer.text.markup import is_prose, markup_spans
 from indexer.text.scripts import COMMON_HAN
 from indexer.text.sentences import Fences
 
 PartKind = Literal["typed", "quoted", "pasted"]
-# Longer messages are read each time: so many of these take at most 10 MB.
-_KEPT_CHARS, _KEPT_MESSAGES = 4_000, 512
 # Start, end and kind of what is not typed.
 _Span: TypeAlias = tuple[int, int, PartKind]
 
@@ -202,18 +200,9 @@ class MessagePart:
     text: str
 
 
+@cached_for_short_texts
 def message_parts(text: str) -> Sequence[MessagePart]:
     """Parts of a user's message in order; joined, they are the message."""
-    return _parts_of_short(text) if len(text) <= _KEPT_CHARS else _parts(text)
-
-
-# A message is read for the flush, the summary, the request and the ledger, and again at the next compaction.
-@lru_cache(_KEPT_MESSAGES)
-def _parts_of_short(text: str) -> Sequence[MessagePart]:
-    return _parts(text)
-
-
-def _parts(text: str) -> Sequence[MessagePart]:
     parts, at = list[MessagePart](), 0
     for start, end, kind in _foreign_spans(text):
         if start > at:

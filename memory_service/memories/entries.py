@@ -184,12 +184,12 @@ class EntryStore:
         """
 
         @cache
-        def looked(path: str) -> tuple[Sequence[HeldEntry], list[int]]:
+        def entries_of(path: str) -> tuple[Sequence[HeldEntry], list[int]]:
             there = self._entries_or_none(path)
             return there, [held.entry.first_line for held in there]
 
         def found(path: str, first: int, last: int, text: str) -> HeldEntry | None:
-            there, first_lines = looked(path)
+            there, first_lines = entries_of(path)
             above = bisect_right(first_lines, first)
             held = there[above - 1] if above else None
             return held if held is not None and last <= held.entry.end_line and _says(held.text, text) else None

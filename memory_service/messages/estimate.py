@@ -90,7 +90,7 @@ def milli_tokens(text: str) -> int:
     if size is None:
         if len(_KNOWN) >= _REMEMBERED:
             _KNOWN.clear()
-        size = _KNOWN[key] = _counted(text) if len(text) <= _LONGEST else _sampled(text)
+        size = _KNOWN[key] = _counted(text) if len(text) <= _LONGEST else _counted_by_slices(text)
     return size
 
 
@@ -99,7 +99,7 @@ def _of_short(text: str) -> int:
     return _counted(text)
 
 
-def _sampled(text: str) -> int:
+def _counted_by_slices(text: str) -> int:
     step, size = len(text) / _SLICES, _LONGEST // _SLICES
     slices = (text[int(step * at) : int(step * at) + size] for at in range(_SLICES))
     return sum(map(_counted, slices)) * len(text) // (size * _SLICES)

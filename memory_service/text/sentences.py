@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from indexer.lru import cached_for_short_texts
 from indexer.text import lazy_regex
 from indexer.text.names import LABELS
 from indexer.text.sentences import Fences, says_little
@@ -186,8 +186,6 @@ def _is_ordinal(line: str, start: int, at: int, after: str) -> bool:
 Speakers: TypeAlias = frozenset[tuple[str, str]]
 
 _HEAD_CHARS = 8_000
-# Longer texts are split each time: so many of these take at most 10 MB.
-_KEPT_CHARS, _KEPT_TEXTS = 4_000, 512
 _MESSAGE_TAIL_CHARS = 4_000
 _TOOL_CHARS = 2_000
 _SENTENCE_CHARS = 240
@@ -320,22 +318,15 @@ def split_text(text: str, *, wrapped: bool = True, code_lines: int = _CODE_LINES
         wrapped: Whether a long line that the next one goes on with is one line with it.
         code_lines: So many lines a block of code may have to be read.
     """
-    if len(text) <= _KEPT_CHARS:
-        return list(_split_short(text, wrapped, code_lines))
-    return _split(text, wrapped, code_lines)
+    return list(_clauses_of_text(text, wrapped, code_lines))
 
 
-# A message is read for the flush, the summary, the request and the ledger, and again at the next compaction.
-@lru_cache(_KEPT_TEXTS)
-def _split_short(text: str, wrapped: bool, code_lines: int) -> tuple[str, ...]:
-    return tuple(_split(text, wrapped, code_lines))
-
-
-def _split(text: str, wrapped: bool, code_lines: int) -> list[str]:
+@cached_for_short_texts
+def _clauses_of_text(text: str, wrapped: bool, code_lines: int) -> tuple[str, ...]:
     text = _within(text, tool=False)
     lines = _lines("\n".join(led_lines(text)) if wrapped else text, code_lines)
     whole = (sentence for line in (_unwrapped(lines) if wrapped else lines) for sentence in _with_reasons(line))
-    return [clause for sentence in whole for clause in _clauses(sentence)]
+    return tuple(clause for sentence in whole for clause in _clauses(sentence))
 
 
 def clip(text: str, room: int) -> str:
