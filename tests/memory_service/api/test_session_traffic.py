@@ -173,7 +173,7 @@ def test_a_stream_tells_of_a_compaction_while_it_happens(server: RunningServer, 
 
 
 def test_who_waits_for_rest_holds_no_thread_and_hears_of_it(tmp_path: Path) -> None:
-    with talking(tmp_path / "home", ScriptedModel(Hang(seconds=0.01), Hang(seconds=8.0), Hang(seconds=0.01))) as server:
+    with talking(tmp_path / "home", ScriptedModel(Hang(seconds=8.0))) as server:
         place = filled(server, "resting")
         http = httpx.Client(base_url=server.url, trust_env=False, timeout=120)
         with http, ThreadPoolExecutor(60) as pool:
