@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_service.compaction.budget import ContextBudget, budget_for, resolve_window
@@ -238,6 +238,7 @@ def _asking(sizes: list[int], request_tokens: int, steps: list[int]) -> tuple[Nu
     st.lists(st.integers(10, 2_000), max_size=30),
     st.sampled_from(["threshold", "manual", "overflow"]),
 )
+@example("opencode", 32_000, [5], 0.9765625, [10] * 5, "manual")
 def test_what_fits_is_never_cut(
     name: str, window: int, sizes: list[int], share: float, steps: list[int], trigger: str
 ) -> None:
@@ -252,7 +253,7 @@ def test_what_fits_is_never_cut(
     except Incompressible:
         assert asked.tokens > room.usable_tokens // 2 or tail[-1].tokens > room.usable_tokens // 2
         return
-    least = frame_tokens() + 4 + preset.least_summary_tokens
+    least = view.fixed_tokens + frame_tokens() + 4 + preset.least_summary_tokens
     if plan.stage in ("summary", "hard") and asked.seq < plan.tail_start and not plan.whole_request:
         fits = asked.tokens + least + tail[-1].tokens + tail[-2].tokens <= room.usable_tokens
         assert asked.tokens <= view.most_request_tokens or (not fits and plan.cuts)
