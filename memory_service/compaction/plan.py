@@ -466,9 +466,9 @@ class _Planner:
 
     def _request_tokens(self, at: int, tail: Sequence[Numbered]) -> int:
         """Size of the last request if it has to stand in the checkpoint when it is cut at a place."""
-        asked = [place for place, each in enumerate(tail) if is_request(each.message)]
-        if asked:
-            return tail[asked[-1]].tokens if asked[-1] < at else 0
+        for place in range(len(tail) - 1, -1, -1):
+            if is_request(tail[place].message):
+                return tail[place].tokens if place < at else 0
         return self._snapshot.whole_request_tokens or self._snapshot.request_tokens
 
     def _request_cuts(self, at: int, tail: Sequence[Numbered]) -> tuple[str, ...]:
