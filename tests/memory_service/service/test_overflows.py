@@ -102,6 +102,17 @@ def test_what_is_no_overflow_changes_nothing(
         assert made.retry_after_seconds == 2
 
 
+def test_a_request_larger_than_a_minute_s_allowance_is_told_what_helps(room: Room) -> None:
+    room.talk(24, 100)
+    error = (
+        "Request too large for model `any-8b` in organization `org` on tokens per minute (TPM): Limit 6000, "
+        "Requested 12450, please reduce your message size and try again."
+    )
+    made = recover(room, error, status=413)
+    assert (made.kind, made.remedy) == ("rate_limit", "give_up")
+    assert "waiting does not help" in made.reason and "context_window" in made.reason
+
+
 def test_a_prompt_that_was_cut_silently_is_an_overflow_too(room: Room) -> None:
     room.talk(24, 100)
     made = recover(room, "", usage=UsageReport(input_tokens=5_000, cache_read_tokens=3_500))
