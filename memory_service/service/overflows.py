@@ -168,8 +168,8 @@ def _why_not(failure: ProviderFailure) -> str:
         return "The provider refuses the order of the messages, thinking or not. Look at the error itself."
     if failure.kind == "rate_limit" and not failure.transient:
         return (
-            "The request alone is larger than what the provider takes from you in a minute: waiting does not help. Raise "
-            "the limit there, or give the session a context_window below it, so that its prompts stay smaller."
+            "The request alone is larger than what the provider takes from you in a minute: waiting does not help. "
+            "Raise the limit there, or give the session a context_window below it, so that its prompts stay smaller."
         )
     return f"This is no overflow ({failure.kind}): compacting would not help. Look at the error itself."
 
