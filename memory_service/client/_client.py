@@ -380,6 +380,7 @@ class MemoryClient:
         tools: Collection[object] = (),
         overrides: Mapping[str, Any] | None = None,
         format: schemas.Wire = "openai",
+        summary_model: str | None = None,
     ) -> schemas.CompactedMessages:
         """Messages in, fewer messages out, without a session; they come back as they are if they fit.
 
@@ -398,6 +399,7 @@ class MemoryClient:
             tools: Schemas of tools, counted likewise.
             overrides: Numbers of the preset, by name.
             format: The shape of the messages in the answer.
+            summary_model: The model that writes this summary, by its litellm name; else the service's.
         """
         return self._connection.send(
             _session_wire.compact_messages_call(
@@ -415,5 +417,6 @@ class MemoryClient:
                 tools=tools,
                 overrides=overrides,
                 format=format,
+                summary_model=summary_model,
             )
         )

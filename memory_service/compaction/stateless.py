@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memory_service.compaction.budget import resolve_window
@@ -136,15 +137,16 @@ def compact_messages(
     compactor: Compactor,
     *,
     now: dt.datetime,
+    model: ChatModel | None = None,
     cancelled: Callable[[], bool] = not_cancelled,
 ) -> CompactedMessages:
-    """Compact the messages of a request; see `compact`."""
+    """Compact the messages of a request; see `compact`. A model given here writes instead of the compactor's."""
     conversation = _conversation(request.messages, request.pins)
     shape = shape_of(options)
     view = project(conversation, shape)
     scale = counted_scale(lambda: view, options.model_name)
     budget = budget_of(options, scale=1.0 if scale is None else scale, overhead_tokens=_overhead_tokens(request))
-    call = _compaction_options(request, options)
+    call = replace(_compaction_options(request, options), model=model)
     draft = compactor.draft(conversation, view, shape, options, budget, call, now=now, cancelled=cancelled)
     receipt = _receipt(draft, options, call, now)
     language = view_language(with_head(conversation, draft.head))

@@ -446,6 +446,12 @@ class StatelessRequest(Request):
     )
     tools: Tools = Field(default=[])
     format: Format = "openai"
+    summary_model: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="litellm name of the model that writes this summary; else that of the setting `compaction.model`.",
+    )
 
 
 class CompactedMessages(SentMessages):

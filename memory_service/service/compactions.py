@@ -228,8 +228,7 @@ class SessionCompactions:
 
     def _own_model(self, snapshot: SessionSnapshot, request: CompactRequest) -> ChatModel | None:
         """The model that the call or the session names for its summaries; None for that of the service."""
-        name, named = request.model or snapshot.options.summary_model, self._services.shared.models.named
-        return named(name) if name and named is not None else None
+        return self._services.shared.models.of_name(request.model or snapshot.options.summary_model)
 
     def _applied(
         self, snapshot: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]

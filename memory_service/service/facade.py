@@ -451,16 +451,19 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     ) -> CompactedMessages:
         """Compact a list of messages without a session, as the settings say; see `memory_service.compaction`."""
         from memory_service.compaction.stateless import compact_messages
-        from memory_service.service.options import options_of
+        from memory_service.service.options import check_summary_model, options_of
         from memory_service.sessions.records import SessionHeader
         from memory_service.sessions.session import SessionState
+
+        check_summary_model(self.settings, request.summary_model or "")
 
         header = SessionHeader(session_id="", model=request.model, context_window=request.context_window)
         options = options_of(
             self.settings, SessionState(header=header), preset=request.preset, overrides=request.overrides
         )
-        compactor = self._workspaces.compactor
-        return compact_messages(request, options, compactor, now=self.settings.now(), cancelled=cancelled)
+        model = self._models.of_name(request.summary_model)
+        compactor, now = self._workspaces.compactor, self.settings.now()
+        return compact_messages(request, options, compactor, now=now, model=model, cancelled=cancelled)
 
     # The home
 

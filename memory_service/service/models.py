@@ -46,6 +46,10 @@ class Models:
         """True if a language model may be called."""
         return self.summaries is not None or self.memories is not None
 
+    def of_name(self, name: str | None) -> ChatModel | None:
+        """The model of a name; None where none is named, or no model is called."""
+        return self.named(name) if name and self.named is not None else None
+
 
 def make_embedder(settings: Settings) -> Embedder | LanguageChoice | None:
     """The configured embedder, for "auto" the two that each workspace chooses from; None for "none".

@@ -9,7 +9,7 @@ import pytest
 from memory_service.errors import Conflict, InvalidRequest, NotFound, UpstreamFailed
 from memory_service.hooks import Instructions, Intent, Refused
 from memory_service.messages import read_messages, to_openai
-from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest
+from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest, StatelessRequest
 from memory_service.service.compactions import CompactionCall
 from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
@@ -228,8 +228,20 @@ def test_a_session_and_a_call_name_the_model_of_their_summaries(rooms: Rooms) ->
     assert room.compact(force=True).model == "openai/cheap"
 
 
+def test_messages_without_a_session_name_the_model_of_their_summary(rooms: Rooms) -> None:
+    room = rooms(llm_model="openai/own", models=_named("openai/cheap"))
+    said = [{"role": ("user", "assistant")[at % 2], "content": words(100)} for at in range(60)]
+    asked = StatelessRequest(messages=said, context_window=8_000, summary_model="openai/cheap")
+    assert room.service.compact_messages(asked).receipt.model == "openai/cheap"
+    asked = StatelessRequest(messages=said, context_window=8_000)
+    assert room.service.compact_messages(asked).receipt.model == "openai/own"
+
+
 def test_a_model_is_named_in_vain_where_none_is_called(room: Room) -> None:
     room.talk(30, 100)
+    with pytest.raises(InvalidRequest, match="no llm_model is set"):
+        asked = StatelessRequest(messages=[{"role": "user", "content": "Hello"}], summary_model="openai/cheap")
+        room.service.compact_messages(asked)
     with pytest.raises(InvalidRequest, match="no llm_model is set"):
         room.sessions.store.update(S, {"settings": {"compaction": {"model": "openai/cheap"}}})
     with pytest.raises(InvalidRequest, match="no llm_model is set"):
