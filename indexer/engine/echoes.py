@@ -6,6 +6,8 @@ asks about by its words alone.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from indexer.corpus import Floats, Mask
@@ -26,7 +28,29 @@ _PIECE_CHARS = 200
 _ECHO_CHARS = 4_000
 
 
-def is_echo(question: str, text: str, *, typed: bool) -> bool:
+class AskedQuestion:
+    """A question, read once for all the texts that it is compared with.
+
+    Attributes:
+        text: The question.
+        terms: Its terms as of a stored text, in their order.
+        distinct: The same, each once.
+        asked_about: Its terms as of a question.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.terms = index_terms(text)
+        self.distinct = frozenset(self.terms)
+        self.asked_about = frozenset(query_terms(text))
+
+    @cached_property
+    def flat(self) -> str:
+        """Its words in lower case, a space between them."""
+        return _flat(self.text)
+
+
+def is_echo(question: AskedQuestion, text: str, *, typed: bool) -> bool:
     """True if a text only asks about what a question asks, or repeats the question.
 
     Args:
@@ -41,20 +65,21 @@ def is_echo(question: str, text: str, *, typed: bool) -> bool:
     if not only_ask(sentences_of(text)):
         return False
     own = {*query_terms(text)}
-    return len(own.intersection(query_terms(question))) >= _ASKED_ABOUT * len(own)
+    return len(own & question.asked_about) >= _ASKED_ABOUT * len(own)
 
 
-def _repeats(question: str, text: str) -> bool:
+def _repeats(question: AskedQuestion, text: str) -> bool:
     """True if a message is the question again, word by word or nearly so, or a long piece of it."""
-    if len(text) >= _PIECE_CHARS and _flat(text) in _flat(question):
+    if len(text) >= _PIECE_CHARS and _flat(text) in question.flat:
         return True
-    asked, own = index_terms(question), index_terms(text)
-    if asked == own:
+    own = index_terms(text)
+    if question.terms == own:
         return True
-    shared = len({*asked}.intersection(own))
-    if not shared or shared < _REPEATED * len({*asked, *own}):
+    distinct = {*own}
+    shared = len(distinct & question.distinct)
+    if not shared or shared < _REPEATED * len(distinct | question.distinct):
         return False
-    return asks(text) or requests(text) or (own[0] == asked[0] and not asks(question))
+    return asks(text) or requests(text) or (own[0] == question.terms[0] and not asks(question.text))
 
 
 def _flat(text: str) -> str:
@@ -78,9 +103,10 @@ def find_echoes(view: IndexReader, question: str, words: QueryTerms, found: Cand
         return echoes
     suspects = suspects[np.argsort(-near[suspects], kind="stable")[:_SUSPECTS]]
     stored = view.store.passages(found.keys[suspects].tolist())
+    asked = AskedQuestion(question)
     for place in suspects.tolist():
         passage = stored.get(int(found.keys[place]))
-        echoes[place] = passage is not None and is_echo(question, passage.passage.text, typed=bool(typed[place]))
+        echoes[place] = passage is not None and is_echo(asked, passage.passage.text, typed=bool(typed[place]))
     return echoes
 
 

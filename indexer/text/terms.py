@@ -214,10 +214,13 @@ def query_terms(text: str, *, telling: bool = False) -> list[str]:
     A question of stop words alone keeps them, unless only `telling` ones are wanted: it has nothing else to look for.
     """
     found: dict[str, None] = {}
-    for run in _runs(text):
-        if run in (STOP_WORDS if run.isascii() else _stop_words()):
-            continue
-        found.update(dict.fromkeys(_asked(run) if has_unspaced(run[0]) else (_stem(run),)))
+    if text.isascii():
+        found.update(dict.fromkeys(_stem(run) for run in _runs(text) if run not in STOP_WORDS))
+    else:
+        for run in _runs(text):
+            if run in (STOP_WORDS if run.isascii() else _stop_words()):
+                continue
+            found.update(dict.fromkeys(_asked(run) if has_unspaced(run[0]) else (_stem(run),)))
     # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
     found.update(dict.fromkeys(_identifier_parts(text, initial=str.islower)))
     return list(found if found or telling else dict.fromkeys(index_terms(text)))

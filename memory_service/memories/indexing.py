@@ -340,11 +340,12 @@ class UnindexedMessages:
         }
         messages = [said.message for said in waiting.values()]
         self._live = live = SessionKeywordSearch.of(messages, upto=max(waiting, default=0), before=self._live)
-        from indexer.engine.echoes import is_echo
+        from indexer.engine.echoes import AskedQuestion, is_echo
 
         hits = [_hit(waiting[found.seq], found) for found in live.search(query, limit=limit)]
         # Whoever asks the same elsewhere, at the same time, tells nothing.
-        return [hit for hit in hits if not is_echo(query, hit.passage.text, typed=hit.passage.role == "user")]
+        asked = AskedQuestion(query)
+        return [hit for hit in hits if not is_echo(asked, hit.passage.text, typed=hit.passage.role == "user")]
 
     def _newest(self, paths: Collection[str], kept: SearchFilter) -> list[tuple[str, tuple[int, ...]]]:
         """Of some logs those last written that a filter leaves, the newest last, and by what a change shows."""
