@@ -66,9 +66,13 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("indexer.index",),
     ("indexer",),
     ("memory_service.hosts.*", "memory_service.memories.*"),
+    ("memory_service.runtime.*",),
+    ("memory_service.health.*", "memory_service.prompts.*"),
+    ("memory_service.service.short_term",),
+    ("memory_service.conversations.*",),
     ("memory_service.service.*",),
-    # Doors that `api` puts on the same server, and the agents that call it.
-    ("memory_service.gateway.*", "memory_service.mcp.*"),
+    # Doors that `api` puts on the same server, the agents that call it, and what answers the hooks of agents.
+    ("memory_service.gateway.*", "memory_service.hosts.hooks.*", "memory_service.mcp.*"),
     ("memory_service.api.*", "memory_service.integrations.*"),
     ("memory_service.cli.*",),
     (
@@ -76,7 +80,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.__main__",
     ),
 )
-MOST_ROOMS = 45
+MOST_ROOMS = 51
 # Modules of the longest chain of imports that run when its first module is imported.
 LONGEST_CHAIN = {"indexer": 12, "memory_service": 14}
 # What a command starts, it imports when it runs.
@@ -107,7 +111,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "indexer",
         "indexer.*",
         "memory_service.memories.block",
-        "memory_service.service.doctor",
+        "memory_service.health.doctor",
         "memory_service.text.correction_judge",
         "memory_service.text.judge_weights",
         "memory_service.text.prompt_judge",
@@ -116,7 +120,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "pydantic": (
         "memory_service.schemas.*",
         "memory_service.config",
-        "memory_service.service.options",  # a session's own settings are those of the tables of `config`
+        "memory_service.runtime.session_options",  # a session's own settings are those of the tables of `config`
         "memory_service.client.*",
         "memory_service.cli.output",
         "memory_service.api.*",
@@ -209,10 +213,9 @@ def in_place(module: str, place: str) -> bool:
 
 @cache
 def place_of(module: str) -> tuple[int, str] | None:
-    """The layer of a module, and its name or pattern in the table."""
-    return next(
-        ((level, place) for level, layer in enumerate(LAYERS) for place in layer if in_place(module, place)), None
-    )
+    """The layer of a module, and its name or pattern in the table: the longest, as a room may stand inside another."""
+    found = [(level, place) for level, layer in enumerate(LAYERS) for place in layer if in_place(module, place)]
+    return max(found, key=lambda row: len(row[1]), default=None)
 
 
 def known_place(module: str) -> tuple[int, str]:

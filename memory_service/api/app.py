@@ -55,10 +55,10 @@ from memory_service.gateway.passing import PassedRoute, dialect_of, provider_pat
 from memory_service.gateway.relay import Relay
 from memory_service.gateway.routes import gateway_router
 from memory_service.gateway.transit import json_answer
+from memory_service.gateway.upstreams import Upstreams
 from memory_service.home import SearchedPlace
 from memory_service.mcp.endpoint import McpEndpoint
-from memory_service.service import MemoryService
-from memory_service.service.answers import reader_failures
+from memory_service.service import MemoryService, reader_failures
 
 _access = logging.getLogger("memory_service.access")
 _log = logging.getLogger("memory_service.api")
@@ -204,7 +204,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
 
     gateway = GatewayRuntime(
         service=service,
-        relay=Relay(service.upstreams),
+        relay=Relay(Upstreams(service.settings)),
         admit=pools.queues.of("gateway").run,
         work=pools.work.run,
         finish=pools.finish,
@@ -244,7 +244,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp, keys), methods=["POST"], include_in_schema=False))
     app.router.routes.extend(PAGES)
-    if service.upstreams.named:
+    if gateway.relay.upstreams.named:
         app.router.routes.append(PassedRoute(gateway, own))
     errors.install(app, place_of)
     return app

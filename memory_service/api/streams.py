@@ -17,7 +17,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from memory_service.schemas.sessions import SessionEvent
-from memory_service.service.events import Subscription
+from memory_service.service import Subscription
 
 # Shorter than what proxies allow an idle connection: 60 s in nginx, 30 s in some clouds.
 HEARTBEAT_SECONDS = 15.0

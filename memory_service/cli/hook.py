@@ -125,6 +125,7 @@ class _HookCommand:
 
     def _answer(self, event: HostEvent, call: dict[str, object]) -> None:
         """Answer here and now, and leave the rest."""
+        from memory_service.hosts.hooks.hook_calls import handle_hook
         from memory_service.service import open_at_once
 
         queue, brings = self._queue(), not event.transcript and bool(event.messages or event.spoken)
@@ -134,7 +135,7 @@ class _HookCommand:
         if not keeps:
             self._leave(queue, event, call, "keep", starts=False)
         with open_at_once(self._home, embeds=bool(event.most_chars), rests=True) as service:
-            answered = service.host_event(self._host, call, workspace=self._workspace, keeps=keeps)
+            answered = handle_hook(service, self._host, call, workspace=self._workspace, keeps=keeps)
             answer = {**answered.answer, **({"stored": True} if not keeps and event.host == "opencode" else {})}
             if not answered.is_kept:
                 self._leave(queue, event, call, "keep", starts=False)

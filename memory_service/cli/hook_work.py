@@ -97,8 +97,10 @@ class _Worker:
         if begun is None:
             note_faults(self._queue.home, call.host, "", ("a call that ended several workers is given up",))
             return
+        from memory_service.hosts.hooks.hook_calls import finish_hook
+
         host: Any = begun.host
-        done = service.host_work(host, begun.call, workspace=begun.workspace, work=begun.work)
+        done = finish_hook(service, host, begun.call, workspace=begun.workspace, work=begun.work)
         if done.is_kept:
             self._queue.done(begun)
         else:

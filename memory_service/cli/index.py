@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memory_service.schemas.memories import Check, Rebuild, ReindexReport, Status, Watching
-    from memory_service.service import MemoryService
-    from memory_service.service.benchmark import Benchmark
-    from memory_service.service.watching import SyncedChange
+    from memory_service.service import Benchmark, MemoryService, SyncedChange
 
 
 _NAMED_PATHS = 3

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from memory_service.config import Settings
     from memory_service.schemas.compaction import CompactionReceipt, Flush, FlushedMemory, SessionContext
     from memory_service.schemas.sessions import FoundMessage, ListedSession, Pin, Session
-    from memory_service.service import MemoryService
-    from memory_service.service.display import SessionDetails
+    from memory_service.service import MemoryService, SessionDetails
 
 
 _PRESSURES = {"ok": "green", "soft": "yellow", "hard": "red"}

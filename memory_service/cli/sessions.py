@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from memory_service.schemas.compaction import SessionContext
     from memory_service.schemas.memories import Order
     from memory_service.schemas.sessions import ViewName, Wire
-    from memory_service.service import MemoryService
-    from memory_service.service.display import ShownMessage
+    from memory_service.service import MemoryService, ShownMessage
 
 
 @click.command(
@@ -326,7 +325,7 @@ def context(
 def _echo_context(made: SessionContext) -> None:
     from memory_service.cli.session_output import context_line
     from memory_service.cli.transcripts import transcript_lines
-    from memory_service.service.display import shown_prompt
+    from memory_service.service import shown_prompt
 
     for line in transcript_lines(shown_prompt(made.messages), cells=100, full=True):
         click.echo(line)
@@ -403,7 +402,7 @@ def create(
     Appending to a session begins it as well; this is for one that has its own model, window or preset.
     """
     from memory_service.schemas import NewSession, checked
-    from memory_service.service.options import preset_settings
+    from memory_service.service import preset_settings
 
     is_named_by_title = session_id is not None and is_title(session_id)
     request = checked(

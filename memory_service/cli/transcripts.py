@@ -15,7 +15,7 @@ import click
 from memory_service.cli.output import fit_to_cells, padded, printable
 
 if TYPE_CHECKING:
-    from memory_service.service.display import ShownMessage
+    from memory_service.service import ShownMessage
 
 
 _LINES = 4
@@ -160,7 +160,7 @@ def batches_of(messages: Sequence[object]) -> list[list[object]]:
         TooLarge: One has too many parts.
     """
     from memory_service.errors import InvalidRequest
-    from memory_service.service.sessions import check_messages
+    from memory_service.service import check_messages
 
     if not messages:
         raise InvalidRequest("The file has no messages. Give a JSON list, one message for each line, or one message.")

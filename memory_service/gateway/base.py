@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from memory_service.errors import InvalidRequest
 from memory_service.schemas import UsageReport
-from memory_service.service.conversation_places import CallOverview, call_overview
+from memory_service.service import CallOverview, call_overview
 
 if TYPE_CHECKING:
-    from memory_service.service.conversations import ConversationCall, ConversationPrompt
-    from memory_service.service.upstreams import CallProtocol
+    from memory_service.gateway.upstreams import CallProtocol
+    from memory_service.service import ConversationCall, ConversationPrompt
 
 JsonObject = dict[str, Any]
 # Longer answers are sent on, and not kept to their end. Source: the longest message that a session takes.

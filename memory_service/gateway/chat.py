@@ -33,7 +33,7 @@ from memory_service.gateway.base import (
 )
 
 if TYPE_CHECKING:
-    from memory_service.service.conversations import ConversationCall
+    from memory_service.service import ConversationCall
 
 # Of fields that nobody here knows, pieces are put together up to this.
 _MOST_OTHER_CHARS = 500_000
@@ -46,7 +46,7 @@ class ChatCompletions(Dialect):
 
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
-        from memory_service.service.conversations import ConversationCall
+        from memory_service.service import ConversationCall
 
         messages = messages_of(body)
         opening = len(opening_of(messages))

@@ -31,12 +31,12 @@ from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject, Unread
 from memory_service.gateway.observer import ReadAlong, plain_text, read_whole
 from memory_service.gateway.relay import Relay
 from memory_service.gateway.transit import PassedAnswer, beginning_of, json_answer, until_gone
+from memory_service.gateway.upstreams import Target, UpstreamAnswer
 from memory_service.home import SearchedPlace
 from memory_service.service import MemoryService
-from memory_service.service.upstreams import Target, UpstreamAnswer
 
 if TYPE_CHECKING:
-    from memory_service.service.conversations import ConversationCall, ConversationPrompt
+    from memory_service.service import ConversationCall, ConversationPrompt
 
 Made = TypeVar("Made")
 Mode = Literal["on", "read-only", "off"]

@@ -29,10 +29,10 @@ from memory_service.gateway.base import (
     objects_of,
     texts_of,
 )
-from memory_service.service.conversation_places import CallOverview, call_overview
+from memory_service.service import CallOverview, call_overview
 
 if TYPE_CHECKING:
-    from memory_service.service.conversations import ConversationCall
+    from memory_service.service import ConversationCall
 
 _TYPES = {**ERROR_TYPES, 413: "request_too_large"}
 # The pieces that a block grows by, and their fields.
@@ -56,7 +56,7 @@ class AnthropicMessages(Dialect):
 
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
-        from memory_service.service.conversations import ConversationCall
+        from memory_service.service import ConversationCall
 
         metadata = object_of(body.get("metadata")) or {}
         user = metadata.get("user_id")

@@ -29,7 +29,7 @@ from memory_service.gateway.messages import AnthropicMessages
 from memory_service.gateway.transit import PassedAnswer, json_answer
 
 if TYPE_CHECKING:
-    from memory_service.service.upstreams import CallProtocol
+    from memory_service.gateway.upstreams import CallProtocol
 
 _VERSION = "/v1/"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -100,7 +100,7 @@ async def _passed(runtime: GatewayRuntime, dialect: Dialect, path: str, request:
     # As it was sent: a name may hold a slash with a percent sign.
     raw = request.scope.get("raw_path", b"").decode("latin-1").removeprefix(_VERSION)
     sent, content, named = _without_upstream(runtime, raw, content, request.headers.get("content-type", ""))
-    target = runtime.service.upstreams.passing(protocol, named, sent)
+    target = runtime.relay.upstreams.passing(protocol, named, sent)
     exchange = Exchange(
         runtime=runtime, dialect=dialect, request=request, body={}, workspace="", session_id=None, mode="off",
         target=target,
@@ -110,7 +110,7 @@ async def _passed(runtime: GatewayRuntime, dialect: Dialect, path: str, request:
 
 def _without_upstream(runtime: GatewayRuntime, path: str, content: bytes, kind: str) -> tuple[str, bytes, str]:
     """Path and body without the name of an upstream before the model, and that name; empty if there is none."""
-    names = runtime.service.upstreams.named
+    names = runtime.relay.upstreams.named
     for name in names:
         for begin in (f"models/{name}{slash}" for slash in ("/", "%2F", "%2f")):
             if path.startswith(begin):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memory_service.errors import InvalidRequest, UpstreamFailed
 from memory_service.gateway.masking import KeyMask
 from memory_service.gateway.observer import plain_text, readable_encoding
-from memory_service.service.upstreams import LITELLM, Target, UpstreamAnswer, Upstreams, end_translating
+from memory_service.gateway.upstreams import LITELLM, Target, UpstreamAnswer, Upstreams, end_translating
 
 if TYPE_CHECKING:
     import httpx
@@ -53,12 +53,12 @@ class ConnectionCut(Exception):
 class Relay:
     """The way of the gateway to all upstreams.
 
-    Args:
+    Attributes:
         upstreams: Where calls go.
     """
 
     def __init__(self, upstreams: Upstreams) -> None:
-        self._upstreams = upstreams
+        self.upstreams = upstreams
         self._client: httpx.AsyncClient | None = None
 
     async def send(
@@ -112,7 +112,7 @@ class Relay:
         await end_translating()
 
     async def _translated(self, target: Target, body: Mapping[str, object]) -> UpstreamAnswer:
-        return self._masked(await self._upstreams.translated(target, body))
+        return self._masked(await self.upstreams.translated(target, body))
 
     def _request(self, method: str, url: str, headers: Mapping[str, str], content: bytes = b"") -> httpx.Request:
         import httpx
@@ -163,13 +163,13 @@ class Relay:
 
     @property
     def _mask(self) -> KeyMask:
-        return KeyMask(self._upstreams.secrets())
+        return KeyMask(self.upstreams.secrets())
 
     def _http(self) -> httpx.AsyncClient:
         if self._client is None:
             import httpx
 
-            seconds = self._upstreams.timeout_seconds
+            seconds = self.upstreams.timeout_seconds
             timeout = httpx.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds), write=_WRITE_SECONDS, pool=None)
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=_IDLE_CONNECTIONS)
             self._client = httpx.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False)

@@ -35,12 +35,17 @@ from memory_service.gateway.base import (
     texts_of,
 )
 from memory_service.schemas.compaction import CompactionReceipt
-from memory_service.service.conversation_places import CallOverview, call_overview
-from memory_service.service.items import TRIGGER, items_of_messages, messages_of_items
-from memory_service.service.seals import is_sealed_here
+from memory_service.service import (
+    TRIGGER,
+    CallOverview,
+    call_overview,
+    is_sealed_here,
+    items_of_messages,
+    messages_of_items,
+)
 
 if TYPE_CHECKING:
-    from memory_service.service.conversations import ConversationCall, ConversationPrompt
+    from memory_service.service import ConversationCall, ConversationPrompt
 
 # Of a conversation, where it is told by a call that begins it.
 _METADATA = ("session_id", "conversation_id", "thread_id")
@@ -65,7 +70,7 @@ class OpenAIResponses(Dialect):
 
     def call(self, body: JsonObject, session_id: str | None, model: str) -> ConversationCall:
         """See `Dialect`."""
-        from memory_service.service.conversations import ConversationCall
+        from memory_service.service import ConversationCall
 
         if body.get("background"):
             raise InvalidRequest("The answer of a call with background comes by a route that is not served here.")
@@ -322,7 +327,7 @@ def _messages(items: Sequence[object], response_id: str) -> tuple[JsonObject, ..
         messages = messages_of_items(items)
     except InvalidRequest:
         raise Unreadable("an item of it has a shape that is not known") from None
-    from memory_service.service.conversations import ANSWER
+    from memory_service.service import ANSWER
 
     named = {ANSWER: response_id} if response_id else {}
     return (*messages[:-1], *({**message, **named} for message in messages[-1:]))

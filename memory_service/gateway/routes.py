@@ -18,7 +18,7 @@ from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
 from memory_service.gateway.messages import AnthropicMessages
 from memory_service.gateway.responses import OpenAIResponses
 from memory_service.gateway.transit import beginning_of, json_answer
-from memory_service.service.conversation_places import CallOverview
+from memory_service.service import CallOverview
 
 _LISTING_SECONDS = 10.0
 # Deeper than any body of a client. Python's own limit is 1,000 calls, of which each level may take several.
@@ -128,7 +128,7 @@ async def _answered(
             workspace=runtime.workspace_of(request, lambda: folder_of(request.headers, overview)),
             session_id=session or None,
             mode="off" if mode is None and not session and overview.is_auxiliary else _mode(mode),
-            target=runtime.service.upstreams.target(dialect.protocol, _model(body), path),
+            target=runtime.relay.upstreams.target(dialect.protocol, _model(body), path),
         )
         return await exchange.response()
     except MemoryServiceError as error:
@@ -196,7 +196,7 @@ async def _listed_models(runtime: GatewayRuntime, headers: Mapping[str, str]) ->
 
     An upstream that does not tell stands in `degraded`.
     """
-    upstreams = runtime.service.upstreams
+    upstreams = runtime.relay.upstreams
     found = dict[str, list[dict[str, Any]]]()
     degraded = list[str]()
 
@@ -231,7 +231,7 @@ async def _listed_models(runtime: GatewayRuntime, headers: Mapping[str, str]) ->
 
 async def _asked_models(runtime: GatewayRuntime, name: str, headers: Mapping[str, str]) -> list[dict[str, Any]]:
     with anyio.move_on_after(_LISTING_SECONDS):
-        answer = await runtime.relay.get(runtime.service.upstreams.listing(name), headers)
+        answer = await runtime.relay.get(runtime.relay.upstreams.listing(name), headers)
         try:
             content = (await beginning_of(answer)).content
         finally:

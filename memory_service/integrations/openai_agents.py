@@ -34,8 +34,8 @@ from memory_service.integrations.base import (
     recalled_block,
     session_name,
 )
+from memory_service.messages.response_items import items_of_messages, messages_of_items
 from memory_service.schemas.compaction import BRANCH_MARK
-from memory_service.service.items import items_of_messages, messages_of_items
 
 try:
     from agents import TResponseInputItem

@@ -1,4 +1,7 @@
-"""Every use case of the service: `MemoryService`, loaded at its first use; `SyncProgress`, which `reindex` tells."""
+"""Every use case of the service, `MemoryService`, and the values that its doors give and get, each loaded when used.
+
+A door imports from here, from `schemas` and `errors`, and from nothing that stands below.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from memory_service._version import require_server
@@ -15,18 +19,77 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from indexer import SyncProgress
+    from memory_service.conversations.call_places import CallOverview, call_overview
+    from memory_service.conversations.join import ANSWER, ConversationCall, ConversationPrompt
+    from memory_service.conversations.seals import is_sealed_here
+    from memory_service.health.benchmark import Benchmark
+    from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translated
+    from memory_service.memories.sample import SAMPLES, Recording, copy_sample
+    from memory_service.messages.response_items import TRIGGER, items_of_messages, messages_of_items
+    from memory_service.runtime.answers import reader_failures
+    from memory_service.runtime.display import SessionDetails, ShownMessage, shown_prompt
+    from memory_service.runtime.events import Subscription
+    from memory_service.runtime.session_options import preset_settings
+    from memory_service.runtime.session_store import check_messages
+    from memory_service.runtime.watching import SyncedChange
     from memory_service.service.facade import MemoryService
 
-__all__ = ["MemoryService", "SyncProgress", "open_at_once", "without_collector"]
+__all__ = [
+    "ANSWER",
+    "SAMPLES",
+    "TRIGGER",
+    "Benchmark",
+    "CallOverview",
+    "ConversationCall",
+    "ConversationPrompt",
+    "MemoryService",
+    "Recording",
+    "SessionDetails",
+    "ShownMessage",
+    "Subscription",
+    "SyncProgress",
+    "SyncedChange",
+    "TranslatedCall",
+    "UpstreamAnswer",
+    "call_overview",
+    "check_messages",
+    "copy_sample",
+    "end_translating",
+    "is_sealed_here",
+    "items_of_messages",
+    "messages_of_items",
+    "open_at_once",
+    "preset_settings",
+    "reader_failures",
+    "shown_prompt",
+    "translated",
+    "without_collector",
+]
+# Where each stands that is not the service itself.
+_MODULES = {
+    "conversations.join": ("ANSWER", "ConversationCall", "ConversationPrompt"),
+    "conversations.call_places": ("CallOverview", "call_overview"),
+    "conversations.seals": ("is_sealed_here",),
+    "health.benchmark": ("Benchmark",),
+    "llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translated"),
+    "memories.sample": ("SAMPLES", "Recording", "copy_sample"),
+    "messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
+    "runtime.answers": ("reader_failures",),
+    "runtime.display": ("SessionDetails", "ShownMessage", "shown_prompt"),
+    "runtime.events": ("Subscription",),
+    "runtime.session_options": ("preset_settings",),
+    "runtime.session_store": ("check_messages",),
+    "runtime.watching": ("SyncedChange",),
+    "service.facade": ("MemoryService", "SyncProgress"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        require_server(f"memory_service.service.{name}")
-        from memory_service.service import facade
-
-        return getattr(facade, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = next((module for module, names in _MODULES.items() if name in names), None)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require_server(f"memory_service.service.{name}")
+    return getattr(import_module(f"memory_service.{module}"), name)
 
 
 def open_at_once(home: Path | str | None, *, embeds: bool, rests: bool = False) -> MemoryService:
@@ -66,7 +129,7 @@ def _opened(home: Path | str | None, embeds: bool, rests: bool) -> MemoryService
     require_server("MemoryService")
     from indexer import LanguageChoice
     from memory_service.config import load_settings
-    from memory_service.service.models import make_embedder
+    from memory_service.runtime.models import make_embedder
 
     settings = load_settings(home=home)
     embedder = make_embedder(settings)

@@ -10,7 +10,7 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +18,19 @@ from indexer import Embedder, LanguageChoice, SearchFilter
 from indexer.lru import LRU
 from indexer.throttle import THROTTLE
 from memory_service.config import OWN_ENGINE, Settings, load_settings
+from memory_service.conversations.seals import Seals
 from memory_service.disk import write_fault
 from memory_service.errors import InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.hooks import Hooks
-from memory_service.hosts import HostName
-from memory_service.hosts.places import FileAccess
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.drafts import checked_tags
 from memory_service.memories.receipts import new_receipt_id
+from memory_service.runtime import answers
+from memory_service.runtime.answers import translated
+from memory_service.runtime.events import EventHub
+from memory_service.runtime.models import Models, load_litellm, make_embedder, make_models, make_reranker
+from memory_service.runtime.watching import Operations
 from memory_service.schemas.compaction import (
     CompactedMessages,
     ConversationContext,
@@ -44,27 +48,18 @@ from memory_service.schemas.memories import (
     WorkspaceSummary,
 )
 from memory_service.schemas.sessions import AppendedMessages, UsageReport
-from memory_service.service import answers
-from memory_service.service.answers import translated
-from memory_service.service.events import EventHub
 from memory_service.service.index_use_cases import IndexUseCases
 from memory_service.service.memory_use_cases import MemoryUseCases
-from memory_service.service.models import Models, load_litellm, make_embedder, make_models, make_reranker
-from memory_service.service.seals import Seals
 from memory_service.service.session_use_cases import SessionUseCases
-from memory_service.service.watching import Operations
 from memory_service.service.workspace import OpenWorkspaces
 
 if TYPE_CHECKING:
-    from memory_service.hosts.queue import HookWork
+    from memory_service.conversations.join import ConversationCall, ConversationPrompt, Conversations
+    from memory_service.conversations.references import CompactionItems
+    from memory_service.health.benchmark import Benchmark
     from memory_service.memories.joining import HomeJoin
-    from memory_service.service.benchmark import Benchmark
-    from memory_service.service.compaction_items import CompactionItems
-    from memory_service.service.conversations import ConversationCall, ConversationPrompt, Conversations
-    from memory_service.service.host_events import HookCall, HostAnswer
-    from memory_service.service.session_services import SharedServices
+    from memory_service.runtime.session_services import SharedServices
     from memory_service.service.short_term import ShortTermMemory
-    from memory_service.service.upstreams import Upstreams
 
 # Parts for providers' clients, checks and measurements are imported where they are used: a search has no need of them.
 _MOST_CONVERSATIONS = 256
@@ -108,8 +103,8 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def _shared(self) -> SharedServices:
         """The services that all sessions share; made, and their code loaded, with the first of them."""
-        from memory_service.service.locks import SessionLocks
-        from memory_service.service.session_services import SharedServices
+        from memory_service.runtime.locks import SessionLocks
+        from memory_service.runtime.session_services import SharedServices
 
         return SharedServices(
             settings=self.settings,
@@ -259,7 +254,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def conversations(self, workspace: str, *, make: bool = False) -> Conversations:
         """The conversations that clients keep themselves, as sessions of a workspace; see `sessions`."""
-        from memory_service.service.conversations import Conversations
+        from memory_service.conversations.join import Conversations
 
         sessions = self._workspaces.sessions(workspace, make=make)
         with self._conversing:
@@ -307,7 +302,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         return self._compaction_items(workspace).compact(call, cancelled=cancelled)
 
     def _compaction_items(self, workspace: str) -> CompactionItems:
-        from memory_service.service.compaction_items import CompactionItems
+        from memory_service.conversations.references import CompactionItems
 
         return CompactionItems(workspace, self.conversations(workspace, make=True), self._seals)
 
@@ -328,8 +323,8 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             InvalidRequest: A message is in no shape that is known.
             Incompressible: The prompt cannot be made to fit.
         """
-        from memory_service.service.conversations import ConversationCall
-        from memory_service.service.sessions import check_messages
+        from memory_service.conversations.join import ConversationCall
+        from memory_service.runtime.session_store import check_messages
         from memory_service.sessions.folder import check_session_id
 
         check_session_id(session_id)
@@ -356,8 +351,8 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
         It is appended once, whoever else appends it; where the session went on otherwise meanwhile, in a branch.
         """
-        from memory_service.service.conversations import ConversationPrompt
-        from memory_service.service.sessions import check_messages
+        from memory_service.conversations.join import ConversationPrompt
+        from memory_service.runtime.session_store import check_messages
 
         check_messages(messages)
         prompt = ConversationPrompt(messages=(), session_id=session_id, last_seq=after_seq)
@@ -368,7 +363,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def recalled_prompt(self, workspace: str, call: ConversationCall) -> ConversationPrompt:
         """The messages of a call with the memories that they ask for; no session is read or written."""
-        from memory_service.service.conversations import ConversationPrompt, last_words, with_block
+        from memory_service.conversations.join import ConversationPrompt, last_words, with_block
         from memory_service.text.recall import decide_recall
 
         if not (decision := decide_recall(last_words(call.messages))).search:
@@ -399,59 +394,12 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         project.mark(home / name)
         return name
 
-    def host_event(
-        self,
-        host: HostName,
-        call: Mapping[str, object],
-        *,
-        workspace: str | None = None,
-        access: FileAccess = "all",
-        keeps: bool = True,
-    ) -> HostAnswer:
-        """The answer to a hook call of a coding agent; see `memory_service.service.host_events`.
-
-        Args:
-            host: Its name.
-            call: The host's own JSON.
-            workspace: Whose memory; None for the one that the conversation began in, or that of the agent's project.
-            access: Whose files the call may name; see `memory_service.hosts.places`.
-            keeps: Whether what it brings is stored, too; otherwise `host_work` does that.
-        """
-        return self._hook_call(host, call, workspace, access=access, keeps=keeps).answered()
-
-    def host_work(
-        self,
-        host: HostName,
-        call: Mapping[str, object],
-        *,
-        workspace: str | None = None,
-        work: HookWork = "all",
-        cancelled: Callable[[], bool] = not_cancelled,
-    ) -> HostAnswer:
-        """Work that a hook call left behind its answer, done here and now; see `memory_service.hosts.queue`."""
-        return self._hook_call(host, call, workspace, access="all", keeps=True).finished(work, cancelled)
-
-    def _hook_call(
-        self, host: HostName, call: Mapping[str, object], workspace: str | None, *, access: FileAccess, keeps: bool
-    ) -> HookCall:
-        from memory_service.hosts.dialects import read_event
-        from memory_service.service.host_events import HookCall
-
-        return HookCall(self, read_event(host, call), workspace, access=access, keeps=keeps)
-
-    @cached_property
-    def upstreams(self) -> Upstreams:
-        """The providers that calls of clients are sent on to."""
-        from memory_service.service.upstreams import Upstreams
-
-        return Upstreams(self.settings)
-
     def compact_messages(
         self, request: StatelessRequest, *, cancelled: Callable[[], bool] = not_cancelled
     ) -> CompactedMessages:
         """Compact a list of messages without a session, as the settings say; see `memory_service.compaction`."""
         from memory_service.compaction.stateless import compact_messages
-        from memory_service.service.options import check_summary_model, options_of
+        from memory_service.runtime.session_options import check_summary_model, options_of
         from memory_service.sessions.records import SessionHeader
         from memory_service.sessions.session import SessionState
 
@@ -493,8 +441,8 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def examine(self, workspace: str) -> Iterator[Check]:
         """Check every part by using it, one after the other."""
-        from memory_service.service.doctor import examine
-        from memory_service.service.missed_calls import told
+        from memory_service.health.doctor import examine
+        from memory_service.health.missed_calls import told
 
         folder = self._workspaces.folders.folder(workspace)
         failing = self._workspaces.known_problems(workspace)
@@ -505,7 +453,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def bench(self, workspace: str, *, seconds: float = 5.0, told: Callable[[str], None] = lambda _: None) -> Benchmark:
         """Measure a workspace's index: searches by stage, the fast path against the exact one, indexing."""
-        from memory_service.service.benchmark import measure
+        from memory_service.health.benchmark import measure
 
         index = self._workspaces.memory(workspace).index
         with translated():

@@ -26,8 +26,8 @@ from memory_service.errors import InvalidRequest
 from memory_service.home import citation
 from memory_service.memories.entries import HeldEntry
 from memory_service.messages import Numbered, is_tool_result, tool_calls_of
+from memory_service.runtime.session_store import SessionStore
 from memory_service.schemas.memories import FileText
-from memory_service.service.sessions import SessionStore
 
 # A quarter of what hosts let a tool answer.
 _MAX_CHARS = 32_000

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from indexer import SyncProgress
 from memory_service.memories.workspaces import extra_folders, indexed_paths
+from memory_service.runtime import answers
+from memory_service.runtime.answers import translated
+from memory_service.runtime.watching import Operations, SyncedChange, follow
 from memory_service.schemas.memories import Operation, ReindexReport, Status
-from memory_service.service import answers
-from memory_service.service.answers import translated
-from memory_service.service.watching import Operations, SyncedChange, follow
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
+    from memory_service.health.missed_calls import MissedCalls
     from memory_service.memories.long_term import LongTermMemory
-    from memory_service.service.missed_calls import MissedCalls
     from memory_service.service.workspace import OpenWorkspaces
 
 
@@ -125,12 +125,12 @@ class IndexUseCases(ABC):
     @cached_property
     def missed_calls(self) -> MissedCalls:
         """The log of what the gateway could not do for conversations."""
-        from memory_service.service.missed_calls import MissedCalls
+        from memory_service.health.missed_calls import MissedCalls
 
         return MissedCalls(self.settings.home)
 
     def _missed(self, workspace: str) -> Iterator[str]:
-        from memory_service.service.missed_calls import told
+        from memory_service.health.missed_calls import told
 
         if missed := told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC))):
             yield f"gateway: {missed}"

@@ -24,6 +24,7 @@ from memory_service.memories.drafts import checked_change, checked_origin, check
 from memory_service.memories.entries import EntryFilter
 from memory_service.memories.store import read_range
 from memory_service.memories.workspaces import memory_path, stored_path
+from memory_service.runtime.answers import translated
 from memory_service.schemas.entries import (
     MAX_LISTED,
     ChangedEntry,
@@ -36,7 +37,6 @@ from memory_service.schemas.entries import (
 )
 from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile, checked
 from memory_service.schemas.roles import NotedOrigin, WhoseWord
-from memory_service.service.answers import translated
 
 if TYPE_CHECKING:
     from memory_service.service.handles import Handle, Original

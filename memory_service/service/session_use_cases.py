@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Unpack
 from indexer.throttle import THROTTLE
 from memory_service.errors import InvalidRequest
 from memory_service.llm.base import not_cancelled
+from memory_service.runtime import answers
+from memory_service.runtime.answers import usage_of
 from memory_service.schemas import compaction as made
 from memory_service.schemas import sessions as said
-from memory_service.service import answers
-from memory_service.service.answers import usage_of
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
-    from memory_service.service.display import SessionDetails, ShownMessage
-    from memory_service.service.events import Subscription
+    from memory_service.runtime.display import SessionDetails, ShownMessage
+    from memory_service.runtime.events import Subscription
     from memory_service.service.short_term import ShortTermMemory
 
 _NEW_SESSION = said.NewSession()
@@ -53,7 +53,7 @@ class SessionUseCases(ABC):
             InvalidRequest: A setting is unknown or cannot be used, or the window is too small.
             Conflict: There is a session of that id.
         """
-        from memory_service.service.options import check_new
+        from memory_service.runtime.session_options import check_new
 
         settings, model, window = request.settings or {}, request.model, request.context_window
 
@@ -82,13 +82,13 @@ class SessionUseCases(ABC):
 
     def session_details(self, workspace: str, session_id: str) -> SessionDetails:
         """Numbers of a session beside its status, for people."""
-        from memory_service.service.display import details_of
+        from memory_service.runtime.display import details_of
 
         return details_of(self.sessions(workspace).snapshot(session_id))
 
     def shown_messages(self, workspace: str, session_id: str, view: said.ViewName = "model") -> list[ShownMessage]:
         """The messages of a session as a person reads them, with what was done to each."""
-        from memory_service.service.display import shown_log, shown_view
+        from memory_service.runtime.display import shown_log, shown_view
 
         snapshot = self.sessions(workspace).snapshot(session_id)
         return shown_log(snapshot) if view == "log" else shown_view(snapshot)
@@ -148,7 +148,7 @@ class SessionUseCases(ABC):
             InvalidRequest: There are none, or one is in neither shape.
             StorageFailed: The disk did not take them; nothing was appended.
         """
-        from memory_service.service.sessions import check_messages
+        from memory_service.runtime.session_store import check_messages
 
         sessions = self._made_sessions(workspace, session_id, lambda: check_messages(messages))
         counted = usage_of(usage, model, finish_reason)
@@ -314,7 +314,7 @@ class SessionUseCases(ABC):
             UpstreamFailed: The model failed and nothing may stand in for it; nothing was changed.
             Conflict: Another process compacted or undid meanwhile; nothing was changed.
         """
-        from memory_service.service.compactions import CompactionCall
+        from memory_service.runtime.compactions import CompactionCall
 
         call = CompactionCall(request=request)
         return self.sessions(workspace).compactions.compact(session_id, call, cancelled=cancelled)

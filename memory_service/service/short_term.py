@@ -32,17 +32,17 @@ from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.messages import Message, text_of
 from memory_service.messages.sizes import Usage
+from memory_service.prompts.build import BuiltContext, Contexts
+from memory_service.prompts.overflows import Overflows, RecoveryStep
+from memory_service.prompts.session_recall import SessionRecall
+from memory_service.runtime.compactions import CompactionCall, SessionCompactions
+from memory_service.runtime.engine_adapter import EngineAdapter
+from memory_service.runtime.events import Subscription
+from memory_service.runtime.flushes import Flushes, remember_asked
+from memory_service.runtime.session_services import SessionServices, SessionSnapshot, SharedServices
+from memory_service.runtime.session_store import SessionStore, on_wire
 from memory_service.schemas.compaction import CompactRequest, FlushPrompt
 from memory_service.schemas.sessions import Wire
-from memory_service.service.compactions import CompactionCall, SessionCompactions
-from memory_service.service.contexts import BuiltContext, Contexts
-from memory_service.service.engine_adapter import EngineAdapter
-from memory_service.service.events import Subscription
-from memory_service.service.flushes import Flushes, remember_asked
-from memory_service.service.overflows import Overflows, RecoveryStep
-from memory_service.service.session_recall import SessionRecall
-from memory_service.service.session_services import SessionServices, SessionSnapshot, SharedServices
-from memory_service.service.sessions import SessionStore, on_wire
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import LogEnd, Unpin
 from memory_service.sessions.session import SessionState

@@ -23,13 +23,13 @@ from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
 from memory_service.memories.workspaces import WorkspaceFolders, extra_folders
+from memory_service.runtime.watching import WorkspaceWatcher
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
-from memory_service.service.watching import WorkspaceWatcher
 
 if TYPE_CHECKING:
     from memory_service.compaction.compactor import Compactor
     from memory_service.engines import GuardedEngine
-    from memory_service.service.session_services import SharedServices
+    from memory_service.runtime.session_services import SharedServices
     from memory_service.service.short_term import ShortTermMemory
 
 _MOST_OPEN = 256
@@ -92,7 +92,7 @@ class OpenWorkspaces:
         with self._sharing:
             if self._shared is None:
                 from memory_service.compaction.compactor import Compactor
-                from memory_service.service.models import make_talk_judge
+                from memory_service.runtime.models import make_talk_judge
 
                 shared = self._make_shared()
                 compactor = Compactor(

@@ -24,9 +24,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memory_service.config import Settings
+from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.compactions import CompactionCall
 from memory_service.service.short_term import ShortTermMemory
 
 _TOPICS = ("invoice", "greenhouse", "courier", "website", "supplier", "refund", "newsletter", "pots", "watering")

@@ -21,9 +21,9 @@ from indexer import Embedder, MiniLM
 from indexer.testing import HashEmbedder
 from memory_service.config import Settings
 from memory_service.messages import text_of
+from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.compactions import CompactionCall
 from memory_service.service.short_term import ShortTermMemory
 
 Language = Literal["en", "zh"]

@@ -7,8 +7,8 @@ import functools
 import pytest
 
 from memory_service.hooks import HookedWork, Hooks, Instructions, Intent, Provided, Refused, Verdict
+from memory_service.runtime.events import EventHub
 from memory_service.schemas.sessions import SessionEvent
-from memory_service.service.events import EventHub
 
 SECRET = "消息的正文"
 COMPACTION = Intent(work="compaction", workspace="default", session_id="支持", fields={"tokens_before": 9000})

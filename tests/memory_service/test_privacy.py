@@ -17,6 +17,7 @@ from indexer.testing import HashEmbedder
 from memory_service.disk import WriteLock
 from memory_service.home import announced, tighten
 from memory_service.hosts.connect import HostTarget, connect, disconnect
+from memory_service.hosts.hooks.hook_calls import handle_hook
 from memory_service.schemas import SessionContextRequest
 from memory_service.service import MemoryService
 from tests.serving import settings
@@ -50,8 +51,8 @@ def furnish(home: Path) -> None:
         service.reindex("default", full=True)
         service.put("default", "MEMORY.md", "Deploys.", if_none_match=True)
         call = {"session_id": "s", "hook_event_name": "Stop", "cwd": str(home), "last_assistant_message": "Noted."}
-        service.host_event("claude-code", call).afterwards(lambda: False)
-        service.host_event("claude-code", {**call, "session_id": "t", "cwd": "/no/such"})
+        handle_hook(service, "claude-code", call).afterwards(lambda: False)
+        handle_hook(service, "claude-code", {**call, "session_id": "t", "cwd": "/no/such"})
         service.flush("default", "s1")
 
 

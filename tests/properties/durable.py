@@ -17,9 +17,9 @@ from indexer.testing import HashEmbedder
 from memory_service.compaction.record import PinRecord
 from memory_service.disk import WriteLock
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
+from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
-from memory_service.service.compactions import CompactionCall
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.media import Blobs
 from memory_service.sessions.records import MessageRecord

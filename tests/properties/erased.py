@@ -23,11 +23,11 @@ from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
 from memory_service.llm.base import ChatMessage
+from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.models import Models
+from memory_service.runtime.session_services import SessionSnapshot
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.compactions import CompactionCall
-from memory_service.service.models import Models
-from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import MessageRecord, SessionHeader

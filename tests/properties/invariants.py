@@ -17,10 +17,10 @@ from memory_service.memories.standing import StandingBlock
 from memory_service.messages import message_tokens as size_of
 from memory_service.messages import text_of
 from memory_service.messages.sizes import count_tokens
+from memory_service.prompts.assemble import placeable, prompt_of
+from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.session_services import SessionSnapshot
 from memory_service.schemas.compaction import CompactionMode, CompactRequest
-from memory_service.service.compactions import CompactionCall
-from memory_service.service.session_prompt import placeable, prompt_of
-from memory_service.service.session_services import SessionSnapshot
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Record
 from memory_service.sessions.records import Undo as UndoRecord

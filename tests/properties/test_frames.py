@@ -16,9 +16,9 @@ from memory_service.compaction.presets import PRESETS
 from memory_service.errors import SummaryFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import Message, read_messages, text_of
+from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import StatelessRequest
 from memory_service.service import MemoryService
-from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
 from memory_service.text.frames import escaped, visible
 from tests.memory_service.service.rooms import summary

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from memory_service.compaction.compactor import CompactionOptions
 from memory_service.compaction.plan import CompactionTrigger
 from memory_service.errors import Conflict, MemoryServiceError, UpstreamFailed
+from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest
-from memory_service.service.compactions import CompactionCall
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Undo as UndoRecord
 from memory_service.sessions.session import OpenSession

@@ -17,11 +17,11 @@ import pytest
 
 from indexer import SyncProgress, SyncReport
 from memory_service.errors import NotFound, TooManyRequests
+from memory_service.runtime.locks import SessionLocks
+from memory_service.runtime.watching import Operations
 from memory_service.service import locks, watching
-from memory_service.service.locks import SessionLocks
-from memory_service.service.watching import Operations
+from tests.memory_service.runtime.test_locks import A, B, occupied, until, waiting
 from tests.memory_service.service.rooms import Room, S
-from tests.memory_service.service.test_locks import A, B, occupied, until, waiting
 
 
 def check_a_flush_is_due_where_pressure_says_so(home: Path) -> None:

@@ -25,13 +25,13 @@ from memory_service.errors import MemoryServiceError
 from memory_service.hooks import Hooks, Intent
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.sizes import Usage
+from memory_service.runtime.compactions import CompactionCall, SessionCompactions
+from memory_service.runtime.engine_adapter import EngineAdapter
+from memory_service.runtime.events import EventHub
+from memory_service.runtime.flushes import Flushes
+from memory_service.runtime.locks import SessionLocks
+from memory_service.runtime.session_services import SessionServices, SessionSnapshot, SharedServices
 from memory_service.schemas.compaction import CompactRequest
-from memory_service.service.compactions import CompactionCall, SessionCompactions
-from memory_service.service.engine_adapter import EngineAdapter
-from memory_service.service.events import EventHub
-from memory_service.service.flushes import Flushes
-from memory_service.service.locks import SessionLocks
-from memory_service.service.session_services import SessionServices, SessionSnapshot, SharedServices
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Body, MessageRecord, Pending, Unpin
 from tests.properties.said import Outcome, Said, as_said, with_loose

@@ -51,11 +51,14 @@ async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotate
     """
     if host not in HOSTS:
         raise NotFound(f"There is no host {host[:80]!r}. Use {', '.join(HOSTS)}.")
+    from memory_service.hosts.hooks.hook_calls import handle_hook
+
     call = _call_of(await request.body())
     named = grant != EVERY_WORKSPACE or "x-memory-workspace" in request.headers
     access = file_access(request, grant)
     answered = await shared.pools.queues.of("hook").run(
-        lambda: shared.service.host_event(
+        lambda: handle_hook(
+            shared.service,
             host,
             call,
             workspace=workspace_of(request.headers, grant) if named else None,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_service.cli.demo.text.stories import Story
-from memory_service.service.sample import SAMPLES, Recording, copy_sample
+from memory_service.service import SAMPLES, Recording, copy_sample
 
 if TYPE_CHECKING:
     from memory_service.schemas.compaction import CompactionReceipt, Flush, SessionContext

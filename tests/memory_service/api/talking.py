@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 
 from indexer.testing import HashEmbedder
+from memory_service.runtime.models import Models
 from memory_service.service import MemoryService
-from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
 from tests.serving import RunningServer, W, serving, settings
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from indexer.testing import HashEmbedder
+from memory_service.runtime.models import Models
 from memory_service.service import MemoryService
-from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
 from tests.memory_service.api.talking import ok, say, talking
 from tests.serving import RunningServer, serving, settings

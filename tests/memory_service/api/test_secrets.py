@@ -10,8 +10,8 @@ from typing import Any
 
 from indexer.testing import HashEmbedder
 from memory_service.compaction.prompts import ANCHORED_HEADINGS as HEADINGS
+from memory_service.runtime.models import Models
 from memory_service.service import MemoryService
-from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
 from tests.memory_service.api.talking import ok, talk
 from tests.memory_service.service.test_secrets_leave_nowhere import ROLES

@@ -13,8 +13,8 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.llm.base import ChatMessage
+from memory_service.runtime.models import Models
 from memory_service.service import MemoryService
-from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
 from tests.memory_service.api.talking import begin, ok, say, talk
 from tests.memory_service.service.rooms import calls, result, summary, turn

@@ -23,7 +23,7 @@ from memory_service.api.admission import BodyLimitMiddleware
 from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
 from memory_service.client._session_wire import SentEvent
-from memory_service.service.events import KEPT_EVENTS, EventHub
+from memory_service.runtime.events import KEPT_EVENTS, EventHub
 from tests.serving import events_of
 
 W, S = "default", "support-42"
@@ -209,7 +209,7 @@ PROGRAM = """
 import sys, uvicorn
 from memory_service.api.server import listening
 from memory_service.api.server import StreamingServer
-from memory_service.service.events import EventHub
+from memory_service.runtime.events import EventHub
 from tests.memory_service.api.test_streams import make_app
 hub = EventHub()
 config = uvicorn.Config(make_app(hub), log_config=None, ws="none", timeout_graceful_shutdown=3600)

@@ -12,8 +12,8 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service.compaction.presets import PRESETS
 from memory_service.llm.base import ChatMessage
+from memory_service.runtime.models import Models
 from memory_service.service import MemoryService
-from memory_service.service.models import Models
 from memory_service.testing import ScriptedModel
 from tests.memory_service.service.rooms import says, summary, user
 from tests.serving import RunningServer, W, serving, settings

@@ -145,10 +145,10 @@ def test_a_hook_without_a_server_loads_only_what_it_needs(cli: CommandLine, proj
             "flush.model",
             "llm.litellm",
             "llm.translation",
-            "service.benchmark",
-            "service.conversations",
-            "service.doctor",
-            "service.upstreams",
+            "health.benchmark",
+            "conversations.join",
+            "health.doctor",
+            "gateway.upstreams",
         )
     }
     assert not loaded & (never | rarely)

@@ -33,7 +33,7 @@ _ALLOWED = ("changed files", "another process")
 WITH_VECTORS = """
 import sys
 from indexer.testing import HashEmbedder
-from memory_service.service import models
+from memory_service.runtime import models
 from memory_service.cli import main
 models.make_embedder = lambda settings: HashEmbedder()
 main()

@@ -6,7 +6,7 @@ import click
 
 from memory_service.cli.transcripts import newest_messages, transcript_lines
 from memory_service.messages import Message, user_message
-from memory_service.service.display import _shown_message
+from memory_service.runtime.display import _shown_message
 from tests.growth import at_most_readings
 
 

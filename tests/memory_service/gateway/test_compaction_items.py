@@ -17,9 +17,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from indexer.testing import HashEmbedder
+from memory_service.conversations.join import ConversationCall
+from memory_service.conversations.seals import KEY_FILE, Reference, Seals
 from memory_service.service import MemoryService
-from memory_service.service.conversations import ConversationCall
-from memory_service.service.seals import KEY_FILE, Reference, Seals
 from memory_service.testing import Failure, Reply
 from tests.memory_service.gateway.talking import Gateway, gateway, said, user
 from tests.serving import W, serving, settings

@@ -19,7 +19,7 @@ from memory_service.memories.moving import IndexMoves
 from memory_service.service import MemoryService
 from tests.indexer.rebuilds import write_schema
 from tests.indexer.workspace import FailingEmbedder
-from tests.memory_service.service.test_watching import eventually
+from tests.memory_service.runtime.test_watching import eventually
 from tests.serving import W, serving, settings
 
 FILES = 30

@@ -12,12 +12,12 @@ from indexer.testing import HashEmbedder
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
 from memory_service.llm.base import ChatModel
 from memory_service.messages import Message, text_of, to_openai
+from memory_service.prompts.build import BuiltContext
+from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.models import Models
 from memory_service.schemas import checked
 from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.compactions import CompactionCall
-from memory_service.service.contexts import BuiltContext
-from memory_service.service.models import Models
 from memory_service.service.short_term import ShortTermMemory
 from tests.serving import settings
 from tests.wire import problems

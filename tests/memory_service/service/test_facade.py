@@ -16,8 +16,8 @@ from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.messages.sizes import count_tokens
+from memory_service.runtime.models import make_embedder
 from memory_service.service import MemoryService
-from memory_service.service.models import make_embedder
 from tests.indexer.workspace import FailingEmbedder
 from tests.serving import settings
 

@@ -9,8 +9,8 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.messages import text_of
+from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
-from memory_service.service.compactions import CompactionCall
 from tests.evals.needles import Language, conversation, in_rounds, measured, opened, turn
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")

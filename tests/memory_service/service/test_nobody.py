@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_service.errors import NotFound
+from memory_service.hosts.hooks.hook_calls import handle_hook
 from memory_service.service import MemoryService
 
 
@@ -66,5 +67,5 @@ def test_the_first_memory_is_found_by_the_next_search(service: MemoryService) ->
 def test_a_hook_of_a_project_without_memories_gives_none(service: MemoryService, home: Path, tmp_path: Path) -> None:
     event = {"session_id": "a", "hook_event_name": "UserPromptSubmit", "cwd": str(tmp_path), "prompt": "Who deploys?"}
     with service:
-        answer = service.host_event("claude-code", event, workspace="nobody")
+        answer = handle_hook(service, "claude-code", event, workspace="nobody")
     assert "Notes from memory" not in json.dumps(answer.answer)

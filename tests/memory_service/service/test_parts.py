@@ -7,8 +7,8 @@ import pytest
 
 from memory_service.config import load_settings
 from memory_service.errors import InvalidRequest
+from memory_service.runtime.models import make_embedder, make_reranker
 from memory_service.service import MemoryService
-from memory_service.service.models import make_embedder, make_reranker
 from tests.indexer.embeddings.onnx_graphs import save_bundled, save_scores
 
 

@@ -13,9 +13,9 @@ from memory_service.errors import ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import message_tokens, read_messages, text_of
 from memory_service.messages.sizes import count_tokens
+from memory_service.prompts.overflows import RecoveryStep
+from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import OverflowRequest
-from memory_service.service.models import Models
-from memory_service.service.overflows import RecoveryStep
 from memory_service.testing import Reply, ScriptedModel
 from tests.memory_service.service.rooms import (
     Room,

@@ -7,7 +7,7 @@ import pytest
 
 from memory_service.compaction.presets import RecoveryRules
 from memory_service.llm.errors import ProviderFailure
-from memory_service.service.overflows import RecoveryAttempts, _decide
+from memory_service.prompts.overflows import RecoveryAttempts, _decide
 
 TOKENS = ProviderFailure(kind="token_overflow")
 BYTES = ProviderFailure(kind="byte_overflow")

@@ -12,9 +12,9 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.messages import message_tokens, text_of
+from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.compactions import CompactionCall
 from memory_service.service.short_term import ShortTermMemory
 from tests.serving import settings
 

@@ -1,0 +1,588 @@
+"""Conversations that a client keeps itself and sends whole with every call: which session each is, and what is new.
+
+A provider's client knows no sessions: it sends all that was said so far. Here such a list meets the log.
+
+Rules: the session is the one that the caller names; else its id is made of the protocol's own id, if the call has one,
+and of the conversation's stable beginning: all up to and with the first message of the user, system messages aside.
+What the log has already is recognised by what it says (role, words, calls, their ids), whatever else a client adds or
+leaves out, and only the rest is appended.
+
+- The list goes on where the log ends: the rest is appended. A retry has no rest.
+- The list ends or differs before the log does (a regeneration, an edited turn): the conversation goes on in a branch,
+  a session of its own that begins with the records of the shared part, compactions included. The same list finds the
+  same branch again.
+- The call names the answer that its list follows, or the conversation that holds all before: the list is what is new,
+  and what the log has up to there is taken for said. Where that is not the log's end, the rule above makes a branch.
+- Nothing is shared with the beginning, but the list overlaps the end of the log (a client that cuts its history), or
+  has nothing in it but the user's words, and the session was named: it is what is new.
+
+Invariants: what was logged stays; nothing is appended twice, whoever appends at the same time; a list of a shape that
+cannot be read is sent as it came, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
+
+from indexer.lru import LRU
+from memory_service.conversations.call_places import (
+    MOST_BRANCHES,
+    branch_ids,
+    conversation_id,
+    derived_id,
+    root_of,
+)
+from memory_service.conversations.compare import (
+    ComparedMessage,
+    ReadMessage,
+    SentMessage,
+    ShownDigests,
+    alike,
+    as_the_client_has_it,
+    compared,
+    compared_message,
+    overlap_of,
+    part_type,
+    read_list,
+    rest_after,
+    shared_beginning,
+)
+from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
+from memory_service.llm.base import not_cancelled
+from memory_service.llm.errors import FailureKind, classify
+from memory_service.messages import (
+    CUT,
+    Message,
+    Numbered,
+    is_empty,
+    own_text_of,
+    read_sent,
+    text_of,
+)
+from memory_service.messages.response_items import standalone
+from memory_service.runtime.answers import usage_of
+from memory_service.schemas import UsageReport
+from memory_service.schemas.compaction import (
+    CompactionReceipt,
+    OverflowRequest,
+    PromptTokens,
+    SessionContextRequest,
+)
+from memory_service.schemas.sessions import Wire
+from memory_service.sessions.folder import check_session_id
+from memory_service.sessions.records import LogEnd
+
+if TYPE_CHECKING:
+    from memory_service.messages.sizes import Usage
+    from memory_service.prompts.build import BuiltContext
+    from memory_service.service.short_term import ShortTermMemory
+
+_Appending = TypeVar("_Appending")
+CallWire = Literal[Wire, "responses"]
+# The provider's id of an answer.
+ANSWER = "_answer"
+_STRIPES = 64
+# How often a log is looked at again where other processes append to it at the same time.
+_ATTEMPTS = 16
+_KNOWN_SESSIONS = 256
+_KNOWN_ANSWERS = 4_096
+_KNOWN_LISTS = 64
+# An answer to these is another prompt; anything else is the caller's to see.
+_MENDED: frozenset[FailureKind] = frozenset({"token_overflow", "byte_overflow", "malformed_history"})
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """A session and the number of a message in it; None for its last one, 0 for none."""
+
+    session_id: str
+    seq: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationCall:
+    """A call of a client to its model.
+
+    Attributes:
+        messages: All that was said, as the client sends it, without the system prompt that it begins with.
+        wire: The shape of these; of the Responses, messages as `items` reads them.
+        session_id: The session that the caller names; None for the one that the list belongs to.
+        follows: The provider's id of the answer that the messages follow; empty if they begin at the beginning.
+        conversation: The protocol's id of the conversation that holds all that was said before; empty for none.
+        reference: A sealed one, to the place in a session that the messages follow; empty for none.
+        place: That place, once the reference was opened.
+        compact_threshold: The size of a view, in tokens, over which the caller wants it compacted; 0 leaves that to the
+            settings. With a number, compactions are told by a reference; None does not ask for any.
+        compacts: Whether a compaction is all that is asked for.
+        hint: The protocol's own id of the user or the conversation; empty for none.
+        system_prompt: The text of the system prompt, which stays the client's.
+        tools: Schemas of the tools.
+        model: The model's name.
+        untouched: Whether the provider compacts by itself, so that its messages go on as they came.
+        mark: A text in the provider's own compaction that the list begins with, which tells the session; else empty.
+    """
+
+    messages: Sequence[SentMessage]
+    wire: CallWire = "openai"
+    session_id: str | None = None
+    follows: str = ""
+    conversation: str = ""
+    reference: str = ""
+    place: LogPlace | None = None
+    compact_threshold: int | None = None
+    compacts: bool = False
+    hint: str = ""
+    system_prompt: str = ""
+    tools: Sequence[object] = ()
+    model: str | None = None
+    untouched: bool = False
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationPrompt:
+    """A list of messages to send to the model, and how it came about.
+
+    Attributes:
+        messages: In the shape of the call, without its system prompt.
+        session_id: The session that was appended to; empty if none was.
+        last_seq: The last message of it that the prompt answers to.
+        branch_of: The session that this one was parted from by this call; empty if it was not.
+        tokens: Of its parts; None if no session stands behind it.
+        cached_prefix_tokens: Of the messages that the last prompt of the session began with, too.
+        receipt_id: That of the memories in it; empty for none.
+        compaction: The compaction that was made first.
+        reference: Sealed, to the session behind its compaction; empty if the call did not ask for one.
+        commanded: What came of the `/compact` that was the last thing said: no model need answer; empty for none.
+    """
+
+    messages: tuple[SentMessage, ...]
+    session_id: str = ""
+    last_seq: int = 0
+    branch_of: str = ""
+    tokens: PromptTokens | None = None
+    cached_prefix_tokens: int = 0
+    receipt_id: str = ""
+    compaction: CompactionReceipt | None = None
+    reference: str = ""
+    commanded: str = ""
+    degraded: tuple[str, ...] = field(default_factory=tuple)
+
+
+_NOWHERE = LogEnd(0, 0)
+
+
+class Conversations:
+    """The conversations of one workspace.
+
+    Args:
+        sessions: Those of the workspace.
+    """
+
+    def __init__(self, sessions: ShortTermMemory) -> None:
+        self.sessions = sessions
+        self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
+        self._known: LRU[str, tuple[LogEnd, int, tuple[ComparedMessage, ...]]] = LRU(_KNOWN_SESSIONS)
+        self._answers: LRU[str, LogPlace] = LRU(_KNOWN_ANSWERS)
+        self._lists: LRU[str, list[ReadMessage]] = LRU(_KNOWN_LISTS)
+        self._shown = ShownDigests()
+
+    def join(self, call: ConversationCall) -> tuple[str, int, str]:
+        """Append what is new.
+
+        Returns:
+            The session, its last message, and the session that it was parted from now.
+
+        Raises:
+            InvalidRequest: A message is in no shape that is known.
+        """
+        place = self._beginning(call)
+        new = [each.compared for each in self._read(call, place.session_id) if each.compared]
+        with self._lock(place.session_id):
+            return self._looked_again(lambda: self._appended(call, place, new))
+
+    def _appended(
+        self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]
+    ) -> tuple[str, int, str]:
+        said = [*self._before(place, new), *new]
+        session_id, parted_from, rest = self._placed(place.session_id, said, call, call.session_id is not None)
+        # Not what stands there by now: another process may have answered meanwhile, and this call is not behind that.
+        known = self._known.get(session_id)
+        last_seq = known[2][-1].at if known and known[2] else 0
+        if rest:
+            appended = self.sessions.append(session_id, rest, model=call.model, verbatim=True, at=self._end(session_id))
+            last_seq = appended.last_seq
+        return session_id, last_seq, parted_from
+
+    def prompt(self, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled) -> ConversationPrompt:
+        """Append what is new, and make the prompt of the session.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            Incompressible: The prompt cannot be made to fit.
+        """
+        if call.session_id is not None:
+            check_session_id(call.session_id)
+        try:
+            session_id, last_seq, branch_of = self.join(call)
+        except (InvalidRequest, TooLarge, StorageFailed) as error:
+            return ConversationPrompt(messages=tuple(call.messages), degraded=(f"session: {error}",))
+        self._follow_model(session_id, call.model)
+        if call.untouched:
+            return ConversationPrompt(
+                messages=tuple(call.messages), session_id=session_id, last_seq=last_seq, branch_of=branch_of
+            )
+        made = self.sessions.context(session_id, _context_call(call), cancelled=cancelled)
+        return replace(self._sent(call, session_id, made), last_seq=last_seq, branch_of=branch_of)
+
+    def _follow_model(self, session_id: str, model: str | None) -> None:
+        """Set the model of a session to the one that is asked now: its window is the one that counts."""
+        header = self.sessions.snapshot(session_id).state.header
+        if model and header is not None and header.model != model:
+            self.sessions.store.update(session_id, {"model": model})
+
+    def recovered(
+        self,
+        prompt: ConversationPrompt,
+        call: ConversationCall,
+        error: str,
+        status: int,
+        *,
+        cancelled: Callable[[], bool] = not_cancelled,
+    ) -> ConversationPrompt | None:
+        """The prompt to send after the provider refused one; None where the refusal is the caller's to see."""
+        if not prompt.session_id or classify(error, status=status).kind not in _MENDED:
+            return None
+        overflow = OverflowRequest.model_construct(
+            error=error, status=status, system_prompt=call.system_prompt, tools=list(call.tools)
+        )
+        done = self.sessions.recover(prompt.session_id, overflow, cancelled=cancelled)
+        if done.action != "retry" or done.context is None or done.remedy == "wait":
+            return None
+        again = self._sent(call, prompt.session_id, done.context)
+        return replace(
+            again,
+            last_seq=prompt.last_seq,
+            branch_of=prompt.branch_of,
+            compaction=done.compaction or prompt.compaction,
+            degraded=(*prompt.degraded, *again.degraded),
+        )
+
+    def answered(
+        self,
+        prompt: ConversationPrompt,
+        answer: Sequence[SentMessage],
+        *,
+        usage: UsageReport | None = None,
+        finish_reason: str | None = None,
+        model: str | None = None,
+        cut: str = "",
+    ) -> None:
+        """Append what the model said, once; in a branch, if the session went on another way meanwhile.
+
+        Args:
+            prompt: The prompt that it answers.
+            answer: Messages in OpenAI's or Anthropic's shape; one as a rule.
+            usage: What the provider counted.
+            finish_reason: Its word for why the answer ended.
+            model: The model that gave it.
+            cut: Why the answer was broken off; empty if it was not.
+
+        Raises:
+            StorageFailed: The disk did not take it.
+        """
+        messages = [message for message in answer if not all(map(is_empty, read_sent([message], strict=False)))]
+        if not prompt.session_id or not messages:
+            return
+        if cut:
+            messages[-1] = {**messages[-1], CUT: cut}
+        counted = usage_of(usage, model, finish_reason)
+        with self._lock(prompt.session_id):
+            self._looked_again(lambda: self._answer_appended(prompt, messages, counted))
+
+    def _answer_appended(
+        self, prompt: ConversationPrompt, messages: Sequence[SentMessage], counted: Usage | None
+    ) -> None:
+        session_id, count = prompt.session_id, len(messages)
+        log = self._log(session_id)
+        later = [each for each in log if each.at > prompt.last_seq]
+        if [each.digest for each in later[:count]] == [each.digest for each in compared(messages)]:
+            self._note_answer(messages[-1], session_id, later[count - 1].at)
+            return
+        if later:
+            session_id = self._branch(session_id, log, len(log) - len(later))
+            if self._log(session_id)[len(log) - len(later) :]:
+                return
+        appended = self.sessions.append(session_id, messages, usage=counted, verbatim=True, at=self._end(session_id))
+        self._note_answer(messages[-1], session_id, appended.last_seq)
+
+    def _looked_again(self, act: Callable[[], _Appending]) -> _Appending:
+        """Do what appends to a log as it was read; again, if another process has written to it meanwhile."""
+        for _ in range(_ATTEMPTS):
+            with suppress(Conflict):
+                return act()
+        return act()
+
+    def digest_at(self, session_id: str, seq: int) -> str:
+        """Digest of a message of a log, in hexadecimal digits; empty if it is not there."""
+        return next((each.digest.hex() for each in reversed(self._log(session_id)) if each.at == seq), "")
+
+    # Joining
+
+    def _read(self, call: ConversationCall, session_id: str) -> list[ReadMessage]:
+        """The list of a call, of which only what is new since the last one of its conversation is read."""
+        root = root_of(session_id)
+        read = self._lists[root] = read_list(call.messages, self._lists.get(root) or ())
+        return read
+
+    def _beginning(self, call: ConversationCall) -> LogPlace:
+        """The session that a call goes on in, and the message of it that its list follows.
+
+        Raises:
+            InvalidRequest: It follows an answer that is in no session.
+        """
+        if call.place is not None:
+            return call.place
+        named = call.session_id or (conversation_id(call.conversation) if call.conversation else "")
+        if call.mark and not named:
+            named = next(iter(self.sessions.store.holding(json.dumps(call.mark, ensure_ascii=False).encode())), "")
+        if not call.follows:
+            return LogPlace(named or derived_id(call), None if call.conversation else 0)
+        place = self._place_of(call.follows)
+        if place is None and not (named and self._log(named)):
+            raise InvalidRequest(f"The answer {call.follows[:80]!r} is in no session of this workspace.")
+        return place or LogPlace(named, None)
+
+    def _before(self, place: LogPlace, new: Sequence[ComparedMessage]) -> list[ComparedMessage]:
+        """The messages of the log that a list follows, as if the list had them."""
+        log = self._log(place.session_id) if place.seq != 0 else ()
+        before = [replace(each, at=-1) for each in log if place.seq is None or each.at <= place.seq]
+        is_retry = place.seq is None and new and overlap_of(log, new) == len(new) <= len(log)
+        return before[: -len(new)] if is_retry else before
+
+    def _place_of(self, answer_id: str) -> LogPlace | None:
+        """The message that holds an answer; in a log that nobody asked for yet, it is searched."""
+        known = self._answers.get(answer_id)
+        mark = f'"{ANSWER}":{json.dumps(answer_id)}'.encode()
+        for session_id in [known.session_id] if known else self.sessions.store.holding(mark):
+            for each in reversed(self._state_messages(session_id)):
+                if each.message.get(ANSWER) == answer_id or (known and each.seq == known.seq):
+                    found = self._answers[answer_id] = LogPlace(session_id, each.seq)
+                    return found
+        return None
+
+    def _note_answer(self, answer: SentMessage, session_id: str, seq: int) -> None:
+        if isinstance(answer_id := answer.get(ANSWER), str):
+            self._answers[answer_id] = LogPlace(session_id, seq)
+
+    def _state_messages(self, session_id: str) -> Sequence[Numbered]:
+        try:
+            return self.sessions.snapshot(session_id).state.messages
+        except NotFound:
+            return ()
+
+    def _placed(
+        self, root: str, said: Sequence[ComparedMessage], call: ConversationCall, named: bool
+    ) -> tuple[str, str, Sequence[SentMessage]]:
+        """The session that a list goes on in, the one that it is parted from, and what is new."""
+        session_id, seen = root, set[str]()
+        while session_id not in seen:
+            seen.add(session_id)
+            log = self._log(session_id)
+            shared, read = shared_beginning(log, said)
+            if shared == len(log):
+                return session_id, "", rest_after(call.messages, said, read)
+            if not shared and (overlap := overlap_of(log, said)):
+                return session_id, "", rest_after(call.messages, said, overlap)
+            if not shared and named and all(each.role == "user" for each in said):
+                return session_id, "", call.messages
+            following = self._following(session_id, log, said, shared)
+            if following is None:
+                branch = self._branch(session_id, log, shared)
+                return branch, session_id, rest_after(call.messages, said, read)
+            session_id = following
+        raise Conflict(f"The branches of {root} contradict each other. Begin a new conversation.")
+
+    def _following(
+        self, session_id: str, log: Sequence[ComparedMessage], said: Sequence[ComparedMessage], shared: int
+    ) -> str | None:
+        """The branch from here that a list goes on in, or part of the way; None if there is none yet."""
+        for branch in branch_ids(session_id, log[:shared]):
+            if branch == session_id:
+                continue
+            other = self._log(branch)
+            if not other:
+                return None
+            if len(other) == shared or shared_beginning(other, said)[0] > shared:
+                return branch
+        return None
+
+    def _branch(self, session_id: str, log: Sequence[ComparedMessage], shared: int) -> str:
+        """A new session that begins as another one does, up to a message."""
+        for branch in branch_ids(session_id, log[:shared]):
+            try:
+                self.sessions.store.fork(session_id, branch, before_seq=log[shared].at)
+            except Conflict:
+                if len(self._log(branch)) == shared:
+                    return branch
+                continue
+            self._log(branch)
+            return branch
+        raise Conflict(f"The session {session_id} has {MOST_BRANCHES} branches from here. Begin a new conversation.")
+
+    def _log(self, session_id: str) -> tuple[ComparedMessage, ...]:
+        """The messages of a session as they are compared; none if it is not there."""
+        try:
+            state = self.sessions.snapshot(session_id).state
+        except NotFound:
+            self._known.pop(session_id)
+            return ()
+        end, done, known = self._known.get(session_id) or (_NOWHERE, 0, ())
+        if end.edition != state.edition or done > len(state.messages):
+            done, known = 0, ()
+        groups = dict[int, list[Message]]()
+        for each in state.messages[done:]:
+            groups.setdefault(each.seq, []).append(each.message)
+        entries = (*known, *(compared_message(messages, seq) for seq, messages in groups.items()))
+        self._known[session_id] = LogEnd(state.edition, state.last_seq), len(state.messages), entries
+        return entries
+
+    def _end(self, session_id: str) -> LogEnd:
+        """The end of a log as it was read last."""
+        known = self._known.get(session_id)
+        return known[0] if known else _NOWHERE
+
+    def _lock(self, session_id: str) -> threading.Lock:
+        return self._locks[hash(root_of(session_id)) % _STRIPES]
+
+    # The prompt
+
+    def _sent(self, call: ConversationCall, session_id: str, made: BuiltContext) -> ConversationPrompt:
+        prompt = made.prompt
+        blocks, messages = set(prompt.blocks), list[Message]()
+        # How many of the user's messages stand before each block: as many do in the client's own list.
+        behind = list[tuple[int, str]]()
+        for at, message in enumerate(prompt.messages):
+            if at in blocks:
+                behind.append((len(messages), text_of(message)))
+            else:
+                messages.append(message)
+        system = bool(call.system_prompt and messages and messages[0].get("content") == call.system_prompt)
+        said = [sum(1 for each in messages[at:] if each["role"] == "user") for at, _ in behind]
+        sent = self._written(call, session_id, messages[system:])
+        for count, (_, text) in zip(said, behind, strict=True):
+            sent = with_block(sent, text, call.wire, back=count)
+        return ConversationPrompt(
+            messages=tuple(sent),
+            session_id=session_id,
+            tokens=prompt.tokens,
+            cached_prefix_tokens=made.cached_prefix_tokens,
+            receipt_id=made.receipt.receipt_id if made.receipt else "",
+            compaction=made.compaction,
+            commanded=_outcome(made) if made.command else "",
+            degraded=made.degraded,
+        )
+
+    def _written(self, call: ConversationCall, session_id: str, messages: Sequence[Message]) -> list[SentMessage]:
+        """The messages of a view as they are sent: the client's own where it still has them."""
+        if call.wire == "responses":
+            return as_the_client_has_it(list(map(standalone, messages)), call.messages)
+        given = [shown for each in self._read(call, session_id) for shown in each.shown]
+        if alike(list(map(self._shown.of, messages)), given):
+            return list(call.messages)
+        own = {digest: each for each, digest in self._own_system_messages(call, session_id)}
+        written, beside = self._rendered(call, session_id, messages, own)
+        sent = as_the_client_has_it(written, call.messages)
+        if beside:
+            # Of Anthropic's messages a system message stands behind one of the user.
+            sent.insert(1, {"role": "system", "content": beside})
+        return sent
+
+    def _own_system_messages(self, call: ConversationCall, session_id: str) -> Iterator[tuple[SentMessage, bytes]]:
+        """The system messages in the middle of a list of Anthropic's, with their digests; what else they hold stays."""
+        for message, read in zip(call.messages, self._read(call, session_id), strict=True):
+            if call.wire == "anthropic" and len(read.shown) == 1 and read.shown[0][0]:
+                yield message, read.shown[0][1]
+
+    def _rendered(
+        self, call: ConversationCall, session_id: str, messages: Sequence[Message], own: Mapping[bytes, SentMessage]
+    ) -> tuple[list[SentMessage], object]:
+        """Messages in the shape of a call, with the client's own system messages, and what stands beside them."""
+        wire = cast("Wire", call.wire)
+        written, stretch, beside = list[SentMessage](), list[Message](), list[object]()
+
+        def end_stretch() -> None:
+            if stretch:
+                made = self.sessions.sent(session_id, stretch, wire)
+                written.extend(made.messages)
+                beside.append(made.system)
+                stretch.clear()
+
+        for message in messages:
+            is_systems, digest = self._shown.of(message)
+            if is_systems and digest in own and (written or stretch):
+                end_stretch()
+                written.append(own[digest])
+            else:
+                stretch.append(message)
+        end_stretch()
+        return written, next(filter(None, beside), "")
+
+
+def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire, *, back: int = 1) -> list[SentMessage]:
+    """Messages with a block of memories before words of the user, so that a provider's cache holds up to there.
+
+    Args:
+        messages: In the shape of a call.
+        block: What is put there; empty for nothing.
+        wire: The shape.
+        back: Before which of the user's messages, counted from the last.
+    """
+    sent = list(messages)
+    if not block:
+        return sent
+    said = (index for index in reversed(range(len(sent))) if _is_said_by_user(sent[index]))
+    at = min(islice(said, max(back, 1)), default=len(sent))
+    if wire != "anthropic" or at == len(sent):
+        sent.insert(at, {"role": "user", "content": block})
+        return sent
+    content = sent[at]["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(cast("list[object]", content))
+    # Results of tools stand first in a message.
+    results = sum(1 for part in parts if part_type(part) == "tool_result")
+    sent[at] = {**sent[at], "content": [*parts[:results], {"type": "text", "text": block}, *parts[results:]]}
+    return sent
+
+
+def last_words(messages: Sequence[SentMessage]) -> str:
+    """Text of what the user said last; empty if the user said nothing, or it cannot be read."""
+    try:
+        said = [message for message in read_sent(messages, strict=False) if message["role"] == "user"]
+    except TooLarge:
+        return ""
+    return next((text for each in reversed(said) if (text := own_text_of(each)).strip()), "")
+
+
+def _outcome(made: BuiltContext) -> str:
+    receipt = made.compaction
+    if receipt is None or not receipt.applied:
+        return f"Nothing was compacted: {receipt.reason if receipt else ' '.join(made.degraded)}"
+    return f"Compacted: {receipt.tokens_before:,} -> {receipt.tokens_after:,} tokens."
+
+
+def _context_call(call: ConversationCall) -> SessionContextRequest:
+    # Not checked: what a provider takes may be more than a caller of ours may send.
+    return SessionContextRequest.model_construct(system_prompt=call.system_prompt, tools=list(call.tools))
+
+
+def _is_said_by_user(message: SentMessage) -> bool:
+    content = message.get("content")
+    if message.get("role") != "user":
+        return False
+    return not isinstance(content, list) or any(part_type(part) != "tool_result" for part in content)

@@ -1,0 +1,1 @@
+"""Checks of a home by using it, and measurements of how well and how fast it finds."""

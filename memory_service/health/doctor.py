@@ -1,0 +1,421 @@
+"""The doctor: every part checked by using it, each with what is wrong and what mends it.
+
+Invariants: what it writes stands in a folder of its own that is gone afterwards; the user's files and
+index are read, never changed; one failing part does not keep the others from being checked.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from indexer import Embedder, Index, IndexerError, IndexStatus, LanguageChoice, Reranker, SearchResults
+from indexer.embeddings.base import empty_rows, unit_rows
+from indexer.rebuild import needed_bytes
+from indexer.sources.scan import is_memory_path
+from memory_service.config import Settings
+from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
+from memory_service.errors import MemoryServiceError
+from memory_service.home import is_shared, open_to_others, own_places
+from memory_service.hosts.progress import progress_drafts
+from memory_service.memories.drafts import entry_draft
+from memory_service.memories.standing import StandingBlocks
+from memory_service.memories.store import Erasures, MemoryStore
+from memory_service.memories.workspaces import extra_folders
+from memory_service.messages import Message, numbered
+from memory_service.runtime.answers import reader_failures
+from memory_service.schemas.memories import Check
+from memory_service.sessions.folder import SessionLogs
+
+_SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
+# Of a long line, enough to find it by; the index refuses a whole page as a question.
+_QUERY_CHARS = 500
+_LONG_CHARS = 40
+_ENGINE_TOKENS = 2_000
+_READ_BYTES = 64 * 1024
+# So many are named of many.
+_NAMED = 5
+_SWEPT_BY = "Run `memory-service reindex`, which removes it."
+_MODEL_REMEDY = "Ask its maker, or choose another embedding_model."
+_ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine to default."
+
+
+def examine(
+    settings: Settings,
+    folder: Path,
+    embedder: Embedder | LanguageChoice | None,
+    *,
+    reranker: Reranker | None = None,
+    engine_problems: tuple[str, ...] = (),
+    missed: str = "",
+) -> Iterator[Check]:
+    """Check the parts, cheapest first.
+
+    Args:
+        settings: What is configured.
+        folder: The workspace to look at.
+        embedder: The model in use, or the two that are chosen from; None for none.
+        reranker: The model that has a second look at results, or None.
+        engine_problems: What a context engine failed to do in this process.
+        missed: What the gateway could not do for conversations lately; empty for nothing.
+    """
+    yield _check("home", lambda: _home(settings.home))
+    used = _used(settings, folder, embedder)
+    model = _check("model", lambda: _models(used))
+    yield model
+    if reranker is not None:
+        yield _check("rerank", lambda: _rerank(reranker))
+    # One that is no good was named; the rest has to work without it.
+    yield _check("round trip", lambda: _round_trip(settings, used[0] if used and model.ok else None))
+    if settings.context_engine != DEFAULT:
+        yield _check("engine", lambda: _engine(settings, engine_problems))
+    there = _check("workspace", lambda: _workspace(folder))
+    if there.ok and folder.is_dir():
+        if not (left := _check("left over", lambda: _left_over(settings, folder))).ok:
+            yield left
+        index = _opened(settings, folder, embedder)
+        try:
+            yield _check("index", lambda: _index(index))
+            yield _check("files", lambda: _files(index))
+            yield _check("retrieval", lambda: _retrieval(folder, index))
+        finally:
+            index.close()
+    else:
+        yield there
+    yield _check("readers", _readers)
+    if missed:
+        yield _check("gateway", lambda: _gateway(missed))
+
+
+def _opened(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> Index:
+    extra = extra_folders(folder, settings.extra_paths)
+    return Index(folder, embedder, store=settings.store, extra=extra, max_file_bytes=settings.max_file_bytes)
+
+
+def _used(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> list[Embedder]:
+    """The models that a workspace uses: where it is chosen, that of its index, and the one that it moves to."""
+    if not isinstance(embedder, LanguageChoice):
+        return [embedder] if embedder else []
+    if not folder.is_dir():
+        return [embedder.english]
+    index = _opened(settings, folder, embedder)
+    try:
+        moves, used = index.moves(), index.embedder
+    except (IndexerError, OSError):
+        # Its own check says why.
+        return list(embedder.models)
+    finally:
+        index.close()
+    return sorted(embedder.models, key=lambda each: each is not used)[: 2 if moves else 1]
+
+
+class _Failed(Exception):
+    """A check that did not pass: what is wrong, and the remedy."""
+
+
+def _check(name: str, check: Callable[[], str]) -> Check:
+    try:
+        return Check(name=name, ok=True, detail=check())
+    except _Failed as failure:
+        detail, remedy = failure.args
+        return Check(name=name, ok=False, detail=detail, remedy=remedy)
+    except (IndexerError, MemoryServiceError) as error:
+        # Their messages are made of what failed and what to do, in this order.
+        detail, _, remedy = str(error).partition(". ")
+        return Check(name=name, ok=False, detail=detail, remedy=remedy)
+    except OSError as error:
+        detail = f"{error.filename or 'the disk'} cannot be used ({error.strerror})"
+        return Check(name=name, ok=False, detail=detail, remedy="Check its permissions, or choose another --home.")
+    except Exception as error:
+        # A model that somebody else wrote may fail in any way; the other parts are looked at all the same.
+        detail = f"it met a defect ({type(error).__name__})"
+        return Check(name=name, ok=False, detail=detail, remedy="Reinstall memory-service.")
+
+
+def _home(home: Path) -> str:
+    place = home if home.exists() else home.absolute().parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise _Failed(
+            f"{home} cannot be written ({error.strerror})", "Make it writable, or choose another --home."
+        ) from None
+    free = shutil.disk_usage(place).free
+    if free < 100 * 1024 * 1024:
+        raise _Failed(f"{home} has only {free >> 20} MB left", "Free some disk space.")
+    return f"{home} is writable, {free >> 30} GB free{_open_files(home) if home.exists() else ''}"
+
+
+def _open_files(home: Path) -> str:
+    """The service's own files that others could read if they could enter the home, as they may not.
+
+    Those that a person wrote with an editor have that one's modes.
+    """
+    status = home.stat()
+    if open_to_others(status):
+        shared = ", and is for more than a home" if is_shared(home, status) else ""
+        raise _Failed(
+            f"others of this machine can enter {home} (mode {status.st_mode & 0o777:o}{shared})",
+            "Choose another --home." if shared else f"Run `chmod -R go-rwx {home}`.",
+        )
+    by_hand = (f"{os.sep}memory{os.sep}", "MEMORY.md", "USER.md")
+    places = (
+        each for each in own_places(home) if not each.is_symlink() and not any(part in str(each) for part in by_hand)
+    )
+    wide = [place for place in places if open_to_others(place.stat())]
+    if not wide:
+        return ""
+    names = ", ".join(str(place.relative_to(home)) for place in wide[:_NAMED])
+    return f"; {len(wide)} files in it have wider modes, behind its door: {names}"
+
+
+def _workspace(folder: Path) -> str:
+    return "there" if folder.is_dir() else f"there is none of the name {folder.name} yet; a first memory makes it"
+
+
+def _readers() -> str:
+    """Report readers of meaning that failed in this process, so in the checks before this one."""
+    if failed := reader_failures():
+        named = ", ".join(f"{reader} ({count} times)" for reader, count in failed.items())
+        raise _Failed(
+            f"what reads meaning into texts failed: {named}; these texts are stored and found without",
+            "Report the lines that the log has of it, and update memory-service.",
+        )
+    return "all that were asked answered"
+
+
+def _gateway(missed: str) -> str:
+    """Report conversations that the gateway could not give their memory."""
+    remedy = "Look into gateway.log in the home, which has a line for each; update memory-service if a host is newer."
+    raise _Failed(missed, remedy)
+
+
+def _left_over(settings: Settings, folder: Path) -> str:
+    """Report temporary files of killed processes, which may hold erased text."""
+    drafts = (
+        *MemoryStore(folder, now=settings.now).drafts,
+        *SessionLogs(folder / "sessions").drafts,
+        *StandingBlocks(folder, lambda _: True).drafts,
+        *progress_drafts(folder),
+    )
+    if drafts:
+        names = ", ".join(str(draft.relative_to(folder)) for draft in drafts[:_NAMED])
+        raise _Failed(f"a process was killed and left {len(drafts)} half-written files: {names}", _SWEPT_BY)
+    if Erasures(folder).is_marked:
+        raise _Failed("something is being erased, or was and is not gone from the index", _SWEPT_BY)
+    return "nothing"
+
+
+def _models(used: list[Embedder]) -> str:
+    if not used:
+        return "none is configured: search goes by words alone"
+    return "; ".join(map(_model, used))
+
+
+def _model(embedder: Embedder) -> str:
+    texts = ["The cat sleeps.", "A cat is sleeping.", "Invoices are due in March."]
+    made = embedder.embed_documents(texts)
+    rows = unit_rows(embedder.name, made, texts=len(texts), dimensions=embedder.dimensions)
+    if empty_rows(rows):
+        raise _Failed(f"{embedder.name} gives vectors that are not finite or have no length", _MODEL_REMEDY)
+    near, same, far = rows
+    if not np.dot(near, same) > np.dot(near, far):
+        raise _Failed(f"{embedder.name} does not tell likeness from unlikeness", _MODEL_REMEDY)
+    return f"{embedder.name} gives {embedder.dimensions} dimensions"
+
+
+def _rerank(reranker: Reranker) -> str:
+    answer, other = reranker.score("Where is the spare key?", [_SAMPLE, "Invoices are due in March."])
+    if not answer > other:
+        raise _Failed(f"{reranker.name} does not tell an answer from another text", "Choose another rerank_model.")
+    return f"{reranker.name} tells an answer from another text"
+
+
+def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
+    """Write, find by words and by meaning, erase, and find no more."""
+    place = settings.home if settings.home.exists() else None
+    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as name:
+        folder = Path(name)
+        files = MemoryStore(folder, now=settings.now)
+        entry = files.notes.append(entry_draft(_SAMPLE))
+        index = Index(folder, embedder, store=settings.store)
+        try:
+            index.sync()
+            for query, mode in (
+                ("spare key", "text"),
+                ("备用钥匙", "text"),
+                ("where do I find the second key?", "hybrid"),
+            ):
+                _expect(index.search(query, mode=mode), query)  # type: ignore[arg-type]  # a literal of the table
+            files.entries.forget(entry.memory_id)
+            index.sync()
+            if index.search("spare key").hits:
+                raise _Failed("a memory that was erased is still found", "Run `memory-service reindex --full`.")
+        finally:
+            index.close()
+    how = "by words and by meaning" if embedder else "by words"
+    return f"a memory was written, found {how}, and erased"
+
+
+def _engine(settings: Settings, problems: tuple[str, ...]) -> str:
+    """Have it assemble a prompt of a short talk, in a folder that is gone afterwards."""
+    name = settings.context_engine
+    with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
+        place = EnginePlace(workspace="doctor", folder=Path(folder))
+        loaded = load_engine(name, place)
+        engine = GuardedEngine(name, lambda: loaded)
+        talk: list[Message] = [
+            {"role": "user", "content": _SAMPLE},
+            {"role": "assistant", "content": "Noted. 记住了。"},
+            {"role": "user", "content": "Where is the key? 钥匙在哪里？"},
+        ]
+        history = [numbered(message, seq) for seq, message in enumerate(talk, 1)]
+        engine.assemble(
+            "doctor", history, token_budget=_ENGINE_TOKENS, call=AssembleCall(messages=tuple(talk), query=_SAMPLE)
+        )
+        found, info = (*problems, *engine.problems()), engine.info
+        engine.dispose()
+    if found or info is None:
+        raise _Failed(f"{name} fails: {found[0].partition('; ')[0] if found else 'it has no info'}", _ENGINE_REMEDY)
+    return f"{info.name} {info.version} assembles a prompt".replace("  ", " ")
+
+
+def _expect(found: SearchResults, query: str) -> None:
+    if not found.hits:
+        raise _Failed(f"a memory just written is not found by {query!r}", "Reinstall memory-service.")
+    if found.degraded:
+        raise _Failed(f"search is degraded: {found.degraded[0].removesuffix('.')}", "Mend that first.")
+
+
+def _index(index: Index) -> str:
+    unread = index.is_unread()
+    if not unread:
+        index.check()
+    status = index.status()
+    if status.stored is None:
+        raise _Failed("there is no index yet", "Run `memory-service reindex`.")
+    if not unread:
+        _rebuild(index.root, status)
+    if status.rebuild and status.rebuild.running:
+        return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
+    if unread or index.lags():
+        raise _Failed(
+            "an older version made the index, and the next search or a server makes it anew",
+            "Run `memory-service reindex` to have that now.",
+        )
+    if status.moving:
+        return _moving(index.root, status)
+    if status.outdated or status.counts is None:
+        raise _Failed("another model or version made the index", _full_reindex(index.root, status))
+    counts = status.counts
+    if status.slow:
+        detail, _, remedy = status.slow.removeprefix("index: ").partition(". ")
+        raise _Failed(detail, remedy)
+    if status.unembedded:
+        raise _Failed(
+            f"{status.unembedded} of {counts.passages} passages have no vector",
+            "They get one when the model answers: mend that, then search, or run `memory-service reindex`.",
+        )
+    asked, right = index.neighbours()
+    if right < asked:
+        raise _Failed(
+            f"sqlite-vec finds {right} of {asked} passages by their own vectors", "Run `memory-service reindex --full`."
+        )
+    if status.unread:
+        detail, _, remedy = status.unread.removeprefix("facts: ").partition(". ")
+        raise _Failed(detail, remedy)
+    packed = f", {status.packed} packed" if status.packed else ""
+    unjudged = f"; {status.unjudged}" if status.unjudged else ""
+    chosen = f"; the model is {status.choice}" if status.choice else ""
+    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged{chosen}{unjudged}"
+
+
+def _moving(folder: Path, status: IndexStatus) -> str:
+    """Report an index that another model was chosen for; without room to make it anew that is no good."""
+    remedy = _full_reindex(folder, status)
+    if remedy.startswith("Free"):
+        raise _Failed(f"the index should be made anew with {status.choice}, and the disk has no room for it", remedy)
+    how = "a server does that in the background, `memory-service reindex` at once"
+    return f"it answers, and is made anew with {status.choice}: {how}"
+
+
+def _rebuild(folder: Path, status: IndexStatus) -> None:
+    """Report an interrupted rebuild; a running one is fine."""
+    rebuild = status.rebuild
+    if rebuild is None or rebuild.running:
+        return
+    if rebuild.current:
+        raise _Failed(
+            f"a rebuild was interrupted at {rebuild.share:.0%} ({rebuild.name})",
+            f"{_full_reindex(folder, status)} It goes on from there.",
+        )
+    raise _Failed(
+        f"{rebuild.name} is left of a rebuild for another model or version",
+        f"{_full_reindex(folder, status)} It is deleted then.",
+    )
+
+
+def _full_reindex(folder: Path, status: IndexStatus) -> str:
+    """Remedy by a full reindex, with the room and time it takes."""
+    live = status.counts.size_bytes if status.counts else 0
+    needed = needed_bytes(live, status.rebuild.size_bytes if status.rebuild else 0)
+    free = shutil.disk_usage(folder).free
+    room = f"Free {(needed - free) / 1e6:,.1f} MB of disk space first. " if needed > free else ""
+    return f"{room}Run `memory-service reindex --full`."
+
+
+def _files(index: Index) -> str:
+    status = index.status()
+    if status.failed:
+        first = status.failed[0]
+        more = f" (and {len(status.failed) - 1} more)" if len(status.failed) > 1 else ""
+        what, _, remedy = first.reason.partition("; ")
+        raise _Failed(
+            f"{first.path} is not indexed: {what}{more}",
+            f"{remedy[:1].upper() or 'Mend it'}{remedy[1:]}. Then run `memory-service reindex`.",
+        )
+    if status.pending:
+        raise _Failed(f"{status.pending} files changed since the last reindex", "Run `memory-service reindex`.")
+    return "every memory file is indexed as it stands on disk"
+
+
+def _retrieval(folder: Path, index: Index) -> str:
+    """Ask for what stands in the files, in their own words: each has to come back among the first."""
+    asked = found = 0
+    failed = {failure.path for failure in index.status().failed}
+    named = (*folder.glob("*.md"), *folder.glob("memory/**/*.md"))
+    for name in sorted(path for path in named if is_memory_path(path.relative_to(folder).as_posix()))[-10:]:
+        path = name.relative_to(folder).as_posix()
+        line = _telling_line(name) if path not in failed and name.is_file() else ""
+        if line:
+            asked += 1
+            hits = index.search(line, limit=5).hits
+            # The same line may stand in many files, and each of them is as good.
+            found += any(hit.path == path or line in hit.passage.text for hit in hits)
+    if not asked:
+        return "no memory file has a line to ask for, so finding was tried on the sample of the round trip alone"
+    if found < asked * 0.8:
+        raise _Failed(
+            f"only {found} of {asked} files are found by a line of theirs", "Run `memory-service reindex --full`."
+        )
+    return f"{found} of {asked} files are found by a line of theirs"
+
+
+def _telling_line(file: Path) -> str:
+    """A line of a file to ask for: the first long one, else the longest; empty where none says anything."""
+    lines = [line.strip("-* ") for line in _beginning(file).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("#", "<!--", "|", "```", ">", "---"))]
+    long = next((line for line in lines if len(line) > _LONG_CHARS), "")
+    return (long or max(lines, key=len, default=""))[:_QUERY_CHARS]
+
+
+def _beginning(file: Path) -> str:
+    """Text from a file's first lines, however large it is."""
+    with file.open("rb") as stream:
+        return stream.read(_READ_BYTES).decode("utf-8", "replace")

@@ -1,0 +1,333 @@
+"""Background work: following file changes of workspaces, and reindex operations with progress.
+
+Invariants: one thread for all workspaces, and at most 32 of them at a time; it indexes what it finds the way a
+search would, so a change that the service made itself costs a look and no more; it ends between two files. An operation
+goes queued → running → done, failed or cancelled, and never back; a stopped one leaves the index usable and the next
+one goes on from there. Operations live as long as the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from indexer import Index, IndexerError, SyncCancelled, SyncPlan, SyncProgress, SyncReport
+from indexer.sources.watch import Watch, Watched, WatchState, WatchTiming
+from indexer.throttle import THROTTLE
+from memory_service.errors import CallCancelled, NotFound, TooManyRequests
+from memory_service.memories.long_term import LongTermMemory
+from memory_service.runtime import answers
+from memory_service.schemas.memories import Operation, OperationState, ReindexReport
+
+_log = logging.getLogger("memory_service.runtime.watching")
+
+_MOST_WORKSPACES = 32
+# One that was used in the last minute gives no room to another, so that many in turn do not drive each other out.
+_KEPT_SECONDS = 60.0
+# As much patience as a request that just began to index deserves.
+_END_SECONDS = 10.0
+_NOT_HERE = "not by this process; `serve` and `reindex --watch` do it"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Followed:
+    workspace: str
+    memory: LongTermMemory
+    used: float
+
+
+class WorkspaceWatcher:
+    """Follows the workspaces that are in use. Does nothing before `start`.
+
+    Args:
+        timing: See `indexer.sources.watch`.
+    """
+
+    def __init__(self, timing: WatchTiming | None = None) -> None:
+        self._timing = timing or WatchTiming()
+        self._changing = threading.Lock()
+        self._followed: OrderedDict[str, _Followed] = OrderedDict()
+        self._stop = threading.Event()
+        self._watch = Watch(self._homes, self._changed, self._stop, timing=self._timing)
+        self._thread: threading.Thread | None = None
+        self._failure = ""
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="watching", daemon=True)
+            self._thread.start()
+
+    def use(self, workspace: str, memory: LongTermMemory) -> None:
+        """Follow a workspace that is being used, if there is room."""
+        if self._thread is None:
+            return
+        now = time.monotonic()
+        with self._changing:
+            known = self._followed.get(workspace)
+            if known is None and len(self._followed) >= _MOST_WORKSPACES:
+                oldest = next(iter(self._followed.values()))
+                if now - oldest.used < _KEPT_SECONDS:
+                    return
+                del self._followed[oldest.workspace]
+            self._followed[workspace] = _Followed(workspace=workspace, memory=memory, used=now)
+            self._followed.move_to_end(workspace)
+
+    def leave(self, workspace: str) -> None:
+        """Follow a workspace no more."""
+        with self._changing:
+            self._followed.pop(workspace, None)
+
+    def state(self, workspace: str) -> WatchState:
+        """Watch state of a workspace, with the reason if not by events."""
+        if self._failure:
+            return WatchState(mode="off", reason=self._failure)
+        if self._thread is None:
+            return WatchState(mode="off", reason=_NOT_HERE)
+        with self._changing:
+            known = self._followed.get(workspace)
+        if known is None:
+            return WatchState(mode="off", reason=f"{_MOST_WORKSPACES} other workspaces were used later")
+        state = self._watch.state(known.memory.index.root)
+        return WatchState(mode="off", reason="it is about to begin") if state.mode == "off" else state
+
+    def close(self) -> None:
+        """End the thread; waits for the file or the batch at hand."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._watch.run()
+            except Exception as error:
+                # A defect, which must not end the watching for ever, nor be met again and again.
+                self._failure = f"it met a defect ({type(error).__name__}) and tries again in a minute; see the log"
+                _log.exception("watching met a defect")
+                self._stop.wait(self._timing.retry_seconds)
+                self._failure = ""
+
+    def _homes(self) -> list[Watched]:
+        with self._changing:
+            return [_watched_folders(one.memory.index) for one in self._followed.values()]
+
+    def _changed(self, root: Path, paths: Collection[str]) -> float:
+        with self._changing:
+            memory = next((one.memory for one in self._followed.values() if one.memory.index.root == root), None)
+        with THROTTLE.behind():
+            return memory.catch_up(paths, cancelled=self._stop.is_set) if memory else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncedChange:
+    """Sync of one or several changes.
+
+    Attributes:
+        paths: The files that looked changed.
+        failure: Why it could not be; then there is no report.
+    """
+
+    paths: tuple[str, ...]
+    report: ReindexReport
+    failure: str = ""
+
+
+def follow(
+    index: Index,
+    on_followed: Callable[[SyncedChange], None],
+    stop: threading.Event,
+    *,
+    only: Sequence[str] = (),
+    timing: WatchTiming | None = None,
+) -> None:
+    """Index what changes, until told to stop.
+
+    Args:
+        index: What to keep up to date.
+        on_followed: Told of every change after it was indexed.
+        stop: Ends it.
+        only: Files or folders to look at; all, unless given.
+        timing: See `indexer.sources.watch`.
+    """
+    told = ""
+
+    def changed(_: Path, paths: Collection[str]) -> float:
+        nonlocal told
+        started = time.monotonic()
+        found, failure = tuple[str, ...](), ""
+        named = [path for path in paths if _is_within(path, only)]
+        if paths and not named:
+            return 0.0
+        try:
+            plan = index.plan(named or only, missing_ok=True)
+            looked_seconds, found = time.monotonic() - started, _to_do(plan)
+            report = index.sync(found, missing_ok=True, cancelled=stop.is_set) if found else SyncReport()
+        except IndexerError as error:
+            looked_seconds, failure, report = time.monotonic() - started, str(error), SyncReport()
+        if (found and not failure and _did(report)) or failure != told:
+            on_followed(SyncedChange(paths=found, report=answers.reindex_report(report), failure=failure))
+        told = failure
+        return looked_seconds
+
+    Watch(lambda: [_watched_folders(index)], changed, stop, timing=timing or WatchTiming()).run()
+
+
+def _watched_folders(index: Index) -> Watched:
+    root, *extra = index.folders
+    return Watched(root=root, extra=tuple(extra))
+
+
+def _to_do(plan: SyncPlan) -> tuple[str, ...]:
+    return (*(file.path for file in (*plan.added, *plan.suspects, *plan.unsure)), *plan.removed)
+
+
+def _did(report: SyncReport) -> bool:
+    return bool(report.added or report.changed or report.removed or report.failed)
+
+
+def _is_within(path: str, only: Sequence[str]) -> bool:
+    return not only or any(path == one or path.startswith(one.rstrip("/") + "/") for one in only)
+
+
+_KEPT = 1000
+_WORKERS = 2
+
+Work = Callable[[Callable[[SyncProgress], None], Callable[[], bool]], SyncReport]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Running:
+    """An operation of a workspace, and what stops it."""
+
+    workspace: str
+    shown: Operation
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.shown.state not in ("queued", "running")
+
+    def change(self, **changed: object) -> None:
+        self.shown = self.shown.model_copy(update=changed)
+
+
+def _progress_of(progress: SyncProgress, elapsed_seconds: float) -> dict[str, float | None]:
+    """The fields of an operation that tell its progress; the time that is left is judged by the bytes done."""
+    share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
+    return {
+        "done": progress.passages,
+        "total": progress.total_passages,
+        "rate": round(progress.passages / elapsed_seconds, 1) if elapsed_seconds else 0.0,
+        "eta_seconds": round(elapsed_seconds * (1 - share) / share, 1) if share else None,
+    }
+
+
+class Operations:
+    """The background work of one process."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="reindex")
+        self._changing = threading.Lock()
+        self._operations: OrderedDict[str, _Running] = OrderedDict()
+        self._closed = False
+
+    def start(self, workspace: str, work: Work) -> Operation:
+        """Queue work; it begins as soon as a worker is free.
+
+        Raises:
+            TooManyRequests: A thousand operations have not ended yet.
+            CallCancelled: The service is closed, or about to be.
+        """
+        shown = Operation(
+            operation_id=f"op-{secrets.token_hex(8)}", state="queued", done=0, total=0, rate=0.0, eta_seconds=None
+        )
+        operation = _Running(workspace=workspace, shown=shown)
+        with self._changing:
+            if self._closed:
+                raise CallCancelled("The service is closed, and nothing was begun. Ask again when it runs.")
+            self._make_room()
+            self._operations[shown.operation_id] = operation
+            self._pool.submit(self._run, operation, work)
+        return shown
+
+    def _make_room(self) -> None:
+        """Forget the oldest operation that has ended, if as many are kept as may be."""
+        if len(self._operations) < _KEPT:
+            return
+        oldest = next((name for name, one in self._operations.items() if one.has_ended), None)
+        if oldest is None:
+            raise TooManyRequests(f"{_KEPT:,} operations have not ended yet. Wait for some of them, or cancel them.")
+        del self._operations[oldest]
+
+    def get(self, workspace: str, operation_id: str) -> Operation:
+        """Progress of an operation.
+
+        Raises:
+            NotFound: There is none of that id in that workspace.
+        """
+        return self._found(workspace, operation_id).shown
+
+    def _found(self, workspace: str, operation_id: str) -> _Running:
+        operation = self._operations.get(operation_id)
+        if operation is None or operation.workspace != workspace:
+            raise NotFound(f"There is no operation {operation_id!r}. Start one with POST …/reindex.")
+        return operation
+
+    def cancel(self, workspace: str, operation_id: str) -> Operation:
+        """Ask an operation to stop; it does so after the batch at hand."""
+        operation = self._found(workspace, operation_id)
+        with self._changing:
+            operation.stop.set()
+            if operation.shown.state == "queued":
+                operation.change(state="cancelled")
+        return operation.shown
+
+    def running(self) -> int:
+        """Number of queued or running operations."""
+        return sum(not operation.has_ended for operation in list(self._operations.values()))
+
+    def close(self) -> None:
+        """Stop everything and wait for it."""
+        with self._changing:
+            self._closed = True
+            for operation in self._operations.values():
+                operation.stop.set()
+        self._pool.shutdown(wait=True)
+
+    def _run(self, operation: _Running, work: Work) -> None:
+        with self._changing:
+            # Under the lock: one that was cancelled while it waited must not be seen to run.
+            if operation.stop.is_set():
+                operation.change(state="cancelled")
+                return
+            operation.change(state="running")
+        started = time.monotonic()
+
+        def on_progress(progress: SyncProgress) -> None:
+            operation.change(**_progress_of(progress, time.monotonic() - started))
+
+        try:
+            report = work(on_progress, operation.stop.is_set)
+        except SyncCancelled as error:
+            _end(operation, state="cancelled", error=str(error))
+        except IndexerError as error:
+            _end(operation, state="failed", error=str(error))
+        except BaseException as error:
+            _end(operation, state="failed", error=f"The reindex met a defect ({type(error).__name__}). See the log.")
+            raise
+        else:
+            _end(operation, state="done", report=answers.reindex_report(report))
+
+
+def _end(
+    operation: _Running, *, state: OperationState, report: ReindexReport | None = None, error: str | None = None
+) -> None:
+    operation.change(state=state, report=report, error=error, eta_seconds=0.0 if report else None)
