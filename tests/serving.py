@@ -20,7 +20,7 @@ from fastapi import FastAPI
 
 from memory_service.api import create_app
 from memory_service.api.server import StreamingServer, TimedProtocol, listening
-from memory_service.client._session_wire import EventLines, SentEvent
+from memory_service.client._event_stream import EventLines, SentEvent
 from memory_service.config import Settings
 from memory_service.service import MemoryService
 

@@ -21,8 +21,9 @@ from indexer.corpus import Corpus, Ints, Mask, unique_rows
 from indexer.engine.bm25 import Posting, RangeStatistics, TextStatistics, text_statistics
 from indexer.engine.chains import FactChains
 from indexer.engine.matrix import Matrix
+from indexer.engine.segments.file_words import Recent
 from indexer.engine.segments.postings import Found, find
-from indexer.engine.segments.segment import Recent, Segment
+from indexer.engine.segments.segment import Segment
 from indexer.lru import LRU
 from indexer.stores.base import IndexStore, OfTags, StoredPassage, TermPosting
 from indexer.text import terms as analysis

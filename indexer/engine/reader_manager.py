@@ -19,7 +19,8 @@ from indexer.engine.matrix import MATRIX_PASSAGES, Matrix, load_matrix
 from indexer.engine.reader import IndexReader, Packed, TermCache
 from indexer.engine.segments.builder import open_segment, pack_store, scrub_pack
 from indexer.engine.segments.file import is_sound, open_pack
-from indexer.engine.segments.segment import Recent, Segment, load_recent
+from indexer.engine.segments.file_words import Recent, load_recent
+from indexer.engine.segments.segment import Segment
 from indexer.errors import StoreCorrupt, StoreError
 from indexer.stores.base import Head, IndexStore
 from indexer.throttle import THROTTLE

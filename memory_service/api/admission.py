@@ -34,12 +34,11 @@ from typing import Final, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
-from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Match
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_service.api.errors import error_answer
-from memory_service.errors import CallCancelled, Overloaded, TooLarge
+from memory_service.errors import CallCancelled, Overloaded
 
 _T = TypeVar("_T")
 
@@ -318,81 +317,3 @@ class RefuseEarly:
                 scope["route"] = route
                 return self._queues.of(kind)
         return None
-
-
-_LINGER_SECONDS = 2.0
-
-
-class _OverLimit(Exception):
-    """The body went over the limit while it was read."""
-
-
-class BodyLimitMiddleware:
-    """Refuses bodies over a size.
-
-    Args:
-        max_bytes: The largest size that passes.
-    """
-
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
-        self._app = app
-        self._max_bytes = max_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-        elif _announced(scope) > self._max_bytes:
-            await self._refuse(scope, receive, send, ended="expect" in Headers(scope=scope))
-        else:
-            await self._counted(scope, receive, send)
-
-    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        seen = 0
-        answering = ended = False
-
-        async def count() -> Message:
-            nonlocal seen, ended
-            message = await receive()
-            ended = not message.get("more_body", False)
-            seen += len(message.get("body", b""))
-            if seen > self._max_bytes:
-                raise _OverLimit
-            return message
-
-        async def hold_back(message: Message) -> None:
-            nonlocal answering
-            # The app may turn the exception above into an answer of its own.
-            if answering or seen <= self._max_bytes:
-                answering = True
-                await send(message)
-
-        try:
-            await self._app(scope, count, hold_back)
-        except _OverLimit:
-            pass
-        if seen > self._max_bytes and not answering:
-            await self._refuse(scope, receive, send, ended=ended)
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send, *, ended: bool) -> None:
-        if not ended:
-            with anyio.move_on_after(_LINGER_SECONDS):
-                await self._discard(receive)
-        message = (
-            f"The body is over the limit of {self._max_bytes:,} bytes. Send less at once, or raise max_body_bytes."
-        )
-        await error_answer(TooLarge(message), {"Connection": "close"}, scope=scope)(scope, receive, send)
-
-    async def _discard(self, receive: Receive) -> None:
-        """Read on for a while: who is still sending when the connection closes may never see the answer."""
-        left = self._max_bytes
-        while left > 0:
-            message = await receive()
-            left -= len(message.get("body", b""))
-            if not message.get("more_body"):
-                return
-
-
-def _announced(scope: Scope) -> int:
-    length = Headers(scope=scope).get("content-length", "")
-    return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0

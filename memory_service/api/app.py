@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_service._version import __version__
 from memory_service.api import errors
-from memory_service.api.admission import BodyLimitMiddleware, RefuseEarly
+from memory_service.api.admission import RefuseEarly
 from memory_service.api.auth import (
     EVERY_WORKSPACE,
     JsonOnly,
@@ -41,6 +41,7 @@ from memory_service.api.auth import (
     shows_home,
     workspace_of,
 )
+from memory_service.api.body_limit import BodyLimitMiddleware
 from memory_service.api.errors import defect_answer
 from memory_service.api.metrics import Metrics
 from memory_service.api.pages import PAGES, with_requests

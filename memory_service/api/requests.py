@@ -21,8 +21,9 @@ from urllib.parse import unquote_to_bytes
 from fastapi import Depends, Header, Path, Request, Response
 
 from memory_service.api.admission import KIND_ATTRIBUTE, WorkKind
+from memory_service.api.idempotency import IdempotencyCache
 from memory_service.api.metrics import Metrics
-from memory_service.api.pools import IdempotencyCache, Pools
+from memory_service.api.pools import Pools
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError
 from memory_service.schemas.memories import SESSION_ID, Answer
 from memory_service.service import MemoryService

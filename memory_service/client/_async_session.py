@@ -18,6 +18,7 @@ from memory_service import schemas
 from memory_service.client import _completion, _session_wire, _wire
 from memory_service.client._async_stream import AsyncModelStream, AsyncReplyStream
 from memory_service.client._completion import Ask, PlayedTurn, Send, Step, Steps, Turn
+from memory_service.client._event_stream import Listening
 from memory_service.client._messages import Reply
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
@@ -466,7 +467,7 @@ class AsyncSession:
         Raises:
             ConnectionFailed: The server was not reached several times in a row.
         """
-        listening = _session_wire.Listening(after)
+        listening = Listening(after)
         while True:
             try:
                 async with self._connection.stream(self._calls.events(listening.last_id)) as lines:

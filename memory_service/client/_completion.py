@@ -20,7 +20,8 @@ from typing import Any, TypeAlias, TypeVar
 from pydantic import BaseModel
 
 from memory_service.client._chunks import OpenStream
-from memory_service.client._messages import ModelAnswer, Reply, WireMessage, prompt_tokens, read_answer, refusal_of
+from memory_service.client._messages import ModelAnswer, Reply, WireMessage, prompt_tokens, read_answer
+from memory_service.client._refusals import refusal_of
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, UpstreamFailed

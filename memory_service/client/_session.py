@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from memory_service import schemas
 from memory_service.client import _completion, _session_wire, _wire
 from memory_service.client._completion import Ask, PlayedTurn, Send, Step, Steps, Turn
+from memory_service.client._event_stream import Listening
 from memory_service.client._messages import Reply
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._stream import ModelStream, ReplyStream
@@ -467,7 +468,7 @@ class Session:
         Raises:
             ConnectionFailed: The server was not reached several times in a row.
         """
-        listening = _session_wire.Listening(after)
+        listening = Listening(after)
         while True:
             try:
                 with self._connection.stream(self._calls.events(listening.last_id)) as lines:

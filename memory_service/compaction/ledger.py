@@ -8,7 +8,6 @@ a prompt, so that none can open a section of its own or close a frame; what fits
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from indexer.text import lazy_regex
 from indexer.text.authorship import typed_text
@@ -23,7 +22,7 @@ from memory_service.compaction.actions import (
     outcome_of,
     was_refused,
 )
-from memory_service.compaction.todos import is_open_todo, todos_after
+from memory_service.compaction.todos import todos_after
 from memory_service.compaction.tool_answers import tool_answers
 from memory_service.compaction.written_calls import applied_edits, opened_file, written_calls
 from memory_service.messages import (
@@ -36,10 +35,8 @@ from memory_service.messages import (
     text_of,
     tool_calls_of,
 )
-from memory_service.messages.sizes import quarters
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.choices import answered_question, asked_in_one_line, chosen_options, options_in
-from memory_service.text.frames import escaped
 from memory_service.text.identifiers import find_identifiers, with_measure
 from memory_service.text.secrets import redacted
 from memory_service.text.sentence_kinds import SentenceKinds
@@ -48,7 +45,6 @@ from memory_service.text.statements import (
     ask_of,
     decisions_of,
     is_no,
-    is_standing,
     is_yes,
     names_of,
     promises_of,
@@ -57,7 +53,6 @@ from memory_service.text.statements import (
     rules_of,
     speaks_of_deciding,
 )
-from memory_service.text.texts import ENGLISH, Texts
 
 # How many of a kind a ledger keeps. Source: OpenClaw keeps 8 tool failures and 12 ids; a ledger of 160 entries takes
 # about 3,000 tokens, and a view shows what fits.
@@ -73,8 +68,6 @@ _KINDS = {
     "id": "id", "uuid": "id", "hash": "id", "version": "id", "variable": "id", "email": "id", "address": "id",
     "url": "url", "path": "path", "number": "number", "date": "date",
 }  # fmt: skip
-# How a command ended, as `_calls` writes it.
-_OUTCOME = lazy_regex(r" \((?:exit (?P<code>-?\d{1,5})|failed)\)\Z")
 # What is read of one message, and how many identifiers are taken from it; a tool may print thousands.
 _SCAN_CHARS = 12_000
 _MESSAGE_IDENTIFIERS = 40
@@ -409,109 +402,3 @@ def _capped(entries: list[LedgerEntry], cap: int) -> list[LedgerEntry]:
             kept.append(entry)
     ranked = sorted(kept, key=lambda entry: entry.kind not in KEPT_LAST)
     return sorted(ranked[: max(cap, 0)], key=lambda entry: (*_age(entry), places[id(entry)]))
-
-
-def _in_words(entry: LedgerEntry, texts: Texts) -> str:
-    """The text of an entry, with the words that code put into it in a language."""
-    text = escaped(entry.text)
-    if entry.kind in ("decision", "promise"):
-        role = next((role for role, label in ENGLISH.roles.items() if text.startswith(label)), None)
-        return texts.roles[role] + text.removeprefix(ENGLISH.roles[role]) if role else text
-    if entry.kind == "command":
-        ended = _OUTCOME.search(text)
-        outcome = texts.pruned["exit"].format(code=ended["code"]) if ended and ended["code"] else texts.failed
-        return text[: ended.start()] + texts.outcome.format(outcome=outcome) if ended else text
-    return text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
-    """A part of the text; its kinds stand in the order in which they are wanted most."""
-
-    kinds: tuple[str, ...]
-    tag: str = ""
-    handles: bool = True
-    share: float = 1.0
-
-    def opening(self, texts: Texts) -> str:
-        """Tag or heading that the part begins with."""
-        return f"<{self.tag}>" if self.tag else f"## {texts.ledger[self.kinds[0]]}"
-
-    @property
-    def closing(self) -> str:
-        """Tag that it ends with; empty behind a heading."""
-        return f"</{self.tag}>" if self.tag else ""
-
-
-# The most wanted first: what the user may not have to say twice, then what cannot be looked up elsewhere.
-_SECTIONS = (
-    _Section(kinds=("todo",), handles=False, share=0.6),
-    _Section(kinds=("rule",), share=0.5),
-    _Section(kinds=("decision",), share=0.15),
-    _Section(kinds=("answer",), share=0.15),
-    _Section(kinds=("ask",), share=0.1),
-    _Section(kinds=("promise",), share=0.2),
-    _Section(kinds=("confirmation",), share=0.05),
-    _Section(tag="modified-files", kinds=("file_modified",), handles=False, share=0.5),
-    _Section(kinds=("name", "fact")),
-    _Section(kinds=("failure",)),
-    _Section(kinds=("command",)),
-    _Section(tag="exact-identifiers", kinds=("id", "url", "path", "number", "date")),
-    _Section(tag="read-files", kinds=("file_read",), handles=False),
-)
-
-
-def render_ledger(ledger: Sequence[LedgerEntry], texts: Texts = ENGLISH) -> str:
-    """A ledger as Markdown; empty for an empty one, and without kinds that it does not know."""
-    sections = [_section_text(section, ledger, texts) for section in _SECTIONS]
-    return "\n".join(filter(None, sections))
-
-
-def fit_ledger(ledger: Sequence[LedgerEntry], limit_tokens: int, texts: Texts = ENGLISH) -> tuple[LedgerEntry, ...]:
-    """The most valuable entries whose text is at most `limit_tokens`, in their order.
-
-    The sections count in the order in which they are written; of each the newest entries come first, of rules those
-    that always hold; none takes more than its share before the others had theirs.
-    """
-    whole = left = 4 * limit_tokens + quarters("\n")  # the last line ends without one
-    kept: set[int] = set()
-    opened: set[tuple[str, ...]] = set()
-    sized = {section.kinds: _sized(section, ledger, texts) for section in _SECTIONS}
-    shared = ((section, section.share) for section in _SECTIONS if section.share < 1)
-    for section, share in (*shared, *((section, 1.0) for section in _SECTIONS)):
-        room = whole * share
-        for at, line in sized[section.kinds]:
-            size = line if section.kinds in opened else line + _frame(section, texts)
-            if at not in kept and size <= min(left, room):
-                left, room = left - size, room - size
-                kept.add(at)
-                opened.add(section.kinds)
-    return tuple(entry for at, entry in enumerate(ledger) if at in kept)
-
-
-def _sized(section: _Section, ledger: Sequence[LedgerEntry], texts: Texts) -> list[tuple[int, int]]:
-    """The places of a section's entries, the most wanted first, with the size of their lines."""
-    places = [at for at in range(len(ledger) - 1, -1, -1) if ledger[at].kind in section.kinds]
-    if "todo" in section.kinds:
-        # In the order of the list, what is done last.
-        places.sort(key=lambda at: (not is_open_todo(ledger[at]), at))
-    if "rule" in section.kinds:
-        # What always holds is not overtaken by what was said of one thing.
-        places.sort(key=lambda at: not ornament("statements", False, is_standing, ledger[at].text))
-    return [(at, quarters(f"{_line(section, ledger[at], texts)}\n")) for at in places]
-
-
-def _frame(section: _Section, texts: Texts) -> int:
-    return sum(quarters(f"{line}\n") for line in (section.opening(texts), section.closing) if line)
-
-
-def _section_text(section: _Section, ledger: Sequence[LedgerEntry], texts: Texts) -> str:
-    lines = [_line(section, entry, texts) for entry in ledger if entry.kind in section.kinds]
-    return "\n".join(filter(None, [section.opening(texts), *lines, section.closing])) if lines else ""
-
-
-def _line(section: _Section, entry: LedgerEntry, texts: Texts) -> str:
-    text = " ".join(_in_words(entry, texts).split())
-    if not section.handles or not entry.seqs:
-        return f"- {text}"
-    return f"- {text} (log:{entry.seqs[-1]})"

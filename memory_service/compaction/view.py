@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts, shortened
-from memory_service.compaction.ledger import fit_ledger, render_ledger
+from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.compaction.prune_steps import GuardRules, guarded_view
 from memory_service.compaction.prune_steps import pruned_message as reduced
 from memory_service.compaction.record import Head, LoggedCompaction, PinRecord

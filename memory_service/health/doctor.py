@@ -24,8 +24,9 @@ from memory_service.errors import MemoryServiceError
 from memory_service.home import is_shared, open_to_others, own_places
 from memory_service.hosts.progress import progress_drafts
 from memory_service.memories.drafts import entry_draft
+from memory_service.memories.erasures import Erasures
 from memory_service.memories.standing import StandingBlocks
-from memory_service.memories.store import Erasures, MemoryStore
+from memory_service.memories.store import MemoryStore
 from memory_service.memories.workspaces import extra_folders
 from memory_service.messages import Message, numbered
 from memory_service.runtime.answers import reader_failures

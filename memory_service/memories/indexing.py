@@ -11,24 +11,19 @@ search waits for it; what the index has already, or a filter leaves out, is not 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import count, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 
-from indexer import FileFailure, Hit, Index, IndexerError, Passage, SearchFilter, SyncPlan
-from indexer.documents.transcripts import is_openclaw, split_transcript
+from indexer import FileFailure, Hit, Index, IndexerError, SyncPlan
+from indexer.documents.transcripts import split_transcript
 from indexer.sources.scan import is_session_path
-from indexer.stores.base import StoredPassage
 from indexer.throttle import THROTTLE
 from memory_service.disk import open_no_follow
-from memory_service.messages import Numbered, numbered
-from memory_service.schemas.sessions import FoundMessage
-from memory_service.sessions.search import SessionKeywordSearch
 
 _log = logging.getLogger("memory_service.memories.indexing")
 
@@ -275,118 +270,6 @@ class DeferredRefresh:
             return True
 
 
-# A megabyte is ranked within .2 s.
-_LOGS = 16
-_END_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    """A passage that waits, its place in its log, and the message that it is ranked as."""
-
-    path: str
-    ordinal: int
-    passage: Passage
-    message: Numbered
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Log:
-    """Unindexed messages of a log, valid until the log or its index changes."""
-
-    seen: tuple[int, ...]
-    said: tuple[_Said, ...]
-
-
-class UnindexedMessages:
-    """The messages at the end of logs that an index does not have yet, ready to be searched.
-
-    Args:
-        root: The folder of the workspace.
-        last: The last passage that the index has of a log, by its path.
-        known: All that it has of one; asked where a log does not go on behind that passage.
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        last: Callable[[str], StoredPassage | None],
-        known: Callable[[str], Collection[StoredPassage]],
-    ) -> None:
-        self._root = root
-        self._last = last
-        self._known = known
-        self._numbers = count(1)
-        self._logs: dict[str, _Log] = {}
-        self._live: SessionKeywordSearch | None = None
-
-    def search(self, paths: Collection[str], query: str, *, limit: int, kept: SearchFilter, rounds: int) -> list[Hit]:
-        """Search unindexed messages by the words of a query, best first.
-
-        Args:
-            paths: The logs; those last written are looked at.
-            query: What to look for.
-            limit: The most hits.
-            kept: Which messages may be found.
-            rounds: How often logs have been indexed so far.
-        """
-        logs = {path: self._log(path, (rounds, *stamp)) for path, stamp in self._newest(paths, kept)}
-        self._logs = logs
-        waiting = {
-            said.message.seq: said
-            for path, log in logs.items()
-            for said in log.said
-            if kept.passes("sessions", path, said.passage)
-        }
-        messages = [said.message for said in waiting.values()]
-        self._live = live = SessionKeywordSearch.of(messages, upto=max(waiting, default=0), before=self._live)
-        from indexer.engine.echoes import AskedQuestion, is_echo
-
-        hits = [_hit(waiting[found.seq], found) for found in live.search(query, limit=limit)]
-        # Whoever asks the same elsewhere, at the same time, tells nothing.
-        asked = AskedQuestion(query)
-        return [hit for hit in hits if not is_echo(asked, hit.passage.text, typed=hit.passage.role == "user")]
-
-    def _newest(self, paths: Collection[str], kept: SearchFilter) -> list[tuple[str, tuple[int, ...]]]:
-        """Of some logs those last written that a filter leaves, the newest last, and by what a change shows."""
-        stamps = dict[str, tuple[int, ...]]()
-        for path in paths:
-            if kept.reaches("sessions", path):
-                with suppress(OSError):
-                    stat = (self._root / path).stat()
-                    stamps[path] = stat.st_mtime_ns, stat.st_size, stat.st_ino
-        return sorted(stamps.items(), key=lambda item: item[1])[-_LOGS:]
-
-    def _log(self, path: str, seen: tuple[int, ...]) -> _Log:
-        before = self._logs.get(path)
-        if before is not None and before.seen == seen:
-            return before
-        said = tuple(
-            _Said(
-                path=path,
-                ordinal=ordinal,
-                passage=passage,
-                message=numbered({"role": "user", "content": passage.text}, next(self._numbers)),
-            )
-            for ordinal, passage in self._waiting(path)
-        )
-        return _Log(seen=seen, said=said)
-
-    def _waiting(self, path: str) -> Iterator[tuple[int, Passage]]:
-        """The passages at the end of a log that the index does not have, as it will hold them, and their places."""
-        last = None
-        with suppress(IndexerError):  # the search says why it cannot be read
-            last = self._last(path)
-        raw, is_whole = _end(self._root / path)
-        behind = _behind(raw, last) if last else None
-        if behind is None:
-            told = {(each.passage.start_line, each.passage.text) for each in (self._known(path) if last else ())}
-            # Lines of OpenClaw's are numbered by their place, which the end alone does not tell.
-            read = split_transcript(raw) if is_whole or not is_openclaw(raw) else []
-            behind = [each for each in read if (each.start_line, each.text) not in told]
-        return enumerate(behind, last.ordinal + 1 if last else 0)
-
-
 def logs_words(log: Path, text: str) -> bool:
     """True if a log has a passage with the words of a text; False if it cannot be read."""
     with suppress(OSError), open_no_follow(log) as descriptor, open(descriptor, "rb", closefd=False) as stream:
@@ -414,45 +297,6 @@ def interleave_hits(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tup
         yields = old and fresh and old.passage.authority > fresh.passage.authority
         merged += filter(None, (old, fresh) if yields else (fresh, old))
     return tuple(merged[:limit])
-
-
-def _hit(said: _Said, found: FoundMessage) -> Hit:
-    return Hit(
-        path=said.path,
-        source="sessions",
-        passage=said.passage,
-        ordinal=said.ordinal,
-        snippet=found.text,
-        score=found.score,
-        text_score=found.score,
-        vector_score=None,
-    )
-
-
-def _end(log: Path) -> tuple[bytes, bool]:
-    """The last lines of a log, and whether they are all of it; nothing of one that cannot be read."""
-    with suppress(OSError), open_no_follow(log) as descriptor:
-        start = max(0, os.fstat(descriptor).st_size - _END_BYTES)
-        os.lseek(descriptor, start, os.SEEK_SET)
-        raw = os.read(descriptor, _END_BYTES)
-        return (raw[raw.find(b"\n") + 1 :], False) if start else (raw, True)
-    return b"", True
-
-
-def _behind(raw: bytes, last: StoredPassage) -> list[Passage] | None:
-    """The passages behind one, which is read once more: None if it is not there, or says something else now."""
-    line = b'{"seq":%d,' % last.passage.start_line
-    at = 0 if raw.startswith(line) else raw.rfind(b"\n" + line) + 1
-    if not at and not raw.startswith(line):
-        return None
-    read = split_transcript(raw[at:])
-    same = [place for place, each in enumerate(read) if _is_same(each, last.passage)]
-    return read[same[-1] + 1 :] if same else None
-
-
-def _is_same(a: Passage, b: Passage) -> bool:
-    """True if a passage is still what it was; its day may depend on lines before it that are not read again."""
-    return (a.start_line, a.text, a.date) == (b.start_line, b.text, b.date)
 
 
 def all_waiting(plan: SyncPlan) -> str:

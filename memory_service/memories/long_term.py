@@ -38,12 +38,12 @@ from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.memories import indexing
 from memory_service.memories.drafts import EntryDraft
 from memory_service.memories.entries import forgotten
+from memory_service.memories.erasures import Erasures
 from memory_service.memories.healing import IndexRenewal, MissingVectorHealing
 from memory_service.memories.indexing import (
     ConcurrencyProbe,
     DeferredRefresh,
     IndexRefresher,
-    UnindexedMessages,
     WaitingFiles,
     all_waiting,
     interleave_hits,
@@ -54,7 +54,8 @@ from memory_service.memories.indexing import (
 from memory_service.memories.moving import IndexMoves
 from memory_service.memories.overlap import stated_among
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
-from memory_service.memories.store import Erasures, MemoryStore
+from memory_service.memories.store import MemoryStore
+from memory_service.memories.unindexed import UnindexedMessages
 from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, StoredMemory
 from memory_service.schemas.memories import Erased, ErasedFile, Order, WrittenFile
 from memory_service.text.retelling import retells_any

@@ -37,7 +37,8 @@ from memory_service.messages.shapes import (
     without_thinking,
 )
 from memory_service.messages.sizes import Numbered, message_tokens, numbered
-from memory_service.messages.writing import to_anthropic, to_litellm, to_mistral, to_openai
+from memory_service.messages.writing import to_litellm, to_mistral, to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 
 __all__ = [
     "CUT",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from memory_service.compaction.view import View
-from memory_service.llm.token_counter import scale_tokens
+from memory_service.llm.token_anchor import scale_tokens
 from memory_service.memories.standing import StandingBlock
 from memory_service.messages import Message, is_tool_result, message_tokens, user_message
 from memory_service.schemas.compaction import PromptTokens

@@ -27,14 +27,8 @@ from memory_service.compaction.prune_steps import PruningMode
 from memory_service.compaction.view import View, ViewSizes
 from memory_service.config import CompactionTable, FlushTable, PruningTable, Settings
 from memory_service.errors import InvalidRequest
-from memory_service.llm.token_counter import (
-    Reading,
-    anchor_of,
-    learned_scale,
-    measure_view,
-    pairs_of,
-    same_model,
-)
+from memory_service.llm.token_anchor import Reading, anchor_of, measure_view
+from memory_service.llm.token_counter import learned_scale, pairs_of, same_model
 from memory_service.llm.windows import model_limits
 from memory_service.messages.shapes import Json
 from memory_service.schemas.memories import fault_in

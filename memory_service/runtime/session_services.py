@@ -20,7 +20,7 @@ from memory_service.config import Settings
 from memory_service.engines import GuardedEngine
 from memory_service.errors import Conflict, NotFound
 from memory_service.hooks import Hooks
-from memory_service.llm.token_counter import Reading
+from memory_service.llm.token_anchor import Reading
 from memory_service.messages.shapes import Json
 from memory_service.runtime.events import EventHub, EventKind
 from memory_service.runtime.locks import SessionLocks

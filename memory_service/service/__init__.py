@@ -84,12 +84,14 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    module = next((module for module, names in _MODULES.items() if name in names), None)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require_server(f"memory_service.service.{name}")
-    return getattr(import_module(f"memory_service.{module}"), name)
+if not TYPE_CHECKING:  # a name that is not there is found by type checkers
+
+    def __getattr__(name: str) -> Any:
+        module = next((module for module, names in _MODULES.items() if name in names), None)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        require_server(f"memory_service.service.{name}")
+        return getattr(import_module(f"memory_service.{module}"), name)
 
 
 def open_at_once(home: Path | str | None, *, embeds: bool, rests: bool = False) -> MemoryService:

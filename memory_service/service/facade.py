@@ -28,9 +28,9 @@ from memory_service.memories.drafts import checked_tags
 from memory_service.memories.receipts import new_receipt_id
 from memory_service.runtime import answers
 from memory_service.runtime.answers import translated
+from memory_service.runtime.background import Operations
 from memory_service.runtime.events import EventHub
 from memory_service.runtime.models import Models, load_litellm, make_embedder, make_models, make_reranker
-from memory_service.runtime.watching import Operations
 from memory_service.schemas.compaction import (
     CompactedMessages,
     ConversationContext,

@@ -16,7 +16,8 @@ from indexer import SyncProgress
 from memory_service.memories.workspaces import extra_folders, indexed_paths
 from memory_service.runtime import answers
 from memory_service.runtime.answers import translated
-from memory_service.runtime.watching import Operations, SyncedChange, follow
+from memory_service.runtime.background import Operations
+from memory_service.runtime.watching import SyncedChange, follow
 from memory_service.schemas.memories import Operation, ReindexReport, Status
 
 if TYPE_CHECKING:

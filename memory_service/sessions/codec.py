@@ -26,11 +26,11 @@ from memory_service.errors import InvalidRequest
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import LedgerEntry
+from memory_service.sessions.fields import Fields
 from memory_service.sessions.media import Detached, DetachedPart, Encoding, detach
 from memory_service.sessions.records import (
     Body,
     ErasedRecord,
-    Fields,
     FlushRecord,
     Keyed,
     Learned,

@@ -25,11 +25,11 @@ from memory_service.home import SESSION_NAME
 from memory_service.messages.shapes import Json
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions import recovery
+from memory_service.sessions.blobs import Blobs
 from memory_service.sessions.codec import Stamp, decode, stamp
+from memory_service.sessions.erased_lines import ErasedLines
 from memory_service.sessions.log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlLog, utc_now
-from memory_service.sessions.media import Blobs
 from memory_service.sessions.records import SessionHeader
-from memory_service.sessions.recovery import ErasedLines
 
 _KEPT_LOGS = 256
 _END_BYTES = 64 * 1024

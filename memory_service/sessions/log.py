@@ -25,8 +25,10 @@ from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions import recovery
+from memory_service.sessions.blobs import Blobs
 from memory_service.sessions.codec import LogLine, RecordDraft, draft_record, encode
-from memory_service.sessions.media import Blobs, DetachedPart, attach, describe, media_of
+from memory_service.sessions.erased_lines import ErasedLines, without_messages
+from memory_service.sessions.media import DetachedPart, attach, describe, media_of
 from memory_service.sessions.offsets import Offsets, line_of
 from memory_service.sessions.records import (
     Appended,
@@ -39,7 +41,7 @@ from memory_service.sessions.records import (
     TrimRecord,
     Unknown,
 )
-from memory_service.sessions.recovery import ErasedLines, LogRecovery, save_beside, without_messages
+from memory_service.sessions.recovery import LogRecovery, save_beside
 
 BLOBS = "blobs"
 SUFFIX = ".jsonl"

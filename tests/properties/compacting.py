@@ -26,7 +26,7 @@ from memory_service.testing import ScriptedModel
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 from tests.memory_service.compaction.test_plan import DEFAULT, budget, snapshot, talk
 from tests.memory_service.compaction.test_view import session
-from tests.memory_service.service.rooms import words
+from tests.memory_service.rooms import words
 
 
 def check_no_system_message_is_covered() -> None:

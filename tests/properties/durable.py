@@ -20,8 +20,8 @@ from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
+from memory_service.sessions.blobs import Blobs
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.media import Blobs
 from memory_service.sessions.records import MessageRecord
 from tests.disk import Call, NotDurable, check_durable, recorded
 from tests.serving import settings

@@ -24,11 +24,12 @@ from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.errors import UpstreamFailed
 from memory_service.llm import transcript
 from memory_service.llm.base import Completion
-from memory_service.llm.token_counter import Anchor, anchor_of
+from memory_service.llm.token_anchor import Anchor, anchor_of
 from memory_service.llm.validation import AnswerValidation, validate_answer
 from memory_service.messages import Message, Numbered, repair, tool_calls_of
 from memory_service.messages.sizes import Usage
-from memory_service.service import compactions, options
+from memory_service.runtime import compactions
+from memory_service.runtime import session_options as options
 from memory_service.sessions import session
 from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Record

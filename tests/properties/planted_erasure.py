@@ -10,8 +10,10 @@ from indexer.engine.segments import builder
 from indexer.sync import run, runner
 from memory_service import disk
 from memory_service.memories import entries, long_term, receipts, store
-from memory_service.service import compactions, contexts, flushes, session_recall
-from memory_service.service import contexts as recalls
+from memory_service.prompts import build as contexts
+from memory_service.prompts import build as recalls
+from memory_service.prompts import session_recall
+from memory_service.runtime import compactions, flushes
 from memory_service.sessions import folder, log, offsets, recovery, session
 from tests.properties import erased
 from tests.properties.planted import Planted, _mutant

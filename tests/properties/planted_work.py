@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from memory_service.service import flushes, locks, watching
+from memory_service.runtime import background, flushes, locks
 from tests.properties import working
 from tests.properties.planted import Planted, _mutant
 
@@ -30,7 +30,7 @@ PLANTED_WORK: Mapping[str, Planted] = MappingProxyType(
             working.check_a_flush_is_due_where_pressure_says_so,
         ),
         "the newest operation is forgotten": _mutant(
-            watching,
+            background,
             "next((name for name, one in self._operations.items() if one.has_ended), None)",
             "next((name for name, one in reversed(self._operations.items()) if one.has_ended), None)",
             working.check_the_oldest_that_ended_is_forgotten,

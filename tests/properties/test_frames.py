@@ -21,7 +21,7 @@ from memory_service.schemas.compaction import StatelessRequest
 from memory_service.service import MemoryService
 from memory_service.testing import ScriptedModel
 from memory_service.text.frames import escaped, visible
-from tests.memory_service.service.rooms import summary
+from tests.memory_service.rooms import summary
 from tests.properties.hostile import (
     BLOCK_TAGS,
     CHECKPOINT_TAGS,

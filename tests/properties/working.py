@@ -17,11 +17,11 @@ import pytest
 
 from indexer import SyncProgress, SyncReport
 from memory_service.errors import NotFound, TooManyRequests
+from memory_service.runtime import background, locks
+from memory_service.runtime.background import Operations
 from memory_service.runtime.locks import SessionLocks
-from memory_service.runtime.watching import Operations
-from memory_service.service import locks, watching
+from tests.memory_service.rooms import Room, S
 from tests.memory_service.runtime.test_locks import A, B, occupied, until, waiting
-from tests.memory_service.service.rooms import Room, S
 
 
 def check_a_flush_is_due_where_pressure_says_so(home: Path) -> None:
@@ -73,7 +73,7 @@ def check_the_oldest_that_ended_is_forgotten(home: Path) -> None:
 
     made, started = Operations(), list[str]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watching, "_KEPT", 3)
+        patch.setattr(background, "_KEPT", 3)
         for _ in range(12):
             started.append(made.start("w", work).operation_id)
             until(lambda: not made.running())

@@ -14,7 +14,7 @@ from memory_service import AsyncMemoryClient, MemoryClient
 from memory_service.errors import UpstreamFailed
 from memory_service.testing import ScriptedModel
 from tests.memory_service.api.talking import begin, ok, say, talk, talking
-from tests.memory_service.service.rooms import summary
+from tests.memory_service.rooms import summary
 from tests.serving import RunningServer, W
 
 NAMES = count()

@@ -15,7 +15,7 @@ from memory_service.service import MemoryService
 from memory_service.testing import ScriptedModel
 from tests.memory_service.api.talking import begin, ok, say, talk
 from tests.memory_service.gateway.talking import gateway, said, user
-from tests.memory_service.service.rooms import summary
+from tests.memory_service.rooms import summary
 from tests.serving import RunningServer, W, serving, settings
 
 PLACE = f"{W}/sessions/counted"

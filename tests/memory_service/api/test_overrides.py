@@ -12,7 +12,7 @@ from memory_service.client import MemoryClient
 from memory_service.compaction.presets import PRESETS, numbers_of
 from memory_service.errors import InvalidRequest
 from tests.memory_service.api.talking import Json, begin, ok, refused, say, talking
-from tests.memory_service.service.rooms import calls, result, turn, words
+from tests.memory_service.rooms import calls, result, turn, words
 from tests.serving import RunningServer, W
 
 NAMES = count()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from memory_service.api.pools import IdempotencyCache
+from memory_service.api.idempotency import IdempotencyCache
 from memory_service.errors import Conflict, StorageFailed
 
 KEY = ("POST /v1/部署", "k")

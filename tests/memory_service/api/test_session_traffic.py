@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memory_service.client._session_wire import SentEvent
+from memory_service.client._event_stream import SentEvent
 from memory_service.testing import Hang, ScriptedModel
 from tests.memory_service.api.talking import anthropic_talk, begin, ok, refused, say, talk, talking
 from tests.serving import RunningServer, W, events_of

@@ -17,7 +17,7 @@ from memory_service.runtime.models import Models
 from memory_service.service import MemoryService
 from memory_service.testing import ScriptedModel
 from tests.memory_service.api.talking import begin, ok, say, talk
-from tests.memory_service.service.rooms import calls, result, summary, turn
+from tests.memory_service.rooms import calls, result, summary, turn
 from tests.serving import RunningServer, W, serving, settings
 
 

@@ -19,10 +19,10 @@ import uvicorn
 from fastapi import FastAPI, Header
 from fastapi.responses import StreamingResponse
 
-from memory_service.api.admission import BodyLimitMiddleware
+from memory_service.api.body_limit import BodyLimitMiddleware
 from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
-from memory_service.client._session_wire import SentEvent
+from memory_service.client._event_stream import SentEvent
 from memory_service.runtime.events import KEPT_EVENTS, EventHub
 from tests.serving import events_of
 

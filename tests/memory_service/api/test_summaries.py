@@ -15,7 +15,7 @@ from memory_service.llm.base import ChatMessage
 from memory_service.runtime.models import Models
 from memory_service.service import MemoryService
 from memory_service.testing import ScriptedModel
-from tests.memory_service.service.rooms import says, summary, user
+from tests.memory_service.rooms import says, summary, user
 from tests.serving import RunningServer, W, serving, settings
 
 Said = Callable[[Sequence[ChatMessage]], str]

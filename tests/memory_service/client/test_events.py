@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.api.streams import _frame
-from memory_service.client._session_wire import MAX_EVENT_CHARS, EventLines, SentEvent
+from memory_service.client._event_stream import MAX_EVENT_CHARS, EventLines, SentEvent
 from memory_service.errors import ServerFailed
 from memory_service.runtime.events import EventHub
 from tests.growth import at_most_readings

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memory_service.client._messages import refusal_of
+from memory_service.client._refusals import refusal_of
 from memory_service.llm.errors import classify
 
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from memory_service import ConnectionFailed, InvalidName, InvalidRequest, NotFound, ServerFailed, SessionEvent
-from memory_service.client._session_wire import Listening
+from memory_service.client._event_stream import Listening
 from tests.memory_service.api.talking import anthropic_talk, talk
 from tests.memory_service.client.test_failures import http, scripted
 from tests.serving import RunningServer

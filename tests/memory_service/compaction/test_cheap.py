@@ -10,7 +10,7 @@ from memory_service.compaction.pruning import PruningRequest, prune, truncate_re
 from memory_service.messages import Message, Numbered, is_tool_result, numbered, text_of
 from tests.growth import at_most_readings
 from tests.memory_service.compaction.talk import calls, log, result, says, user
-from tests.memory_service.service.rooms import image, words
+from tests.memory_service.rooms import image, words
 
 NOW = dt.datetime(2026, 11, 20, 9, tzinfo=dt.UTC)
 RULES = PruningRules()

@@ -12,7 +12,7 @@ from memory_service.compaction import compact
 from memory_service.compaction.audit import Audit, audit_summary, drop_ungrounded
 from memory_service.compaction.checkpoint import is_checkpoint, shortened
 from memory_service.compaction.extractive_lines import Coverage, _read_coverage
-from memory_service.compaction.ledger import fit_ledger, render_ledger
+from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.compaction.model_summary import SummaryRules, summarize
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
 from memory_service.compaction.record import Head
@@ -27,7 +27,7 @@ from memory_service.schemas.compaction import LedgerEntry
 from memory_service.testing import ScriptedModel, ScriptedServer
 from memory_service.text.texts import CHINESE, ENGLISH, TEXTS, Texts, heading_in, names_in_every_language
 from tests.memory_service.compaction.talk import asked, chat, log
-from tests.memory_service.service.rooms import calls, result, says, user
+from tests.memory_service.rooms import calls, result, says, user
 
 EACH = pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS)
 ASKED = ("周五绝不部署，请记住。", "订单 ORD-4711 到了吗？", "我们决定用景德镇的陶盆。", "明天上午十点前把库存表给我。")

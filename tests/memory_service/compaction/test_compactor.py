@@ -20,7 +20,7 @@ from memory_service.runtime.session_options import options_of
 from memory_service.sessions.records import MessageRecord, Record, SessionHeader
 from memory_service.sessions.session import SessionState, _extend_state
 from memory_service.testing import Reply, ScriptedModel
-from tests.memory_service.service.rooms import calls, result, says, summary, user, words
+from tests.memory_service.rooms import calls, result, says, summary, user, words
 from tests.serving import settings
 
 HOME = Path("/nowhere")

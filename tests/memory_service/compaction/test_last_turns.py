@@ -17,7 +17,7 @@ from memory_service.messages import (
     tool_calls_of,
 )
 from memory_service.messages.repair import MISTRAL, repaired
-from tests.memory_service.service.rooms import Wire, calls, result, says, system, turn, user, words
+from tests.memory_service.rooms import Wire, calls, result, says, system, turn, user, words
 from tests.wire import PROVIDERS, Provider, problems
 
 

@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.compaction.ledger import (
-    CAPS,
-    _message_entries,
-    fit_ledger,
-    ledger_of,
-    merge_ledger,
-    render_ledger,
-)
+from memory_service.compaction.ledger import CAPS, _message_entries, ledger_of, merge_ledger
+from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.messages import Numbered, numbered, read_messages
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import LedgerEntry

@@ -17,7 +17,7 @@ from memory_service.compaction.snapshot import Snapshot
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered
 from tests.memory_service.compaction.talk import calls, chat, log, result, says, user
-from tests.memory_service.service.rooms import words
+from tests.memory_service.rooms import words
 
 NOW = dt.datetime(2026, 11, 20, 9, tzinfo=dt.UTC)
 DEFAULT = PRESETS["default"]

@@ -9,7 +9,7 @@ from memory_service.compaction.view import project
 from memory_service.messages.sizes import count_tokens
 from memory_service.sessions.records import Pending
 from tests.memory_service.compaction.test_view import SHAPE, compacted, session
-from tests.memory_service.service.rooms import calls, result, says, system, user
+from tests.memory_service.rooms import calls, result, says, system, user
 
 NOW = dt.datetime(2026, 11, 20, 9, tzinfo=dt.UTC)
 

@@ -13,7 +13,7 @@ from memory_service.compaction.view import ViewShape, checkpoint_of, extend_view
 from memory_service.messages import Message, message_tokens, text_of, to_openai
 from memory_service.sessions.records import Body, MessageRecord, Record
 from memory_service.sessions.session import SessionState, _extend_state
-from tests.memory_service.service.rooms import calls, image, result, says, system, user, words
+from tests.memory_service.rooms import calls, image, result, says, system, user, words
 from tests.wire import problems
 
 SHAPE = ViewShape(window_tokens=8_000)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.ledger import fit_ledger, ledger_of, merge_ledger, render_ledger
+from memory_service.compaction.ledger import ledger_of, merge_ledger
+from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages import Message, Numbered, Role, numbered
 

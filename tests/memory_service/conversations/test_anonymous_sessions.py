@@ -10,7 +10,7 @@ import pytest
 from memory_service.compaction.presets import PRESETS
 from memory_service.schemas.compaction import StatelessRequest
 from memory_service.testing import ScriptedModel
-from tests.memory_service.service.rooms import Room, S, calls, result, says, summary, turn, user
+from tests.memory_service.rooms import Room, S, calls, result, says, summary, turn, user
 
 Rooms = Callable[..., Room]
 SECRET = ("ORD-4711-XYZ", "lena@example.com", "src/billing/invoice.py", "13812345678", "11010519491231002X")

@@ -14,7 +14,7 @@ from indexer.testing import HashEmbedder
 from memory_service.compaction.presets import PRESETS
 from memory_service.service import MemoryService
 from memory_service.testing import Failure, Hang, Reply, ScriptedServer, ScriptedStep
-from tests.memory_service.service.rooms import summary, turn
+from tests.memory_service.rooms import summary, turn
 from tests.serving import RunningServer, W, serving, settings
 
 pytestmark = [

@@ -11,18 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.budget import DEFAULT_THRESHOLDS, budget_for, resolve_window
-from memory_service.llm.token_counter import (
-    LEAST_SCALE,
-    MOST_SCALE,
-    Anchor,
-    Reading,
-    _usage_tokens,
-    anchor_of,
-    learned_scale,
-    measure_view,
-    pairs_of,
-    same_model,
-)
+from memory_service.llm.token_anchor import Anchor, Reading, anchor_of, measure_view
+from memory_service.llm.token_counter import LEAST_SCALE, MOST_SCALE, _usage_tokens, learned_scale, pairs_of, same_model
 from memory_service.messages import message_tokens
 from memory_service.messages.sizes import Usage
 from tests.growth import at_most_readings

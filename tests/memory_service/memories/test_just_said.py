@@ -12,7 +12,8 @@ import pytest
 from indexer import Hit, LineRange, Passage, SearchFilter
 from indexer.documents.transcripts import split_transcript
 from indexer.stores.base import StoredPassage
-from memory_service.memories.indexing import UnindexedMessages, interleave_hits
+from memory_service.memories.indexing import interleave_hits
+from memory_service.memories.unindexed import UnindexedMessages
 from tests.indexer.talks import write_log
 
 ALL = SearchFilter()

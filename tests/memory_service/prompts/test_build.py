@@ -13,7 +13,7 @@ from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.prompts.build import BuiltContext
 from memory_service.schemas.compaction import SessionContextRequest
 from memory_service.testing import Reply, ScriptedModel
-from tests.memory_service.service.rooms import (
+from tests.memory_service.rooms import (
     Room,
     S,
     W,

@@ -11,7 +11,7 @@ from memory_service.prompts.overflows import RecoveryStep
 from memory_service.schemas.compaction import OverflowRequest
 from memory_service.schemas.sessions import UsageReport
 from memory_service.testing import ScriptedModel
-from tests.memory_service.service.rooms import (
+from tests.memory_service.rooms import (
     Room,
     S,
     calls,

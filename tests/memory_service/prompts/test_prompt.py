@@ -9,7 +9,7 @@ from memory_service.memories.standing import StandingBlock
 from memory_service.messages import message_tokens
 from memory_service.prompts.assemble import prompt_of
 from tests.memory_service.compaction.test_view import SHAPE, compacted, session, shown
-from tests.memory_service.service.rooms import calls, refused_by_providers, result, says, system, user
+from tests.memory_service.rooms import calls, refused_by_providers, result, says, system, user
 
 MEMORY = "<relevant_context>周二部署</relevant_context>"
 

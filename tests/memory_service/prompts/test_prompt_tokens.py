@@ -16,7 +16,7 @@ from memory_service.messages import message_tokens
 from memory_service.messages.sizes import Usage
 from memory_service.prompts.build import BuiltContext
 from memory_service.schemas.compaction import OverflowRequest
-from tests.memory_service.service.rooms import Room, S, calls, image, result, says, system, user, words
+from tests.memory_service.rooms import Room, S, calls, image, result, says, system, user, words
 
 TEXTS = st.sampled_from(["", "ok", "部署之前先备份数据库。", '{"a": [1, 2, 3]}', "The backup runs. " * 40, "字" * 300])
 LINES = st.one_of(

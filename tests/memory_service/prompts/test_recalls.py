@@ -13,9 +13,10 @@ from memory_service.hosts.hooks.hook_calls import handle_hook
 from memory_service.hosts.projects import project_of
 from memory_service.messages import text_of
 from memory_service.prompts.session_recall import Question, Recalled, recall_decision
+from memory_service.runtime import answers
 from memory_service.schemas.compaction import SessionContextRequest
-from memory_service.service import MemoryService, answers
-from tests.memory_service.service.rooms import Room, S, W, calls, result, says, user
+from memory_service.service import MemoryService
+from tests.memory_service.rooms import Room, S, W, calls, result, says, user
 from tests.serving import settings
 
 Rooms = Callable[..., Room]

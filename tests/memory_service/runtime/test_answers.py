@@ -15,7 +15,8 @@ from indexer.testing import HashEmbedder
 from memory_service import schemas
 from memory_service.home import citation
 from memory_service.memories.block import build_context
-from memory_service.service import MemoryService, answers
+from memory_service.runtime import answers
+from memory_service.service import MemoryService
 from tests.memory_service.memories.test_context import hit_lists
 from tests.serving import settings
 

@@ -13,7 +13,7 @@ from memory_service.runtime.compactions import CompactionCall
 from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest, StatelessRequest
 from memory_service.testing import ScriptedModel
-from tests.memory_service.service.rooms import Room, S, W, refused_by_providers, says, summary, user, words
+from tests.memory_service.rooms import Room, S, W, refused_by_providers, says, summary, user, words
 
 Rooms = Callable[..., Room]
 

@@ -12,7 +12,7 @@ from memory_service.errors import Conflict
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service.short_term import ShortTermMemory
-from tests.memory_service.service.rooms import Room, S, refused_by_providers, says, user, words
+from tests.memory_service.rooms import Room, S, refused_by_providers, says, user, words
 
 Rooms = Callable[..., Room]
 CALL = SessionContextRequest(recall="never", memory_budget_tokens=0)

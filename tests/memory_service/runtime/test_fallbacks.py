@@ -11,7 +11,7 @@ from memory_service.compaction.presets import PRESETS
 from memory_service.errors import UpstreamFailed
 from memory_service.schemas.compaction import StatelessRequest
 from memory_service.testing import ScriptedModel
-from tests.memory_service.service.rooms import Room, S, refused_by_providers, says, turn, user
+from tests.memory_service.rooms import Room, S, refused_by_providers, says, turn, user
 
 Rooms = Callable[..., Room]
 OFF = {"mode": "off"}

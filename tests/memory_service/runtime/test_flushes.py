@@ -9,7 +9,7 @@ from memory_service.errors import Conflict, InvalidRequest, NotFound, UpstreamFa
 from memory_service.hooks import Refused
 from memory_service.runtime.models import Models
 from memory_service.testing import ScriptedModel
-from tests.memory_service.service.rooms import Room, S, W, says, user, words
+from tests.memory_service.rooms import Room, S, W, says, user, words
 
 Rooms = Callable[..., Room]
 FACT = "请记住：发布永远在周二上午 10 点之后。"

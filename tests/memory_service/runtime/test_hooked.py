@@ -12,7 +12,7 @@ from memory_service.hooks import Instructions, Intent, Material, Provided
 from memory_service.messages import text_of
 from memory_service.schemas.compaction import OverflowRequest
 from memory_service.testing import ScriptedModel
-from tests.memory_service.service.rooms import Room, S, refused_by_providers, summary
+from tests.memory_service.rooms import Room, S, refused_by_providers, summary
 
 Rooms = Callable[..., Room]
 # The scripts of these models are for summaries alone.

@@ -14,7 +14,7 @@ from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.errors import CallCancelled, NotFound, TooManyRequests
 from memory_service.runtime.answers import reindex_report
-from memory_service.runtime.watching import Operations, _progress_of
+from memory_service.runtime.background import Operations, _progress_of
 from memory_service.schemas import Operation
 from memory_service.service import MemoryService
 from tests.serving import settings

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.errors import Conflict, NotFound
-from tests.memory_service.service.rooms import Room, S, user
+from tests.memory_service.rooms import Room, S, user
 
 Rooms = Callable[..., Room]
 

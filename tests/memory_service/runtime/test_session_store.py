@@ -13,7 +13,7 @@ from memory_service.messages import text_of
 from memory_service.messages.sizes import Usage
 from memory_service.runtime.session_store import MAX_PINS
 from memory_service.schemas.sessions import MAX_PIN_CHARS
-from tests.memory_service.service.rooms import Room, S, calls, image, result, says, system, user, words
+from tests.memory_service.rooms import Room, S, calls, image, result, says, system, user, words
 
 Rooms = Callable[..., Room]
 

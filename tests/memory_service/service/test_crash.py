@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.messages import to_openai
-from tests.memory_service.service.rooms import Room, S, says, user
+from tests.memory_service.rooms import Room, S, says, user
 from tests.wire import problems
 
 # Appends, compacts and flushes until it is killed; tells each append once it is answered.
@@ -21,7 +21,7 @@ import sys
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.runtime.compactions import CompactionCall
 
-from tests.memory_service.service.rooms import S, Room, words
+from tests.memory_service.rooms import S, Room, words
 from pathlib import Path
 
 room = Room(Path(sys.argv[1]), context_window=8_000)

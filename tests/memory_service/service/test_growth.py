@@ -10,7 +10,7 @@ import pytest
 
 from memory_service.schemas.compaction import SessionContextRequest
 from tests.evals.needles import Language, opened, turn
-from tests.memory_service.service.rooms import words
+from tests.memory_service.rooms import words
 
 ROUNDS = 20
 CALL = SessionContextRequest(recall="never", memory_budget_tokens=0)

@@ -17,7 +17,7 @@ from memory_service.prompts.overflows import RecoveryStep
 from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import OverflowRequest
 from memory_service.testing import Reply, ScriptedModel
-from tests.memory_service.service.rooms import (
+from tests.memory_service.rooms import (
     Room,
     S,
     calls,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memory_service.messages.sizes import Usage
-from tests.memory_service.service.rooms import Room, S, says, user, words
+from tests.memory_service.rooms import Room, S, says, user, words
 
 Rooms = Callable[..., Room]
 

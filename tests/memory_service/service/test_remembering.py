@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.schemas.memories import MAX_TEXT_CHARS
-from tests.memory_service.service.rooms import Room, S, says, user
+from tests.memory_service.rooms import Room, S, says, user
 
 Rooms = Callable[..., Room]
 

@@ -18,7 +18,7 @@ from memory_service.flush.replies import facts_of_reply
 from memory_service.messages import Message, Numbered
 from memory_service.testing import ScriptedModel
 from tests.memory_service.compaction.talk import calls, log, result, says, user
-from tests.memory_service.service.rooms import Room, S, W
+from tests.memory_service.rooms import Room, S, W
 from tests.memory_service.text.secret_samples import SECRETS
 
 Messages = Sequence[Numbered]

@@ -13,7 +13,7 @@ from memory_service import schemas
 from memory_service.client._session import Session
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound
 from memory_service.service import MemoryService
-from tests.memory_service.service.rooms import Room, S, W, says, user
+from tests.memory_service.rooms import Room, S, W, says, user
 
 # What is named otherwise in process: long-term memory has the name, the session is named by its id, or there is a
 # method of the client alone, which calls the others.

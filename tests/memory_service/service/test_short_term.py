@@ -8,7 +8,7 @@ from memory_service.errors import NotFound
 from memory_service.messages import to_anthropic
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import OverflowRequest, SessionContextRequest
-from tests.memory_service.service.rooms import Room, S, calls, result, says, system, tools, user
+from tests.memory_service.rooms import Room, S, calls, result, says, system, tools, user
 
 Rooms = Callable[..., Room]
 

@@ -7,7 +7,7 @@ import pytest
 from memory_service.errors import Incompressible, InvalidRequest
 from memory_service.messages import message_tokens, read_messages, text_of
 from memory_service.schemas.compaction import CompactedMessages, StatelessRequest
-from tests.memory_service.service.rooms import (
+from tests.memory_service.rooms import (
     Room,
     calls,
     refused_by_providers,

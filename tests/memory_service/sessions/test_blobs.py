@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from memory_service.errors import InvalidName, NotFound, StorageFailed
 from memory_service.messages.shapes import Json
+from memory_service.sessions.blobs import Blobs
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.media import Blobs, attach, describe, detach, media_of
+from memory_service.sessions.media import attach, describe, detach, media_of
 from memory_service.sessions.records import MessageRecord
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8

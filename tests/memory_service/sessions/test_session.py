@@ -15,7 +15,7 @@ from memory_service.messages import message_tokens
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Body, FlushRecord, MessageRecord, Undo
 from memory_service.sessions.session import OpenSession, SessionState
-from tests.memory_service.service.rooms import image, says, user
+from tests.memory_service.rooms import image, says, user
 
 SHAPE = ViewShape(window_tokens=8_000)
 PICTURE = "iVBORw0KGgo" * 2_000

@@ -28,7 +28,7 @@ from memory_service.text.texts import (
     texts_in,
     written_in,
 )
-from tests.memory_service.service.rooms import says, user
+from tests.memory_service.rooms import says, user
 
 LATIN = re.compile("[A-Za-z]{2,}")
 

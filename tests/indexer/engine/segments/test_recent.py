@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from indexer.corpus import Corpus
-from indexer.engine.segments.segment import Recent, load_recent
+from indexer.engine.segments.file_words import Recent, load_recent
 from indexer.stores.base import OfFile, OfTags, OfThings, StoredPassage, Unembedded
 from indexer.stores.sqlite import SqliteStore
 from tests.indexer.test_corpus import edit

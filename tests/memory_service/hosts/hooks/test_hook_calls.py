@@ -20,10 +20,11 @@ from memory_service.compaction.checkpoint import Checkpoint
 from memory_service.hooks import Intent
 from memory_service.hosts import HOSTS, HostName, transcripts
 from memory_service.hosts.dialects import host_chars
+from memory_service.hosts.hooks import host_records
 from memory_service.hosts.hooks.hook_calls import handle_hook
 from memory_service.hosts.places import FileAccess
 from memory_service.hosts.projects import project_of
-from memory_service.service import MemoryService, host_records
+from memory_service.service import MemoryService
 from memory_service.text.texts import texts_in
 from tests.serving import settings
 
