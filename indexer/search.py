@@ -17,6 +17,7 @@ import numpy as np
 from indexer.corpus import Floats, Ints, Mask
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.bundled import MultilingualE5
+from indexer.engine.attribute_first import attribute_first, body_first
 from indexer.engine.authority import (
     Contender,
     authorities,
@@ -66,7 +67,7 @@ from indexer.engine.reader import MAX_TERMS, IndexReader, QueryTerms
 from indexer.engine.relevance import Calibration, QuestionTerms, Regime, signals
 from indexer.engine.restatements import COMPARED, restated_last
 from indexer.engine.second_hop import HOP_WEIGHT, second_hop
-from indexer.engine.sought import Sought, attribute_first, body_first, named_first
+from indexer.engine.sought import Sought, named_first
 from indexer.errors import EmbeddingError, QueryInvalid
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.text import terms as analysis

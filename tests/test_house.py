@@ -25,8 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("indexer", "memory_service")
 HOUSE: dict[str, Any] = tomllib.loads((ROOT / "tests" / "house.toml").read_text(encoding="utf-8"))
 
-MOST_LINES, LEAST_LINES = 600, 100
-MOST_SHORT_FILES = 15
+MOST_LINES = 600
+# Lines of a part of a file that nothing connects with the rest, from which it is a subject of its own.
+LEAST_OF_A_SUBJECT = 50
 MOST_PROTOCOLS = 8
 TWIN_SHARE, TWIN_FIELDS = 0.75, 3
 # File names that say what a file is to its package; elsewhere a name stands once in a library.
@@ -113,16 +114,65 @@ def test_no_file_is_long() -> None:
     assert not long, f"At most {MOST_LINES} lines: move a part with a name of its own to where it is looked for. {long}"
 
 
-def test_few_files_are_short() -> None:
-    short = {file.path for file in source_files() if file.lines < LEAST_LINES and not file.name.startswith("__")}
-    short.discard("memory_service/_version.py")
-    excused = HOUSE["short_files"]
-    assert len(excused) <= MOST_SHORT_FILES, f"At most {MOST_SHORT_FILES} short files; merge some into their readers."
-    new = sorted(short - excused.keys())
-    assert len(new) <= HOUSE["room"], (
-        f"Under {LEAST_LINES} lines: {new}. Move what is in it to the file that uses it, or name it in "
-        "tests/house.toml with the reason why it stands alone."
+def _names_of(node: ast.stmt) -> list[str]:
+    """The names that a statement at the top of a file binds."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            bound = [each for target in targets for each in ast.walk(target)]
+            return [each.id for each in bound if isinstance(each, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+    return []
+
+
+def _mentions(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement uses, those within quoted annotations too."""
+    for each in ast.walk(node):
+        match each:
+            case ast.Name(id=name):
+                yield name
+            case ast.Constant(value=str(text)) if "\n" not in text:
+                yield from re.findall(r"\w+", text)
+
+
+def _subjects(file: SourceFile) -> list[str]:
+    """First name of each part of a file that is long enough, and that nothing connects with the others."""
+    place: dict[str, int] = {}
+    parts: list[tuple[list[str], int, set[str]]] = []
+    for node in file.tree.body:
+        if not (names := _names_of(node)):
+            continue
+        parts.append((names, (node.end_lineno or 0) - node.lineno + 1, {*_mentions(node)}))
+        place |= dict.fromkeys(names, len(parts) - 1)
+    part = list(range(len(parts)))
+
+    def root(at: int) -> int:
+        while part[at] != at:
+            at = part[at]
+        return at
+
+    for at, (_, _, mentioned) in enumerate(parts):
+        for name in mentioned & place.keys():
+            part[root(at)] = root(place[name])
+    lines, first = Counter[int](), dict[int, str]()
+    for at, (names, count, _) in enumerate(parts):
+        lines[root(at)] += count
+        first.setdefault(root(at), names[0])
+    return [first[at] for at, count in lines.items() if count >= LEAST_OF_A_SUBJECT]
+
+
+def test_a_file_has_one_subject() -> None:
+    glued = {file.path: _subjects(file) for file in source_files()}
+    glued = {path: subjects for path, subjects in glued.items() if len(subjects) > 1}
+    excused = HOUSE["several_subjects"]
+    new = {path: subjects for path, subjects in glued.items() if path not in excused}
+    assert not new, (
+        f"Nothing connects these parts of a file: {new}. Give each a file with a name of its own, or name the file in "
+        "tests/house.toml with the reason why they stand together."
     )
+    assert excused.keys() <= glued.keys(), f"One subject now: take it out of tests/house.toml. {excused.keys() - glued}"
 
 
 def test_no_file_name_stands_twice_in_a_library() -> None:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.options import Place, examples, with_place
-from memory_service.cli.output import announce_work, columns, emit_json, emit_value, progress_bar, warn
+from memory_service.cli.columns import columns
+from memory_service.cli.options import Place, with_place
+from memory_service.cli.output import announce_work, emit_json, emit_value, progress_bar, warn
 from memory_service.cli.warm import found_server
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Sequence
 
     from memory_service.schemas.memories import Check, Rebuild, ReindexReport, Status, Watching
@@ -113,66 +113,6 @@ def _print_report(report: ReindexReport, dry_run: bool) -> None:
     click.echo(f"{told}{counts}, {len(report.failed)} failed{work}")
     for failure in report.failed:
         click.secho(f"failed: {failure.path}: {failure.reason}", fg="red", err=True)
-
-
-@click.command()
-@with_place
-def workspaces(place: Place) -> None:
-    """List the workspaces of the home.
-
-    Files, sessions, last change, and the folder of the coding agent's project that each is of.
-    """
-    with place.service() as service:
-        found, home = service.workspace_summaries(), service.settings.home
-    if place.as_json:
-        emit_value({"home": str(home), "workspaces": found})
-        return
-    if not found:
-        click.echo(f"no workspace in {home} yet; a first memory makes one", err=True)
-    rows = [
-        (
-            each.workspace,
-            _counted(each.memory_files, "file"),
-            _counted(each.sessions, "session"),
-            _local(each.modified_at),
-        )
-        for each in found
-    ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row, each in zip(rows, found, strict=True):
-        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join((*cells, each.project or "")).rstrip())
-
-
-@click.command(epilog=examples("join ~/project/data --dry-run", "join ~/project/data"))
-@click.argument("other", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Say what would be copied, and do nothing.")
-@with_place
-def join(place: Place, other: Path, dry_run: bool) -> None:
-    """Copy what another home has and this one lacks.
-
-    All workspaces of the home OTHER are looked at. Nothing of OTHER is changed, and no file here is replaced: one that
-    differs is copied beside the one here.
-    """
-    with place.service() as service:
-        joined = service.join(other.absolute(), dry_run=dry_run)
-    if place.as_json:
-        emit_value(joined)
-        return
-    for file in joined.missing:
-        renamed = f"  as {file.target}" if file.state == "renamed" else ""
-        click.echo(f"{file.workspace}/{file.path}{renamed}")
-    done = "would be copied" if dry_run else "copied"
-    there = len(joined.files) - len(joined.missing)
-    click.echo(f"{_counted(len(joined.missing), 'file')} {done} into {joined.home}, {there} there already", err=True)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _local(moment: dt.datetime) -> str:
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def _status_place(place: Place, home: Path) -> Place:

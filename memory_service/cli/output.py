@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from memory_service.cli.columns import _JOINER, fit_to_cells, padded, width
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -241,50 +243,9 @@ def indented(text: str, by: str = "   ") -> str:
     return "\n".join(by + line for line in text.splitlines())
 
 
-def columns(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Names and values in two columns."""
-    listed = list(rows)
-    width = max((len(name) for name, _ in listed), default=0)
-    for name, value in listed:
-        yield f"{name:<{width}}  {value}"
-
-
 # What a terminal obeys instead of showing it, and what turns the direction of what is shown.
 _UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_JOINER = "\u200d"
 _UNITS = ("B", "kB", "MB", "GB")
-
-
-def width(text: str) -> int:
-    """Number of terminal cells of a text."""
-    return len(text) if text.isascii() else sum(map(_cells, text))
-
-
-def _cells(char: str) -> int:
-    if char.isascii():
-        return 1
-    if char == _JOINER or unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def fit_to_cells(text: str, cells: int) -> str:
-    """Beginning of a text in at most so many cells; a cut one ends in an ellipsis."""
-    used = cut = 0
-    # Marks take no cell, and hostile text may be nothing but marks.
-    for at, char in enumerate(text[: 8 * cells]):
-        if used < cells:
-            cut = at
-        used += _cells(char)
-        if used > cells:
-            return f"{text[:cut]}…"
-    return text if len(text) <= 8 * cells else f"{text[:cut]}…"
-
-
-def padded(text: str, cells: int, *, right: bool = False) -> str:
-    """A text with spaces up to a width."""
-    space = " " * max(cells - width(text), 0)
-    return space + text if right else text + space
 
 
 def printable(text: str) -> str:

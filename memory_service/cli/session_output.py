@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.output import bar, columns, fit_to_cells, indented, one_line, printable, size, table
+from memory_service.cli.columns import columns, fit_to_cells
+from memory_service.cli.output import bar, indented, one_line, printable, size, table
 
 if TYPE_CHECKING:
     from memory_service.config import Settings

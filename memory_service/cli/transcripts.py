@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.output import fit_to_cells, padded, printable
+from memory_service.cli.columns import fit_to_cells, padded
+from memory_service.cli.output import printable
 
 if TYPE_CHECKING:
     from memory_service.service import ShownMessage

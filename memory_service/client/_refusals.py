@@ -1,4 +1,4 @@
-"""What a provider's refusal says, as any client library raises it."""
+"""Refusals of providers, as any client library raises them."""
 
 from __future__ import annotations
 

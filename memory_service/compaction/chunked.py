@@ -19,18 +19,8 @@ from memory_service.compaction.prompts import SummarySpec, condense_prompt, merg
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.llm.calls import ModelCalls, call_failure, estimate_prompt
-from memory_service.llm.transcript import (
-    TranscriptEntry,
-    adaptive_ratio,
-    chunk_tokens,
-    first_chunk,
-    group_tokens,
-    grouped,
-    is_oversized,
-    omit_text,
-    omitted_note,
-    transcript,
-)
+from memory_service.llm.chunks import adaptive_ratio, chunk_tokens, first_chunk, group_tokens, grouped, is_oversized
+from memory_service.llm.transcript import TranscriptEntry, omit_text, omitted_note, transcript
 from memory_service.llm.validation import AnswerValidation, clip_sections, clip_to_sentence, validate_answer
 from memory_service.messages.sizes import count_tokens
 from memory_service.text.placeholders import handle

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from indexer.text import lazy_regex
 from indexer.text.authorship import typed_text
-from indexer.text.inserted import is_tool_output
 from indexer.text.ornaments import ornament
+from indexer.text.tool_output import is_tool_output
 from memory_service.compaction.actions import (
     OPEN_FILE,
     SUCCESS,

@@ -29,7 +29,8 @@ from memory_service.compaction.summary import PromptReading, Summary, SummaryReq
 from memory_service.errors import ContextOverflow, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatMessage, ChatModel, not_cancelled
 from memory_service.llm.calls import ModelCalls, Spent, call_failure
-from memory_service.llm.transcript import TranscriptEntry, adaptive_ratio, inserted_markers, parts, transcript_entries
+from memory_service.llm.chunks import adaptive_ratio, parts
+from memory_service.llm.transcript import TranscriptEntry, inserted_markers, transcript_entries
 from memory_service.text.placeholders import handle
 from memory_service.text.secrets import redacted
 from memory_service.text.texts import texts_in

@@ -47,8 +47,9 @@ from memory_service.compaction.prune_steps import GuardRules, PruningMode, Pruni
 from memory_service.errors import InvalidRequest
 from memory_service.home import nearest
 from memory_service.llm.calls import BACKOFF_SECONDS, CALL_ATTEMPTS
+from memory_service.llm.chunks import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY
 from memory_service.llm.token_counter import LEAST_SCALE, MOST_SCALE, exact_counter
-from memory_service.llm.transcript import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY, TOOL_OUTPUT_CHARS
+from memory_service.llm.transcript import TOOL_OUTPUT_CHARS
 from memory_service.messages import message_tokens, text_of, tool_calls_of
 from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import Json

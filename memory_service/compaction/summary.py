@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memory_service.compaction.prune_steps import unread_from
-from memory_service.llm.transcript import is_oversized
+from memory_service.llm.chunks import is_oversized
 from memory_service.llm.validation import clip_sections
 from memory_service.messages import (
     Message,

@@ -26,7 +26,8 @@ from memory_service.flush.notes import Candidate
 from memory_service.flush.replies import extraction_prompt, facts_of_reply, is_failure
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
 from memory_service.llm.calls import ModelCalls, Spent, estimate_prompt
-from memory_service.llm.transcript import SAFETY, TranscriptEntry, first_chunk, grouped, transcript, transcript_entries
+from memory_service.llm.chunks import SAFETY, first_chunk, grouped
+from memory_service.llm.transcript import TranscriptEntry, transcript, transcript_entries
 from memory_service.llm.validation import validate_answer
 from memory_service.messages import Numbered, is_system, own_text_of, text_of, tool_calls_of, with_text
 from memory_service.messages.sizes import quarters

@@ -25,7 +25,8 @@ from indexer.providers.litellm_package import litellm_package, provider_message
 from indexer.text import lazy_regex
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, CallUsage, ChatMessage, Completion, not_cancelled
-from memory_service.llm.errors import FailureKind, ProviderFailure, classify, provider_reason
+from memory_service.llm.errors import FailureKind, ProviderFailure, classify
+from memory_service.llm.reasons import provider_reason
 
 ERROR_MESSAGES: dict[FailureKind, tuple[str, str]] = {
     "byte_overflow": ("got a request of too many bytes", "Leave out images or send fewer messages."),

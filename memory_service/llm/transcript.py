@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TypeVar, cast
+from typing import cast
 
 from indexer.text import lazy_regex
 from indexer.text.ornaments import ornament
@@ -21,7 +20,6 @@ from memory_service.messages import Message, Numbered, is_system, is_tool_result
 from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import MEDIA, THINKING, text_of_part
 from memory_service.messages.sizes import quarters
-from memory_service.messages.units import units_of
 from memory_service.text.frames import escaped, visible, without_thoughts
 from memory_service.text.placeholders import handle, is_inline, media_label, trim_middle
 from memory_service.text.secrets import without_secrets
@@ -197,116 +195,3 @@ def _cut(text: str, limit: int, seq: int, texts: Texts, *, failed: bool = False)
         min(int(limit * _TAIL_SHARE), _TAIL_CHARS) if failed or ornament("outcomes", False, ends_in_error, text) else 0
     )
     return trim_middle(text, head_chars=limit - tail, tail_chars=tail, seq=seq, texts=texts)
-
-
-# Source: OpenClaw, compaction; seeds 000, 002 and 003 tell the same numbers.
-CHUNK_RATIO = 0.4
-MIN_CHUNK_RATIO = 0.15
-SAFETY = 1.2
-OVERHEAD_TOKENS = 4_096
-LARGE_SHARE = 0.1
-OVERSIZED_SHARE = 0.5
-
-
-_N = TypeVar("_N", bound=Numbered)
-
-
-def adaptive_ratio(
-    messages: Sequence[Numbered],
-    window_tokens: int,
-    *,
-    base: float = CHUNK_RATIO,
-    least: float = MIN_CHUNK_RATIO,
-    safety: float = SAFETY,
-) -> float:
-    """The share of the window that a chunk may take: less where the messages are large.
-
-    It is `base` until the mean message, with its safety margin, is over a tenth of the window; from there on twice
-    that share is taken off, down to `least`. Source: seed 003, 3.2, as in OpenClaw's code; seed 002 leaves out the
-    threshold.
-    """
-    if not messages or window_tokens <= 0:
-        return base
-    mean_share = sum(each.tokens for each in messages) / len(messages) * safety / window_tokens
-    if mean_share <= LARGE_SHARE:
-        return base
-    return max(least, base - min(2 * mean_share, base - least))
-
-
-def chunk_tokens(window_tokens: int, ratio: float, *, overhead_tokens: int = OVERHEAD_TOKENS) -> int:
-    """The largest chunk, in tokens with their safety margin.
-
-    The overhead of prompt and answer is taken off, though never more than half: a small window would have no chunk.
-    """
-    share = int(window_tokens * ratio)
-    return max(1, share - overhead_tokens, share // 2)
-
-
-def is_oversized(message: Numbered, window_tokens: int, *, safety: float = SAFETY) -> bool:
-    """True if a message alone takes more than half the window, so that no chunk can hold it."""
-    return message.tokens * safety > window_tokens * OVERSIZED_SHARE
-
-
-def grouped(messages: Sequence[_N]) -> list[tuple[_N, ...]]:
-    """The messages by units."""
-    units = units_of([each.message for each in messages])
-    return [tuple(messages[unit.first : unit.last + 1]) for unit in units]
-
-
-def group_tokens(group: Sequence[Numbered]) -> int:
-    """Tokens of a unit."""
-    return sum(each.tokens for each in group)
-
-
-def first_chunk(groups: Sequence[Sequence[Numbered]], start: int, max_tokens: int, *, safety: float = SAFETY) -> int:
-    """End of the chunk that begins with the unit `start`; at least one unit, however large."""
-    end, used = start, 0.0
-    while end < len(groups):
-        used += group_tokens(groups[end]) * safety
-        if used > max_tokens and end > start:
-            break
-        end += 1
-    return end
-
-
-def chunks(messages: Sequence[_N], max_tokens: int, *, safety: float = SAFETY) -> list[tuple[_N, ...]]:
-    """The messages in chunks, each as large as it may be.
-
-    Args:
-        messages: In order.
-        max_tokens: The most that a chunk takes with the safety margin; a larger unit is a chunk of its own.
-        safety: By what the estimates are multiplied.
-    """
-    groups = grouped(messages)
-    borders = [0]
-    while borders[-1] < len(groups):
-        borders.append(first_chunk(groups, borders[-1], max_tokens, safety=safety))
-    return [_joined(groups[start:end]) for start, end in pairwise(borders)]
-
-
-def parts(messages: Sequence[_N], count: int) -> list[tuple[_N, ...]]:
-    """The messages in equal shares of tokens.
-
-    Args:
-        messages: In order.
-        count: How many shares; fewer come back where there are fewer units, or some are too large.
-    """
-    groups = grouped(messages)
-    total = sum(map(group_tokens, groups)) or 1
-    shares: dict[int, list[tuple[_N, ...]]] = {}
-    for group, middle in _with_middles(groups):
-        # A unit belongs where its middle lies.
-        shares.setdefault(min(int(middle / total * count), count - 1), []).append(group)
-    return [_joined(share) for share in shares.values()]
-
-
-def _with_middles(groups: Sequence[tuple[_N, ...]]) -> Iterator[tuple[tuple[_N, ...], float]]:
-    before = 0
-    for group in groups:
-        size = group_tokens(group)
-        yield group, before + size / 2
-        before += size
-
-
-def _joined(groups: Sequence[tuple[_N, ...]]) -> tuple[_N, ...]:
-    return tuple(each for group in groups for each in group)

@@ -22,7 +22,8 @@ from memory_service.home import tighten, tighten_workspace
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
-from memory_service.memories.workspaces import WorkspaceFolders, extra_folders
+from memory_service.memories.workspace_folders import WorkspaceFolders
+from memory_service.memories.workspaces import extra_folders
 from memory_service.runtime.watching import WorkspaceWatcher
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 

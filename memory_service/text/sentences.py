@@ -249,7 +249,7 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
     """
     # The chain of imports is long: what reads single sentences has no use for this.
     from indexer.text.authorship import MessagePart, is_reported, message_parts
-    from indexer.text.inserted import is_tool_output
+    from indexer.text.tool_output import is_tool_output
 
     message = item.message
     if is_system(message):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from indexer.text import lazy_regex
 from indexer.text.authorship import announces_others
 from indexer.text.dates import STATED_HOLDS, full_day
-from indexer.text.inserted import is_tool_output
+from indexer.text.tool_output import is_tool_output
 from indexer.throttle import THROTTLE
 from memory_service.messages import Numbered, is_system, is_tool_result, own_text_of, text_of
 from memory_service.text.secrets import names_secret

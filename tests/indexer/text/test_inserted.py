@@ -9,10 +9,10 @@ from indexer.text.inserted import (
     is_auxiliary,
     is_client_command,
     is_inserted,
-    is_tool_output,
     without_inserted,
     without_reminders,
 )
+from indexer.text.tool_output import is_tool_output
 
 INSERTED = [
     "<system-reminder>\nRules of A: answer in French only.\n</system-reminder>",

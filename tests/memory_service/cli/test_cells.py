@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.cli.output import bar, fit_to_cells, one_line, padded, printable, size, table, width
+from memory_service.cli.columns import fit_to_cells, padded, width
+from memory_service.cli.output import bar, one_line, printable, size, table
 from tests.growth import at_most_readings
 
 

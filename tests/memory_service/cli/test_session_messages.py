@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory_service import schemas
-from memory_service.cli.output import width
+from memory_service.cli.columns import width
 from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.cli.talks import SYSTEM, Json, appended, begun, jsonl, log, talk, turn, view
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from memory_service import MemoryClient, schemas
-from memory_service.cli.output import width
+from memory_service.cli.columns import width
 from memory_service.cli.root import root
 from memory_service.cli.sessions import sessions
 from tests.memory_service.cli.commands import CommandLine

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.llm.transcript import (
+from memory_service.llm.chunks import (
     adaptive_ratio,
     chunk_tokens,
     chunks,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memory_service.llm.errors import MOST_REASON_CHARS, provider_reason
+from memory_service.llm.reasons import MOST_REASON_CHARS, provider_reason
 
 SENT = "Lisbeth keeps the key of the orchard gate under the blue stone beside the well."
 KEY = "sk-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH"

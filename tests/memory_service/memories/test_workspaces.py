@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.errors import InvalidName, NotFound, StorageFailed
-from memory_service.memories.workspaces import WorkspaceFolders, memory_path, resolve, stored_path
+from memory_service.memories.workspace_folders import WorkspaceFolders
+from memory_service.memories.workspaces import memory_path, resolve, stored_path
 
 ALLOWED = [
     "MEMORY.md",

@@ -1,0 +1,82 @@
+"""Passages that tell of the attribute a question asks for, before those that tell of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from indexer.engine.ranking import Ranked
+from indexer.stores.base import StoredPassage
+from indexer.text.asked_labels import asked_labels, is_labelled, label_of
+from indexer.text.terms import query_terms, stored_terms
+
+
+def attribute_first(
+    question: str, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
+) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
+    """The candidates and the best of them, with the line first that has the label asked for.
+
+    Lines of a record say the same of their thing: all stand below its name, and none has another word of "where is the
+    sofa?". Which of them answers, its label tells. Only the lines of the record that stands first change places.
+
+    Args:
+        question: The question.
+        ranked: The candidates; the line gets the score of the one that stood first, as the part "label".
+        chosen: Positions of the best, with their passages, the best first.
+    """
+    best = [*chosen]
+    labels = asked_labels(question) if len(best) > 1 else frozenset()
+    if not labels:
+        return ranked, best
+    keys = [label_of(stored.passage.text) for _, stored in best]
+    if not keys[0][1] or is_labelled(keys[0][1], labels):
+        return ranked, best
+    record = best[0][1].path, best[0][1].passage.heading, keys[0][0]
+    for place, (_, stored) in enumerate(best):
+        of = stored.path, stored.passage.heading, keys[place][0]
+        if of == record and is_labelled(keys[place][1], labels):
+            return _lift_to_first(ranked, best, place)
+    return ranked, best
+
+
+def _lift_to_first(
+    ranked: Ranked, best: list[tuple[int, StoredPassage]], place: int
+) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
+    """The candidates and the best of them, with one of these first, as high as the one that stood there."""
+    position = best[place][0]
+    lift = ranked.parts.get("label", np.zeros(len(ranked.scores))).copy()
+    lift[position] += ranked.scores[best[0][0]] - ranked.scores[position]
+    scores = ranked.scores.copy()
+    scores[position] = ranked.scores[best[0][0]]
+    lifted = replace(ranked, scores=scores, parts={**ranked.parts, "label": lift})
+    return lifted, [best[place], *best[:place], *best[place + 1 :]]
+
+
+def body_first(
+    question: str, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
+) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
+    """The candidates and the best of them, the text of a file before its properties that only say its other names.
+
+    Args:
+        question: A question, which asks more than the other name.
+        ranked: The candidates; the text gets the score of the properties, as the part "label".
+        chosen: Positions of the best, with their passages, the best first.
+    """
+    best = [*chosen]
+    aliases = _aliases_in(best[0][1]) if len(best) > 1 else ""
+    asked = frozenset(query_terms(question)) if aliases else frozenset()
+    if asked and asked - frozenset(stored_terms(aliases)) and not asked.isdisjoint(stored_terms(aliases)):
+        for place, (_, stored) in enumerate(best):
+            if place and stored.path == best[0][1].path:
+                return _lift_to_first(ranked, best, place)
+    return ranked, best
+
+
+def _aliases_in(stored: StoredPassage) -> str:
+    """The other names of a file, of the passage of its properties."""
+    if stored.ordinal or not stored.passage.text.casefold().startswith(("alias", "tag", "title")):
+        return ""
+    lines = [line.partition(":") for line in stored.passage.text.splitlines()]
+    return " ".join(value for key, _, value in lines if key.strip().casefold() in ("alias", "aliases"))

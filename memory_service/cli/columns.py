@@ -1,0 +1,53 @@
+"""Text in cells of a terminal: how wide it is, and cut or filled to a width."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
+
+
+def columns(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Names and values in two columns."""
+    listed = list(rows)
+    width = max((len(name) for name, _ in listed), default=0)
+    for name, value in listed:
+        yield f"{name:<{width}}  {value}"
+
+
+_JOINER = "\u200d"
+
+
+def width(text: str) -> int:
+    """Number of terminal cells of a text."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(char: str) -> int:
+    if char.isascii():
+        return 1
+    if char == _JOINER or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def fit_to_cells(text: str, cells: int) -> str:
+    """Beginning of a text in at most so many cells; a cut one ends in an ellipsis."""
+    used = cut = 0
+    # Marks take no cell, and hostile text may be nothing but marks.
+    for at, char in enumerate(text[: 8 * cells]):
+        if used < cells:
+            cut = at
+        used += _cells(char)
+        if used > cells:
+            return f"{text[:cut]}…"
+    return text if len(text) <= 8 * cells else f"{text[:cut]}…"
+
+
+def padded(text: str, cells: int, *, right: bool = False) -> str:
+    """A text with spaces up to a width."""
+    space = " " * max(cells - width(text), 0)
+    return space + text if right else text + space

@@ -1,0 +1,80 @@
+"""Reason of a provider in its own words, short, and without what was sent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+from indexer.text import lazy_regex
+from memory_service.text.secrets import REDACTED, redacted
+
+MOST_REASON_CHARS = 300
+# Of a longer text, so much is looked at.
+_READ_CHARS = 4_000
+# More is not looked at: what does not fit is cut off anyway.
+_SAID_CHARS = 600
+# A stretch of so many characters that was sent is a quotation; shorter ones are words that anybody uses.
+_QUOTED_CHARS = 20
+_LEFT_OUT = "[…]"
+# Source: litellm 1.106, "litellm.BadRequestError: OpenAIException - …", "Error code: 400 - {…}".
+_WRAPPING = lazy_regex(r"^(?:litellm\.)?\w+(?:Error|Exception|Timeout): |^\w+Exception - |^Error code: \d{3} - ")
+_BODY = lazy_regex(r"[{\[].*[}\]]", re.DOTALL)
+_NAMES = ("message", "msg", "detail", "error_description", "error")
+
+
+def provider_reason(text: str, sent: Iterable[str] = (), keys: Iterable[str] = ()) -> str:
+    """A provider's own words, fit to be shown.
+
+    Args:
+        text: The text of its error, as a client library gives it.
+        sent: The texts of the call.
+        keys: Keys and passwords of the caller, which no form may tell.
+    """
+    said = redacted(_unwrapped(text[:_READ_CHARS].split(" | ")[0]))
+    for key in filter(None, keys):
+        said = said.replace(key, REDACTED)
+    words = " ".join(_without(said[:_SAID_CHARS], sent).split())
+    return words if len(words) <= MOST_REASON_CHARS else f"{words[: MOST_REASON_CHARS - 1].rstrip()}…"
+
+
+def _unwrapped(text: str) -> str:
+    """The message of the provider's body, or the text without what libraries put before it."""
+    text = text.strip()
+    while (shorter := _WRAPPING.sub("", text)) != text:
+        text = shorter.strip()
+    body = _BODY.search(text)
+    try:
+        told = next(_messages(json.loads(body[0])), "") if body else ""
+    except (ValueError, RecursionError):
+        told = ""
+    return told or text
+
+
+def _messages(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _messages(each)
+    elif isinstance(value, dict):
+        for name in _NAMES:
+            yield from _messages(value.get(name))
+
+
+def _without(text: str, sent: Iterable[str]) -> str:
+    """A text without the stretches that were sent."""
+    for given in sent:
+        at = 0
+        while at + _QUOTED_CHARS <= len(text):
+            if text[at : at + _QUOTED_CHARS] not in given:
+                at += 1
+                continue
+            start, end = at, at + _QUOTED_CHARS
+            while start > 0 and text[start - 1 : end] in given:
+                start -= 1
+            while end < len(text) and text[start : end + 1] in given:
+                end += 1
+            text = f"{text[:start]}{_LEFT_OUT}{text[end:]}"
+            at = start + len(_LEFT_OUT)
+    return text
