@@ -40,6 +40,8 @@ from memory_service.text.texts import texts_in, written_in
 # Source: our measurement on labelled talks that took no part; most of what lasts, a few lines of the moment.
 USER_LASTS = 0.5
 ASSISTANT_LASTS = 0.6
+# Of a user's sentence, so much is enough where it surely corrects one that lasts.
+_NEARLY_LASTS = 0.3
 # A fact that a model wrote is dropped below both: that it lasts, and that it is of a kind that does.
 # Source: our measurement; nothing that lasts was dropped, nine of ten that do not were.
 _MODEL_LASTS, _MODEL_KINDS = 0.4, 0.5
@@ -184,9 +186,17 @@ def _lasts(said: _Said, judgement: Judgement) -> bool:
     return judgement.durable >= USER_LASTS or ornament("statements", False, asks_to_remember, said.text)
 
 
+def _nearly_lasts(judged: _Judged) -> bool:
+    said = judged.said
+    return said.noted and said.spoken.voice == "user" and judged.judgement.durable >= _NEARLY_LASTS
+
+
 def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
-    """The sentences, of which those that a later one surely corrects go on in that one alone."""
-    places = [at for at, each in enumerate(judged) if each.lasts]
+    """The sentences, of which those that a later one surely corrects go on in that one alone.
+
+    What corrects a sentence that lasts does so itself, though by its words alone it might be of the moment.
+    """
+    places = [at for at, each in enumerate(judged) if each.lasts or _nearly_lasts(each)]
     messages = {seq: place for place, seq in enumerate(dict.fromkeys(each.said.item.seq for each in judged))}
     told = [
         Told(spoken=judged[at].said.spoken, judgement=judged[at].judgement, place=messages[judged[at].said.item.seq])
@@ -195,9 +205,11 @@ def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
     changed = list(judged)
     for old, found in judge.find_corrections(told).items():
         before, at = places[old], places[found.new]
+        if not judged[before].lasts or not (judged[at].lasts or found.is_sure):
+            continue
         if found.is_sure:
             changed[before] = replace(changed[before], lasts=False, is_corrected=True)
-            changed[at] = replace(changed[at], before=judged[before].said.text)
+            changed[at] = replace(changed[at], lasts=True, before=judged[before].said.text)
         else:
             # It may tell of something else: both stand, and the earlier one says what came later.
             changed[before] = replace(changed[before], later=judged[at].said.text)
