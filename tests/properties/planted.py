@@ -18,13 +18,13 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service import disk, errors
-from memory_service.api import admission, app, auth
+from memory_service.api import app, auth, body_limit
 from memory_service.api import errors as api_errors
 from memory_service.client import _wire
 from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary, view
 from memory_service.memories import block, daily_notes, entries
 from memory_service.service import MemoryService
-from memory_service.sessions import log, media, recovery
+from memory_service.sessions import blobs, log, recovery
 from tests.memory_service.api import test_keys as keys
 from tests.memory_service.client import test_waiting as waiting
 from tests.properties import compacting, durable
@@ -209,13 +209,13 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             durable.check_a_torn_end_is_kept_before_it_is_cut,
         ),
         "a damaged content stays": _mutant(
-            media,
+            blobs,
             "is_new = self._read(target) != content",
             "is_new = not self._read(target)",
             durable.check_a_damaged_content_is_mended,
         ),
         "a content that is there is not made durable": _mutant(
-            media,
+            blobs,
             "                disk.sync_folder(target.parent)\n",
             "                pass\n",
             durable.check_a_content_that_is_there_is_synced,
@@ -311,19 +311,19 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             _open(keys.check_foreign_names_are_turned_away),
         ),
         "a body in pieces has no limit": _mutant(
-            admission,
+            body_limit,
             'seen += len(message.get("body", b""))',
             'seen = len(message.get("body", b""))',
             _keyed(keys.check_a_body_in_pieces_has_a_limit),
         ),
         "a body of the very limit is refused": _mutant(
-            admission,
+            body_limit,
             "            if seen > self._max_bytes:\n                raise",
             "            if seen >= self._max_bytes:\n                raise",
             _keyed(keys.check_a_body_in_pieces_has_a_limit),
         ),
         "an announced body of the very limit is refused": _mutant(
-            admission,
+            body_limit,
             "elif _announced(scope) > self._max_bytes:",
             "elif _announced(scope) >= self._max_bytes:",
             _keyed(keys.check_an_announced_body_has_a_limit),
@@ -387,8 +387,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "a request that stays is counted twice": _mutant(
             plan,
-            "if asked[-1] < at else 0",
-            "if asked[-1] <= at else 0",
+            "if place < at else 0",
+            "if place <= at else 0",
             _alone(compacting.check_a_request_that_stays_is_counted_once),
         ),
         "a cache is warm at its age": _mutant(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from indexer.engine.segments import builder
 from indexer.sync import run, runner
 from memory_service import disk
-from memory_service.memories import entries, long_term, receipts, store
+from memory_service.memories import entries, erasures, long_term, receipts
 from memory_service.prompts import build as contexts
 from memory_service.prompts import build as recalls
 from memory_service.prompts import session_recall
@@ -153,13 +153,13 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_forget_takes_true_bearers_alone,
         ),
         "an erasure is not marked": _mutant(
-            store,
+            erasures,
             "                self._mark.touch(mode=disk.FILE_MODE)\n",
             "                pass\n",
             erased.check_a_broken_erasure_is_ended,
         ),
         "the mark goes before the deed": _mutant(
-            store,
+            erasures,
             "            if left:\n                self._unmarked = not self._mark.exists()\n            elif not before:\n",
             "            if not before:\n",
             erased.check_a_mark_stays_until_all_is_gone,

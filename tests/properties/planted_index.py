@@ -9,7 +9,7 @@ from indexer import rebuild, search
 from indexer.embeddings import base
 from indexer.engine import finding
 from indexer.engine.segments import builder, scoring, segment
-from indexer.engine.segments import segment as recent
+from indexer.engine.segments import file_words as recent
 from indexer.sources import scan
 from indexer.stores import sqlite
 from tests.properties import indexed
