@@ -37,7 +37,7 @@ for number in range(begin, begin + 100_000):
     if number % 7 == 0:
         room.sessions.compactions.compact(S, CompactionCall(request=CompactRequest(force=True)))
 """
-KILLS = 8
+KILLS = 3
 
 
 def killed(room: Room, begin: int, rng: random.Random) -> int:

@@ -53,9 +53,11 @@ def engine_of(service: MemoryService) -> Any:
 
 
 def say(sessions: ShortTermMemory, count: int, begin: int = 0) -> None:
+    said = list[Message]()
     for at in range(begin, begin + count):
-        user: Message = {"role": "user", "content": f"第 {at} 个问题 question {at} " + "word " * 60}
-        sessions.append(S, [user, {"role": "assistant", "content": f"回答 {at} " + "ok " * 60}])
+        said.append({"role": "user", "content": f"第 {at} 个问题 question {at} " + "word " * 60})
+        said.append({"role": "assistant", "content": f"回答 {at} " + "ok " * 60})
+    sessions.append(S, said)
 
 
 def texts(made: BuiltContext) -> str:
