@@ -10,10 +10,10 @@ from tests.serving import running_process
 
 
 def test_no_write_is_lost_when_four_write_at_once(cli: CommandLine) -> None:
-    texts = [f"Note {number:02} of writer {number % 4}." for number in range(12)]
+    texts = [f"Note {number:02} of writer {number % 4}." for number in range(8)]
     with ThreadPoolExecutor(4) as writers:
         runs = list(writers.map(lambda text: cli.spawn("remember", text), texts))
-    assert [(run.code, run.err) for run in runs] == [(0, "")] * 12
+    assert [(run.code, run.err) for run in runs] == [(0, "")] * 8
     answer = cli.run("search", "note of writer", "--limit", "50", "--json").answer(schemas.SearchResults)
     assert sorted(result.text for result in answer.results) == texts
     assert cli.run("reindex", "--json").answer(schemas.ReindexReport).changed == 0

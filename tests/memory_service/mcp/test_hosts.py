@@ -17,7 +17,17 @@ from indexer.testing import HashEmbedder
 from memory_service.messages.sizes import count_tokens
 from memory_service.service import MemoryService
 from tests.indexer.workspace import run_python
-from tests.memory_service.mcp.hosts import CHINESE, ENGLISH, ERAS, answer_of, by_http, by_stdio, failure_of, round_robin
+from tests.memory_service.mcp.hosts import (
+    BY_WORDS,
+    CHINESE,
+    ENGLISH,
+    ERAS,
+    answer_of,
+    by_http,
+    by_stdio,
+    failure_of,
+    round_robin,
+)
 from tests.serving import RunningServer, running_process, serving, settings
 
 TOOLS = ["search", "get", "remember", "context", "forget", "status"]
@@ -66,13 +76,13 @@ def test_a_memory_lives_through_a_running_server(running_server: RunningServer, 
 
 
 def test_two_processes_answer_as_one(tmp_path: Path) -> None:
-    home, environment = tmp_path / "home", {"MEMORY_SERVICE_TIMEZONE": "UTC"}
+    home, environment = tmp_path / "home", BY_WORDS
     with (
         running_process(home, environment) as one,
         running_process(home, environment) as other,
         round_robin(one, other) as (url, counts),
     ):
-        for era in ERAS:
+        for era in ("auto", "legacy"):
             assert by_http(url, speak, era=era) == ERAS[era]
     assert min(counts) > 10 and max(counts) - min(counts) <= 1
 
@@ -83,7 +93,7 @@ def test_stdio_works_beside_a_server_on_the_same_home(tmp_path: Path) -> None:
     async def remember(client: Client) -> None:
         answer_of(await client.call_tool("remember", {"text": CHINESE}))
 
-    with running_process(home, {"MEMORY_SERVICE_TIMEZONE": "UTC"}) as url:
+    with running_process(home, BY_WORDS) as url:
         by_stdio(home, remember)
 
         async def find(client: Client) -> str:

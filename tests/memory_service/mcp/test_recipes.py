@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from tests.memory_service.mcp.hosts import CHINESE, answer_of, by_http, by_stdio
+from tests.memory_service.mcp.hosts import BY_WORDS, CHINESE, answer_of, by_http, by_stdio
 from tests.pages import blocks, table
 from tests.serving import running_process
 
@@ -49,7 +49,9 @@ RECIPES = list(entries())
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_process(tmp_path_factory.mktemp("recipes"), {"MEMORY_SERVICE_API_KEYS": f"{KEY}:*"}) as address:
+    with running_process(
+        tmp_path_factory.mktemp("recipes"), {**BY_WORDS, "MEMORY_SERVICE_API_KEYS": f"{KEY}:*"}
+    ) as address:
         yield address
 
 
