@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from memory_service import MemoryClient, schemas
 from tests.memory_service.cli.commands import CommandLine
-from tests.serving import running_process
+from tests.serving import found_by_home, running_process
 
 
 def test_no_write_is_lost_when_four_write_at_once(cli: CommandLine) -> None:
@@ -40,7 +40,7 @@ def test_a_command_and_a_server_see_each_other_at_once(cli: CommandLine) -> None
 
 def test_commands_write_while_a_server_does(cli: CommandLine) -> None:
     with (
-        running_process(cli.home, dict(cli.environment)) as url,
+        found_by_home(cli.home) as url,
         MemoryClient(url, workspace="default") as memory,
         ThreadPoolExecutor(4) as writers,
     ):

@@ -28,7 +28,7 @@ from tests.memory_service.mcp.hosts import (
     failure_of,
     round_robin,
 )
-from tests.serving import RunningServer, running_process, serving, settings
+from tests.serving import RunningServer, found_by_home, running_process, serving, settings
 
 TOOLS = ["search", "get", "remember", "context", "forget", "status"]
 
@@ -76,10 +76,10 @@ def test_a_memory_lives_through_a_running_server(running_server: RunningServer, 
 
 
 def test_two_processes_answer_as_one(tmp_path: Path) -> None:
-    home, environment = tmp_path / "home", BY_WORDS
+    home = tmp_path / "home"
     with (
-        running_process(home, environment) as one,
-        running_process(home, environment) as other,
+        found_by_home(home) as one,
+        running_process(home, BY_WORDS) as other,
         round_robin(one, other) as (url, counts),
     ):
         for era in ("auto", "legacy"):
@@ -93,7 +93,7 @@ def test_stdio_works_beside_a_server_on_the_same_home(tmp_path: Path) -> None:
     async def remember(client: Client) -> None:
         answer_of(await client.call_tool("remember", {"text": CHINESE}))
 
-    with running_process(home, BY_WORDS) as url:
+    with found_by_home(home) as url:
         by_stdio(home, remember)
 
         async def find(client: Client) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from tests.memory_service.mcp.hosts import BY_WORDS, CHINESE, answer_of, by_http, by_stdio
+from tests.memory_service.mcp.hosts import CHINESE, answer_of, by_http, by_stdio
 from tests.pages import blocks, table
-from tests.serving import running_process
+from tests.serving import found_by_home
 
 PAGE = "docs/mcp.md"
 KEY, ADDRESS, HOME = "the-key", "http://127.0.0.1:8765", "/home/me/memories"
@@ -49,9 +49,7 @@ RECIPES = list(entries())
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_process(
-        tmp_path_factory.mktemp("recipes"), {**BY_WORDS, "MEMORY_SERVICE_API_KEYS": f"{KEY}:*"}
-    ) as address:
+    with found_by_home(tmp_path_factory.mktemp("recipes"), api_keys={KEY: "*"}) as address:
         yield address
 
 
