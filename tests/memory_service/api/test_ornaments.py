@@ -262,13 +262,13 @@ The owner of {it} is Lou now.
 
 Not the same: "owner of {it} is Kim" and "a lemur of {it}"
 
-{f"A long sentence on the warehouse of {it} follows here. " * 60}
+{f"A long sentence on the warehouse of {it} follows here. " * 30}
 """
     call = {"id": f"c{number}", "type": "function", "function": {"name": "shell", "arguments": '{"command": "make"}'}}
     talk: list[dict[str, Any]] = [
         {"role": "user", "content": f"[Tue Nov 24 2026 10:00] Please build {it}. Never push {it} to main on Fridays."},
         {"role": "assistant", "content": f"I will build {it} at /srv/{it}/make.py by Monday.", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"c{number}", "content": f"error: {it} missing\nexit code 2\n" * 200},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": f"error: {it} missing\nexit code 2\n" * 60},
         {"role": "assistant", "content": f"The build of {it} failed with exit code 2. Shall I move {it} to port 8080?"},
         {"role": "user", "content": f"Yes. We decided to move {it} to Postgres. My name is Mia Berg, I live in Graz."},
         {"role": "assistant", "content": f"Assistant: I remember that {it} runs on 12 servers in Vienna since May."},
@@ -328,8 +328,10 @@ def story(gate: Gateway, number: int, folder: Path, places: Collection[str]) -> 
 
 
 def failures(gate: Gateway) -> dict[str, float]:
-    families = text_string_to_metric_families(gate.server.http.get("/metrics").text)
-    [family] = [family for family in families if family.name == "memory_service_reader_failures"]
+    # The parser takes its time: it is given the one family that is asked for.
+    lines = gate.server.http.get("/metrics").text.splitlines(keepends=True)
+    families = text_string_to_metric_families("".join(line for line in lines if "memory_service_reader_fail" in line))
+    [family] = families
     return {sample.labels["reader"]: sample.value for sample in family.samples if sample.name.endswith("_total")}
 
 
@@ -387,9 +389,10 @@ def test_a_ledger_goes_without_what_cannot_be_read(target: str, monkeypatch: pyt
 def test_the_table_is_complete() -> None:
     named = {target for _, target, _ in READERS} | CAREFUL | {*OF_LEDGERS}
     bare = {name for names in ESSENTIAL.values() for name in names}
-    missing = {name for name in imported_readers() if name not in named and name.rpartition(".")[2] not in bare}
+    imported = imported_readers()
+    missing = {name for name in imported if name not in named and name.rpartition(".")[2] not in bare}
     assert not missing, "A place where meaning is read asks these: add each to the table, and call it by `ornament`."
-    assert bare <= {name.rpartition(".")[2] for name in imported_readers()}, "Take out what nobody asks any more."
+    assert bare <= {name.rpartition(".")[2] for name in imported}, "Take out what nobody asks any more."
 
 
 def imported_readers() -> set[str]:
@@ -398,7 +401,8 @@ def imported_readers() -> set[str]:
     for path in (*ROOT.glob("indexer/**/*.py"), *ROOT.glob("memory_service/**/*.py")):
         if path.relative_to(ROOT).parts[1] == "text":
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if ".text" in text else ():
             if isinstance(node, ast.ImportFrom) and node.module and ".text" in node.module:
                 module = import_module(node.module)
                 found |= {
