@@ -83,9 +83,11 @@ def begin(server: RunningServer, session_id: str = "support-42", **more: Any) ->
 
 @contextmanager
 def talking(home: Path, model: ScriptedModel | None = None, **values: object) -> Iterator[RunningServer]:
-    """A server whose compactions are written by a scripted model."""
+    """A server whose compactions are written by a scripted model, and whose flushes by rules alone."""
     service = MemoryService(
-        settings(home, **values), embedder=HashEmbedder(), models=Models(summaries=model, memories=None)
+        settings(home, **{"embedding_model": "none", **values}),
+        embedder=HashEmbedder(),
+        models=Models(summaries=model, memories=None),
     )
     with serving(service) as server:
         yield server

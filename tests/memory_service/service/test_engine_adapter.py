@@ -24,6 +24,7 @@ from tests.serving import settings
 S, W = "support-42", "default"
 PIN = "周五绝不部署"
 OFF = {"mode": "off"}
+BY_RULES = ("flush: embedding_model is none, so rules alone tell what lasts.",)
 CALL = SessionContextRequest(recall="never", system_prompt="You are 助手.")
 
 
@@ -33,7 +34,9 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., MemoryService]]:
 
     def open_service(engine: str, **values: object) -> MemoryService:
         # A window so small that it is soon full.
-        given = settings(tmp_path / "home", context_engine=engine, context_window=8_000, **values)
+        given = settings(
+            tmp_path / "home", context_engine=engine, context_window=8_000, embedding_model="none", **values
+        )
         services.append(MemoryService(given, embedder=HashEmbedder()))
         return services[-1]
 
@@ -88,7 +91,7 @@ def test_who_owns_compaction_is_left_to_it(opened: Callable[..., MemoryService],
     say(sessions, 20, words=240)
     made = sessions.context(S, CALL)
     sound(made)
-    assert made.degraded == () and made.compaction is None and made.flush is not None
+    assert made.degraded == BY_RULES and made.compaction is None and made.flush is not None
     assert "question 19" in texts(made) and "question 0 " not in texts(made)
     assert sessions.compactions.past(S) == []
     sound(sessions.context(S, SessionContextRequest(recall="never", max_tokens=900)), 900)

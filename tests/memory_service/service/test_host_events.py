@@ -79,7 +79,9 @@ class Agent:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[MemoryService]:
-    with MemoryService(settings(tmp_path / "home", pin_rules=True), embedder=HashEmbedder()) as service:
+    with MemoryService(
+        settings(tmp_path / "home", pin_rules=True, embedding_model="none"), embedder=HashEmbedder()
+    ) as service:
         yield service
 
 
