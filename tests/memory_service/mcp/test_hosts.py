@@ -30,6 +30,8 @@ from tests.memory_service.mcp.hosts import (
 )
 from tests.serving import RunningServer, found_by_home, running_process, serving, settings
 
+# Each revision once, where a process is started for it.
+NEGOTIATED = ("auto", "legacy")
 TOOLS = ["search", "get", "remember", "context", "forget", "status"]
 
 
@@ -64,12 +66,12 @@ def test_a_memory_lives_over_http(running_server: RunningServer, era: str) -> No
     assert by_http(running_server.url, speak, era=era) == ERAS[era]
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", NEGOTIATED)
 def test_a_memory_lives_over_stdio(tmp_path: Path, era: str) -> None:
     assert by_stdio(tmp_path / "home", speak, era=era) == ERAS[era]
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", NEGOTIATED)
 def test_a_memory_lives_through_a_running_server(running_server: RunningServer, tmp_path: Path, era: str) -> None:
     assert by_stdio(tmp_path / "unused", speak, "--url", running_server.url, era=era) == ERAS[era]
     assert not (tmp_path / "unused").exists()
@@ -82,7 +84,7 @@ def test_two_processes_answer_as_one(tmp_path: Path) -> None:
         running_process(home, BY_WORDS) as other,
         round_robin(one, other) as (url, counts),
     ):
-        for era in ("auto", "legacy"):
+        for era in NEGOTIATED:
             assert by_http(url, speak, era=era) == ERAS[era]
     assert min(counts) > 10 and max(counts) - min(counts) <= 1
 
