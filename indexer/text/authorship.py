@@ -154,6 +154,11 @@ _Way = Literal["task", "label", "report", "question"]
 _ANNOUNCING: Final[Mapping[_Way, re.Pattern[str]]] = MappingProxyType(
     {"task": _PASTED, "label": _LABEL, "report": _REPORT_BEFORE, "question": _ASKED_OF}
 )
+# What ends each announcement but a question, and how far in front of it that begins at most.
+_COLON = lazy_regex("[:：]")
+_ANNOUNCEMENT_CHARS: Final = 400
+# A question of others' words has one of these.
+_POINTING = lazy_regex(r"[Tt][Hh][Ii][Ss]|[Tt][Hh][Aa][Tt]|[Ff][Oo][Ll][Ll][Oo][Ww][Ii][Nn][Gg]|[这该此下]")
 # Where the writer speaks again.
 _SPEAKS_AGAIN = lazy_regex(
     r"\W{0,6}(?:please|pls|can|could|would|will|summari[sz]e|translate|explain|tell|what|which|who|why|how|is|are|do"
@@ -484,16 +489,28 @@ def _announced_spans(text: str, shown: Sequence[_Span]) -> Iterator[_Span]:
         shown: What has a form of its own in it.
     """
     ends = {start: end for start, end, _ in shown}
-    colon = ":" in text or "：" in text
     for way, pattern in _ANNOUNCING.items():
-        # All but a question end with a colon; each takes a millisecond to look for that.
-        if not colon and way != "question":
-            continue
         reached = 0
-        for match in pattern.finditer(text):
-            if match.end() >= reached and _announces(text, match.end(), way):
-                reached = _announced_end(text, match.end(), way, ends)
-                yield match.end(), reached, "quoted" if way == "report" else "pasted"
+        for end in _ends_of(text, way, pattern):
+            if end >= reached and _announces(text, end, way):
+                reached = _announced_end(text, end, way, ends)
+                yield end, reached, "quoted" if way == "report" else "pasted"
+
+
+def _ends_of(text: str, way: _Way, pattern: re.Pattern[str]) -> Iterator[int]:
+    """Where announcements of a way end: all but questions with a colon, and there is no other within one.
+
+    A pattern takes a millisecond for some thousand characters: it reads only what stands before a colon.
+    """
+    if way == "question":
+        if _POINTING.search(text):
+            yield from (match.end() for match in pattern.finditer(text))
+        return
+    before = 0
+    for colon in _COLON.finditer(text):
+        if pattern.search(text, max(before, colon.start() - _ANNOUNCEMENT_CHARS), colon.end()):
+            yield colon.end()
+        before = colon.end()
 
 
 def _announces(text: str, at: int, way: _Way) -> bool:

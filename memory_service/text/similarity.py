@@ -292,9 +292,11 @@ def groups_of(texts: Sequence[str]) -> list[list[int]]:
 def statements_of(text: str) -> tuple[str, ...]:
     """Statements of a text, sentence by sentence, each prepared for `covers`."""
     found: dict[str, None] = {}
-    for line in text[:_SEARCHED_CHARS].splitlines():
+    for line in filter(str.strip, text[:_SEARCHED_CHARS].splitlines()):
         whole = read_fact(line)
         for sentence in _SENTENCE_END.split(whole.plain.replace(_PICTURED, f". {_PICTURED}")):
+            if not sentence.strip(_STOPS):
+                continue
             bare = read_fact(sentence).plain
             decided = _DECIDED.match(bare)
             found.update(dict.fromkeys(_statements_in(_tokens(bare[decided.end() :] if decided else bare))))

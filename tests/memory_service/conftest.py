@@ -21,11 +21,11 @@ def running_server(tmp_path: Path) -> Iterator[RunningServer]:
 
 @pytest.fixture
 def rooms(tmp_path: Path) -> Iterator[Callable[..., Room]]:
-    """Opens rooms on one home, and closes them."""
+    """Opens rooms on one home, and closes them; by rules alone, which take no model to start, unless told otherwise."""
     made = list[Room]()
 
     def opened(**given: Any) -> Room:
-        made.append(Room(tmp_path / "home", **given))
+        made.append(Room(tmp_path / "home", **{"embedding_model": "none", **given}))
         return made[-1]
 
     yield opened

@@ -68,13 +68,12 @@ class Room:
 
     def talk(self, turns: int, tokens: int = 100, *, first: int = 0, chinese: bool = False) -> None:
         """Turns of a question and an answer, each message about so long."""
-        for number in range(first, first + turns):
-            self.say(*turn(number, tokens, chinese=chinese))
+        numbers = range(first, first + turns)
+        self.say(*(message for number in numbers for message in turn(number, tokens, chinese=chinese)))
 
     def work(self, rounds: int, tokens: int = 200, *, first: int = 0) -> None:
         """Turns of a question, a call, its result and an answer."""
-        for number in range(first, first + rounds):
-            self.say(*tool_turn(number, tokens))
+        self.say(*(message for number in range(first, first + rounds) for message in tool_turn(number, tokens)))
 
     def compact(self, **call: Any) -> CompactionReceipt:
         return self.sessions.compactions.compact(S, CompactionCall(request=CompactRequest(**call)))

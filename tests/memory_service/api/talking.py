@@ -44,17 +44,17 @@ def talk(turns: int, *, words: int = 40) -> list[Json]:
     return said
 
 
-def anthropic_talk(turns: int) -> list[Json]:
+def anthropic_talk(turns: int, *, words: int = 40) -> list[Json]:
     """So many turns in Anthropic's shape, each with a tool."""
     said: list[Json] = []
     for turn in range(turns):
         use = {"type": "tool_use", "id": f"toolu_{turn}", "name": "look", "input": {"turn": turn}}
         result = {"type": "tool_result", "tool_use_id": f"toolu_{turn}", "content": f"看到了 {turn}"}
         said += [
-            {"role": "user", "content": [{"type": "text", "text": f"Look at {turn}. " + "more " * 40}]},
+            {"role": "user", "content": [{"type": "text", "text": f"Look at {turn}. " + "more " * words}]},
             {"role": "assistant", "content": [{"type": "text", "text": "One moment."}, use]},
             {"role": "user", "content": [result]},
-            {"role": "assistant", "content": [{"type": "text", "text": f"It says {turn}. " + "so " * 40}]},
+            {"role": "assistant", "content": [{"type": "text", "text": f"It says {turn}. " + "so " * words}]},
         ]
     return said
 
@@ -83,9 +83,11 @@ def begin(server: RunningServer, session_id: str = "support-42", **more: Any) ->
 
 @contextmanager
 def talking(home: Path, model: ScriptedModel | None = None, **values: object) -> Iterator[RunningServer]:
-    """A server whose compactions are written by a scripted model."""
+    """A server whose compactions are written by a scripted model, and whose flushes by rules alone."""
     service = MemoryService(
-        settings(home, **values), embedder=HashEmbedder(), models=Models(summaries=model, memories=None)
+        settings(home, **{"embedding_model": "none", **values}),
+        embedder=HashEmbedder(),
+        models=Models(summaries=model, memories=None),
     )
     with serving(service) as server:
         yield server

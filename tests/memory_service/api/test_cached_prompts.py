@@ -167,8 +167,8 @@ def test_what_a_person_takes_out_of_a_file_leaves_the_prompt(server: RunningServ
 
 def test_an_undo_leaves_no_block_behind(server: RunningServer, name: str) -> None:
     remember(server, "The heron counts are due on the ninth.")
-    for number in range(30):
-        turn(server, name, f"When are the heron counts due? {number} " + "word " * 60)
+    for number in range(12):
+        turn(server, name, f"When are the heron counts due? {number} " + "word " * 400)
     done = ok(server.http.post(f"{W}/sessions/{name}/compact", json={"force": True}))
     made = turn(server, name, "When are the heron counts due, again?")
     ok(server.http.post(f"{W}/sessions/{name}/compactions/{done['compaction_id']}/undo"))

@@ -71,9 +71,8 @@ def test_no_route_of_an_engines_session_meets_a_defect(served: Callable[[str], R
         http.post(f"{place}/context", json={"recall": "never"}),
         *(
             http.post(f"{place}/compact", json={"mode": mode, "trigger": trigger, "force": force})
-            for mode in ("plan", "preview", "apply")
-            for trigger in ("manual", "threshold", "overflow")
-            for force in (False, True)
+            for mode, force in (("plan", False), ("plan", True), ("preview", True), ("apply", False), ("apply", True))
+            for trigger in (("manual", "threshold", "overflow") if mode == "apply" else ("overflow",))
         ),
         http.post(f"{place}/overflow", json={"error": TOO_LONG}),
         http.post(f"{place}/overflow", json={"error": TOO_LONG}),

@@ -262,13 +262,13 @@ The owner of {it} is Lou now.
 
 Not the same: "owner of {it} is Kim" and "a lemur of {it}"
 
-{f"A long sentence on the warehouse of {it} follows here. " * 60}
+{f"A long sentence on the warehouse of {it} follows here. " * 30}
 """
     call = {"id": f"c{number}", "type": "function", "function": {"name": "shell", "arguments": '{"command": "make"}'}}
     talk: list[dict[str, Any]] = [
         {"role": "user", "content": f"[Tue Nov 24 2026 10:00] Please build {it}. Never push {it} to main on Fridays."},
         {"role": "assistant", "content": f"I will build {it} at /srv/{it}/make.py by Monday.", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"c{number}", "content": f"error: {it} missing\nexit code 2\n" * 200},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": f"error: {it} missing\nexit code 2\n" * 60},
         {"role": "assistant", "content": f"The build of {it} failed with exit code 2. Shall I move {it} to port 8080?"},
         {"role": "user", "content": f"Yes. We decided to move {it} to Postgres. My name is Mia Berg, I live in Graz."},
         {"role": "assistant", "content": f"Assistant: I remember that {it} runs on 12 servers in Vienna since May."},
@@ -282,16 +282,19 @@ Not the same: "owner of {it} is Kim" and "a lemur of {it}"
 
 def story(gate: Gateway, number: int, folder: Path, places: Collection[str]) -> list[str]:
     """What people and agents do where meaning is read, of one test; gives what went wrong."""
-    http, it, session = gate.server.http, f"quokka{number}", f"{W}/sessions/s{number}"
+    # One for eight tests: what earlier ones have written costs each later one more.
+    workspace = f"w{number // 8}"
+    http, it, here = gate.server.http, f"quokka{number}", f"/v1/workspaces/{workspace}"
+    session, chosen = f"{here}/sessions/s{number}", {"X-Memory-Workspace": workspace}
     file, talk = told(number)
     path = f"memory/{it}-2026-11-20.md"
     question = f"when did Kim tell Lou who owns {it} yesterday?"
     hook = {"session_id": it, "cwd": str(folder), "hook_event_name": "UserPromptSubmit", "prompt": question}
     chat = {"model": "m", "messages": [{"role": "user", "content": question}]}
     asked = [
-        ("remember", http.post(f"{W}/memories", json={"text": f"The spare key of {it} hangs in the cellar."})),
-        ("put", http.put(f"{W}/memories/{path}", json={"text": file}, headers={"If-None-Match": "*"})),
-        ("session", http.post(f"{W}/sessions", json={"session_id": f"s{number}", "context_window": 4_000})),
+        ("remember", http.post(f"{here}/memories", json={"text": f"The spare key of {it} hangs in the cellar."})),
+        ("put", http.put(f"{here}/memories/{path}", json={"text": file}, headers={"If-None-Match": "*"})),
+        ("session", http.post(f"{here}/sessions", json={"session_id": f"s{number}", "context_window": 4_000})),
         ("append", http.post(f"{session}/messages", json={"messages": talk})),
     ]
     if "flush" in places:
@@ -306,30 +309,32 @@ def story(gate: Gateway, number: int, folder: Path, places: Collection[str]) -> 
         http.post(f"{session}-people/messages", json={"messages": people})
         asked.append(("flush of people", http.post(f"{session}-people/flush")))
     if "search" in places:
-        asked.append(("search", http.post(f"{W}/search", json={"query": question})))
-        asked.append(("talks", http.post(f"{W}/search", json={"query": f"{it} Postgres", "sources": ["sessions"]})))
+        asked.append(("search", http.post(f"{here}/search", json={"query": question})))
+        asked.append(("talks", http.post(f"{here}/search", json={"query": f"{it} Postgres", "sources": ["sessions"]})))
     if "compact" in places:
         how = {"mode": "apply", "force": True, "target_tokens": 300}
         asked.append(("compact", http.post(f"{session}/compact", json=how)))
     if "block" in places:
-        asked.append(("context", http.post(f"{W}/context", json={"query": question, "budget_tokens": 900})))
-        asked.append(("hook", http.post("/v1/hooks/claude-code", json=hook, headers={"X-Memory-Workspace": "default"})))
+        asked.append(("context", http.post(f"{here}/context", json={"query": question, "budget_tokens": 900})))
+        asked.append(("hook", http.post("/v1/hooks/claude-code", json=hook, headers=chosen)))
         asked.append(("gateway", http.post("/v1/chat/completions", json=chat)))
     if "block" in places or "compact" in places:
         asked.append(("prompt", http.post(f"{session}/context", json={"query": question})))
     wrong = [f"{name}: {answer.status_code} {answer.text[:300]}" for name, answer in asked if not answer.is_success]
     for sought in (f"spare key {it}", f"owner of {it}"):
-        found = http.post(f"{W}/search", json={"query": sought, "mode": "text"})
+        found = http.post(f"{here}/search", json={"query": sought, "mode": "text"})
         if it not in found.text:
             wrong.append(f"nothing found of {sought!r}: {found.text[:300]}")
-    if left := http.get(f"{W}/status").json()["failed"]:
+    if left := http.get(f"{here}/status").json()["failed"]:
         wrong.append(f"failed files: {left}")
     return wrong
 
 
 def failures(gate: Gateway) -> dict[str, float]:
-    families = text_string_to_metric_families(gate.server.http.get("/metrics").text)
-    [family] = [family for family in families if family.name == "memory_service_reader_failures"]
+    # The parser takes its time: it is given the one family that is asked for.
+    lines = gate.server.http.get("/metrics").text.splitlines(keepends=True)
+    families = text_string_to_metric_families("".join(line for line in lines if "memory_service_reader_fail" in line))
+    [family] = families
     return {sample.labels["reader"]: sample.value for sample in family.samples if sample.name.endswith("_total")}
 
 
@@ -387,9 +392,10 @@ def test_a_ledger_goes_without_what_cannot_be_read(target: str, monkeypatch: pyt
 def test_the_table_is_complete() -> None:
     named = {target for _, target, _ in READERS} | CAREFUL | {*OF_LEDGERS}
     bare = {name for names in ESSENTIAL.values() for name in names}
-    missing = {name for name in imported_readers() if name not in named and name.rpartition(".")[2] not in bare}
+    imported = imported_readers()
+    missing = {name for name in imported if name not in named and name.rpartition(".")[2] not in bare}
     assert not missing, "A place where meaning is read asks these: add each to the table, and call it by `ornament`."
-    assert bare <= {name.rpartition(".")[2] for name in imported_readers()}, "Take out what nobody asks any more."
+    assert bare <= {name.rpartition(".")[2] for name in imported}, "Take out what nobody asks any more."
 
 
 def imported_readers() -> set[str]:
@@ -398,7 +404,8 @@ def imported_readers() -> set[str]:
     for path in (*ROOT.glob("indexer/**/*.py"), *ROOT.glob("memory_service/**/*.py")):
         if path.relative_to(ROOT).parts[1] == "text":
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if ".text" in text else ():
             if isinstance(node, ast.ImportFrom) and node.module and ".text" in node.module:
                 module = import_module(node.module)
                 found |= {

@@ -110,7 +110,11 @@ def test_memories_of_the_workspace_are_recalled(server: RunningServer, small: st
 def test_other_shapes_are_valid_too(server: RunningServer, shape: Any) -> None:
     place = f"{W}/sessions/shape-{shape}"
     begin(server, f"shape-{shape}", context_window=WINDOW)
-    say(server, [*anthropic_talk(60), {"role": "user", "content": [{"type": "text", "text": "接下来？"}]}], place)
+    say(
+        server,
+        [*anthropic_talk(24, words=150), {"role": "user", "content": [{"type": "text", "text": "接下来？"}]}],
+        place,
+    )
     made = context(server, place, format=shape, system_prompt="你很友好。")
     assert made["compaction"]["applied"] is True
     assert problems(made["messages"], shape, ready=True) == []

@@ -28,7 +28,8 @@ def today() -> dt.date:
 @contextmanager
 def served(home: Path, model: ScriptedModel | None = None, **values: object) -> Iterator[RunningServer]:
     models = Models(summaries=model, memories=model)
-    with serving(MemoryService(settings(home, **values), embedder=HashEmbedder(), models=models)) as server:
+    given = settings(home, **{"embedding_model": "none", **values})
+    with serving(MemoryService(given, embedder=HashEmbedder(), models=models)) as server:
         yield server
 
 

@@ -30,7 +30,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     with ExitStack() as running:
 
         def start(model: ScriptedModel, **given: Any) -> RunningServer:
-            made = settings(tmp_path / "home", flush={"mode": "off"}, **given)
+            made = settings(tmp_path / "home", flush={"mode": "off"}, embedding_model="none", **given)
             models = Models(summaries=model, memories=model)
             return running.enter_context(serving(MemoryService(made, embedder=HashEmbedder(), models=models)))
 

@@ -163,18 +163,17 @@ def test_the_sample_never_replaces_a_workspace(tmp_path: Path) -> None:
     cli.run("demo", "--keep", str(blocked / "below")).failed_with(str(blocked))
 
 
-def test_how_to_go_on_names_the_home(tmp_path: Path) -> None:
-    home = tmp_path / "my notes"
-    told = CommandLine(home=home).ok("demo", "--keep", str(home))
-    assert f"serve --home '{home}'" in told and "MemoryClient" in told
-
-
 @pytest.fixture(scope="module")
 def chinese(tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandLine, str]:
     """A home that the demo in Chinese left, and what it printed."""
-    home = tmp_path_factory.mktemp("chinese") / "home"
+    home = tmp_path_factory.mktemp("chinese") / "my notes"
     cli = CommandLine(home=home)
     return cli, cli.ok("demo", "--language", "zh", "--keep", str(home))
+
+
+def test_how_to_go_on_names_the_home(chinese: tuple[CommandLine, str]) -> None:
+    cli, told = chinese
+    assert f"serve --home '{cli.home}'" in told and "MemoryClient" in told
 
 
 def test_the_demo_in_chinese_tells_the_same_steps(chinese: tuple[CommandLine, str]) -> None:

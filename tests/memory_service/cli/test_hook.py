@@ -26,7 +26,7 @@ from memory_service.hosts.queue import CallQueue, QueuedCall
 from memory_service.service import MemoryService
 from tests.memory_service.cli.commands import PROGRAM, WORDS_ALONE, CommandLine, Run
 from tests.memory_service.cli.test_warm import announce
-from tests.serving import own_process
+from tests.serving import found_by_home, own_process
 
 FRIDAY = "We decided: deploys go out on Tuesdays at 10:00, never on Fridays. 周五不部署。"
 
@@ -156,7 +156,7 @@ def test_a_hook_without_a_server_loads_only_what_it_needs(cli: CommandLine, proj
 
 def test_through_a_server(cli: CommandLine, project: Path) -> None:
     broken = CommandLine(home=cli.home, environment={"MEMORY_SERVICE_EMBEDDING_MODEL": "cannot be used"})
-    with own_process(cli.home, {**WORDS_ALONE, "MEMORY_SERVICE_HOST_FOLDERS": str(project)}) as (url, _):
+    with found_by_home(cli.home, host_folders=[str(project)]) as url:
         assert "周五不部署" in told(broken, project)
         named = CommandLine(home=cli.home.parent / "away", environment={"MEMORY_SERVICE_URL": url})
         assert "周五不部署" in told(named, project)
@@ -186,7 +186,7 @@ def test_two_agents_of_one_project_while_their_transcripts_are_written(cli: Comm
         assert cli.spawn("hook", "claude-code", input=stop) == Run(code=0, out="", err="")
 
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    with own_process(cli.home, WORDS_ALONE) as (url, _):
+    with found_by_home(cli.home) as url:
         with ThreadPoolExecutor() as agents:
             assert list(agents.map(agent, said)) == [None, None]
         with MemoryClient(url, workspace=project_of(str(project)).workspace_in(cli.home)) as client:
@@ -301,7 +301,7 @@ def test_a_server_of_another_version_or_with_a_wrong_key_is_named_and_not_used(c
         announce(cli.home, f"http://127.0.0.1:{other.getsockname()[1]}", "9.9.9")
         assert "周五不部署" in told(cli, project)
         assert "version 9.9.9" in faults(cli)[0]
-    with own_process(cli.home, {**WORDS_ALONE, "MEMORY_SERVICE_API_KEYS": "right:*"}):
+    with found_by_home(cli.home, api_keys={"right": "*"}):
         wrong = CommandLine(home=cli.home, environment={**WORDS_ALONE, "MEMORY_SERVICE_API_KEY": "wrong"})
         assert "周五不部署" in told(wrong, project)
     assert "wants another key" in faults(cli)[-1]

@@ -18,7 +18,7 @@ from memory_service.cli.root import root
 from memory_service.cli.sessions import sessions
 from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.cli.talks import appended, begun, jsonl, log, talk, view
-from tests.serving import W, running_process
+from tests.serving import W, found_by_home
 
 NAMES = tuple(sessions.list_commands(click.Context(sessions)))
 READERS = ("show", "context", "compact", "compactions", "undo", "flush", "pins", "restore", "delete")
@@ -207,7 +207,7 @@ def test_delete_asks_and_erases(cli: CommandLine) -> None:
 
 def test_commands_work_beside_a_server(cli: CommandLine) -> None:
     begun(cli)
-    with running_process(cli.home, dict(cli.environment)) as url, MemoryClient(url, workspace="default") as memory:
+    with found_by_home(cli.home) as url, MemoryClient(url, workspace="default") as memory:
         assert cli.spawn("sessions", "compact", "support-42").code == 0
         said = {"messages": [{"role": "user", "content": "周五部署吗？"}]}
         httpx.post(f"{url}{W}/sessions/support-42/messages", json=said, timeout=120).raise_for_status()

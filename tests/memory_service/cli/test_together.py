@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from memory_service import MemoryClient, schemas
 from tests.memory_service.cli.commands import CommandLine
-from tests.serving import running_process
+from tests.serving import found_by_home, running_process
 
 
 def test_no_write_is_lost_when_four_write_at_once(cli: CommandLine) -> None:
-    texts = [f"Note {number:02} of writer {number % 4}." for number in range(12)]
+    texts = [f"Note {number:02} of writer {number % 4}." for number in range(8)]
     with ThreadPoolExecutor(4) as writers:
         runs = list(writers.map(lambda text: cli.spawn("remember", text), texts))
-    assert [(run.code, run.err) for run in runs] == [(0, "")] * 12
+    assert [(run.code, run.err) for run in runs] == [(0, "")] * 8
     answer = cli.run("search", "note of writer", "--limit", "50", "--json").answer(schemas.SearchResults)
     assert sorted(result.text for result in answer.results) == texts
     assert cli.run("reindex", "--json").answer(schemas.ReindexReport).changed == 0
@@ -40,7 +40,7 @@ def test_a_command_and_a_server_see_each_other_at_once(cli: CommandLine) -> None
 
 def test_commands_write_while_a_server_does(cli: CommandLine) -> None:
     with (
-        running_process(cli.home, dict(cli.environment)) as url,
+        found_by_home(cli.home) as url,
         MemoryClient(url, workspace="default") as memory,
         ThreadPoolExecutor(4) as writers,
     ):

@@ -14,7 +14,7 @@ import pytest
 from memory_service import schemas
 from tests.memory_service.cli.commands import PROGRAM, CommandLine
 
-NOTES = 300
+NOTES = 200
 
 
 @pytest.fixture

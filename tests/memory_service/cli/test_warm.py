@@ -22,7 +22,7 @@ import pytest
 
 from memory_service.home import ServerAddress, announced, server_of
 from tests.memory_service.cli.commands import CommandLine, Run
-from tests.serving import own_process
+from tests.serving import found_by_home, own_process
 
 NOTES = (
     "## Deploys\n- Deploys go out on Tuesdays after the stand-up.\n- 部署安排在每周二上午十点。\n"
@@ -57,7 +57,7 @@ def cli(tmp_path: Path) -> CommandLine:
 
 
 @contextmanager
-def server(cli: CommandLine, **environment: str) -> Iterator[str]:
+def process(cli: CommandLine, **environment: str) -> Iterator[str]:
     with own_process(cli.home, {**cli.environment, "MEMORY_SERVICE_TIMEZONE": "UTC", **environment}) as (url, _):
         yield url
 
@@ -78,7 +78,7 @@ def broken(cli: CommandLine, name: str = "model that does not load") -> CommandL
 def test_a_command_prints_the_same_with_a_server_and_without_one(cli: CommandLine) -> None:
     cli.ok("remember", "Deploys go out on Tuesdays.", "--date", "2026-11-21", "--tag", "ops")
     cold = [cli.run(*command) for command in COMMANDS]
-    with server(cli):
+    with found_by_home(cli.home):
         for command, run in zip(COMMANDS, cold, strict=True):
             assert without_times(broken(cli).run(*command)) == without_times(run), command
 
@@ -94,13 +94,13 @@ def test_what_cannot_be_asked_is_told_the_same_with_a_server_and_without_one(cli
         ("search", "deploy", "--min-relevance", "nan"),
     )
     cold = [cli.run(*words) for words in impossible]
-    with server(cli):
+    with found_by_home(cli.home):
         for words, without in zip(impossible, cold, strict=True):
             assert without_times(cli.run(*words)) == without_times(without), words
 
 
 def test_a_memory_that_went_through_the_server_is_in_the_file(cli: CommandLine) -> None:
-    with server(cli):
+    with found_by_home(cli.home):
         told = broken(cli).ok("remember", "-", stdin="备份放在 /srv/backup。")
         assert told.startswith("remembered  m")
         assert "备份放在" in broken(cli).ok("search", "备份放在哪里", "--json")
@@ -112,7 +112,7 @@ def test_a_command_through_a_server_imports_next_to_nothing(cli: CommandLine) ->
         "import json, sys\nfrom memory_service.cli import main\nsys.argv[1:] = ['search', 'deploys']\n"
         "try:\n    main()\nexcept SystemExit:\n    print(json.dumps([*sys.modules]), file=sys.stderr)"
     )
-    with server(cli):
+    with found_by_home(cli.home):
         done = subprocess.run(
             [sys.executable, "-c", program], env=broken(cli).variables, capture_output=True, text=True, check=True
         )
@@ -123,7 +123,7 @@ def test_a_command_through_a_server_imports_next_to_nothing(cli: CommandLine) ->
 
 def test_the_address_is_its_owners_alone_and_goes_with_the_server(cli: CommandLine) -> None:
     file = cli.home / ".server.json"
-    with server(cli) as url:
+    with process(cli) as url:
         found = server_of(cli.home)
         assert found is not None and found.url == url
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -135,7 +135,7 @@ def test_the_address_is_its_owners_alone_and_goes_with_the_server(cli: CommandLi
 
 
 def test_a_copy_of_a_home_that_is_served_is_another_home(cli: CommandLine, tmp_path: Path) -> None:
-    with server(cli):
+    with found_by_home(cli.home):
         copy = replace(cli, home=Path(shutil.copytree(cli.home, tmp_path / "copy")))
         assert server_of(cli.home) is not None and server_of(copy.home) is None
         copy.ok("remember", "The copy has a note of its own.")
@@ -188,7 +188,7 @@ def test_another_server_at_the_address_of_a_dead_one_gets_nothing(cli: CommandLi
     from memory_service._version import __version__
 
     other = CommandLine(home=tmp_path / "other")
-    with server(other) as url:
+    with found_by_home(other.home) as url:
         announce(cli.home, url, __version__)
         cli.ok("remember", "For this home alone.")
         assert "this home alone" in cli.ok("search", "home alone")
@@ -196,7 +196,7 @@ def test_another_server_at_the_address_of_a_dead_one_gets_nothing(cli: CommandLi
 
 
 def test_a_server_of_another_version_is_named_and_not_used(cli: CommandLine) -> None:
-    with server(cli) as url:
+    with found_by_home(cli.home) as url:
         announce(cli.home, url, "9.9.9")
         run = cli.run("search", "deploys")
         assert run.code == 0 and "Tuesdays" in run.out
@@ -214,7 +214,7 @@ def test_a_server_of_another_version_is_named_and_not_used(cli: CommandLine) -> 
 def test_status_and_doctor_show_the_server_that_commands_go_through(cli: CommandLine) -> None:
     assert json.loads(cli.ok("status", "--json"))["server"] is None
     assert "server:" not in cli.run("doctor").out
-    with server(cli, MEMORY_SERVICE_API_KEYS="right:default") as url:
+    with found_by_home(cli.home, api_keys={"right": "default"}) as url:
         found = server_of(cli.home)
         assert found is not None
         own = with_variables(cli, MEMORY_SERVICE_API_KEY="right")
@@ -228,7 +228,7 @@ def test_status_and_doctor_show_the_server_that_commands_go_through(cli: Command
 
 
 def test_a_key_is_needed_as_over_http(cli: CommandLine) -> None:
-    with server(cli, MEMORY_SERVICE_API_KEYS="right:default") as url:
+    with found_by_home(cli.home, api_keys={"right": "default"}) as url:
         assert "Tuesdays" in with_variables(broken(cli), MEMORY_SERVICE_API_KEY="right").ok("search", "deploys")
         for key in ("", "wrong"):
             run = with_variables(cli, MEMORY_SERVICE_API_KEY=key).run("search", "deploys")
@@ -240,7 +240,7 @@ def test_a_key_is_needed_as_over_http(cli: CommandLine) -> None:
 
 def test_the_server_that_is_named_is_used_wherever_the_home_is(cli: CommandLine, tmp_path: Path) -> None:
     away = CommandLine(home=tmp_path / "away")
-    with server(cli) as url:
+    with found_by_home(cli.home) as url:
         named = with_variables(away, MEMORY_SERVICE_URL=f"{url}/")
         assert "Tuesdays" in named.ok("search", "deploys")
         assert not away.home.exists()
@@ -304,18 +304,20 @@ def test_a_refused_command_asks_again_once_when_the_server_says(cli: CommandLine
 
 
 def test_a_command_of_its_own_process_finds_the_server(cli: CommandLine) -> None:
-    with server(cli):
+    with process(cli):
         done = broken(cli).spawn("search", "deploys")
     assert (done.code, done.err) == (0, "") and "Tuesdays" in done.out
 
 
 def test_a_search_waits_until_the_server_has_indexed_a_large_change(cli: CommandLine) -> None:
-    with server(cli, MEMORY_SERVICE_EMBEDDING_MODEL="minilm"):
+    with process(cli, MEMORY_SERVICE_EMBEDDING_MODEL="minilm"):
         cli.run("search", "zebra")
-        cli.write("memory/large.md", [f"- Order {n} was packed at station {n % 9}, shelf {n}." for n in range(900)])
+        # Large by its bytes: nobody indexes so much in passing.
+        lines = [f"- Order {n} was packed at station {n % 9}, shelf {n}.".ljust(180) for n in range(200)]
+        cli.write("memory/large.md", lines)
         time.sleep(1.2)  # a server looks for changes at most once a second
-        quick = cli.run("search", "order 870 station", "--no-wait", "--json")
-        found = cli.run("search", "order 870 station", "--json")
+        quick = cli.run("search", "order 170 station", "--no-wait", "--json")
+        found = cli.run("search", "order 170 station", "--json")
         assert found.code == quick.code == 0
         assert json.loads(found.out)["degraded"] == []
-        assert "Order 870 " in json.loads(found.out)["results"][0]["text"]
+        assert "Order 170 " in json.loads(found.out)["results"][0]["text"]

@@ -30,7 +30,7 @@ def talked(rooms: Rooms, preset: str, answer: str | None, *, chinese: bool = Fal
     room = rooms(context_window=32_000, model=model, compaction=compaction, flush={"mode": "off"})
     room.say(user(SAID[chinese]), calls("c1", arguments={"path": "src/billing/invoice.py"}))
     room.say(result("c1", "Error: src/billing/invoice.py not found for lena@example.com"), says("Noted."))
-    room.talk(40, 300, first=1, chinese=chinese)
+    room.talk(20, 300, first=1, chinese=chinese)
     return room
 
 
@@ -38,9 +38,15 @@ def leaks(text: str) -> list[str]:
     return [secret for secret in (*SECRET, "王小明") if secret in text]
 
 
-@pytest.mark.parametrize("chinese", [False, True])
-@pytest.mark.parametrize("answer", [IGNORES, OBEYS, None], ids=["ignores", "obeys", "no model"])
-@pytest.mark.parametrize("preset", PRESETS)
+# Each preset is met with each answer, and in both languages; so is each answer.
+@pytest.mark.parametrize(
+    ("preset", "answer", "chinese"),
+    [
+        (preset, answer, bool((row + column) % 2))
+        for row, preset in enumerate(PRESETS)
+        for column, answer in enumerate((IGNORES, OBEYS, None))
+    ],
+)
 def test_the_checkpoint_names_nothing(rooms: Rooms, preset: str, answer: str | None, chinese: bool) -> None:
     room = talked(rooms, preset, answer, chinese=chinese)
     made = room.compact(force=True)
@@ -59,7 +65,7 @@ def test_no_identifier_is_sent_to_the_model(rooms: Rooms) -> None:
         compaction={"preset": "openclaw", "identifier_policy": "anonymize"},
     )  # fmt: skip
     room.say(user(SAID[True]), says("好"))
-    room.talk(40, 300, first=1)
+    room.talk(20, 300, first=1)
     room.compact(force=True)
     assert [secret for secret in SECRET if secret in str(model.requests)] == []
 
@@ -70,7 +76,7 @@ def test_labels_stay_the_same_over_rounds_restarts_and_undo(rooms: Rooms) -> Non
     first = room.view_text()
     label = next(line for line in first.splitlines() if "[email 1]" in line)
     room.say(user("Also bo@example.com, and again lena@example.com."), says("Yes."))
-    room.talk(40, 300, first=50)
+    room.talk(20, 300, first=50)
     made = room.compact(force=True)
     after = room.view_text()
     assert leaks(after) == [] and "bo@example.com" not in after and label.split(" (log:")[0] in after

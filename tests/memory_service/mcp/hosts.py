@@ -24,6 +24,8 @@ Act = Callable[[Client], Awaitable[T]]
 
 # How a host connects, and the revision that it then speaks.
 ERAS = {"auto": LATEST_MODERN_VERSION, "legacy": LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION: LATEST_MODERN_VERSION}
+# A process starts three times as fast without a model.
+BY_WORDS = {"MEMORY_SERVICE_EMBEDDING_MODEL": "none", "MEMORY_SERVICE_TIMEZONE": "UTC"}
 ENGLISH = "Deploys go out on Tuesdays after the 10:00 stand-up."
 CHINESE = "数据库备份每周五晚上十点运行，由李雷负责。"
 
@@ -42,9 +44,9 @@ def by_http(url: str, act: Act[T], *, era: str = "auto", headers: Mapping[str, s
 def by_stdio(
     home: Path, act: Act[T], *arguments: str, era: str = "auto", environment: Mapping[str, str] | None = None
 ) -> T:
-    """What a host does with a process that it starts."""
+    """What a host does with a process that it starts; it searches by words alone unless told otherwise."""
     command = ["-m", "memory_service", "mcp", *arguments]
-    ours = {"MEMORY_SERVICE_HOME": str(home), "MEMORY_SERVICE_TIMEZONE": "UTC"}
+    ours = {**BY_WORDS, "MEMORY_SERVICE_HOME": str(home)}
     parameters = StdioServerParameters(command=sys.executable, args=command, env={**ours, **(environment or {})})
 
     async def run() -> T:

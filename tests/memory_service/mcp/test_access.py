@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from indexer.testing import HashEmbedder
 from memory_service.service import MemoryService
-from tests.memory_service.mcp.hosts import ENGLISH, ERAS, answer_of, by_http, by_stdio, failure_of
+from tests.memory_service.mcp.hosts import BY_WORDS, ENGLISH, ERAS, answer_of, by_http, by_stdio, failure_of
 from tests.serving import RunningServer, own_process, serving, settings
 
 KEYS = {"key-team": "team", "key-all": "*"}
@@ -155,7 +155,7 @@ def test_a_command_tells_why_a_server_turns_it_away(keyed: RunningServer) -> Non
 
 
 def test_a_command_outlives_its_server(tmp_path: Path) -> None:
-    with own_process(tmp_path / "home", {}) as (url, pid):
+    with own_process(tmp_path / "home", BY_WORDS) as (url, pid):
 
         async def ask(client: Client) -> str:
             await remember(client)

@@ -17,9 +17,21 @@ from indexer.testing import HashEmbedder
 from memory_service.messages.sizes import count_tokens
 from memory_service.service import MemoryService
 from tests.indexer.workspace import run_python
-from tests.memory_service.mcp.hosts import CHINESE, ENGLISH, ERAS, answer_of, by_http, by_stdio, failure_of, round_robin
-from tests.serving import RunningServer, running_process, serving, settings
+from tests.memory_service.mcp.hosts import (
+    BY_WORDS,
+    CHINESE,
+    ENGLISH,
+    ERAS,
+    answer_of,
+    by_http,
+    by_stdio,
+    failure_of,
+    round_robin,
+)
+from tests.serving import RunningServer, found_by_home, running_process, serving, settings
 
+# Each revision once, where a process is started for it.
+NEGOTIATED = ("auto", "legacy")
 TOOLS = ["search", "get", "remember", "context", "forget", "status"]
 
 
@@ -54,25 +66,25 @@ def test_a_memory_lives_over_http(running_server: RunningServer, era: str) -> No
     assert by_http(running_server.url, speak, era=era) == ERAS[era]
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", NEGOTIATED)
 def test_a_memory_lives_over_stdio(tmp_path: Path, era: str) -> None:
     assert by_stdio(tmp_path / "home", speak, era=era) == ERAS[era]
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", NEGOTIATED)
 def test_a_memory_lives_through_a_running_server(running_server: RunningServer, tmp_path: Path, era: str) -> None:
     assert by_stdio(tmp_path / "unused", speak, "--url", running_server.url, era=era) == ERAS[era]
     assert not (tmp_path / "unused").exists()
 
 
 def test_two_processes_answer_as_one(tmp_path: Path) -> None:
-    home, environment = tmp_path / "home", {"MEMORY_SERVICE_TIMEZONE": "UTC"}
+    home = tmp_path / "home"
     with (
-        running_process(home, environment) as one,
-        running_process(home, environment) as other,
+        found_by_home(home) as one,
+        running_process(home, BY_WORDS) as other,
         round_robin(one, other) as (url, counts),
     ):
-        for era in ERAS:
+        for era in NEGOTIATED:
             assert by_http(url, speak, era=era) == ERAS[era]
     assert min(counts) > 10 and max(counts) - min(counts) <= 1
 
@@ -83,7 +95,7 @@ def test_stdio_works_beside_a_server_on_the_same_home(tmp_path: Path) -> None:
     async def remember(client: Client) -> None:
         answer_of(await client.call_tool("remember", {"text": CHINESE}))
 
-    with running_process(home, {"MEMORY_SERVICE_TIMEZONE": "UTC"}) as url:
+    with found_by_home(home) as url:
         by_stdio(home, remember)
 
         async def find(client: Client) -> str:

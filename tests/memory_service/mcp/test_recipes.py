@@ -15,7 +15,7 @@ from mcp import Client
 
 from tests.memory_service.mcp.hosts import CHINESE, answer_of, by_http, by_stdio
 from tests.pages import blocks, table
-from tests.serving import running_process
+from tests.serving import found_by_home
 
 PAGE = "docs/mcp.md"
 KEY, ADDRESS, HOME = "the-key", "http://127.0.0.1:8765", "/home/me/memories"
@@ -49,7 +49,7 @@ RECIPES = list(entries())
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_process(tmp_path_factory.mktemp("recipes"), {"MEMORY_SERVICE_API_KEYS": f"{KEY}:*"}) as address:
+    with found_by_home(tmp_path_factory.mktemp("recipes"), api_keys={KEY: "*"}) as address:
         yield address
 
 

@@ -153,7 +153,11 @@ def test_a_disk_without_room_leaves_the_index_as_it_is_and_is_named(
 def test_a_move_that_is_stopped_goes_on_where_it_was(open_memory: OpenMemory) -> None:
     others = CountingEmbedder(seed=2)
     memory = open_memory(LanguageChoice(ENGLISH, others))
-    remember(memory, *english(30), *chinese(300))
+    remember(memory, *english(30))
+    lines = "".join(f"- {text}\n" for text in chinese(300))
+    (memory.index.root / "memory" / "2026-11-19.md").write_text(lines, "utf-8")
+    memory.index.sync()
+    assert model(memory) == ENGLISH.fingerprint
     stops = False
 
     def progress(_: object) -> None:

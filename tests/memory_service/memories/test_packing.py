@@ -58,7 +58,7 @@ def of(packed: Packed, offered: Sequence[Offer]) -> list[Offer]:
     return [offered[i] for i in packed.chosen]
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(offers(), st.integers(0, 500))
 def test_a_block_is_within_its_budget_and_full(offered: list[Offer], budget_tokens: int) -> None:
     packed = pack(offered, budget_tokens)
@@ -77,6 +77,7 @@ def test_a_block_is_within_its_budget_and_full(offered: list[Offer], budget_toke
             assert quarters(rendered([*chosen, left])) + slack > 4 * budget_tokens
 
 
+@settings(max_examples=40)
 @given(offers())
 def test_with_room_for_all_of_them_all_are_chosen(offered: list[Offer]) -> None:
     packed = pack(offered, 10**6)

@@ -38,7 +38,7 @@ def adds_up(made: BuiltContext) -> None:
 
 
 @pytest.mark.parametrize("model", [None, pytest.param("gpt-4o", marks=pytest.mark.litellm)])
-@examples(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     lines=st.lists(LINES, min_size=1, max_size=14),
     prompt=TEXTS,

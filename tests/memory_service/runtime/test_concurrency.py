@@ -15,6 +15,7 @@ from memory_service.service.short_term import ShortTermMemory
 from tests.memory_service.rooms import Room, S, refused_by_providers, says, user, words
 
 Rooms = Callable[..., Room]
+TURNS = 12
 CALL = SessionContextRequest(recall="never", memory_budget_tokens=0)
 
 
@@ -96,15 +97,15 @@ def test_nothing_is_lost_whoever_else_works_at_the_session(rooms: Rooms, service
     opened[0].say(user("Begin. 开始。"), says("Yes."))
     crowd, seen = Crowd(), list[list[str]]()
     for name, sessions in zip("abcd", (first, last, first, last), strict=True):
-        crowd.add(writes(sessions, name, 30))
+        crowd.add(writes(sessions, name, TURNS))
     crowd.add(compacts_and_undoes(first, crowd, 1))
     crowd.add(compacts_and_undoes(last, crowd, 2))
     crowd.add(asks(first, crowd, seen))
     crowd.add(asks(last, crowd, seen))
     crowd.run(writers=4)
-    assert len(opened[0].raw_log()) == 2 + 4 * 60
+    assert len(opened[0].raw_log()) == 2 + 4 * 2 * TURNS
     for name in "abcd":
-        in_order(opened[0], name, 30)
+        in_order(opened[0], name, TURNS)
     assert seen and not any(seen)
     states = [room.sessions.snapshot(S).state for room in opened]
     assert len({(state.last_seq, state.head.seq) for state in states}) == 1

@@ -23,6 +23,8 @@ from tests.serving import settings
 
 S, W = "support-42", "default"
 PIN = "周五绝不部署"
+OFF = {"mode": "off"}
+BY_RULES = ("flush: embedding_model is none, so rules alone tell what lasts.",)
 CALL = SessionContextRequest(recall="never", system_prompt="You are 助手.")
 
 
@@ -32,7 +34,9 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., MemoryService]]:
 
     def open_service(engine: str, **values: object) -> MemoryService:
         # A window so small that it is soon full.
-        given = settings(tmp_path / "home", context_engine=engine, context_window=8_000, **values)
+        given = settings(
+            tmp_path / "home", context_engine=engine, context_window=8_000, embedding_model="none", **values
+        )
         services.append(MemoryService(given, embedder=HashEmbedder()))
         return services[-1]
 
@@ -52,10 +56,12 @@ def engine_of(service: MemoryService) -> Any:
     return guard._engine
 
 
-def say(sessions: ShortTermMemory, count: int, begin: int = 0) -> None:
+def say(sessions: ShortTermMemory, count: int, begin: int = 0, words: int = 60) -> None:
+    said = list[Message]()
     for at in range(begin, begin + count):
-        user: Message = {"role": "user", "content": f"第 {at} 个问题 question {at} " + "word " * 60}
-        sessions.append(S, [user, {"role": "assistant", "content": f"回答 {at} " + "ok " * 60}])
+        said.append({"role": "user", "content": f"第 {at} 个问题 question {at} " + "word " * words})
+        said.append({"role": "assistant", "content": f"回答 {at} " + "ok " * words})
+    sessions.append(S, said)
 
 
 def texts(made: BuiltContext) -> str:
@@ -82,17 +88,17 @@ def test_the_engine_decides_what_goes_to_the_model(opened: Callable[..., MemoryS
 @pytest.mark.parametrize("name", ["sliding-window", "last-messages"])
 def test_who_owns_compaction_is_left_to_it(opened: Callable[..., MemoryService], name: str) -> None:
     sessions = sessions_of(opened(name))
-    say(sessions, 120)
+    say(sessions, 20, words=240)
     made = sessions.context(S, CALL)
     sound(made)
-    assert made.degraded == () and made.compaction is None and made.flush is not None
-    assert "question 119" in texts(made) and "question 0 " not in texts(made)
+    assert made.degraded == BY_RULES and made.compaction is None and made.flush is not None
+    assert "question 19" in texts(made) and "question 0 " not in texts(made)
     assert sessions.compactions.past(S) == []
     sound(sessions.context(S, SessionContextRequest(recall="never", max_tokens=900)), 900)
 
 
 def test_who_does_not_own_compaction_gets_a_compacted_view_and_is_told(opened: Callable[..., MemoryService]) -> None:
-    service = opened("full")
+    service = opened("full", flush=OFF)
     sessions = sessions_of(service)
     say(sessions, 60)
     made = sessions.context(S, CALL)
@@ -102,7 +108,7 @@ def test_who_does_not_own_compaction_gets_a_compacted_view_and_is_told(opened: C
 
 
 def test_memories_and_pins_stand_in_the_prompt_whatever_the_engine_gives(opened: Callable[..., MemoryService]) -> None:
-    sessions = sessions_of(opened("sliding-window"))
+    sessions = sessions_of(opened("sliding-window", flush=OFF))
     sessions.store.pin(S, text=PIN)
     say(sessions, 60)
     made = sessions.context(S, CALL)
@@ -131,7 +137,7 @@ def test_memories_and_pins_stand_in_the_prompt_whatever_the_engine_gives(opened:
 def test_when_it_fails_the_service_answers_and_says_so(
     opened: Callable[..., MemoryService], name: str, fault: str
 ) -> None:
-    service, plain = opened(name), opened("default")
+    service, plain = opened(name, flush=OFF), opened("default", flush=OFF)
     sessions = sessions_of(service)
     say(sessions, 60)
     made = sessions.context(S, CALL)
@@ -167,16 +173,16 @@ def test_an_unknown_engine_is_refused_at_once(opened: Callable[..., MemoryServic
 def test_an_overflow_is_recovered_with_a_smaller_prompt_of_the_engine(
     opened: Callable[..., MemoryService], name: str
 ) -> None:
-    service = opened(name)
+    service = opened(name, flush=OFF)
     sessions = sessions_of(service)
-    say(sessions, 120)
+    say(sessions, 80)
     before = sessions.context(S, CALL)
     error = OverflowRequest(error="This model's maximum context length is 8000 tokens. Your messages have 9000 tokens.")
     once = sessions.recover(S, error)
     assert once.action == "retry" and once.context is not None
     assert once.context.prompt.tokens.total < before.prompt.tokens.total * 0.7
     assert name == "stubborn" or "compact overflow" in engine_of(service).calls
-    assert "question 119" in texts(once.context)
+    assert "question 79" in texts(once.context)
     assert sessions.context(S, CALL).prompt.tokens.total < before.prompt.tokens.total * 0.7
     # The second time the service itself makes the prompt, of a view that it compacted.
     twice = sessions.recover(S, error)

@@ -24,9 +24,9 @@ def broken() -> ScriptedModel:
 
 def talked(rooms: Rooms, preset: str, fallback: str, model: ScriptedModel | None = None) -> Room:
     compaction = {"preset": preset, "fallback": fallback}
-    room = rooms(context_window=32_000, model=model or broken(), compaction=compaction, flush=OFF)
+    room = rooms(context_window=16_000, model=model or broken(), compaction=compaction, flush=OFF)
     room.say(user("第 0 个问题：备份放在 /srv/backup/nightly.tar。"), says("好的，记下了。"))
-    room.talk(40, 300, first=1)
+    room.talk(20, 300, first=1)
     return room
 
 
@@ -47,7 +47,7 @@ def test_something_stands_in_for_the_summary(rooms: Rooms, preset: str, fallback
     assert made.applied and made.method == METHODS[wanted]
     assert (made.calls, made.model) == (len(model.requests), None) and made.calls > 0
     assert any("(other)" in note for note in made.notes)
-    assert "机密" not in f"{made}{room.view_text()}" and "Question 40" in room.view_text()
+    assert "机密" not in f"{made}{room.view_text()}" and "Question 20" in room.view_text()
     assert ("without a summary" in made.summary) is (made.method == "note")
 
 
@@ -58,9 +58,9 @@ def test_with_none_nothing_changes_and_the_caller_is_told(rooms: Rooms, preset: 
     with pytest.raises(UpstreamFailed):
         room.compact(force=True)
     assert (room.bytes(), room.view()) == (log, view)
-    messages = [message for number in range(40) for message in turn(number, 300)]
+    messages = [message for number in range(20) for message in turn(number, 300)]
     with pytest.raises(UpstreamFailed):
-        room.service.compact_messages(StatelessRequest(messages=messages, context_window=32_000, force=True))
+        room.service.compact_messages(StatelessRequest(messages=messages, context_window=16_000, force=True))
 
 
 def test_a_session_may_set_its_own(rooms: Rooms) -> None:
@@ -73,16 +73,16 @@ def test_a_session_may_set_its_own(rooms: Rooms) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_last_turns_stay_without_their_tools(rooms: Rooms, preset: str) -> None:
     own = {"preset": preset, "fallback": "last_turns"}
-    room = rooms(context_window=32_000, model=broken(), compaction=own, pruning=OFF, flush=OFF)
-    room.work(40, 300)
+    room = rooms(context_window=16_000, model=broken(), compaction=own, pruning=OFF, flush=OFF)
+    room.work(20, 300)
     before = room.view()
     made = room.compact(force=True)
     text = room.view_text()
-    assert made.applied and made.method == "note" and "Answer 39" in text and "Question 39" in text
+    assert made.applied and made.method == "note" and "Answer 19" in text and "Question 19" in text
     assert not any(message.get("tool_calls") or message["role"] == "tool" for message in room.view())
     assert "calls of tools with their results and reasoning are left out" in text
     assert refused_by_providers(room.view()) == []
-    room.work(40, 300, first=40)
+    room.work(20, 300, first=20)
     again = room.compact(force=True)
     assert again.applied and made.first_kept < again.first_kept
     room.undo(again.compaction_id)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,12 @@ from tests.memory_service.rooms import Room, S, W, says, user, words
 
 Rooms = Callable[..., Room]
 FACT = "请记住：发布永远在周二上午 10 点之后。"
+
+
+@pytest.fixture
+def rooms(rooms: Rooms) -> Rooms:
+    """Rooms in which a judge tells what lasts."""
+    return partial(rooms, embedding_model="auto")
 
 
 def flushed(room: Room, **given: Any) -> Any:

@@ -29,8 +29,8 @@ def hooked(room: Room, *answers: Provided | Instructions) -> None:
 @pytest.mark.parametrize("preset", ["default", "openclaw", "turns", "ponybunny", "opencode"])
 def test_a_summary_of_a_hook_stands_as_it_is_and_no_model_is_asked(rooms: Rooms, preset: str) -> None:
     model = ScriptedModel()
-    room = rooms(model=model, context_window=64_000, compaction={"preset": preset}, flush=OFF)
-    room.talk(150, 100)
+    room = rooms(model=model, context_window=16_000, compaction={"preset": preset}, flush=OFF)
+    room.talk(50, 100)
     hooked(room, Provided(summary=OURS))
     made = room.compact(force=True)
     assert (made.applied, made.method, made.summary, made.calls) == (True, "hook", OURS, 0)

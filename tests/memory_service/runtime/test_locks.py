@@ -326,7 +326,7 @@ class World:
                 del self.owner[block.key]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(PROGRAMS, min_size=2, max_size=6), st.integers(1, 3))
 def test_no_program_stands_still_or_meets_another(programs: list[tuple[Block, ...]], limit: int) -> None:
     world = World(SessionLocks(limit), limit)

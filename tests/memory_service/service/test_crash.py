@@ -24,7 +24,7 @@ from memory_service.runtime.compactions import CompactionCall
 from tests.memory_service.rooms import S, Room, words
 from pathlib import Path
 
-room = Room(Path(sys.argv[1]), context_window=8_000)
+room = Room(Path(sys.argv[1]), context_window=8_000, embedding_model="none")
 begin = int(sys.argv[2])
 for number in range(begin, begin + 100_000):
     text = f"{number} 请记住：端口 {7000 + number} 归第 {number} 个服务。 " + words(80)
@@ -37,7 +37,7 @@ for number in range(begin, begin + 100_000):
     if number % 7 == 0:
         room.sessions.compactions.compact(S, CompactionCall(request=CompactRequest(force=True)))
 """
-KILLS = 8
+KILLS = 3
 
 
 def killed(room: Room, begin: int, rng: random.Random) -> int:

@@ -374,7 +374,7 @@ from memory_service.service import MemoryService
 from tests.serving import settings
 name = sys.argv[2]
 with MemoryService(settings(Path(sys.argv[1])), embedder=HashEmbedder()) as service:
-    for number in range(15):
+    for number in range(6):
         text = f"{name}{number} was here"
         done = service.remember("default", text)
         assert done.degraded == [], done.degraded
@@ -394,11 +394,11 @@ def test_two_processes_on_one_home_lose_nothing(home: Path) -> None:
     with opened(home) as service:
         lines = service.get(W, service.files(W)[0].path).text.splitlines()
         said = sorted(line for line in lines if line.startswith("- "))
-        assert said == sorted(f"- {name}{number} was here" for name in names for number in range(15))
+        assert said == sorted(f"- {name}{number} was here" for name in names for number in range(6))
         status = service.status(W)
-        assert (status.passages, status.embedded, status.dirty) == (30, 30, 0)
+        assert (status.passages, status.embedded, status.dirty) == (12, 12, 0)
     receipts = [line for path in (home / W / "receipts").iterdir() for line in path.read_text().splitlines()]
-    assert len(receipts) == 30
+    assert len(receipts) == 12
 
 
 def test_what_one_process_writes_the_other_finds(home: Path) -> None:

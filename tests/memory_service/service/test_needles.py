@@ -17,8 +17,7 @@ LANGUAGES: tuple[Language, ...] = ("en", "zh")
 RULES = {"en": "Never deploy on Fridays, not even a hotfix.", "zh": "周五绝不部署，热修复也不行。"}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("language", "seed"), [("en", 1), ("zh", 2)])
 def test_facts_are_in_view_or_one_search_away(tmp_path: Path, language: Language, seed: int) -> None:
     with opened(tmp_path, embedder=HashEmbedder()) as service:
         score = measured(service.sessions("default", make=True), language, seed=seed)

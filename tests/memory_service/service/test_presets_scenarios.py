@@ -137,7 +137,7 @@ def test_openclaw_leaves_a_note_when_nothing_answers(rooms: Rooms) -> None:
 
 
 def test_openclaw_compacts_three_times_truncates_once_and_gives_up(rooms: Rooms) -> None:
-    room = rooms(context_window=32_000, compaction=preset("openclaw"), flush=OFF)
+    room = rooms(context_window=32_000, compaction=preset("openclaw"), flush=OFF, embedding_model="auto")
     for number in range(8):
         room.say(*turn(2 * number, 600), calls(f"c{number}"), result(f"c{number}", words(2_500)), says("Read."))
     sizes, done = [room.view_tokens()], list[RecoveryStep]()

@@ -81,7 +81,9 @@ class Agent:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[MemoryService]:
-    with MemoryService(settings(tmp_path / "home", pin_rules=True), embedder=HashEmbedder()) as service:
+    with MemoryService(
+        settings(tmp_path / "home", pin_rules=True, embedding_model="none"), embedder=HashEmbedder()
+    ) as service:
         yield service
 
 
@@ -244,7 +246,7 @@ def test_two_agents_of_one_project_at_once(service: MemoryService, agent: Agent)
 
 def test_after_a_compaction_the_agent_gets_pins_summary_and_what_it_forgot(agent: Agent) -> None:
     agent.says("user", f"{FRIDAY} Please build the shop's door step by step.")
-    for number in range(60):
+    for number in range(45):
         agent.says("assistant", f"Step {number}: wrote src/door_{number}.py. " + "The hinge holds. " * 40)
         agent.says("user", f"Go on with step {number + 1}, and keep the blue paint for room {number}.")
     agent.hook("Stop")
@@ -585,7 +587,7 @@ def test_a_fault_is_a_line_of_the_log_without_what_was_said(agent: Agent) -> Non
 
 
 def test_a_start_after_a_compaction_has_request_end_and_memories_whatever_the_length(agent: Agent) -> None:
-    for number in range(150):
+    for number in range(60):
         agent.says("user", f"Please note for shelf {number}: it holds {number} pots and Kimk{number} owns it.")
         agent.says(
             "assistant", f"Shelf {number} is noted: {number} pots, owner Kimk{number}, checked at the east wall."
