@@ -174,7 +174,7 @@ LINES = st.sampled_from(
 INDENTS = st.sampled_from(["", "", "  ", "    ", "\t", "        "])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(INDENTS, LINES), max_size=90), st.sampled_from(["\n", "\r\n"]), st.sampled_from(Language))
 def test_no_line_is_lost_and_none_stands_twice(lines: list[tuple[str, str]], end: str, language: Language) -> None:
     text = end.join(indent + line for indent, line in lines)

@@ -112,7 +112,7 @@ def leaves(value: object) -> list[object]:
     return [leaf for item in value for leaf in leaves(item)] if isinstance(value, list) else [value]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(VALUES, st.integers(4, 200), st.booleans())
 def test_nothing_is_lost(value: object, max_chars: int, escaped: bool) -> None:
     told = _json_by_lines(json.dumps(value, ensure_ascii=escaped), max_chars)

@@ -500,7 +500,7 @@ def assert_grounded(text: str, sources: Sequence[str]) -> None:
         assert any(candidate in source for candidate in candidates for source in ground), line
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(_talks, _talks, st.one_of(_texts, st.just(FOREIGN)), st.integers(0, 300))
 def test_a_summary_is_short_grounded_and_always_the_same(
     talk: list[Turn], turn: list[Turn], previous: str, target: int
@@ -515,7 +515,7 @@ def test_a_summary_is_short_grounded_and_always_the_same(
         assert_grounded(text, [*(text_of(item.message) for item in (*messages, *prefix)), previous])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(_talks.filter(bool), min_size=2, max_size=5), st.integers(60, 400))
 def test_summaries_of_summaries_stay_short_and_grounded(rounds: list[list[Turn]], target: int) -> None:
     text, sources = "", list[str]()

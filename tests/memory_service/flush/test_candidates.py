@@ -49,7 +49,7 @@ MESSAGES = st.lists(
 ).map(lambda messages: [numbered(message, seq, AT) for seq, message in enumerate(messages, 5)])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(MESSAGES)
 def test_any_messages_give_candidates_of_the_promised_form(messages: list[Numbered]) -> None:
     candidates = find_candidates(messages)

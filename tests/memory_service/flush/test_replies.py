@@ -260,7 +260,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=40).map("".join))
 @example("password: hunter22.A")
 def test_any_reply_gives_facts_of_the_promised_form(reply: str) -> None:

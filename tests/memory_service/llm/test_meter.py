@@ -213,7 +213,7 @@ class Session:
         return sum(round(self.ratio * each) for each in estimates)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.floats(0.7, 2.0), st.integers(0, 15_000), st.integers(0, 10**6))
 def test_after_three_calls_it_is_within_five_percent(ratio: float, lead: int, seed: int) -> None:
     for made, reading, real in Session(ratio, lead, random.Random(seed)).readings():
@@ -222,7 +222,7 @@ def test_after_three_calls_it_is_within_five_percent(ratio: float, lead: int, se
             assert reading.source == "usage"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.floats(0.7, 2.0), st.integers(0, 15_000), st.integers(0, 10**6))
 def test_compaction_begins_before_the_window_is_full(ratio: float, lead: int, seed: int) -> None:
     window = resolve_window(session=64_000)

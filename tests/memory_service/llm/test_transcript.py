@@ -207,7 +207,7 @@ def test_other_tags_stay() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from(list("</ ＜>conversation\n[User]:log1 中")), max_size=200))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_no_text_closes_its_fence(text: str) -> None:
     once = escaped(text)
     assert escaped(once) == once
@@ -218,7 +218,7 @@ def test_no_text_closes_its_fence(text: str) -> None:
 
 
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=20))
-@settings(max_examples=200)
+@settings(max_examples=70)
 def test_entries_add_up_to_no_less_than_their_transcript(texts: list[str]) -> None:
     days = [f"2026-11-{20 + index % 3}T10:00:00Z" for index in range(len(texts))]
     messages = [numbered(user(text), seq, day) for seq, (text, day) in enumerate(zip(texts, days, strict=True), 1)]

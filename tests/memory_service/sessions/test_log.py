@@ -246,7 +246,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(values=st.lists(st.dictionaries(st.text(), JSON, max_size=4), min_size=1, max_size=3), ascii_only=st.booleans())
 def test_any_message_comes_back_to_the_byte(values: list[dict[str, Json]], ascii_only: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
