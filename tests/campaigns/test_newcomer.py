@@ -1,4 +1,7 @@
-"""The README's way in the environment of the tests; `.ci/run` goes it in a fresh clone, with all that it installs."""
+"""The README's way in the environment of the tests; `.ci/run` goes it in a fresh clone, with all that it installs.
+
+The demo is left out: `.ci/run` types it there, and `tests/memory_service/cli/test_demo.py` looks at its story.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ pytestmark = [
 
 
 def walk(clone: Path, page: str = "README.md") -> list[Step]:
-    with arriving(clone, BIN, page) as newcomer:
+    with arriving(clone, BIN, page, demo=False) as newcomer:
         return list(newcomer.steps())
 
 
@@ -31,7 +34,7 @@ def test_every_block_works_in_its_order_and_says_nothing_unasked(tmp_path: Path)
     shutil.copy2(ROOT / "README.md", tmp_path)
     steps = walk(tmp_path)
     typed = [text for language, text in blocks("README.md") if language in ("sh", "bash", "python")]
-    assert [step.text for step in steps] == [text for text in typed if "pytest" not in text]
+    assert [step.text for step in steps] == [text for text in typed if "pytest" not in text and "demo" not in text]
     told = ("memory-service search", "chat(user", "curl")
     found, chat, answer = (next(step.printed for step in steps if word in step.text) for word in told)
     # Its examples are its best case: what is asked for comes first, and nobody is told of another one's matters.
