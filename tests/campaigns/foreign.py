@@ -34,7 +34,7 @@ from indexer import Index
 from indexer.documents.markdown import split_markdown
 from indexer.documents.transcripts import split_transcript
 from tests.campaigns.sentences import sentences
-from tests.serving import W, own_process
+from tests.serving import NO_TLS, W, own_process
 
 _FILE_CHARS = 60_000
 _NOTE_CHARS = 3_000
@@ -251,7 +251,7 @@ def measure(
         environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": embedding_model}
         with (
             own_process(home, environment, log=log) as (url, _),
-            httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=False) as http,
+            httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=False, verify=NO_TLS) as http,
         ):
             sender = Sender(http, seed)
             for text in texts(folders, seed):

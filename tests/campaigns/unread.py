@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.campaigns.load import resident_bytes
-from tests.serving import W, own_process
+from tests.serving import NO_TLS, W, own_process
 
 _MESSAGE_CHARS = 100_000
 _LOG = f"{W}/sessions/long/messages"
@@ -35,9 +35,13 @@ def measure(clients: int, megabytes: int) -> dict[str, object]:
     ):
         for n in range(megabytes * 10):
             said = {"role": "user", "content": f"{n} " + "周二 word " * (_MESSAGE_CHARS // 12)}
-            httpx.post(f"{url}{_LOG}", json={"messages": [said]}, timeout=60, trust_env=False).raise_for_status()
+            httpx.post(
+                f"{url}{_LOG}", json={"messages": [said]}, timeout=60, trust_env=False, verify=NO_TLS
+            ).raise_for_status()
         # Once in full, so that only what the others cost is measured.
-        size = len(httpx.get(f"{url}{_LOG}", params={"view": "log"}, timeout=60, trust_env=False).content)
+        size = len(
+            httpx.get(f"{url}{_LOG}", params={"view": "log"}, timeout=60, trust_env=False, verify=NO_TLS).content
+        )
         before = resident_bytes(pid)
         for _ in range(clients):
             stack.enter_context(_unread(url))
