@@ -82,7 +82,9 @@ def gateway(
     with ScriptedServer(*script) as upstream:
         base = upstream.url if protocol != "anthropic" else upstream.url.removesuffix("/v1")
         named = {"upstreams": {"scripted": {"protocol": protocol, "base_url": base}}, **(gateway_values or {})}
-        service = MemoryService(settings(home, **{"gateway": named, "embedding_model": "none", **values}), embedder=HashEmbedder())
+        service = MemoryService(
+            settings(home, **{"gateway": named, "embedding_model": "none", **values}), embedder=HashEmbedder()
+        )
         with serving(service) as server, ExitStack() as clients:
             yield Gateway(server=server, upstream=upstream, clients=clients)
 

@@ -617,7 +617,7 @@ def test_kill_at_random_moments(tmp_path: Path) -> None:
             say(str(log.append(batch).last_seq))
         """
     acknowledged = 0
-    for _ in range(15):
+    for _ in range(7):
         process = child(code, path)
         assert process.stdout is not None
         process.stdout.readline()
