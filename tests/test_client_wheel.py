@@ -205,7 +205,7 @@ def client(empty: Environment, wheel: Path) -> Environment:
 
 
 def test_a_client_speaks_to_a_server(client: Environment, tmp_path: Path) -> None:
-    with MemoryService(Settings(home=tmp_path)) as service, serving(service) as server:
+    with MemoryService(Settings(home=tmp_path, embedding_model="none")) as service, serving(service) as server:
         program = f"""
             import asyncio
             from memory_service import AsyncMemoryClient, MemoryClient, NotFound

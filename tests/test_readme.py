@@ -27,8 +27,10 @@ from tests.pages import PAGES, ROOT, blocks, code, prose, table
 from tests.serving import running_process, settings
 
 URL = "http://127.0.0.1:8765"
-# The blocks of these tests/campaigns/test_newcomer.py types in their order, with what they must print.
+# The blocks of these, of which one is examples/chat.py, tests/campaigns/test_newcomer.py types in their order, with the
+# models that a reader has: here each process would load them.
 TYPED_IN_ORDER = ("README.md", "docs/zh.md")
+WORDS_ALONE = {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"}
 FACT = "Deploys go out on Tuesdays after the 10:00 stand-up."
 CHINESE_FACT = "周二站会之后部署，周五不部署。"
 BLOCKS = [(page, number, *block) for page in PAGES for number, block in enumerate(blocks(page))]
@@ -48,7 +50,7 @@ HOSTS = ("docs/mcp.md", "docs/hosts.md")
 ADAPTERS = "docs/integrations.md"  # each recipe runs where its framework is, see tests/integrations
 MOST_LINES = 200
 EXAMPLES = {
-    "chat.py": ["tuesday  lena: I'd like to order a cactus.\n        shop: To Graz, then.", "Where shall we send it?"],
+    "chat.py": [],  # stands in the README
     "tools.py": ["kept in memory/", "Deploys go out on Tuesdays. (memory/", "agent: Done: nothing relevant"],
     "many_users.py": [
         "ana: You live in Lisbon.",
@@ -74,13 +76,13 @@ class Reader:
     folder: Path
     url: str
 
-    def types(self, language: str, text: str, **variables: str) -> str:
-        """Run a block with more variables of the environment; gives what it printed."""
+    def types(self, language: str, text: str) -> str:
+        """Run a block; gives what it printed."""
         shell = ["bash", "-euo", "pipefail", "-c"]
         program = {"bash": shell, "python": [sys.executable, "-c"]}[language]
         done = subprocess.run(
             [*program, text.replace(URL, self.url)],
-            cwd=self.folder, env={**self._environment(), **variables},
+            cwd=self.folder, env=self._environment(),
             capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -90,7 +92,13 @@ class Reader:
     def _environment(self) -> dict[str, str]:
         ours = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_SERVICE_")}
         people = {"HOME": str(self.folder), "USERPROFILE": str(self.folder)}
-        return {**ours, **people, "PATH": f"{self.folder / 'bin'}{os.pathsep}{ours['PATH']}", "no_proxy": "127.0.0.1"}
+        return {
+            **ours,
+            **WORDS_ALONE,
+            **people,
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{ours['PATH']}",
+            "no_proxy": "127.0.0.1",
+        }
 
 
 def upstreams(url: str) -> str:
@@ -110,7 +118,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     with (
         ScriptedServer(*answers) as upstream,
         running_process(
-            folder / ".memory-service", {"MEMORY_SERVICE_GATEWAY__UPSTREAMS": upstreams(upstream.url)}
+            folder / ".memory-service", {**WORDS_ALONE, "MEMORY_SERVICE_GATEWAY__UPSTREAMS": upstreams(upstream.url)}
         ) as url,
     ):
         reader = Reader(folder=folder, url=url)
@@ -134,12 +142,9 @@ def test_a_block_runs(reader: Reader, language: str, text: str) -> None:
     assert printed_by(text) in printed
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [name for name, told in EXAMPLES.items() if told])
 def test_an_example_runs(reader: Reader, name: str) -> None:
-    program = (ROOT / "examples" / name).read_text("utf-8")
-    # One that is its own server asks no model for the 240 messages that it says.
-    alone = {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"} if "MemoryService.open(" in program else {}
-    printed = reader.types("python", program, **alone)
+    printed = reader.types("python", (ROOT / "examples" / name).read_text("utf-8"))
     assert [line for line in EXAMPLES[name] if line not in printed] == []
 
 
