@@ -190,5 +190,5 @@ def test_no_line_is_lost_and_none_stands_twice(lines: list[tuple[str, str]], end
 )  # fmt: skip
 @pytest.mark.parametrize("language", [Language.BRACES, Language.INDENTED])
 def test_hostile_text_takes_no_time(hostile: str, language: Language) -> None:
-    with at_most_readings(100):
+    with at_most_readings(40):
         split_code(hostile, path="x", language=language)

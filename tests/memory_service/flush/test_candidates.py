@@ -177,7 +177,7 @@ HOSTILE = (
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:9].strip())
 @pytest.mark.timeout(60)
 def test_hostile_text_takes_no_longer_than_its_length(text: str) -> None:
-    with at_most_readings(150):
+    with at_most_readings(90):
         for role in ("user", "tool"):
             message: Message = (
                 {"role": "user", "content": text} if role == "user" else {"role": "tool", "content": text}

@@ -287,7 +287,7 @@ HOSTILE = (
 @pytest.mark.parametrize("reply", HOSTILE, ids=lambda reply: ascii(reply[:8].strip()))
 @pytest.mark.timeout(60)
 def test_hostile_replies_take_no_longer_than_their_length(reply: str) -> None:
-    with at_most_readings(150):
+    with at_most_readings(50):
         facts_of_reply(reply, STRETCH)
         is_silent(reply)
         is_failure(reply)

@@ -235,7 +235,7 @@ def test_compaction_begins_before_the_window_is_full(ratio: float, lead: int, se
 def test_long_sessions_are_measured_in_linear_time() -> None:
     estimates = list(range(50_000))
     counted = [(at, usage(at + 1, estimated=at)) for at in range(1, 25_000)]
-    with at_most_readings(125):
+    with at_most_readings(60):
         assert learned_scale(pairs_of(counted)) == pytest.approx(1.0, rel=1e-4)
         anchor = anchor_of(counted, seqs=estimates)
         assert measure_view(estimates, anchor=anchor).source == "usage"

@@ -259,7 +259,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_quarter_of_a_megabyte_of_hostile_text(case: str) -> None:
-    with at_most_readings(125):
+    with at_most_readings(60):
         transcript_entries(log(says(HOSTILE[case]), result("a", HOSTILE[case])))
 
 
