@@ -123,15 +123,16 @@ def own_process(home: Path, environment: dict[str, str], *, log: Path | None = N
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        if process.poll() is not None:
-            raise RuntimeError(f"the server ended with {process.returncode}")
-        try:
-            if httpx.get(f"{url}/health/ready", timeout=2).is_success:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.05)
+    with httpx.Client(timeout=2, verify=NO_TLS) as http:
+        for _ in range(600):
+            if process.poll() is not None:
+                raise RuntimeError(f"the server ended with {process.returncode}")
+            try:
+                if http.get(f"{url}/health/ready").is_success:
+                    return
+            except httpx.TransportError:
+                pass
+            time.sleep(0.05)
     raise TimeoutError(f"no server answers at {url}")
 
 

@@ -27,6 +27,10 @@ from tests.pages import PAGES, ROOT, blocks, code, prose, table
 from tests.serving import running_process, settings
 
 URL = "http://127.0.0.1:8765"
+# The blocks of these, of which one is examples/chat.py, tests/campaigns/test_newcomer.py types in their order, with the
+# models that a reader has: here each process would load them.
+TYPED_IN_ORDER = ("README.md", "docs/zh.md")
+WORDS_ALONE = {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"}
 FACT = "Deploys go out on Tuesdays after the 10:00 stand-up."
 CHINESE_FACT = "周二站会之后部署，周五不部署。"
 BLOCKS = [(page, number, *block) for page in PAGES for number, block in enumerate(blocks(page))]
@@ -46,7 +50,7 @@ HOSTS = ("docs/mcp.md", "docs/hosts.md")
 ADAPTERS = "docs/integrations.md"  # each recipe runs where its framework is, see tests/integrations
 MOST_LINES = 200
 EXAMPLES = {
-    "chat.py": ["tuesday  lena: I'd like to order a cactus.\n        shop: To Graz, then.", "Where shall we send it?"],
+    "chat.py": [],  # stands in the README
     "tools.py": ["kept in memory/", "Deploys go out on Tuesdays. (memory/", "agent: Done: nothing relevant"],
     "many_users.py": [
         "ana: You live in Lisbon.",
@@ -58,6 +62,11 @@ EXAMPLES = {
 }
 # Pages for a browser, and MCP, which has a document of its own, are no part of the one that describes the API.
 UNDOCUMENTED = {("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json"), ("POST", "/mcp")}
+
+
+def printed_by(text: str) -> str:
+    """What a block must print."""
+    return next((told for word, told in PRINTED.items() if word in text), FACT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +82,8 @@ class Reader:
         program = {"bash": shell, "python": [sys.executable, "-c"]}[language]
         done = subprocess.run(
             [*program, text.replace(URL, self.url)],
-            cwd=self.folder, env=self._environment(), capture_output=True, text=True, timeout=240, check=False,
+            cwd=self.folder, env=self._environment(),
+            capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert "error" not in done.stderr and "degraded" not in done.stderr
@@ -82,7 +92,13 @@ class Reader:
     def _environment(self) -> dict[str, str]:
         ours = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_SERVICE_")}
         people = {"HOME": str(self.folder), "USERPROFILE": str(self.folder)}
-        return {**ours, **people, "PATH": f"{self.folder / 'bin'}{os.pathsep}{ours['PATH']}", "no_proxy": "127.0.0.1"}
+        return {
+            **ours,
+            **WORDS_ALONE,
+            **people,
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{ours['PATH']}",
+            "no_proxy": "127.0.0.1",
+        }
 
 
 def upstreams(url: str) -> str:
@@ -102,7 +118,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     with (
         ScriptedServer(*answers) as upstream,
         running_process(
-            folder / ".memory-service", {"MEMORY_SERVICE_GATEWAY__UPSTREAMS": upstreams(upstream.url)}
+            folder / ".memory-service", {**WORDS_ALONE, "MEMORY_SERVICE_GATEWAY__UPSTREAMS": upstreams(upstream.url)}
         ) as url,
     ):
         reader = Reader(folder=folder, url=url)
@@ -115,7 +131,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     [
         pytest.param(language, text, id=f"{page}-{number}-{language}")
         for page, number, language, text in BLOCKS
-        if language in ("bash", "python") and page != ADAPTERS and text != SERVER
+        if language in ("bash", "python") and page not in (*TYPED_IN_ORDER, ADAPTERS) and text != SERVER
     ],
 )
 def test_a_block_runs(reader: Reader, language: str, text: str) -> None:
@@ -123,10 +139,10 @@ def test_a_block_runs(reader: Reader, language: str, text: str) -> None:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     printed = reader.types(language, text)
-    assert next((told for word, told in PRINTED.items() if word in text), FACT) in printed
+    assert printed_by(text) in printed
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [name for name, told in EXAMPLES.items() if told])
 def test_an_example_runs(reader: Reader, name: str) -> None:
     printed = reader.types("python", (ROOT / "examples" / name).read_text("utf-8"))
     assert [line for line in EXAMPLES[name] if line not in printed] == []

@@ -345,7 +345,7 @@ def test_a_report_without_times_cannot_be_drawn() -> None:
         picture.picture(replace(REPORT, lines=(LATE,)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=70)
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=9))
 def test_labels_keep_their_order_and_distance(wanted: list[float]) -> None:
     places = picture.spread(wanted, 30, 0, 300)

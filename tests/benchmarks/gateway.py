@@ -32,7 +32,7 @@ import httpx
 
 from memory_service.testing import Reply, ScriptedServer
 from tests.campaigns.load import processor_seconds, resident_bytes
-from tests.serving import W, own_process
+from tests.serving import NO_TLS, W, own_process
 
 _ASKED_AGAIN = 60  # calls of one stream, at most
 _SAID = "They go out on Tuesdays, after the stand-up, and Dana signs them off."
@@ -90,7 +90,7 @@ def compared(
 ) -> dict[str, tuple[float, float]]:
     """Median milliseconds to the first piece and to the end, by door."""
     seconds: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    with httpx.Client(timeout=60, trust_env=False) as http:
+    with httpx.Client(timeout=60, trust_env=False, verify=NO_TLS) as http:
         for talk in range(talks):
             said: list[dict[str, Any]] = []
             for turn in range(turns):
@@ -112,7 +112,7 @@ def processor_ms(door: Door, pid: int, protocol: str, long: int, *, talks: int, 
     The first call of a talk, which brings its beginning, is not counted; what is indexed behind the others is.
     """
     worked = 0.0
-    with httpx.Client(timeout=60, trust_env=False) as http:
+    with httpx.Client(timeout=60, trust_env=False, verify=NO_TLS) as http:
         for talk in range(talks):
             said = [
                 {"role": ("user", "assistant")[at % 2], "content": f"Part {at} of {talk}, {long}: " + _LINE * 3}
@@ -195,7 +195,9 @@ def streamed_through(url: str, pid: int, megabytes: int) -> dict[str, float]:
     read = 0
     body = turn_body("chat", [{"role": "user", "content": f"Write {megabytes} MB."}], stream=True)
     try:
-        with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=120, trust_env=False) as answer:
+        with httpx.stream(
+            "POST", f"{url}/v1/chat/completions", json=body, timeout=120, trust_env=False, verify=NO_TLS
+        ) as answer:
             for piece in answer.iter_raw():
                 read += len(piece)
     finally:
@@ -216,7 +218,7 @@ def measure(
         ScriptedServer(*script) as upstream,
         gateway_process(Path(home), upstream.url) as (url, pid),
     ):
-        with httpx.Client(base_url=url, timeout=60, trust_env=False) as http:
+        with httpx.Client(base_url=url, timeout=60, trust_env=False, verify=NO_TLS) as http:
             for number in range(memories):
                 text = f"Service {number} is deployed on {_day(number)}; Dana signs it off in room {number}."
                 http.post(f"{W}/memories", json={"text": text}).raise_for_status()

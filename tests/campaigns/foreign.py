@@ -34,7 +34,7 @@ from indexer import Index
 from indexer.documents.markdown import split_markdown
 from indexer.documents.transcripts import split_transcript
 from tests.campaigns.sentences import sentences
-from tests.serving import W, own_process
+from tests.serving import NO_TLS, W, own_process
 
 _FILE_CHARS = 60_000
 _NOTE_CHARS = 3_000
@@ -48,13 +48,13 @@ _NOTES_A_DAY = 40
 _TIMEOUT_SECONDS = 120
 
 
-def texts(folders: Sequence[Path], seed: int) -> Iterator[str]:
+def texts(folders: Sequence[Path], seed: int, most_chars: int) -> Iterator[str]:
     """All foreign text there is, each kind in turn, and then sentences without end."""
     given = [_given(folder) for folder in folders]
     kinds = [*given, _documents(), _docstrings(), iter(topics.values()), sentences(seed)]
     while kinds:
         for kind in list(kinds):
-            text = "\n".join(itertools.islice(_until(kind, _FILE_CHARS), 1_000))
+            text = "\n".join(itertools.islice(_until(kind, most_chars), 1_000))
             if text:
                 yield text
             else:
@@ -243,18 +243,23 @@ def unindexed(root: Path, named: Sequence[str]) -> list[str]:
 
 
 def measure(
-    folders: Sequence[Path], megabytes: float, *, seed: int = 0, embedding_model: str = "none"
+    folders: Sequence[Path],
+    megabytes: float,
+    *,
+    seed: int = 0,
+    embedding_model: str = "none",
+    file_chars: int = _FILE_CHARS,
 ) -> dict[str, Any]:
-    """Send so much; gives what was counted."""
+    """Send so much, in files of about so many characters; gives what was counted."""
     with tempfile.TemporaryDirectory() as folder:
         home, log = Path(folder) / "home", Path(folder) / "log"
         environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": embedding_model}
         with (
             own_process(home, environment, log=log) as (url, _),
-            httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=False) as http,
+            httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=False, verify=NO_TLS) as http,
         ):
             sender = Sender(http, seed)
-            for text in texts(folders, seed):
+            for text in texts(folders, seed, file_chars):
                 if sender.counts["bytes"] >= megabytes * 1e6:
                     break
                 sender.send(text)

@@ -35,7 +35,7 @@ from memory_service.hosts import HOSTS
 from tests.campaigns.answers import PATHS, Answer, RawUpstream, answers
 from tests.campaigns.load import resident_bytes
 from tests.campaigns.mutations import made_of, mutated, written
-from tests.serving import own_process
+from tests.serving import NO_TLS, own_process
 
 _HANG_SECONDS = 10.0
 # Of what is not measured, and where a busy machine makes all of it slow.
@@ -197,7 +197,9 @@ def mcp_seeds(url: str) -> Iterator[Callable[[random.Random], Seed]]:
     head = {"jsonrpc": "2.0", "id": 1}
     client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     asking = {**head, "method": "tools/list", "params": {}}
-    listing = httpx.post(f"{url}/mcp", json=asking, headers=_MCP, trust_env=False, timeout=_PATIENCE_SECONDS)
+    listing = httpx.post(
+        f"{url}/mcp", json=asking, headers=_MCP, trust_env=False, verify=NO_TLS, timeout=_PATIENCE_SECONDS
+    )
     tools = listing.json()["result"]["tools"]
     for method, params in (("initialize", client), ("tools/list", {}), ("ping", {})):
         body = {**head, "method": method, "params": params}
@@ -215,7 +217,7 @@ def mcp_seeds(url: str) -> Iterator[Callable[[random.Random], Seed]]:
 
 def document_seeds(url: str) -> Iterator[Callable[[random.Random], Seed]]:
     """Makers of requests to all routes that take a body, out of the OpenAPI document."""
-    document = httpx.get(f"{url}/openapi.json", trust_env=False, timeout=_PATIENCE_SECONDS).json()
+    document = httpx.get(f"{url}/openapi.json", trust_env=False, verify=NO_TLS, timeout=_PATIENCE_SECONDS).json()
     shapes = document["components"]["schemas"]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -247,7 +249,9 @@ class Sender:
 
     def __init__(self, url: str, faults: Faults, statuses: Counter[str], hang_seconds: float) -> None:
         self._hang_seconds = hang_seconds
-        self._http = httpx.Client(base_url=url, timeout=hang_seconds, trust_env=False, follow_redirects=False)
+        self._http = httpx.Client(
+            base_url=url, timeout=hang_seconds, trust_env=False, verify=NO_TLS, follow_redirects=False
+        )
         self._faults = faults
         self._statuses = statuses
 
@@ -377,7 +381,7 @@ def fuzz_answers(folder: Path, kinds: int, seed: int) -> dict[str, object]:
                     count += 1
                     degraded += _compare(port, upstream.port, protocol, answer, model, stream=stream, faults=faults)
         after = resident_bytes(pid)
-        counted = httpx.get(f"{url}/metrics", trust_env=False, timeout=_PATIENCE_SECONDS).text
+        counted = httpx.get(f"{url}/metrics", trust_env=False, verify=NO_TLS, timeout=_PATIENCE_SECONDS).text
     _judge_logs(folder, log, faults)
     [missed] = [
         float(line.split()[1]) for line in counted.splitlines() if 'degraded_answers_total{part="answer"}' in line

@@ -24,7 +24,7 @@ from typing import Any
 import httpx
 
 from tests.campaigns.load import resident_bytes
-from tests.serving import W, own_process
+from tests.serving import NO_TLS, W, own_process
 
 _S = f"{W}/sessions/large"
 _TIMEOUT_SECONDS = 600
@@ -149,7 +149,7 @@ def measure(kind: str, room_bytes: int, environment: dict[str, str]) -> dict[str
     with (
         tempfile.TemporaryDirectory() as home,
         own_process(Path(home), environment) as (url, pid),
-        httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=False) as http,
+        httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, trust_env=False, verify=NO_TLS) as http,
     ):
         for earlier in request.before:
             _sent(http, earlier).raise_for_status()

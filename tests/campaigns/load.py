@@ -25,7 +25,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.serving import W, own_process
+from tests.serving import NO_TLS, W, own_process
 
 # Of twenty requests.
 _MIX = ("search", "append", "remember", "search", "context", "append", "search", "remember", "search", "session") * 2
@@ -57,7 +57,7 @@ class Connection:
         self.refused: list[str] = []
         self._number, self._count = number, 0
         self._session = f"load-{number}"
-        self._http = httpx.Client(base_url=url, timeout=60, trust_env=False)
+        self._http = httpx.Client(base_url=url, timeout=60, trust_env=False, verify=NO_TLS)
 
     def run(self, requests: range) -> None:
         """Ask these, by their numbers."""
@@ -112,15 +112,22 @@ def measure(
         nullcontext(home) if home else tempfile.TemporaryDirectory() as folder,
         own_process(Path(folder), environment) as (url, pid),
     ):
-        httpx.post(f"{url}{W}/memories", json={"text": "The first one makes the workspace."}, trust_env=False)
-        httpx.post(f"{url}{W}/search", json={"query": "first"}, trust_env=False)
+        httpx.post(
+            f"{url}{W}/memories", json={"text": "The first one makes the workspace."}, trust_env=False, verify=NO_TLS
+        )
+        httpx.post(f"{url}{W}/search", json={"query": "first"}, trust_env=False, verify=NO_TLS)
         before = resident_bytes(pid)
         clients = [Connection(url, number) for number in range(connections)]
         threads = [threading.Thread(target=client.run, args=(numbers,)) for client in clients]
         for session in {
             f"load-{n}-{at // 400}" for n in range(connections) for at in numbers if at == first or at % 400 == 0
         }:
-            httpx.post(f"{url}{W}/sessions", json={"session_id": session, "context_window": 16000}, trust_env=False)
+            httpx.post(
+                f"{url}{W}/sessions",
+                json={"session_id": session, "context_window": 16000},
+                trust_env=False,
+                verify=NO_TLS,
+            )
         started, worked = time.perf_counter(), processor_seconds(pid)
         for thread in threads:
             thread.start()

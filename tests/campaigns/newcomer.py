@@ -33,6 +33,7 @@ _DEGRADED = re.compile(r'degraded: |"degraded":\s*\["')
 _PORT = "8765"
 _SERVER = "memory-service serve\n"
 _TESTS = "/pytest -n auto\n"
+_DEMO = "/memory-service demo\n"
 _ACTIVATE = "`. .venv/bin/activate`"
 _SECONDS = 900
 
@@ -61,6 +62,7 @@ class Newcomer:
         bin_folder: Where the commands of the environment are.
         installs: Whether they make that environment first.
         tests: Whether they install and collect the tests.
+        demo: Whether they type the README's first block, the demo.
         port: What stands where the README has 8765.
         page: What they read.
     """
@@ -70,6 +72,7 @@ class Newcomer:
     bin_folder: Path
     installs: bool
     tests: bool
+    demo: bool
     port: int
     page: str = "README.md"
 
@@ -87,7 +90,7 @@ class Newcomer:
                     language, text = block.groups()
                     if language != "sh" and _ACTIVATE not in readme[: block.start()]:
                         raise Stumble(f"nobody said how to activate the environment before:\n{text}")
-                    if text.endswith(_TESTS) and not self.tests:
+                    if (text.endswith(_TESTS) and not self.tests) or (text.endswith(_DEMO) and not self.demo):
                         continue
                     begun = time.monotonic()
                     if text == _SERVER:
@@ -161,7 +164,7 @@ class Newcomer:
 
 @contextmanager
 def arriving(
-    clone: Path, bin_folder: Path | None = None, page: str = "README.md", *, tests: bool = True
+    clone: Path, bin_folder: Path | None = None, page: str = "README.md", *, tests: bool = True, demo: bool = True
 ) -> Iterator[Newcomer]:
     """A newcomer in a clone.
 
@@ -170,6 +173,7 @@ def arriving(
         bin_folder: The commands of an environment that has the package; without one it is made as the README says.
         page: What they read.
         tests: Whether they install and collect the tests, if they install anything.
+        demo: Whether they type the README's first block, the demo.
     """
     with tempfile.TemporaryDirectory() as home, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -181,6 +185,7 @@ def arriving(
             bin_folder=bin_folder or clone / ".venv" / "bin",
             installs=bin_folder is None,
             tests=tests and bin_folder is None,
+            demo=demo,
             port=port,
             page=page,
         )

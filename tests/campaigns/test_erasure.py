@@ -13,4 +13,4 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 
 
 def test_what_was_erased_is_nowhere_wherever_it_was_killed(tmp_path: Path) -> None:
-    assert not list(campaign(tmp_path, 24, 1, lambda line: None))
+    assert not list(campaign(tmp_path, 12, 1, lambda line: None))

@@ -1,4 +1,7 @@
-"""The README's way in the environment of the tests; `.ci/run` goes it in a fresh clone, with all that it installs."""
+"""The README's way in the environment of the tests; `.ci/run` goes it in a fresh clone, with all that it installs.
+
+The demo is left out: `.ci/run` types it there, and `tests/memory_service/cli/test_demo.py` looks at its story.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import pytest
 
 from tests.campaigns.newcomer import Step, Stumble, arriving
 from tests.pages import ROOT, blocks
+from tests.test_readme import SERVER, printed_by
 
 BIN = Path(sys.executable).parent
 
@@ -22,16 +26,23 @@ pytestmark = [
 
 
 def walk(clone: Path, page: str = "README.md") -> list[Step]:
-    with arriving(clone, BIN, page) as newcomer:
+    with arriving(clone, BIN, page, demo=False) as newcomer:
         return list(newcomer.steps())
+
+
+def walk_ours(clone: Path, page: str) -> list[Step]:
+    """Walk one of our pages, whose blocks all print what they must."""
+    shutil.copy2(ROOT / page, clone)
+    steps = walk(clone, Path(page).name)
+    assert [step.text for step in steps if step.text != SERVER and printed_by(step.text) not in step.printed] == []
+    return steps
 
 
 @pytest.mark.timeout(600)
 def test_every_block_works_in_its_order_and_says_nothing_unasked(tmp_path: Path) -> None:
-    shutil.copy2(ROOT / "README.md", tmp_path)
-    steps = walk(tmp_path)
+    steps = walk_ours(tmp_path, "README.md")
     typed = [text for language, text in blocks("README.md") if language in ("sh", "bash", "python")]
-    assert [step.text for step in steps] == [text for text in typed if "pytest" not in text]
+    assert [step.text for step in steps] == [text for text in typed if "pytest" not in text and "demo" not in text]
     told = ("memory-service search", "chat(user", "curl")
     found, chat, answer = (next(step.printed for step in steps if word in step.text) for word in told)
     # Its examples are its best case: what is asked for comes first, and nobody is told of another one's matters.
@@ -47,10 +58,8 @@ def test_every_block_works_in_its_order_and_says_nothing_unasked(tmp_path: Path)
 
 @pytest.mark.timeout(600)
 def test_the_chinese_page_works_likewise(tmp_path: Path) -> None:
-    shutil.copy2(ROOT / "docs" / "zh.md", tmp_path)
-    found, chat = (
-        step.printed for step in walk(tmp_path, "zh.md") if "memory-service search" in step.text or "chat(" in step.text
-    )
+    steps = walk_ours(tmp_path, "docs/zh.md")
+    found, chat = (step.printed for step in steps if "memory-service search" in step.text or "chat(" in step.text)
     assert re.search(r"^1\. memory/.*#L5  (?:relevant|likely)  ", found, re.MULTILINE)
     assert chat.splitlines()[-3:] == [
         "        花店：好的，寄到成都。",

@@ -14,11 +14,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processor time 
 
 def test_a_burst_is_answered_or_refused_and_the_health_is_seen_meanwhile() -> None:
     with overload.server({"MEMORY_SERVICE_EMBEDDING_MODEL": "none"}) as (url, pid):
-        tally = asyncio.run(overload.burst(url, 120))
+        tally = asyncio.run(overload.burst(url, 80))
         found = tally.summary(pid, 0.0, 0.0)
         assert found["odd"] == 0, found
         answers = found["answers"]
-        assert answers["context 200"] + answers.get("context 503", 0) == 120
+        assert answers["context 200"] + answers.get("context 503", 0) == 80
         assert answers["ready 200"] == answers["live 200"] == answers["metrics 200"] == answers["status 200"] > 0
         # A look at the health waits for nobody: it takes a part of what most of the burst takes.
         times = found["seconds_of"]

@@ -8,8 +8,8 @@ from tests.campaigns import replay, talks
 
 
 def test_talks_go_through_every_protocol_whole() -> None:
-    talk = talks.made_up(2, 4)
-    found = replay.measure(1, list(replay.PLAYERS), repeat(talk), window=6_000)
+    talk = talks.made_up(2, 2)
+    found = replay.measure(1, list(replay.PLAYERS), repeat(talk), window=4_500)
     assert {protocol: (each.failed, each.differ) for protocol, each in found.items()} == dict.fromkeys(found, ([], []))
     assert all(each.turns == len(talk.steps) and each.undone for each in found.values())
 

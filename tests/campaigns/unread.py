@@ -18,8 +18,10 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from memory_service.sessions.folder import SessionLogs
+from memory_service.sessions.records import MessageRecord
 from tests.campaigns.load import resident_bytes
-from tests.serving import W, own_process
+from tests.serving import NO_TLS, W, own_process
 
 _MESSAGE_CHARS = 100_000
 _LOG = f"{W}/sessions/long/messages"
@@ -28,16 +30,19 @@ _LOG = f"{W}/sessions/long/messages"
 def measure(clients: int, megabytes: int) -> dict[str, object]:
     """Run it; gives what was measured."""
     environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"}
-    with (
-        tempfile.TemporaryDirectory() as home,
-        own_process(Path(home), environment) as (url, pid),
-        ExitStack() as stack,
-    ):
+    with tempfile.TemporaryDirectory() as home, ExitStack() as stack:
+        # Before the server is there, which would index each of them: only what the readers cost is measured.
+        log, words = (
+            SessionLogs(Path(home) / "default" / "sessions").create("long"),
+            "周二 word " * (_MESSAGE_CHARS // 12),
+        )
         for n in range(megabytes * 10):
-            said = {"role": "user", "content": f"{n} " + "周二 word " * (_MESSAGE_CHARS // 12)}
-            httpx.post(f"{url}{_LOG}", json={"messages": [said]}, timeout=60, trust_env=False).raise_for_status()
-        # Once in full, so that only what the others cost is measured.
-        size = len(httpx.get(f"{url}{_LOG}", params={"view": "log"}, timeout=60, trust_env=False).content)
+            log.append(
+                [MessageRecord(text=json.dumps({"role": "user", "content": f"{n} {words}"}, ensure_ascii=False))]
+            )
+        url, pid = stack.enter_context(own_process(Path(home), environment))
+        answer = httpx.get(f"{url}{_LOG}", params={"view": "log"}, timeout=60, trust_env=False, verify=NO_TLS)
+        size = len(answer.content)
         before = resident_bytes(pid)
         for _ in range(clients):
             stack.enter_context(_unread(url))

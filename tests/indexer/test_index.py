@@ -319,7 +319,7 @@ from indexer.testing import HashEmbedder
 root = Path(sys.argv[1])
 index = Index(root, HashEmbedder())
 number, end = 0, time.monotonic() + float(sys.argv[2])
-while time.monotonic() < end:
+while number < 12 or time.monotonic() < end:
     number += 1
     path = root / f"memory/other-{number % 4}.md"
     if number % 7 == 0:
@@ -361,7 +361,7 @@ def test_searches_while_threads_and_processes_write(workspace: Workspace, rebuil
         return number
 
     other = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(workspace.root), "2.5", "10" if rebuilds else "1000000"],
+        [sys.executable, "-c", WRITER, str(workspace.root), "0.6", "10" if rebuilds else "1000000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

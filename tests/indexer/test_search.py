@@ -406,7 +406,7 @@ def many(workspace: Workspace) -> None:
     chance = np.random.default_rng(5)
     words = [f"word{number}" for number in range(300)]
     for file in range(12):
-        items = [" ".join(chance.choice(words, 6)) for _ in range(150)]
+        items = [" ".join(chance.choice(words, 6)) for _ in range(60)]
         workspace.write_items(f"memory/2026-{file + 1:02}-01.md", items)
     workspace.synced(HashEmbedder()).close()
 

@@ -214,6 +214,7 @@ def test_a_memory_that_fails_is_told_to_the_model() -> None:
         MemoryServiceTool(NO_SERVER).clear_all_memory()
 
 
+@pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_recipe(place: Place) -> None:
     with ScriptedServer(*SCRIPT) as server:
         environment = {"ANTHROPIC_BASE_URL": server.url.removesuffix("/v1"), "ANTHROPIC_API_KEY": "any"}

@@ -111,7 +111,7 @@ def test_a_session_is_named_as_the_conversation_where_it_can_be() -> None:
 
 
 def test_what_the_view_shows_unchanged_is_the_framework_s_own(place: Place) -> None:
-    said = [Said(each) for each in talk(60)]
+    said = [Said(each) for each in talk(36)]
     view, stood = conversations(place, context_window=8_000).prompt("long", said, system_prompt="Be kind.")
     assert stood.session_id == "long"
     assert view[-1] is said[-1]

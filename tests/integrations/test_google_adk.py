@@ -165,5 +165,6 @@ def test_the_agent_goes_on_without_its_memory(user: Any, caplog: pytest.LogCaptu
         assert f"{part}: the agent goes on without it" in caplog.text
 
 
+@pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_recipe(place: Place) -> None:
     assert "neighbour" in run_recipe("Google ADK", place)

@@ -168,6 +168,7 @@ def test_the_agent_goes_on_without_its_memory(caplog: pytest.LogCaptureFixture) 
     assert "session: the agent goes on without it" in caplog.text
 
 
+@pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_recipe(place: Place) -> None:
     place.service.remember("default", DEPLOYS)
     with ScriptedServer(f"{DEPLOYS} I looked it up.") as server:

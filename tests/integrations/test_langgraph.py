@@ -261,5 +261,6 @@ def test_tools_of_an_agent_save_and_find(store: MemoryServiceStore) -> None:
     assert [each.content for each in said["messages"] if each.type == "tool"] == ["Saved.", NEIGHBOUR]
 
 
+@pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_recipe(place: Place) -> None:
     assert NEIGHBOUR in run_recipe("LangGraph", place)

@@ -204,6 +204,7 @@ def test_the_proxy_finds_the_callback_of_its_recipe(litellm: Any, tmp_path: Path
     assert isinstance(get_instance_fn(name, config_file_path=str(tmp_path / "config.yaml")), MemoryLogger)
 
 
+@pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_recipe(place: Place) -> None:
     place.service.remember("default", DEPLOYS)
     with ScriptedServer(f"{DEPLOYS} I looked it up.") as server:

@@ -146,6 +146,7 @@ def test_the_agent_goes_on_without_its_memory(caplog: pytest.LogCaptureFixture) 
         add(store, "told to Strands, which tries again")
 
 
+@pytest.mark.parametrize("place", ["server"], indirect=True)
 def test_the_recipe(place: Place) -> None:
     place.service.remember("default", DEPLOYS)
     with ScriptedServer(f"{DEPLOYS} I looked it up.") as server:

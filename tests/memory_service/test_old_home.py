@@ -159,13 +159,13 @@ def test_it_moves_to_the_other_model_without_loss(old: OldHome) -> None:
     with MemoryService(settings(old.folder, receipt_days=36_500)) as service:
         before = service.status("default")
         assert before.fingerprint is not None and before.fingerprint.model == MiniLM.fingerprint
-        notes = "".join(f"- 第{number}批绿萝在星期二下午送到城西的仓库，由老周签收。\n" for number in range(120))
+        notes = "".join(f"- 第{number}批绿萝在星期二下午送到城西的仓库，由老周签收。\n" for number in range(60))
         (old.folder / "default" / "memory" / "deliveries.md").write_text(notes, "utf-8")
         service.bring_up_to_date("default")
         now = service.status("default")
         assert now.fingerprint is not None and now.fingerprint.model == MultilingualE5.fingerprint
         assert now.embedding_choice is not None and now.embedding_choice.startswith("multilingual-e5-small, as ")
-        assert (now.passages, now.embedded) == (before.passages + 120, before.passages + 120)
+        assert (now.passages, now.embedded) == (before.passages + 60, before.passages + 60)
         for query, expected in FOUND:
             found = service.search("default", query, limit=5)
             assert any(expected in hit.text for hit in found.results), (query, found.results)

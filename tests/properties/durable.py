@@ -34,8 +34,8 @@ Act = Callable[[MemoryService], object]
 
 
 def opened(home: Path) -> MemoryService:
-    """A service on a home."""
-    return MemoryService(settings(home), embedder=HashEmbedder())
+    """A service on a home; no model judges what lasts."""
+    return MemoryService(settings(home, embedding_model="none"), embedder=HashEmbedder())
 
 
 def said(service: MemoryService, *contents: object, session_id: str = S) -> None:

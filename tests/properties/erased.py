@@ -46,8 +46,8 @@ Act = Callable[[MemoryService], object]
 
 @contextmanager
 def opened(home: Path, model: ScriptedModel | None = None, **given: Any) -> Iterator[MemoryService]:
-    """A service on a home."""
-    values = {"context_window": 3_000, "max_file_bytes": 1 << 20, **given}
+    """A service on a home; no model judges what lasts."""
+    values = {"embedding_model": "none", "context_window": 3_000, "max_file_bytes": 1 << 20, **given}
     made = MemoryService(
         settings(home, **values), embedder=HashEmbedder(), models=Models(summaries=model, memories=model)
     )

@@ -109,7 +109,7 @@ def pieces(prompt: str, tag: str) -> list[str]:
     return re.findall(rf"^<{tag}[^<>\n]*>\n(.*?)\n</{tag}>$", prompt, re.DOTALL | re.MULTILINE)
 
 
-def conversation(text: str, *, chinese: bool = False, rounds: int = 24) -> list[dict[str, Any]]:
+def conversation(text: str, *, chinese: bool = False, rounds: int = 16) -> list[dict[str, Any]]:
     """A conversation that holds a text in every place that a checkpoint is made of, and newer messages without it."""
     said = [
         {

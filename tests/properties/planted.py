@@ -123,7 +123,7 @@ def _open(check: Callable[[RunningServer], None]) -> Check:
     """A property of a server without keys."""
 
     def run(home: Path) -> None:
-        with serving(MemoryService(settings(home / "home"), embedder=HashEmbedder())) as server:
+        with serving(MemoryService(settings(home / "home", embedding_model="none"), embedder=HashEmbedder())) as server:
             check(server)
 
     return run
@@ -134,7 +134,7 @@ def _alone(check: Callable[[], None]) -> Check:
 
 
 def _no_lock_behind_a_link(home: Path) -> None:
-    with serving(MemoryService(settings(home / "home"), embedder=HashEmbedder())) as server:
+    with serving(MemoryService(settings(home / "home", embedding_model="none"), embedder=HashEmbedder())) as server:
         keys.check_no_lock_is_made_behind_a_link(server, home)
 
 

@@ -30,7 +30,7 @@ def _steps(kind: Summariser, headings: Sequence[str]) -> Iterator[Step]:
         return _sections(headings, _marks(prompt)[-24:])
 
     def huge(prompt: Sequence[ChatMessage]) -> str:
-        return _sections(headings, [*_marks(prompt)[-24:], *["and so the work went on as it had before"] * 4_000])
+        return _sections(headings, [*_marks(prompt)[-24:], *["and so the work went on as it had before"] * 1_000])
 
     def invents(prompt: Sequence[ChatMessage]) -> str:
         return _sections(headings, ["The ticket ZQX-99817 was closed at https://nowhere.example/never/said"])

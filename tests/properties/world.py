@@ -34,6 +34,7 @@ from memory_service.runtime.session_services import SessionServices, SessionSnap
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Body, MessageRecord, Pending, Unpin
+from memory_service.sessions.session import SessionState
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of
@@ -83,6 +84,7 @@ class World:
         self.said: list[Said] = []
         self.raw: dict[int, str] = {}
         self.pins: dict[str, tuple[str, int | None]] = {}
+        self.folded = SessionState()
         self._numbers = itertools.count(1)
         self._minutes = itertools.count()
         self._late: list[str] = []

@@ -30,7 +30,7 @@ def test_a_file_that_grows_is_split_as_if_from_the_top() -> None:
         assert splitter.split(text, PATH) == split_markdown(text, path=PATH)
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(st.lists(TEXTS, min_size=1, max_size=6))
 @example(["# a\n## b\n- x\n", "- y\n", "<!-- z\n", "-->\n## c\n- x\n"])
 @example(["## a\n- Mara: x\n", "## b\n- Mara: y\n"])
@@ -42,7 +42,7 @@ def test_growing_by_anything_gives_what_the_whole_gives(parts: list[str]) -> Non
         assert splitter.split(text, PATH) == split_markdown(text, path=PATH)
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=5))
 def test_changes_behind_a_common_beginning_give_what_the_whole_gives(versions: list[tuple[str, str]]) -> None:
     splitter = Splitter()
@@ -51,7 +51,7 @@ def test_changes_behind_a_common_beginning_give_what_the_whole_gives(versions: l
         assert splitter.split(common + tail, PATH) == split_markdown(common + tail, path=PATH)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), min_size=2, max_size=6))
 @example([("# a\n## b\n", "- Mara: x\n", True), ("", "- Mara: x\n- Mara: y\n", True), ("", "- z\n", True)])
 def test_what_an_index_holds_and_what_is_read_anew_are_the_whole(versions: list[tuple[str, str, bool]]) -> None:

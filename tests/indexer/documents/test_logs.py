@@ -77,7 +77,7 @@ def test_what_is_remembered_is_bounded() -> None:
     assert all(shelf.passages == split_transcript(b"".join(LINES)) for shelf in shelves.values())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 2500), st.booleans()), max_size=8))
 def test_any_states_one_after_another_give_what_the_whole_gives(states: list[tuple[int, int, bool]]) -> None:
     shelf, raw = Shelf(Logs()), b"".join(LINES)

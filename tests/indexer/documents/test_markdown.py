@@ -479,7 +479,7 @@ def lines_of(text: str) -> list[str]:
     return re.split("\r\n|\r|\n", text)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(wild_text, st.integers(1, 40) | st.just(1200))
 def test_passages_are_well_formed_for_any_text(text: str, max_chars: int) -> None:
     passages = split(text, max_chars=max_chars)
@@ -496,7 +496,7 @@ def test_passages_are_well_formed_for_any_text(text: str, max_chars: int) -> Non
         assert lines[p.end_line - 1].strip()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(wild_text)
 def test_text_is_found_in_its_lines(text: str) -> None:
     """Character by character and in order; what is skipped are markers, fences, comments, space."""
@@ -537,7 +537,7 @@ markdown_lines = st.lists(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(markdown_lines)
 def test_no_word_is_lost_or_doubled(templates: list[str]) -> None:
     """Each word is in the one passage that has its line, or in a heading."""
@@ -575,7 +575,7 @@ _HIDDEN = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(_TEMPLATES + _HIDDEN), max_size=25))
 def test_comments_hide_themselves_and_nothing_else(templates: list[str]) -> None:
     parts = [

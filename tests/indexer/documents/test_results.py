@@ -112,7 +112,7 @@ def leaves(value: object) -> list[object]:
     return [leaf for item in value for leaf in leaves(item)] if isinstance(value, list) else [value]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(VALUES, st.integers(4, 200), st.booleans())
 def test_nothing_is_lost(value: object, max_chars: int, escaped: bool) -> None:
     told = _json_by_lines(json.dumps(value, ensure_ascii=escaped), max_chars)
@@ -123,9 +123,9 @@ def test_nothing_is_lost(value: object, max_chars: int, escaped: bool) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 900 + "1" + "]" * 900, '"x"', '{"a":', "ok ", "1 ", "exit code "])
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    with at_most_readings(500):
-        for size in (190_000, 1_000_000):
+    with at_most_readings(80):
+        for size in (190_000, 400_000):
             _json_by_lines(f"[{','.join([text.strip()] * (size // (len(text) + 1)))}]", 1200)
             _json_by_lines(text * (size // len(text)), 1200)
-        is_acknowledgement(text * (1_000_000 // len(text)))
+        is_acknowledgement(text * (400_000 // len(text)))
         is_acknowledgement((text * 120)[:119] + "x")

@@ -136,8 +136,8 @@ def test_passages_are_what_their_lines_say(lines: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "hostile",
-    ["..\n" * 60_000, "a::\n\n" * 30_000, "=" * 1_000_000, "a\n=\n" * 30_000, ".. a::\n\n" * 30_000, ":" * 500_000],
+    ["..\n" * 15_000, "a::\n\n" * 7_500, "=" * 250_000, "a\n=\n" * 7_500, ".. a::\n\n" * 7_500, ":" * 125_000],
 )
 def test_hostile_text_takes_no_time(hostile: str) -> None:
-    with at_most_readings(600):
+    with at_most_readings(40):
         found(hostile)

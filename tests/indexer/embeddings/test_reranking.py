@@ -213,7 +213,7 @@ def test_the_least_sure_are_looked_at() -> None:
 def test_relevance_stays_a_probability_whatever_the_model_is_worth(apart: float) -> None:
     random = np.random.default_rng(5)
     said, true = list[float](), list[bool]()
-    for _ in range(400):
+    for _ in range(200):
         chances = np.sort(random.beta(0.15, 3.0, 60))[::-1]
         answers = random.random(60) < chances
         scores = apart * answers + random.normal(size=60)

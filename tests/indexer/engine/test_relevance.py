@@ -85,7 +85,7 @@ def test_the_limit_changes_nothing(notes: Index) -> None:
 
 
 def test_a_packed_index_says_nearly_the_same(tmp_path: Path) -> None:
-    said, folder = [], copy_sample(tmp_path)
+    said, folder = [], copy_sample(tmp_path, with_session=False)
     for most in (100_000, 50):
         index = Index(folder, MiniLM(), pack_passages=most)
         index.sync()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -10,7 +10,8 @@ import pytest
 from indexer import Embedder, Index, MiniLM
 
 TODAY = dt.date(2026, 11, 26)
-TICKETS = [f"- PLAT-{number}: rewrite the export of the shop" for number in range(1000, 1400)]
+MINILM = MiniLM()
+TICKETS = [f"- PLAT-{number}: rewrite the export of the shop" for number in range(1000, 1200)]
 
 
 def first(folder: Path, files: Mapping[str, str], question: str, embedder: Embedder | None = None) -> list[str]:
@@ -23,14 +24,23 @@ def first(folder: Path, files: Mapping[str, str], question: str, embedder: Embed
         return [hit.passage.text for hit in index.search(question, limit=3).hits]
 
 
-@pytest.mark.parametrize("embedder", [None, MiniLM()])
+@pytest.fixture(scope="module", params=[None, MINILM])
+def tickets(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    """An index of many tickets, without vectors and with them."""
+    folder = tmp_path_factory.mktemp("tickets")
+    (folder / "memory").mkdir()
+    (folder / "memory" / "tickets.md").write_text("\n".join([*TICKETS, "- PLAT-10421: paint the shed"]), "utf-8")
+    with closing(Index(folder, request.param, today=lambda: TODAY)) as index:
+        index.sync()
+        yield index
+
+
 @pytest.mark.parametrize("question", ["PLAT-1042", "who owns plat-1042?", "PLAT-1042是谁的？"])
-def test_an_identifier_stands_before_its_neighbours(tmp_path: Path, question: str, embedder: Embedder | None) -> None:
-    found = first(tmp_path, {"tickets.md": "\n".join([*TICKETS, "- PLAT-10421: paint the shed"])}, question, embedder)
-    assert found[0].startswith("PLAT-1042:")
+def test_an_identifier_stands_before_its_neighbours(tickets: Index, question: str) -> None:
+    assert tickets.search(question, limit=3).hits[0].passage.text.startswith("PLAT-1042:")
 
 
-@pytest.mark.parametrize("embedder", [None, MiniLM()])
+@pytest.mark.parametrize("embedder", [None, MINILM])
 @pytest.mark.parametrize(
     ("question", "text"),
     [
@@ -117,16 +127,13 @@ def test_korean_words_of_asking_find_nothing(tmp_path: Path) -> None:
     assert first(tmp_path, files, "ACME 서버 중 어디가 고장났어?")[0].startswith("ACME")
 
 
+@pytest.mark.parametrize("tickets", [MINILM], indirect=True)
 @pytest.mark.parametrize("question", ["PLAT-1042", "who owns plat-1042?"])
-def test_an_identifier_is_found_by_vectors_alone(tmp_path: Path, question: str) -> None:
-    (tmp_path / "memory").mkdir()
-    (tmp_path / "memory" / "tickets.md").write_text("\n".join(TICKETS), "utf-8")
-    with closing(Index(tmp_path, MiniLM(), today=lambda: TODAY)) as index:
-        index.sync()
-        hits = index.search(question, limit=3, mode="vector").hits
-        assert hits[0].passage.text.startswith("PLAT-1042:")
-        # Words that are no identifier count no more than before.
-        assert "words" not in index.search(question, limit=1, mode="vector", explain=True).hits[0].signals
+def test_an_identifier_is_found_by_vectors_alone(tickets: Index, question: str) -> None:
+    hits = tickets.search(question, limit=3, mode="vector").hits
+    assert hits[0].passage.text.startswith("PLAT-1042:")
+    # Words that are no identifier count no more than before.
+    assert "words" not in tickets.search(question, limit=1, mode="vector", explain=True).hits[0].signals
 
 
 PROPERTIES = {
@@ -135,7 +142,7 @@ PROPERTIES = {
 }
 
 
-@pytest.mark.parametrize("embedder", [None, MiniLM()])
+@pytest.mark.parametrize("embedder", [None, MINILM])
 def test_another_name_of_a_file_brings_its_text_and_not_its_properties(
     tmp_path: Path, embedder: Embedder | None
 ) -> None:

@@ -526,7 +526,7 @@ def with_small_files(workspace: Workspace, folders: int) -> Index:
     return workspace.index(None)
 
 
-@pytest.mark.parametrize("folders", [20, 100])
+@pytest.mark.parametrize("folders", [32])
 def test_thousands_of_small_files(workspace: Workspace, tmp_path: Path, folders: int) -> None:
     few, many = with_small_files(Workspace(tmp_path / "few"), folders // 4), with_small_files(workspace, folders)
     few.sync()

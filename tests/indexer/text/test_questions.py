@@ -217,7 +217,7 @@ def test_time_is_linear(unit: str) -> None:
         for judge in (has_time_words, asks, asks_when):
             judge(unit * (size // len(unit)))
 
-    assert_grows_at_most(10, judged, 100_000, 400_000)  # a quadratic one would take sixteen times as long
+    assert_grows_at_most(10, judged, 40_000, 160_000)  # a quadratic one would take sixteen times as long
 
 
 @pytest.mark.parametrize(

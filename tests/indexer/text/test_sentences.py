@@ -31,7 +31,7 @@ def test_where_a_long_text_is_cut(text: str, first: str) -> None:
     assert next(pieces(text, 100)) == first
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.text(alphabet="ab .。!？\n\t部署”", max_size=400), st.integers(1, 60))
 def test_nothing_is_lost_but_white_space(text: str, limit: int) -> None:
     made = list(pieces(text, limit))

@@ -43,9 +43,9 @@ def test_days_without_a_date() -> None:
 
 
 @pytest.mark.parametrize("sign", ["half ", "nine ", "差", "twenty ", "9h", "the 1"])
-def test_a_megabyte(sign: str) -> None:
-    text = sign * (300_000 // len(sign))
-    with at_most_readings(400):
+def test_hostile_text_takes_no_time(sign: str) -> None:
+    text = sign * (100_000 // len(sign))
+    with at_most_readings(140):
         list(spoken_times(text))
         list(spelled_numbers(text))
         list(ordinal_days(text))

@@ -16,8 +16,9 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture(scope="package")
 def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server without a model, for all tests of sessions."""
-    service = MemoryService(settings(tmp_path_factory.mktemp("sessions")), embedder=HashEmbedder())
+    """A server without a model, not even to judge what lasts, for all tests of sessions."""
+    made = settings(tmp_path_factory.mktemp("sessions"), embedding_model="none")
+    service = MemoryService(made, embedder=HashEmbedder())
     with serving(service) as server:
         yield server
 

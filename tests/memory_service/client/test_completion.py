@@ -321,7 +321,7 @@ def test_a_flush_that_fails_breaks_no_turn(
 
 
 def test_an_answer_outlives_the_server(colour: Callable[..., Any], tmp_path: Any) -> None:
-    service = MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder())
+    service = MemoryService(settings(tmp_path / "home", embedding_model="none"), embedder=HashEmbedder())
     running = serving(service)
     server = running.__enter__()
 

@@ -40,7 +40,9 @@ from tests.serving import RunningServer, serving, settings
 @pytest.fixture(scope="module")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server for all rows of the tables below."""
-    service = MemoryService(settings(tmp_path_factory.mktemp("shared")), embedder=HashEmbedder())
+    service = MemoryService(
+        settings(tmp_path_factory.mktemp("shared"), embedding_model="none"), embedder=HashEmbedder()
+    )
     with serving(service) as server:
         yield server
 

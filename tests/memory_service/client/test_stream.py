@@ -315,7 +315,9 @@ def test_a_command_gives_no_chunks(memory: Any) -> None:
 
 
 def test_an_agent_that_streams_is_asked_for_memories_too(colour: Callable[..., Any], tmp_path: Any) -> None:
-    service = MemoryService(settings(tmp_path / "home", flush={"mode": "agent"}), embedder=HashEmbedder())
+    service = MemoryService(
+        settings(tmp_path / "home", embedding_model="none", flush={"mode": "agent"}), embedder=HashEmbedder()
+    )
     with serving(service) as server, colour(server.url, workspace="asking") as memory:
         session = memory.session("s", context_window=60_000)
         pressure, turns = "ok", iter(talk(400, words=60))

@@ -254,7 +254,7 @@ def check(made: ContextBudget) -> None:
     assert made.reserve_tokens >= 0
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(presets, st.integers(0, 2_000_000), st.floats(0, 1), st.none() | st.integers(1, 400_000))
 def test_numbers_are_in_order(thresholds: Thresholds, more: int, share: float, output: int | None) -> None:
     tokens = thresholds.refuse_below + more
@@ -271,7 +271,7 @@ def test_numbers_are_in_order(thresholds: Thresholds, more: int, share: float, o
         assert made.soft_tokens - made.target_tokens >= MIN_GAP_SHARE * made.soft_tokens
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.builds(
         Thresholds,

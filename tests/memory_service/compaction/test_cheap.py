@@ -119,8 +119,8 @@ def test_results_that_fit_stay_as_they_are() -> None:
 
 
 def test_a_megabyte_takes_no_time() -> None:
-    tail = log(user("x"), *[m for at in range(20) for m in (calls(f"c{at}"), result(f"c{at}", "备x " * 20_000))])
-    with at_most_readings(2000):
+    tail = log(user("x"), *[m for at in range(20) for m in (calls(f"c{at}"), result(f"c{at}", "备x " * 5_000))])
+    with at_most_readings(500):
         done = truncate_results(tail, 5_000)
     assert sum(each.tokens for each in done.tail) <= 5_000
     assert all(is_tool_result(each.message) for each in done.tail[2::2])

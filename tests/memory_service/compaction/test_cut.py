@@ -112,6 +112,6 @@ def test_system_messages_are_covered_by_nothing() -> None:
 
 
 def test_long_sessions_take_no_time() -> None:
-    said = chat(5_000, chars=40)
-    with at_most_readings(500):
+    said = chat(2_500, chars=40)
+    with at_most_readings(250):
         cut_by_tokens(said, 20_000), cut_by_turns(said, 6), cut_by_count(said, 100), has_running_call(said, {"c1"})

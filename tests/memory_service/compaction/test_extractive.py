@@ -18,6 +18,7 @@ from memory_service.compaction.summary_format import parse_summary, render_summa
 from memory_service.messages import Message, Numbered, numbered, text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy
+from tests.growth import at_most_readings
 
 Turn = tuple[Literal["user", "assistant", "tool"], str]
 
@@ -500,7 +501,7 @@ def assert_grounded(text: str, sources: Sequence[str]) -> None:
         assert any(candidate in source for candidate in candidates for source in ground), line
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(_talks, _talks, st.one_of(_texts, st.just(FOREIGN)), st.integers(0, 300))
 def test_a_summary_is_short_grounded_and_always_the_same(
     talk: list[Turn], turn: list[Turn], previous: str, target: int
@@ -515,7 +516,7 @@ def test_a_summary_is_short_grounded_and_always_the_same(
         assert_grounded(text, [*(text_of(item.message) for item in (*messages, *prefix)), previous])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(_talks.filter(bool), min_size=2, max_size=5), st.integers(60, 400))
 def test_summaries_of_summaries_stay_short_and_grounded(rounds: list[list[Turn]], target: int) -> None:
     text, sources = "", list[str]()
@@ -532,6 +533,8 @@ def test_summaries_of_summaries_stay_short_and_grounded(rounds: list[list[Turn]]
     "hostile",
     [".", "a", "a/", " ", "不", "`", "token=", "password", "a-", "# ", "**a", "```\n", "(log:1 ", "://:", "[", "。"],
 )
-def test_a_megabyte_of_anything_takes_no_time(hostile: str) -> None:
-    text = hostile * (10**6 // len(hostile))
-    assert count_tokens(summed(said(("user", text), ("tool", text)), previous=f"- {text}\n{text}", target=300)) <= 300
+def test_hostile_text_takes_no_time(hostile: str) -> None:
+    text = hostile * (200_000 // len(hostile))
+    with at_most_readings(60):
+        summary = summed(said(("user", text), ("tool", text)), previous=f"- {text}\n{text}", target=300)
+    assert count_tokens(summary) <= 300

@@ -70,7 +70,7 @@ def test_media_of_a_cut_result_stay() -> None:
     assert content[-1] == IMAGE
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(sequences, st.integers(0, 3_000), st.sampled_from([GuardRules(), SEED_002, GuardRules(max_chars=40)]))
 def test_the_guard_only_makes_results_smaller(messages: list[Message], window: int, rules: GuardRules) -> None:
     long = [

@@ -603,7 +603,7 @@ def test_no_secret_no_bytes_and_no_thoughts_in_any_request() -> None:
     st.integers(200, 3_000),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_every_request_fits_and_every_summary_too(
     sizes: list[int], rules: SummaryRules, window: int, target: int, chinese: bool
 ) -> None:

@@ -108,7 +108,7 @@ givens = st.builds(
 
 
 @pytest.mark.parametrize("name", STEPS)
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(messages=views(), rules=st.sampled_from([EAGER, FIXED, TINY]), settled=givens)
 def test_a_step_takes_out_only_what_it_may_and_only_once(
     name: str, messages: list[Numbered], rules: PruningRules, settled: PriorPruning
@@ -140,7 +140,7 @@ def test_a_step_takes_out_only_what_it_may_and_only_once(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(messages=views(), rules=st.sampled_from([EAGER, FIXED, TINY]))
 def test_after_all_steps_no_provider_refuses_the_view(
     provider: str, messages: list[Numbered], rules: PruningRules

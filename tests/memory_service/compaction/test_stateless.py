@@ -19,7 +19,7 @@ from memory_service.testing import ScriptedModel
 from tests.memory_service.compaction.talk import calls, result, says, sectioned, user
 
 ROOT = Path(__file__).resolve().parents[3]
-WINDOW = 32_000
+WINDOW = 16_000
 LANGUAGES = pytest.mark.parametrize("chinese", [False, True])
 
 
@@ -60,7 +60,7 @@ def unanswered(made: CompactedMessages) -> list[str]:
 @LANGUAGES
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_what_does_not_fit_is_compacted_with_every_preset(preset: str, chinese: bool) -> None:
-    said = [*talk(120, chinese=chinese), user("最后的问题？")]
+    said = [*talk(64, chinese=chinese), user("最后的问题？")]
     before = json.dumps(said)
     made = compact(said, context_window=WINDOW, preset=preset, pins=["周五绝不部署"])
     receipt = made.receipt
@@ -74,12 +74,12 @@ def test_what_does_not_fit_is_compacted_with_every_preset(preset: str, chinese: 
 
 @LANGUAGES
 def test_messages_come_back_in_the_shape_they_came_in(chinese: bool) -> None:
-    made = compact(blocks(120, chinese=chinese), context_window=WINDOW)
+    made = compact(blocks(64, chinese=chinese), context_window=WINDOW)
     assert made.receipt.applied and unanswered(made) == []
     assert {each["role"] for each in made.messages} == {"user", "assistant"}
     kinds = {part["type"] for each in made.messages for part in each["content"]}
     assert kinds == {"text", "tool_use", "tool_result"}
-    asked = compact(blocks(120, chinese=chinese), context_window=WINDOW, format="openai")
+    asked = compact(blocks(64, chinese=chinese), context_window=WINDOW, format="openai")
     assert any(each["role"] == "tool" for each in asked.messages)
 
 
@@ -97,25 +97,25 @@ def test_a_result_without_its_call_does_not_stay_one() -> None:
 
 def test_a_model_writes_the_summary() -> None:
     model = ScriptedModel(*[sectioned(fill="The deploy runs on Tuesday, after the backup.")] * 20)
-    made = compact(talk(120), context_window=WINDOW, model=model)
+    made = compact(talk(64), context_window=WINDOW, model=model)
     assert (made.receipt.method, made.receipt.model) == ("model", model.name)
     assert made.receipt.calls == len(model.requests) >= 1 and made.receipt.summary in str(made.messages[0]["content"])
 
 
 def test_rules_stand_in_for_a_model_that_fails() -> None:
-    made = compact(talk(120), context_window=WINDOW, model=ScriptedModel(*[UpstreamFailed("down")] * 20))
+    made = compact(talk(64), context_window=WINDOW, model=ScriptedModel(*[UpstreamFailed("down")] * 20))
     assert made.receipt.applied and made.receipt.method == "extractive"
     assert any("The model failed" in note for note in made.receipt.notes)
     with pytest.raises(UpstreamFailed):
-        compact(talk(120), context_window=WINDOW, fallback="none", model=ScriptedModel(*[UpstreamFailed("down")] * 20))
+        compact(talk(64), context_window=WINDOW, fallback="none", model=ScriptedModel(*[UpstreamFailed("down")] * 20))
 
 
 def test_it_takes_what_the_route_takes() -> None:
     said = talk(20)
     assert compact(said, context_window=WINDOW, force=True).receipt.applied
     assert compact(said, context_window=WINDOW, force=True, target_tokens=1_500).receipt.tokens_after <= 1_500
-    assert compact(said, context_window=WINDOW, system_prompt="word " * 13_000).receipt.applied
-    tools = [{"name": "run", "description": "word " * 13_000}]
+    assert compact(said, context_window=WINDOW, system_prompt="word " * 6_500).receipt.applied
+    tools = [{"name": "run", "description": "word " * 6_500}]
     assert compact(said, context_window=WINDOW, tools=tools).receipt.applied
     forced = compact(said, context_window=WINDOW, force=True, preset="turns", overrides={"keep_turns": 2})
     assert forced.receipt.overrides == {"keep_turns": 2}

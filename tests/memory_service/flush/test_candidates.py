@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memory_service.flush.candidates import _MAX_NOTES_TOKENS, _SHARE, ENTRY_CHARS, MAX_ENTRIES, find_candidates
 from memory_service.messages import Message, Numbered, numbered
 from memory_service.messages.sizes import count_tokens, quarters
+from tests.growth import at_most_readings
 from tests.memory_service.flush.stretches import AT, stretch, texts
 
 FRAGMENTS = (
@@ -49,7 +50,7 @@ MESSAGES = st.lists(
 ).map(lambda messages: [numbered(message, seq, AT) for seq, message in enumerate(messages, 5)])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(MESSAGES)
 def test_any_messages_give_candidates_of_the_promised_form(messages: list[Numbered]) -> None:
     candidates = find_candidates(messages)
@@ -156,26 +157,29 @@ def test_without_a_moment_there_is_no_day() -> None:
 
 
 HOSTILE = (
-    "a/" * 500_000,
-    "[" * 1_000_000,
-    "a " * 500_000,
-    "so, " * 250_000,
-    "password " * 110_000,
-    "<summary>" * 110_000,
-    "-----BEGIN PRIVATE KEY-----" * 40_000,
-    "? " * 500_000,
-    "Ab: " * 250_000,
-    "1." * 500_000,
-    "我们，" * 300_000,
-    "the last " * 110_000,
-    "a_" * 500_000,
-    "```\n" * 250_000,
+    "a/" * 125_000,
+    "[" * 250_000,
+    "a " * 125_000,
+    "so, " * 62_500,
+    "password " * 27_500,
+    "<summary>" * 27_500,
+    "-----BEGIN PRIVATE KEY-----" * 10_000,
+    "? " * 125_000,
+    "Ab: " * 62_500,
+    "1." * 125_000,
+    "我们，" * 75_000,
+    "the last " * 27_500,
+    "a_" * 125_000,
+    "```\n" * 62_500,
 )
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:9].strip())
 @pytest.mark.timeout(60)
 def test_hostile_text_takes_no_longer_than_its_length(text: str) -> None:
-    for role in ("user", "tool"):
-        message: Message = {"role": "user", "content": text} if role == "user" else {"role": "tool", "content": text}
-        find_candidates([numbered(message, 1, AT)])
+    with at_most_readings(90):
+        for role in ("user", "tool"):
+            message: Message = (
+                {"role": "user", "content": text} if role == "user" else {"role": "tool", "content": text}
+            )
+            find_candidates([numbered(message, 1, AT)])

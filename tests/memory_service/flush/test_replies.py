@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memory_service.compaction.checkpoint import Checkpoint, _checkpoint_text
 from memory_service.flush.replies import MAX_FACT_CHARS, MAX_FACTS, _is_nothing, facts_of_reply, is_failure, is_silent
 from memory_service.messages import numbered
+from tests.growth import at_most_readings
 from tests.memory_service.flush.stretches import stretch
 
 STRETCH = stretch(*[f"u message {number}" for number in range(1, 21)])
@@ -260,7 +261,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=40).map("".join))
 @example("password: hunter22.A")
 def test_any_reply_gives_facts_of_the_promised_form(reply: str) -> None:
@@ -276,16 +277,17 @@ def test_any_reply_gives_facts_of_the_promised_form(reply: str) -> None:
 
 
 HOSTILE = (
-    "<!--" * 250_000, "<summary>\n" * 100_000, "[Checkpoint:" * 80_000, "- " * 500_000, "(log:" * 200_000,
-    " log:1" * 170_000, "[" * 1_000_000, "NO_" * 330_000, "no_reply " * 110_000, "```\n" * 250_000,
-    "，" * 1_000_000, "_" * 1_000_000,
-    "- 事实 (log:1-999999)\n" * 50_000, "<think>" * 140_000, "\n  x" * 250_000, '{"a":' * 160_000, "密码 " * 330_000,
+    "<!--" * 62_500, "<summary>\n" * 25_000, "[Checkpoint:" * 20_000, "- " * 125_000, "(log:" * 50_000,
+    " log:1" * 42_500, "[" * 250_000, "NO_" * 82_500, "no_reply " * 27_500, "```\n" * 62_500,
+    "，" * 250_000, "_" * 250_000,
+    "- 事实 (log:1-999999)\n" * 12_500, "<think>" * 35_000, "\n  x" * 62_500, '{"a":' * 40_000, "密码 " * 82_500,
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("reply", HOSTILE, ids=lambda reply: ascii(reply[:8].strip()))
 @pytest.mark.timeout(60)
 def test_hostile_replies_take_no_longer_than_their_length(reply: str) -> None:
-    facts_of_reply(reply, STRETCH)
-    is_silent(reply)
-    is_failure(reply)
+    with at_most_readings(50):
+        facts_of_reply(reply, STRETCH)
+        is_silent(reply)
+        is_failure(reply)

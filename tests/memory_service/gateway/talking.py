@@ -78,11 +78,13 @@ def gateway(
     gateway_values: dict[str, Any] | None = None,
     **values: Any,
 ) -> Iterator[Gateway]:
-    """A gateway whose one upstream is a scripted provider."""
+    """A gateway whose one upstream is a scripted provider; no model judges what lasts, unless the values have one."""
     with ScriptedServer(*script) as upstream:
         base = upstream.url if protocol != "anthropic" else upstream.url.removesuffix("/v1")
         named = {"upstreams": {"scripted": {"protocol": protocol, "base_url": base}}, **(gateway_values or {})}
-        service = MemoryService(settings(home, **{"gateway": named, **values}), embedder=HashEmbedder())
+        service = MemoryService(
+            settings(home, **{"gateway": named, "embedding_model": "none", **values}), embedder=HashEmbedder()
+        )
         with serving(service) as server, ExitStack() as clients:
             yield Gateway(server=server, upstream=upstream, clients=clients)
 

@@ -342,7 +342,7 @@ def test_several_compactions_are_each_undone_to_the_byte(tmp_path: Path) -> None
 
 
 def test_in_process_a_conversation_is_compacted_too(tmp_path: Path) -> None:
-    with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as service:
+    with MemoryService(settings(tmp_path, embedding_model="none"), embedder=HashEmbedder()) as service:
         made = service.compact_conversation("w", ConversationCall(messages=LONG, wire="responses"))
         assert made.reference and made.compaction is not None and made.compaction.applied
         prompt = service.conversation_prompt(

@@ -19,7 +19,7 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.service import MemoryService
-from tests.serving import RunningServer, serving, settings
+from tests.serving import NO_TLS, RunningServer, serving, settings
 
 _STREAM = b'data: {"n": 1}\n\ndata: [DONE]\n\n'
 
@@ -103,12 +103,12 @@ PATHS = [
 
 def test_every_path_answers_as_directly(tmp_path: Path) -> None:
     body = b'{"model": "gpt-4o",   "input": "as it was written"}'
-    with provider() as theirs, gate(tmp_path, theirs) as server:
+    with provider() as theirs, gate(tmp_path, theirs) as server, httpx.Client(timeout=60, verify=NO_TLS) as http:
         for method, path in PATHS:
             content = body if method in ("POST", "PATCH") else b""
             headers = {"authorization": "Bearer sk-own", "content-type": "application/json", "openai-beta": "x=1"}
-            direct = httpx.request(method, theirs.url + path, content=content, headers=headers)
-            through = httpx.request(method, server.url + path, content=content, headers=headers, timeout=60)
+            direct = http.request(method, theirs.url + path, content=content, headers=headers)
+            through = http.request(method, server.url + path, content=content, headers=headers)
             assert (through.status_code, through.content) == (direct.status_code, direct.content), path
             assert through.headers["content-type"] == direct.headers["content-type"]
             assert through.headers["x-request-id"] == "req_1"

@@ -20,7 +20,7 @@ from memory_service.config import load_settings
 home, begin = sys.argv[1], float(sys.argv[2])
 with MemoryService(load_settings(home=home, embedding_model="none")) as service:
     talks = service.conversations("default", make=True)
-    for number in range(40):
+    for number in range(20):
         time.sleep(max(0.0, begin + number * 0.1 - time.time()))
         call = ConversationCall(messages=[{"role": "user", "content": f"Talk {number}"}])
         prompt = talks.prompt(call)
@@ -31,7 +31,7 @@ with MemoryService(load_settings(home=home, embedding_model="none")) as service:
 
 
 def test_a_retry_that_reaches_two_processes_at_once_is_appended_once(tmp_path: Path) -> None:
-    begin = str(time.time() + 6)
+    begin = str(time.time() + 4)
     processes = [
         subprocess.Popen([sys.executable, "-c", SENDER, str(tmp_path), begin], stderr=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -43,4 +43,4 @@ def test_a_retry_that_reaches_two_processes_at_once_is_appended_once(tmp_path: P
         kept = [store.log_view(session.session_id).messages for session in store.listed()]
         # Who comes after the answer begins a branch, as a regeneration does; nothing stands twice in any of them.
         texts = {tuple(str(message["content"]) for message in each) for each in kept}
-        assert texts == {(f"Talk {number}", f"Answer {number}") for number in range(40)}
+        assert texts == {(f"Talk {number}", f"Answer {number}") for number in range(20)}

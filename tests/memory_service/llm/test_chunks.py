@@ -88,7 +88,7 @@ message = st.sampled_from(
 
 
 @given(st.lists(message, max_size=40), st.integers(1, 3_000))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_chunks_hold_every_message_once_and_part_no_unit(messages: list[Message], most: int) -> None:
     history = log(*messages)
     found = chunks(history, most)
@@ -103,7 +103,7 @@ def test_chunks_hold_every_message_once_and_part_no_unit(messages: list[Message]
 
 
 @given(st.lists(message, max_size=40), st.integers(1, 6))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_parts_hold_every_message_once_and_part_no_unit(messages: list[Message], count: int) -> None:
     history = log(*messages)
     found = parts(history, count)

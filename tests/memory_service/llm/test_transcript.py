@@ -207,7 +207,7 @@ def test_other_tags_stay() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from(list("</ ＜>conversation\n[User]:log1 中")), max_size=200))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_no_text_closes_its_fence(text: str) -> None:
     once = escaped(text)
     assert escaped(once) == once
@@ -218,7 +218,7 @@ def test_no_text_closes_its_fence(text: str) -> None:
 
 
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=20))
-@settings(max_examples=200)
+@settings(max_examples=70)
 def test_entries_add_up_to_no_less_than_their_transcript(texts: list[str]) -> None:
     days = [f"2026-11-{20 + index % 3}T10:00:00Z" for index in range(len(texts))]
     messages = [numbered(user(text), seq, day) for seq, (text, day) in enumerate(zip(texts, days, strict=True), 1)]
@@ -243,23 +243,23 @@ def test_a_note_in_the_place_of_a_large_message() -> None:
 
 
 HOSTILE = {
-    "blanks": " " * 1_000_000,
-    "lines": "\r" * 1_000_000,
-    "tags": "<" * 1_000_000,
-    "open tags": "<think>" * 140_000,
-    "blank tags": "<         " * 100_000,
-    "heads": "\n[User" * 160_000,
-    "runs": ("a" * 511 + " ") * 2_000,
-    "base64": "aB3" * 333_333,
-    "data": "data:a/b;" * 110_000,
-    "chinese": "中" * 1_000_000,
-    "handles": "\nlog:" + "1" * 1_000_000,
+    "blanks": " " * 250_000,
+    "lines": "\r" * 250_000,
+    "tags": "<" * 250_000,
+    "open tags": "<think>" * 35_000,
+    "blank tags": "<         " * 25_000,
+    "heads": "\n[User" * 40_000,
+    "runs": ("a" * 511 + " ") * 500,
+    "base64": "aB3" * 83_333,
+    "data": "data:a/b;" * 27_500,
+    "chinese": "中" * 250_000,
+    "handles": "\nlog:" + "1" * 250_000,
 }
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_a_megabyte_of_hostile_text(case: str) -> None:
-    with at_most_readings(500):
+def test_a_quarter_of_a_megabyte_of_hostile_text(case: str) -> None:
+    with at_most_readings(60):
         transcript_entries(log(says(HOSTILE[case]), result("a", HOSTILE[case])))
 
 

@@ -118,7 +118,7 @@ def results_of(said: dict[str, Any], parts: list[dict[str, Any]]) -> list[dict[s
 
 
 @pytest.mark.parametrize("provider", ASKED)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     turns=st.lists(
         st.tuples(

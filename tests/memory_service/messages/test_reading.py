@@ -184,7 +184,7 @@ almost = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=120)
 @given(st.lists(almost | json_values, max_size=3))
 def test_whatever_comes_is_read_or_refused(raw: list[object]) -> None:
     try:

@@ -161,14 +161,14 @@ def valid_sequences(draw: st.DrawFn) -> list[Message]:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(messages=sequences, pending=pendings)
 def test_no_provider_refuses_what_was_repaired(provider: Provider, messages: list[Message], pending: set[str]) -> None:
     done = repaired(messages, pending=pending, rules=rules_of(provider))
     assert not problems(wire(done.messages, provider), provider)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(sequences, pendings)
 def test_nothing_that_was_said_is_lost(messages: list[Message], pending: set[str]) -> None:
     said = "\n".join(text_of(message) for message in repaired(messages, pending=pending).messages)
@@ -177,7 +177,7 @@ def test_nothing_that_was_said_is_lost(messages: list[Message], pending: set[str
             assert text_of(message).strip() in said
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(sequences)
 def test_what_a_tool_said_is_lost_only_where_a_call_has_two_results(messages: list[Message]) -> None:
     done = repaired(messages)
@@ -187,7 +187,7 @@ def test_what_a_tool_said_is_lost_only_where_a_call_has_two_results(messages: li
         assert index in doubled or text_of(message).strip() in said
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(sequences, pendings, st.sampled_from([Rules(), MISTRAL, Rules(mid_system="keep")]))
 def test_repairing_twice_is_repairing_once(messages: list[Message], pending: set[str], rules: Rules) -> None:
     once = repaired(messages, pending=pending, rules=rules)
@@ -196,7 +196,7 @@ def test_repairing_twice_is_repairing_once(messages: list[Message], pending: set
     assert not again.repairs
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(sequences, pendings)
 def test_the_messages_given_are_not_touched(messages: list[Message], pending: set[str]) -> None:
     before = copy.deepcopy(messages)
@@ -212,7 +212,7 @@ def is_same(one: object, other: object) -> bool:
     return one is other
 
 
-@settings(max_examples=200)
+@settings(max_examples=70)
 @given(valid_sequences(), st.sampled_from([Rules(), MISTRAL]))
 def test_a_valid_list_comes_back_with_the_same_objects(messages: list[Message], rules: Rules) -> None:
     for provider in PROVIDERS:
@@ -222,7 +222,7 @@ def test_a_valid_list_comes_back_with_the_same_objects(messages: list[Message], 
     assert [*map(id, done.messages)] == [*map(id, messages)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(sequences, st.lists(st.one_of(plain, assistants()), max_size=4))
 def test_what_was_settled_stays_when_messages_come_behind(messages: list[Message], more: list[Message]) -> None:
     # A prompt's prefix is cached by its bytes. Only calls that waited at the end change what stood before.
@@ -230,7 +230,7 @@ def test_what_was_settled_stays_when_messages_come_behind(messages: list[Message
     assert repaired([*messages, user("a border"), *more]).messages[: len(begun)] == begun
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(sequences)
 def test_thinking_is_whole_or_gone(messages: list[Message]) -> None:
     given_blocks = [message["thinking_blocks"] for message in messages if "thinking_blocks" in message]
@@ -239,7 +239,7 @@ def test_thinking_is_whole_or_gone(messages: list[Message]) -> None:
             assert any(message["thinking_blocks"] is blocks for blocks in given_blocks)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(sequences)
 def test_arguments_and_names_stay_as_they_are(messages: list[Message]) -> None:
     before = [each["function"] for message in messages for each in tool_calls_of(message)]

@@ -61,7 +61,7 @@ openai_messages = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=70)
 @given(st.lists(openai_messages, max_size=6))
 def test_from_openai_to_openai_nothing_changes(raw: list[dict[str, object]]) -> None:
     before = copy.deepcopy(raw)
@@ -123,7 +123,7 @@ def result_in_blocks(block: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=70)
 @given(anthropic_conversations())
 def test_from_anthropic_to_anthropic_nothing_is_lost(raw: list[dict[str, Any]]) -> None:
     before = copy.deepcopy(raw)
@@ -133,7 +133,7 @@ def test_from_anthropic_to_anthropic_nothing_is_lost(raw: list[dict[str, Any]]) 
     assert json.dumps(written, sort_keys=True) == json.dumps(in_blocks(raw), sort_keys=True)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(anthropic_conversations())
 def test_the_inner_form_reads_as_itself(raw: list[dict[str, Any]]) -> None:
     inner = read_messages(raw)

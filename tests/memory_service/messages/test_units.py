@@ -43,7 +43,7 @@ def test_case(case: str) -> None:
     assert [(unit.kind, unit.first, unit.last, unit.open) for unit in units_of(messages)] == expected
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(sequences)
 def test_units_cover_every_position_once_and_in_order(messages: list[Message]) -> None:
     units = units_of(messages)
@@ -52,7 +52,7 @@ def test_units_cover_every_position_once_and_in_order(messages: list[Message]) -
     assert not any(unit.open for unit in units[:-1])
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(sequences)
 def test_in_a_repaired_list_no_unit_needs_another(messages: list[Message]) -> None:
     view = repaired(messages).messages

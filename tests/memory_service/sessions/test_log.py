@@ -246,7 +246,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(values=st.lists(st.dictionaries(st.text(), JSON, max_size=4), min_size=1, max_size=3), ascii_only=st.booleans())
 def test_any_message_comes_back_to_the_byte(values: list[dict[str, Json]], ascii_only: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -617,7 +617,7 @@ def test_kill_at_random_moments(tmp_path: Path) -> None:
             say(str(log.append(batch).last_seq))
         """
     acknowledged = 0
-    for _ in range(15):
+    for _ in range(7):
         process = child(code, path)
         assert process.stdout is not None
         process.stdout.readline()

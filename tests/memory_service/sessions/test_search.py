@@ -146,7 +146,7 @@ WORDS = "tea milk harbor 8080 the 部署 绿茶 周二 redis。 …".split()
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=400).map(" ".join) | st.text(max_size=60)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(TEXTS, max_size=8), TEXTS, st.integers(-1, 5), st.integers(0, 8))
 def test_answers_are_sorted_bounded_and_the_same_however_they_came_about(
     texts: list[str], query: str, limit: int, known: int
@@ -181,6 +181,6 @@ def test_a_search_of_many_messages_is_quick_beside_making_it() -> None:
 
 @pytest.mark.parametrize("piece", ["a", "a ", "部", "…", "\n", "_", "{"])
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
-    with at_most_readings(500):
+    text = piece * (250_000 // len(piece))
+    with at_most_readings(80):
         SessionKeywordSearch.of(said(text), upto=1).search(text)

@@ -120,8 +120,8 @@ def test_twice_is_once(text: str) -> None:
     "piece", ["sk-", "password=", "key is", "://a", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaa.", "bearer ", "密码"]
 )
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    text = piece * (300_000 // len(piece))
-    with at_most_readings(200):
+    text = piece * (100_000 // len(piece))
+    with at_most_readings(70):
         redacted(text)
         has_secret(text)
 

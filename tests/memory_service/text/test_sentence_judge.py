@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,9 +22,13 @@ def judged(*lines: str, embedded: list[str] | None = None) -> list[Judgement]:
     embedder = multilingual_embedder()
 
     def embed(texts: Sequence[str]) -> Vectors:
-        if embedded is not None:
-            embedded.extend(texts)
-        return embedder.embed_documents(texts)
+        if embedded is None:
+            return embedder.embed_documents(texts)
+        embedded.extend(texts)
+        # What differs by a number alone has one vector.
+        kinds = [re.sub(r"\d+", "7", text) for text in texts]
+        different = list(dict.fromkeys(kinds))
+        return embedder.embed_documents(different)[[different.index(kind) for kind in kinds]]
 
     return classify_sentences(spoken, embed, embedder=embedder.fingerprint)
 
