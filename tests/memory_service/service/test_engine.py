@@ -1,4 +1,4 @@
-"""One contract for every engine: the service's own, and those of somebody else as they come from packages."""
+"""One contract for every engine of somebody else, as they come from packages."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from typing import Any
 
 import pytest
 
-from indexer.testing import HashEmbedder
 from memory_service.engines import AssembleCall, CompactCall, Compacted, ContextEngine, EnginePlace, load_engine
 from memory_service.messages import Message, message_tokens, user_message
 from memory_service.messages.repair import repaired
-from memory_service.service import MemoryService
-from memory_service.service.short_term import DefaultEngine
 from tests.memory_service.engines.plugins import installed
-from tests.serving import settings
 
 S = "支持".encode().hex()
-ENGINES = ["default", "sliding-window", "full", "last-messages"]
+ENGINES = ["sliding-window", "full", "last-messages"]
 
 
 def said(count: int) -> list[Message]:
@@ -34,14 +30,8 @@ def said(count: int) -> list[Message]:
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContextEngine]:
-    with (
-        installed(tmp_path / "site-packages"),
-        MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service,
-    ):
-        if request.param == "default":
-            yield DefaultEngine(service.sessions("default", make=True))
-        else:
-            yield load_engine(request.param, EnginePlace(workspace="default", folder=tmp_path / "engine"))
+    with installed(tmp_path / "site-packages"):
+        yield load_engine(request.param, EnginePlace(workspace="default", folder=tmp_path / "engine"))
 
 
 def assembled(engine: ContextEngine, history: list[Message], budget: int) -> list[Message]:
@@ -78,23 +68,3 @@ def test_after_a_compaction_the_prompt_is_smaller_or_it_says_that_nothing_was_do
     after = sum(map(message_tokens, assembled(engine, history, 60_000)))
     assert after < before if done.compacted else after == before
     assert done.reason
-
-
-def test_the_default_engine_keeps_sessions_beyond_its_life_and_erases_them(tmp_path: Path) -> None:
-    for known in (0, 8):
-        with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
-            engine = DefaultEngine(service.sessions("default", make=True))
-            assert engine.bootstrap(S) == known
-            if not known:
-                engine.ingest_batch(S, said(2))
-            else:
-                assert engine.forget(S) == () and engine.bootstrap(S) == 0
-
-
-def test_the_default_engine_begins_and_ends_subagents(tmp_path: Path) -> None:
-    with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
-        engine = DefaultEngine(service.sessions("default", make=True))
-        engine.ingest_batch(S, said(1))
-        assert engine.prepare_subagent_spawn(S, "child", 60).session_id == "child"
-        engine.ingest("child", {"role": "assistant", "content": "完成了"})
-        assert engine.on_subagent_ended("child", "completed").parent == S
