@@ -18,7 +18,7 @@ conversation.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
@@ -57,7 +57,7 @@ from memory_service.schemas.memories import Order
 from memory_service.text.placeholders import OLD_CLEARED, TRUNCATED
 
 if TYPE_CHECKING:
-    from memory_service.compaction.view import View
+    from memory_service.messages import Message
     from memory_service.schemas.compaction import IdentifierPolicy
     from memory_service.schemas.sessions import ContextWindow
 
@@ -499,21 +499,21 @@ def budget_of(
     )
 
 
-def counted_scale(seen: Callable[[], View], model: str | None) -> float | None:
+def counted_scale(seen: Callable[[], Sequence[Message]], model: str | None) -> float | None:
     """Tokens as a model's tokenizer counts them for each one estimated; None where no tokenizer is at hand.
 
     Args:
-        seen: Gives the view that is counted; asked for only if there is a tokenizer.
+        seen: Gives the messages of the view that is counted; asked for only if there is a tokenizer.
         model: The model that the view is for.
     """
     counter = exact_counter(model) if model else None
     return _counted(seen(), counter) if counter is not None else None
 
 
-def _counted(view: View, counter: Callable[[str], int]) -> float:
+def _counted(messages: Sequence[Message], counter: Callable[[str], int]) -> float:
     """Frames of messages and media are taken as estimated."""
     estimated = exact = 0
-    for message in view.messages:
+    for message in messages:
         texts = [text_of(message), *(call["function"]["arguments"] for call in tool_calls_of(message))]
         size = message_tokens(message)
         estimated += size

@@ -144,7 +144,7 @@ def compact_messages(
     conversation = _conversation(request.messages, request.pins)
     shape = shape_of(options)
     view = project(conversation, shape)
-    scale = counted_scale(lambda: view, options.model_name)
+    scale = counted_scale(lambda: view.messages, options.model_name)
     budget = budget_of(options, scale=1.0 if scale is None else scale, overhead_tokens=_overhead_tokens(request))
     call = replace(_compaction_options(request, options), model=model)
     draft = compactor.draft(conversation, view, shape, options, budget, call, now=now, cancelled=cancelled)

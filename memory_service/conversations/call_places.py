@@ -18,8 +18,8 @@ from indexer.text.ornaments import ornament
 from memory_service.errors import InvalidName
 
 if TYPE_CHECKING:
+    from memory_service.conversations.client_calls import ConversationCall
     from memory_service.conversations.compare import ComparedMessage
-    from memory_service.conversations.join import ConversationCall
 
 MOST_BRANCHES = 1_000
 # Of the messages of one role, those in which a host tells of itself.

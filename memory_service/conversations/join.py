@@ -26,9 +26,9 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from indexer.lru import LRU
 from memory_service.conversations.call_places import (
@@ -38,6 +38,7 @@ from memory_service.conversations.call_places import (
     derived_id,
     root_of,
 )
+from memory_service.conversations.client_calls import CallWire, ConversationCall, ConversationPrompt, LogPlace
 from memory_service.conversations.compare import (
     ComparedMessage,
     ReadMessage,
@@ -69,9 +70,7 @@ from memory_service.messages.response_items import standalone
 from memory_service.runtime.answers import usage_of
 from memory_service.schemas import UsageReport
 from memory_service.schemas.compaction import (
-    CompactionReceipt,
     OverflowRequest,
-    PromptTokens,
     SessionContextRequest,
 )
 from memory_service.schemas.sessions import Wire
@@ -84,7 +83,6 @@ if TYPE_CHECKING:
     from memory_service.service.short_term import ShortTermMemory
 
 _Appending = TypeVar("_Appending")
-CallWire = Literal[Wire, "responses"]
 # The provider's id of an answer.
 ANSWER = "_answer"
 _STRIPES = 64
@@ -95,84 +93,6 @@ _KNOWN_ANSWERS = 4_096
 _KNOWN_LISTS = 64
 # An answer to these is another prompt; anything else is the caller's to see.
 _MENDED: frozenset[FailureKind] = frozenset({"token_overflow", "byte_overflow", "malformed_history"})
-
-
-@dataclass(frozen=True, slots=True)
-class LogPlace:
-    """A session and the number of a message in it; None for its last one, 0 for none."""
-
-    session_id: str
-    seq: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationCall:
-    """A call of a client to its model.
-
-    Attributes:
-        messages: All that was said, as the client sends it, without the system prompt that it begins with.
-        wire: The shape of these; of the Responses, messages as `items` reads them.
-        session_id: The session that the caller names; None for the one that the list belongs to.
-        follows: The provider's id of the answer that the messages follow; empty if they begin at the beginning.
-        conversation: The protocol's id of the conversation that holds all that was said before; empty for none.
-        reference: A sealed one, to the place in a session that the messages follow; empty for none.
-        place: That place, once the reference was opened.
-        compact_threshold: The size of a view, in tokens, over which the caller wants it compacted; 0 leaves that to the
-            settings. With a number, compactions are told by a reference; None does not ask for any.
-        compacts: Whether a compaction is all that is asked for.
-        hint: The protocol's own id of the user or the conversation; empty for none.
-        system_prompt: The text of the system prompt, which stays the client's.
-        tools: Schemas of the tools.
-        model: The model's name.
-        untouched: Whether the provider compacts by itself, so that its messages go on as they came.
-        mark: A text in the provider's own compaction that the list begins with, which tells the session; else empty.
-    """
-
-    messages: Sequence[SentMessage]
-    wire: CallWire = "openai"
-    session_id: str | None = None
-    follows: str = ""
-    conversation: str = ""
-    reference: str = ""
-    place: LogPlace | None = None
-    compact_threshold: int | None = None
-    compacts: bool = False
-    hint: str = ""
-    system_prompt: str = ""
-    tools: Sequence[object] = ()
-    model: str | None = None
-    untouched: bool = False
-    mark: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationPrompt:
-    """A list of messages to send to the model, and how it came about.
-
-    Attributes:
-        messages: In the shape of the call, without its system prompt.
-        session_id: The session that was appended to; empty if none was.
-        last_seq: The last message of it that the prompt answers to.
-        branch_of: The session that this one was parted from by this call; empty if it was not.
-        tokens: Of its parts; None if no session stands behind it.
-        cached_prefix_tokens: Of the messages that the last prompt of the session began with, too.
-        receipt_id: That of the memories in it; empty for none.
-        compaction: The compaction that was made first.
-        reference: Sealed, to the session behind its compaction; empty if the call did not ask for one.
-        commanded: What came of the `/compact` that was the last thing said: no model need answer; empty for none.
-    """
-
-    messages: tuple[SentMessage, ...]
-    session_id: str = ""
-    last_seq: int = 0
-    branch_of: str = ""
-    tokens: PromptTokens | None = None
-    cached_prefix_tokens: int = 0
-    receipt_id: str = ""
-    compaction: CompactionReceipt | None = None
-    reference: str = ""
-    commanded: str = ""
-    degraded: tuple[str, ...] = field(default_factory=tuple)
 
 
 _NOWHERE = LogEnd(0, 0)

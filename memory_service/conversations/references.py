@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from memory_service.conversations.join import ConversationCall, ConversationPrompt, Conversations, LogPlace
+from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt, LogPlace
+from memory_service.conversations.join import Conversations
 from memory_service.conversations.seals import Reference, Seals
 from memory_service.errors import InvalidReference, InvalidRequest, MemoryServiceError
 from memory_service.llm.base import not_cancelled

@@ -221,7 +221,7 @@ def scale_of(state: SessionState, seen: Callable[[], View], model: str | None) -
     pairs = pairs_of([(each.seq, each.usage) for each in state.usages], model)
     if pairs:
         return learned_scale(pairs), "usage"
-    counted = counted_scale(seen, model)
+    counted = counted_scale(lambda: seen().messages, model)
     return (counted, "tokenizer") if counted is not None else (1.0, "estimate")
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from indexer import SyncProgress
     from memory_service.conversations.call_places import CallOverview, call_overview
-    from memory_service.conversations.join import ANSWER, ConversationCall, ConversationPrompt
+    from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
+    from memory_service.conversations.join import ANSWER
     from memory_service.conversations.seals import is_sealed_here
     from memory_service.health.benchmark import Benchmark
     from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translated
@@ -67,7 +68,8 @@ __all__ = [
 ]
 # Where each stands that is not the service itself.
 _MODULES = {
-    "conversations.join": ("ANSWER", "ConversationCall", "ConversationPrompt"),
+    "conversations.client_calls": ("ConversationCall", "ConversationPrompt"),
+    "conversations.join": ("ANSWER",),
     "conversations.call_places": ("CallOverview", "call_overview"),
     "conversations.seals": ("is_sealed_here",),
     "health.benchmark": ("Benchmark",),

@@ -54,7 +54,8 @@ from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.workspace import OpenWorkspaces
 
 if TYPE_CHECKING:
-    from memory_service.conversations.join import ConversationCall, ConversationPrompt, Conversations
+    from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
+    from memory_service.conversations.join import Conversations
     from memory_service.conversations.references import CompactionItems
     from memory_service.health.benchmark import Benchmark
     from memory_service.memories.joining import HomeJoin
@@ -323,7 +324,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             InvalidRequest: A message is in no shape that is known.
             Incompressible: The prompt cannot be made to fit.
         """
-        from memory_service.conversations.join import ConversationCall
+        from memory_service.conversations.client_calls import ConversationCall
         from memory_service.runtime.session_store import check_messages
         from memory_service.sessions.folder import check_session_id
 
@@ -351,7 +352,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
         It is appended once, whoever else appends it; where the session went on otherwise meanwhile, in a branch.
         """
-        from memory_service.conversations.join import ConversationPrompt
+        from memory_service.conversations.client_calls import ConversationPrompt
         from memory_service.runtime.session_store import check_messages
 
         check_messages(messages)
@@ -363,7 +364,8 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def recalled_prompt(self, workspace: str, call: ConversationCall) -> ConversationPrompt:
         """The messages of a call with the memories that they ask for; no session is read or written."""
-        from memory_service.conversations.join import ConversationPrompt, last_words, with_block
+        from memory_service.conversations.client_calls import ConversationPrompt
+        from memory_service.conversations.join import last_words, with_block
         from memory_service.text.recall import decide_recall
 
         if not (decision := decide_recall(last_words(call.messages))).search:

@@ -17,7 +17,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from indexer.testing import HashEmbedder
-from memory_service.conversations.join import ConversationCall
+from memory_service.conversations.client_calls import ConversationCall
 from memory_service.conversations.seals import KEY_FILE, Reference, Seals
 from memory_service.service import MemoryService
 from memory_service.testing import Failure, Reply

@@ -14,7 +14,7 @@ from tests.serving import settings
 SENDER = """
 import sys, time
 from memory_service.service import MemoryService
-from memory_service.conversations.join import ConversationCall
+from memory_service.conversations.client_calls import ConversationCall
 from memory_service.config import load_settings
 
 home, begin = sys.argv[1], float(sys.argv[2])
