@@ -189,7 +189,7 @@ def test_its_content_answers_from_the_samples_in_an_empty_folder(unpacked: Path,
 from pathlib import Path
 import indexer, memory_service
 from memory_service.service import MemoryService
-from memory_service.service.sample import Recording, copy_sample
+from memory_service.service import Recording, copy_sample
 print(indexer.__file__, memory_service.__file__)
 homes = Path({str(homes)!r})
 for language, said in ("en", 140), ("zh", 88):
