@@ -446,16 +446,19 @@ class MapReduceSummary:
             return self._read_in_turn()
         with ThreadPoolExecutor(max_workers=min(len(self._rolls), _PARALLEL), thread_name_prefix="summary") as pool:
             futures = [pool.submit(roll.finish) for roll in self._rolls]
+            failures = list[UpstreamFailed]()
             try:
                 for done in as_completed(futures):
                     if not (self._summary_calls.rules.keep_partial and _may_be_missed(done.exception())):
                         done.result()
+                    elif isinstance(failure := done.exception(), UpstreamFailed):
+                        failures.append(failure)
             except (UpstreamFailed, CallCancelled):
                 self._summary_calls.calls.stop()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        failures = [failure for future in futures if isinstance(failure := future.exception(), UpstreamFailed)]
         if len(failures) == len(futures):
+            # Of all that failed the first one tells why; the others may have waited for what it was refused.
             raise failures[0]
         for roll, future in zip(self._rolls, futures, strict=True):
             if isinstance(failure := future.exception(), UpstreamFailed):

@@ -446,7 +446,13 @@ def test_the_parts_before_a_failure_are_kept() -> None:
 
 
 def test_when_a_part_fails_the_others_end() -> None:
-    assert failed(ScriptedModel(DOWN, Hang(), Hang()), PARTS, chat(20)) is DOWN
+    begun = time.monotonic()
+    assert failed(ScriptedModel(DOWN, Hang(), Hang()), replace(PARTS, keep_partial=False), chat(20)) is DOWN
+    assert time.monotonic() - begun < 15
+
+
+def test_when_all_parts_fail_the_first_failure_is_told() -> None:
+    assert failed(ScriptedModel(DOWN, Hang(), Hang()), PARTS, chat(20), timeout=2.0) is DOWN
 
 
 def test_many_partial_summaries_are_merged_by_halves() -> None:
