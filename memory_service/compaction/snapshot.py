@@ -76,9 +76,12 @@ def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.da
     later = sum(each.tokens for each in shown if is_system(each.message))
     request, whole = checkpoint_of(state, shape).request, whole_request_of(state)
     pins = min(view.summary_tokens, sum(estimate_tokens(text) + 8 for text, _ in pin_texts(state)))
+    as_shown = view.system_tokens + view.summary_tokens + sum(each.tokens for each in shown)
+    # What makes the messages valid, such as results that nobody gave, may stay whatever is covered.
+    added = max(0, view.tokens - as_shown)
     return Snapshot(
         tail=tail,
-        fixed_tokens=view.system_tokens + later + pins,
+        fixed_tokens=view.system_tokens + later + pins + added,
         summary_tokens=view.summary_tokens - pins,
         now=now,
         request_tokens=estimate_tokens(request),

@@ -26,7 +26,7 @@ from tests.properties.sessions import FAILING, PRESET_NAMES, Compact, Count, Lin
 from tests.properties.shots import Broken, as_bytes, hold, shot_of
 from tests.properties.world import SESSION, World
 
-EXAMPLES = 40
+EXAMPLES = 90
 ROUNDS = 20
 
 
