@@ -92,7 +92,7 @@ def i2_nothing_falls_between(change: Change) -> None:
             there = shown or said.seq in after.handles or _left_out(said, after)
             hold(there, "I2", f"{said.seq} ({said.role}) is lost: {said.pieces}")
             for payload in said.payloads:
-                there = payload in view_text or said.seq in after.handles
+                there = payload in view_text or said.seq in after.handles or _left_out(said, after)
                 hold(there, "I2", f"an image of {said.seq} is neither shown nor has a label")
     _stubs_tell_the_truth(change)
     if change.committed and start != change.before.head.tail_start:
