@@ -9,14 +9,10 @@ off; a text that begins as a host's own messages do is inserted as a whole. What
 or in a fence is the user's, who may speak of such tags. Into what a tool answers hosts put reminders alone; other tags,
 and one that is never closed, are the tool's own words.
 
-The results of tools that a host sends as messages of the user are nobody's words either: `is_tool_output` knows them by
-their heads, and texts that are lines of programs throughout, such as numbered code and traces.
-
 Invariants: linear; a text without any of it is the same object.
 
 Source: what Claude Code 2.1, Codex 0.16, opencode 1.18, Cline, Roo Code, Cursor, Gemini CLI, Open WebUI and LibreChat
-send, and the prompts in their repositories; of results in messages of the user: SWE-agent 1.1, mini-swe-agent 2,
-OpenHands, Cline, Roo Code, aider 0.86.
+send, and the prompts in their repositories.
 """
 
 from __future__ import annotations

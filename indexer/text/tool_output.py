@@ -1,4 +1,9 @@
-"""Output of a tool in the mouth of a user, told from words."""
+"""Results of tools that a host sends as messages of the user: nobody's words. Pure, linear.
+
+They are known by their heads, or by being lines of programs throughout, such as numbered code and traces.
+
+Source: SWE-agent 1.1, mini-swe-agent 2, OpenHands, Cline, Roo Code, aider 0.86.
+"""
 
 from __future__ import annotations
 

@@ -15,9 +15,6 @@ request -> is there a place? -> a thread works on it -> the place is free for th
 Invariants: no kind takes places of another; who came first goes first; a request whose client has gone while it waited
 is not worked on; a refused request has done nothing. `Retry-After` is the time at which there is room, spread over the
 refused ones, so that they do not come back all at once. Used in the event loop alone.
-
-And the limit of a body's size. Invariants: at most the limit is ever held, whether the size was announced or not; a
-larger body is answered 413, and the connection is closed so that nobody waits for the rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The limit of the size of a body, counted as it comes."""
+"""The limit of a body's size, counted as it comes.
+
+Invariants: at most the limit is ever held, whether the size was announced or not; a larger body is answered 413, and
+the connection is closed so that nobody waits for the rest.
+"""
 
 from __future__ import annotations
 

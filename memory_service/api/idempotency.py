@@ -1,4 +1,9 @@
-"""Answers to requests that may come twice, kept by their key."""
+"""Answers to requests that are sent again, by their idempotency key.
+
+Invariants: the cache is used in the event loop alone, so a look-up and its entry are atomic; a request equal to a
+running one waits for that answer without a thread; a failed request is forgotten, so that it can be tried again; the
+cache is bounded in number and in bytes, and a restart empties it.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Thread pools for calls that may wait long (for a model, or for each other), and the idempotency cache.
+"""Thread pools for calls that may wait long, for a model or for each other.
 
 Invariants: such a call never takes a thread that searches and writes need; a call that waits for a slot holds no
-thread, and not for ever; when the server ends, running calls are told to stop, and nothing new begins. The cache is
-used in the event loop alone, so a look-up and its entry are atomic; a request equal to a running one waits for that
-answer without a thread; a failed request is forgotten, so that it can be tried again; the cache is bounded in number
-and in bytes, and a restart empties it.
+thread, and not for ever; when the server ends, running calls are told to stop, and nothing new begins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Text in cells of a terminal: how wide it is, and cut or filled to a width."""
+"""Text in cells of a terminal: how wide it is, and cut or filled to a width.
+
+Invariants: a character that a terminal shows over two cells counts for two; text of a conversation can neither move
+the cursor nor leave its column. `rich.cells` counts nothing for a letter behind a joiner, so hostile text would.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Output of commands: results on stdout, everything else on stderr, JSON where it was asked for.
-
-Invariants: a character that a terminal shows over two cells counts for two; text of a conversation can neither move
-the cursor nor leave its column. `rich.cells` counts nothing for a letter behind a joiner, so hostile text would.
-"""
+"""Output of commands: results on stdout, everything else on stderr, JSON where it was asked for."""
 
 from __future__ import annotations
 

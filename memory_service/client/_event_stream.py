@@ -1,4 +1,8 @@
-"""Events of a session as they are sent: lines in, events out, and where to go on after a connection broke."""
+"""Event stream of a session: lines in, events out, and where to go on after a connection broke. No I/O.
+
+Invariants: streams are read in linear time; an event counts once its empty line has come, so one that was cut off is
+none.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Messages, usage, answers and errors of any provider's package as plain JSON values, and `Reply`. Pure.
+"""Messages, usage and answers of any provider's package as plain JSON values, and `Reply`. Pure.
 
 Invariants: no package of a provider is imported; a message keeps every field with content; a value that is no message
-is refused with the name of its type, never with its text; no exception, however made, makes its reading fail.
+is refused with the name of its type, never with its text.
 
 An answer of a model is a text, a `Reply`, a message, or an answer of OpenAI's chat completions or Anthropic's messages
 (mapping or object, so litellm's too).

@@ -1,4 +1,7 @@
-"""Refusals of providers, as any client library raises them."""
+"""Refusals of providers, read from the errors of any client library. Pure.
+
+Invariants: no package of a provider is imported; no exception, however made, makes its reading fail.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Calls of one session, its event stream, and the wanted settings of a new session. No I/O.
+"""Calls of one session, and the wanted settings of a new session. No I/O.
 
 Invariants: those of `memory_service.client._wire`; whatever changes something carries an idempotency key, so that it
-can be sent again. Event streams are read in linear time; an event counts once its empty line has come, so one that was
-cut off is none.
+can be sent again.
 """
 
 from __future__ import annotations

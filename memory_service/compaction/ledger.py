@@ -1,8 +1,7 @@
 """Typed ledger: the exact things of a conversation that no model rewrites, found, merged and written by code. Pure.
 
 Invariants: linear; every text is quoted from its message, on one line, at most 240 characters, without secrets; a merge
-is bounded and depends on nothing but its arguments, so that a replay gives the same ledger; one line for each entry in
-a prompt, so that none can open a section of its own or close a frame; what fits is counted as `count_tokens` counts it.
+is bounded and depends on nothing but its arguments, so that a replay gives the same ledger.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The ledger as text, within a number of tokens."""
+"""The ledger as text, within a number of tokens. Pure.
+
+Invariants: one line for each entry in a prompt, so that none can open a section of its own or close a frame; what fits
+is counted as `count_tokens` counts it.
+"""
 
 from __future__ import annotations
 

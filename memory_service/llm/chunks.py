@@ -1,4 +1,7 @@
-"""How much of a conversation goes into one call: chunks by a share of the window."""
+"""Chunks of a conversation, each read by one call, by a share of the window. Pure.
+
+Invariants: of the chunks, every message is in one, in order; a call and its results are never parted; none is empty.
+"""
 
 from __future__ import annotations
 

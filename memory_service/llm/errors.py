@@ -1,7 +1,6 @@
-"""Classifier of providers' error texts: overflow (by how much), wait, pay, or hopeless; and the reason they give.
+"""Classifier of providers' error texts: overflow (by how much), wait, pay, or hopeless.
 
-Invariants: pure, and never raises. A reason that may be shown has at most 300 characters on one line, no secret, and no
-stretch of what the call had sent. Acting on a false overflow throws history away, so a failed compaction, a
+Invariants: pure, and never raises. Acting on a false overflow throws history away, so a failed compaction, a
 rate limit that counts tokens and talk about context windows are never taken for one. Numbers are the
 provider's own. How providers word things is in `indexer.providers.wordings`.
 """

@@ -1,4 +1,7 @@
-"""Reason of a provider in its own words, short, and without what was sent."""
+"""Reason that a provider gives for a refusal, in its own words. Pure.
+
+Invariants: it has at most 300 characters on one line, no secret, and no stretch of what the call had sent.
+"""
 
 from __future__ import annotations
 

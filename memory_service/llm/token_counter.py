@@ -1,9 +1,7 @@
-"""Token counter: exact counts by tiktoken where possible, and estimates calibrated by the provider.
+"""Token counter: exact counts by tiktoken where possible.
 
 Invariants: nothing is fetched: a vocabulary that is not on the disk, or not the one it should be, is as good as none;
-nothing is loaded before the first count is asked for; texts are remembered by their digest, not themselves. Estimates
-are pure: what was counted before the view changed, or of another model, is not used; the same pairs always give the
-same scale, read at once or again; a scale is within 0.6 to 2.5.
+nothing is loaded before the first count is asked for; texts are remembered by their digest, not themselves.
 
 Source: litellm 1.106 has the vocabularies of cl100k_base and o200k_base in its package (since 2023 and 2024), and
 points tiktoken at them for that it need not fetch them; so does this file, without the seconds that importing litellm

@@ -1,9 +1,8 @@
-"""Transcript for a summariser: one text with roles and handles, divided where a model cannot read it at once.
+"""Transcript for a summariser: one text with roles and handles.
 
 Invariants: pure; linear. Never in it: thinking, the bytes of media, secrets, and whatever a tool's result holds
 beside its content. No message can pretend to be another one: a line in it that looks like the head of a message is
-marked. Every message has its handle, such as `log:12`, by which the log gives the original back. Of the chunks, every
-message is in one, in order; a call and its results are never parted; none is empty.
+marked. Every message has its handle, such as `log:12`, by which the log gives the original back.
 """
 
 from __future__ import annotations

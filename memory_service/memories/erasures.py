@@ -1,4 +1,8 @@
-"""Marks of erasures that are under way, so that a process that is killed leaves none half done."""
+"""Marks of erasures that are under way, by which another process ends what one left undone.
+
+Invariants: while something is being erased, a mark says so on the disk; it goes when nothing is left, and stays if the
+process is killed or a part fails. Who holds the lock and finds the mark knows that nobody is at work on it any more.
+"""
 
 from __future__ import annotations
 

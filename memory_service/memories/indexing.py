@@ -1,11 +1,7 @@
-"""Indexing for many writers: shared rounds, work for later, messages not yet indexed.
+"""Indexing for many writers: shared rounds, and work for later.
 
 Invariants: no lock is held while a text is embedded; whoever waits is told how it ended, also by a defect; a burst of
 writes to one file is one round; an idle service has no threads.
-
-Invariants of unindexed messages, ranked by words (rank-bm25): of a log only what lies behind the index's last passage
-of it is ranked, or its end where that is another than it was; of many logs only the newest are looked at, so that no
-search waits for it; what the index has already, or a filter leaves out, is not found.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Memory files of one workspace: list, read, compare-and-swap, erase, resume erasures.
+"""Memory files of one workspace: list, read, compare-and-swap, erase.
 
 Invariants: what was answered is on the disk; one writer at a time, among threads and processes, while people
 edit the same files with any editor and lose nothing; one text is stored once a day; nothing outside the
 workspace is touched; looking something up, or failing to, creates nothing. Knows nothing of the index.
-
-Invariants of erasures: while something is being erased, a mark says so on the disk; it goes when nothing is left, and
-stays if the process is killed or a part fails. Who holds the lock and finds the mark knows that nobody is at work on
-it any more.
 """
 
 from __future__ import annotations

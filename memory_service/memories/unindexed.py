@@ -1,4 +1,9 @@
-"""Words of messages that the index does not have yet: the ends of session logs, searched as they are."""
+"""Messages that the index does not have yet, ranked by words (rank-bm25).
+
+Invariants: of a log only what lies behind the index's last passage of it is ranked, or its end where that is another
+than it was; of many logs only the newest are looked at, so that no search waits for it; what the index has already, or
+a filter leaves out, is not found.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Operations that go on behind a call, such as a reindex: each with its progress, and one of a kind at a time."""
+"""Operations that go on behind a call, such as a reindex, each with its progress.
+
+Invariants: an operation goes queued → running → done, failed or cancelled, and never back; a stopped one leaves the
+index usable and the next one goes on from there. Operations live as long as the process.
+"""
 
 from __future__ import annotations
 

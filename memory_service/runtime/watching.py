@@ -1,9 +1,7 @@
-"""Background work: following file changes of workspaces, and reindex operations with progress.
+"""Following of file changes of workspaces, in the background.
 
 Invariants: one thread for all workspaces, and at most 32 of them at a time; it indexes what it finds the way a
-search would, so a change that the service made itself costs a look and no more; it ends between two files. An operation
-goes queued → running → done, failed or cancelled, and never back; a stopped one leaves the index usable and the next
-one goes on from there. Operations live as long as the process.
+search would, so a change that the service made itself costs a look and no more; it ends between two files.
 """
 
 from __future__ import annotations

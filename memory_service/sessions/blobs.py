@@ -1,4 +1,8 @@
-"""Media of a session in files of their own, named by what they hold."""
+"""Content store beside the logs: media of messages in files of their own.
+
+Invariants: a content is stored by its hash, and on the disk before anything names it; what is read is what was written,
+or an error; nothing outside the folder is touched, and no symbolic link is followed.
+"""
 
 from __future__ import annotations
 

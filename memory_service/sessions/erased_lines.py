@@ -1,4 +1,9 @@
-"""Lines of a log without messages that were erased."""
+"""Lines of a log from which messages are erased. Pure.
+
+An erased line keeps its number, its time and its place in its batch, and says nothing else. With a message go the
+compactions whose summary or stubs were made of it, those that are built on them, pins of it, and what a trim has
+gathered from it: the view is then made of what is left, and the next compaction sums that up anew.
+"""
 
 from __future__ import annotations
 

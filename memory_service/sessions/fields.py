@@ -1,4 +1,7 @@
-"""A JSON object whose fields are read one by one, each with its kind."""
+"""Typed reader of the fields of a JSON object.
+
+Invariants: a field of another type than is asked for is a `ValueError`.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Media of messages: base64 detached from the log's text, and the content store beside the logs.
+"""Media of messages: base64 detached from the log's text, and put back.
 
 Invariants: a part is named by its place in the text, never by a mark inside it, so no message can pretend to
-hold one; what is put back is the original, character for character. A content is stored by its hash, and on the disk
-before anything names it; what is read is what was written, or an error; nothing outside the folder is touched, and no
-symbolic link is followed.
+hold one; what is put back is the original, character for character.
 """
 
 from __future__ import annotations

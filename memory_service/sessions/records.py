@@ -1,7 +1,7 @@
-"""Records of a session log as values, their typed fields, and text deltas. Knows nothing of files.
+"""Records of a session log as values, and text deltas. Knows nothing of files.
 
 Invariants: a record never changes; a message is kept as the JSON text it came as; a compaction names the
-messages it stands for by number and never holds them; a field of another type is a `ValueError`. A summary is kept as a
+messages it stands for by number and never holds them. A summary is kept as a
 delta (line numbers of the base text, and new text), and `apply_delta(base, text_delta(base, text)) == text`, always:
 summaries of one session share most of their lines, and kept whole, twenty of them would take as much as a fifth of the
 messages that they stand for.

@@ -1,12 +1,8 @@
-"""Lines that leave a log: repair of damaged logs, trimming, restoring a trim, and erasing messages.
+"""Lines that leave a log: repair of damaged logs, trimming, and restoring a trim.
 
 Invariants: nothing is thrown away: what is cut off stays beside the log; a file that has lines, and none of them
 ours, is left alone; each finding is told once. A trim is lines in, lines out: a line that stays is the same, byte for
 byte, and keeps its number; taking a trim back loses nothing that was appended since.
-
-An erased line keeps its number, its time and its place in its batch, and says nothing else. With a message go the
-compactions whose summary or stubs were made of it, those that are built on them, pins of it, and what a trim has
-gathered from it: the view is then made of what is left, and the next compaction sums that up anew.
 """
 
 from __future__ import annotations

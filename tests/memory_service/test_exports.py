@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import memory_service
-from memory_service import client, errors
+from memory_service import client, errors, service
 from tests.indexer.workspace import run_python
 
 SLOW = {"numpy", "httpx", "pydantic", "fastapi", "apsw", "onnxruntime", "indexer", "click", "rich", "tokenizers"}
@@ -99,3 +99,9 @@ def test_compaction_loads_neither_numbers_nor_engines() -> None:
     assert not numbers & loaded_by("from memory_service.compaction import compact")
     call = "compact([{'role': 'user', 'content': '你好 hello ' * 900}] * 9, context_window=8000).messages"
     assert not numbers & loaded_by(f"from memory_service.compaction import compact\nassert len({call}) < 9")
+
+
+def test_the_service_gives_every_name_that_it_promises() -> None:
+    for name in service.__all__:
+        assert getattr(service, name).__class__, name
+    assert {name for names in service._MODULES.values() for name in names} <= {*service.__all__}

@@ -1,4 +1,7 @@
-"""The words of each file, over all segments."""
+"""Words of passages that were written since the last segment.
+
+Invariants: they are derived by the rules that made the stored terms; an unchanged passage is not read again.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Packed segment of an index (passages as columns, vector codes, postings), and the words of passages written since.
+"""Packed segment of an index: passages as columns, vector codes, postings.
 
 Invariants: a segment is never changed; a mask beside it says which of its rows nothing has replaced. Rows of a file
-follow one another in reading order. Nothing in it is text, and all of it is derived from the store. The words of later
-passages are derived by the rules that made the stored terms; an unchanged passage is not read again.
+follow one another in reading order. Nothing in it is text, and all of it is derived from the store.
 """
 
 from __future__ import annotations
