@@ -68,21 +68,22 @@ __all__ = [
 ]
 # Where each stands that is not the service itself.
 _MODULES = {
-    "conversations.client_calls": ("ConversationCall", "ConversationPrompt"),
-    "conversations.join": ("ANSWER",),
-    "conversations.call_places": ("CallOverview", "call_overview"),
-    "conversations.seals": ("is_sealed_here",),
-    "health.benchmark": ("Benchmark",),
-    "llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translated"),
-    "memories.sample": ("SAMPLES", "Recording", "copy_sample"),
-    "messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
-    "runtime.answers": ("reader_failures",),
-    "runtime.display": ("SessionDetails", "ShownMessage", "shown_prompt"),
-    "runtime.events": ("Subscription",),
-    "runtime.session_options": ("preset_settings",),
-    "runtime.session_store": ("check_messages",),
-    "runtime.watching": ("SyncedChange",),
-    "service.facade": ("MemoryService", "SyncProgress"),
+    "indexer": ("SyncProgress",),
+    "memory_service.conversations.client_calls": ("ConversationCall", "ConversationPrompt"),
+    "memory_service.conversations.join": ("ANSWER",),
+    "memory_service.conversations.call_places": ("CallOverview", "call_overview"),
+    "memory_service.conversations.seals": ("is_sealed_here",),
+    "memory_service.health.benchmark": ("Benchmark",),
+    "memory_service.llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translated"),
+    "memory_service.memories.sample": ("SAMPLES", "Recording", "copy_sample"),
+    "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
+    "memory_service.runtime.answers": ("reader_failures",),
+    "memory_service.runtime.display": ("SessionDetails", "ShownMessage", "shown_prompt"),
+    "memory_service.runtime.events": ("Subscription",),
+    "memory_service.runtime.session_options": ("preset_settings",),
+    "memory_service.runtime.session_store": ("check_messages",),
+    "memory_service.runtime.watching": ("SyncedChange",),
+    "memory_service.service.facade": ("MemoryService",),
 }
 
 
@@ -93,7 +94,7 @@ if not TYPE_CHECKING:  # a name that is not there is found by type checkers
         if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         require_server(f"memory_service.service.{name}")
-        return getattr(import_module(f"memory_service.{module}"), name)
+        return getattr(import_module(module), name)
 
 
 def open_at_once(home: Path | str | None, *, embeds: bool, rests: bool = False) -> MemoryService:
