@@ -33,46 +33,104 @@ from indexer.errors import (
     SyncCancelled,
 )
 from indexer.types import (
+    AUTHORITY,
+    EVERGREEN,
+    EXTRA_MARK,
     FileFailure,
     Fingerprint,
     Hit,
     LineRange,
     Mode,
     Passage,
+    Role,
     SearchFilter,
     SearchResults,
     Source,
+    Statement,
     SyncProgress,
     SyncReport,
+    Vectors,
+    composed,
+    fold_tag,
+    has_tags,
+    sync_file,
 )
 
 if TYPE_CHECKING:
     from indexer.compatibility import IndexStatus
-    from indexer.embeddings.base import CachedEmbedder, Embedder
+    from indexer.corpus import Floats, Ints, folder_number
+    from indexer.documents.entries import (
+        ITEM,
+        MAX_TAG_CHARS,
+        entry_hash,
+        fold_words,
+        folded,
+        is_blank,
+        is_tag,
+        item_end,
+        moment_of,
+        read_comment,
+        role_of,
+        short_hash,
+        starts_entry,
+        tags_of,
+    )
+    from indexer.documents.transcripts import is_openclaw, openclaw_messages, split_transcript
+    from indexer.embeddings.base import CachedEmbedder, Embedder, empty_rows, unit_rows
     from indexer.embeddings.bundled import LanguageChoice, MiniLM, MultilingualE5, bundled_choice, multilingual_embedder
     from indexer.embeddings.litellm import LiteLLMEmbedder, LiteLLMReranker
     from indexer.embeddings.onnx_models import OnnxEmbedder, OnnxReranker
     from indexer.embeddings.reranking import Reranker
     from indexer.embeddings.sentence_transformers import CrossEncoderReranker, SentenceTransformerEmbedder
+    from indexer.engine.chains import current_first
+    from indexer.engine.echoes import AskedQuestion, is_echo
     from indexer.engine.ranking import RankingSettings
     from indexer.index import Index
-    from indexer.rebuild import RebuildState
-    from indexer.stores.base import IndexStore
+    from indexer.providers import wordings
+    from indexer.providers.litellm_package import error_chain, litellm_package, provider_message
+    from indexer.rebuild import RebuildState, needed_bytes
+    from indexer.sources.folders import ExtraFolder, Folders
+    from indexer.sources.scan import (
+        MEMORY_FOLDER,
+        Scan,
+        SourceFile,
+        is_memory_path,
+        is_session_path,
+        name_fault,
+        path_for_new,
+        path_on_disk,
+        scan_memories,
+        scan_workspace,
+        session_path,
+    )
+    from indexer.sources.watch import Watch, Watched, WatchState, WatchTiming
+    from indexer.stores.base import IndexStore, StoredPassage
     from indexer.sync.plan import SyncPlan
 
 __all__ = [
+    "AUTHORITY",
+    "EVERGREEN",
+    "EXTRA_MARK",
+    "ITEM",
+    "MAX_TAG_CHARS",
+    "MEMORY_FOLDER",
+    "AskedQuestion",
     "CachedEmbedder",
     "CrossEncoderReranker",
     "Embedder",
     "EmbedderUnavailable",
     "EmbeddingError",
+    "ExtraFolder",
     "FileFailure",
     "Fingerprint",
+    "Floats",
+    "Folders",
     "Hit",
     "Index",
     "IndexStatus",
     "IndexStore",
     "IndexerError",
+    "Ints",
     "LanguageChoice",
     "LineRange",
     "LiteLLMEmbedder",
@@ -87,11 +145,15 @@ __all__ = [
     "RankingSettings",
     "RebuildState",
     "Reranker",
+    "Role",
+    "Scan",
     "SearchFilter",
     "SearchResults",
     "SentenceTransformerEmbedder",
     "Source",
+    "SourceFile",
     "SourceMissing",
+    "Statement",
     "StoreBusy",
     "StoreCorrupt",
     "StoreError",
@@ -100,24 +162,75 @@ __all__ = [
     "StoreOutdated",
     "StoreReadOnly",
     "StoreReplaced",
+    "StoredPassage",
     "SyncCancelled",
     "SyncPlan",
     "SyncProgress",
     "SyncReport",
+    "Vectors",
+    "Watch",
+    "WatchState",
+    "WatchTiming",
+    "Watched",
     "bundled_choice",
+    "composed",
+    "current_first",
+    "empty_rows",
+    "entry_hash",
+    "error_chain",
+    "fold_tag",
+    "fold_words",
+    "folded",
+    "folder_number",
+    "has_tags",
+    "is_blank",
+    "is_echo",
+    "is_memory_path",
+    "is_openclaw",
+    "is_session_path",
+    "is_tag",
+    "item_end",
+    "litellm_package",
+    "moment_of",
     "multilingual_embedder",
+    "name_fault",
+    "needed_bytes",
+    "openclaw_messages",
+    "path_for_new",
+    "path_on_disk",
+    "provider_message",
+    "read_comment",
+    "role_of",
+    "scan_memories",
+    "scan_workspace",
+    "session_path",
+    "short_hash",
+    "split_transcript",
+    "starts_entry",
+    "sync_file",
+    "tags_of",
+    "unit_rows",
+    "wordings",
 ]
 
 _MODULES = {
+    "AskedQuestion": "engine.echoes",
     "CachedEmbedder": "embeddings.base",
     "CrossEncoderReranker": "embeddings.sentence_transformers",
     "Embedder": "embeddings.base",
+    "ExtraFolder": "sources.folders",
+    "Floats": "corpus",
+    "Folders": "sources.folders",
+    "ITEM": "documents.entries",
     "Index": "index",
     "IndexStatus": "compatibility",
     "IndexStore": "stores.base",
+    "Ints": "corpus",
     "LanguageChoice": "embeddings.bundled",
     "LiteLLMEmbedder": "embeddings.litellm",
     "LiteLLMReranker": "embeddings.litellm",
+    "MAX_TAG_CHARS": "documents.entries",
+    "MEMORY_FOLDER": "sources.scan",
     "MiniLM": "embeddings.bundled",
     "MultilingualE5": "embeddings.bundled",
     "OnnxEmbedder": "embeddings.onnx_models",
@@ -125,10 +238,50 @@ _MODULES = {
     "RankingSettings": "engine.ranking",
     "RebuildState": "rebuild",
     "Reranker": "embeddings.reranking",
+    "Scan": "sources.scan",
     "SentenceTransformerEmbedder": "embeddings.sentence_transformers",
+    "SourceFile": "sources.scan",
+    "StoredPassage": "stores.base",
     "SyncPlan": "sync.plan",
+    "Watch": "sources.watch",
+    "WatchState": "sources.watch",
+    "WatchTiming": "sources.watch",
+    "Watched": "sources.watch",
     "bundled_choice": "embeddings.bundled",
+    "current_first": "engine.chains",
+    "empty_rows": "embeddings.base",
+    "entry_hash": "documents.entries",
+    "error_chain": "providers.litellm_package",
+    "fold_words": "documents.entries",
+    "folded": "documents.entries",
+    "folder_number": "corpus",
+    "is_blank": "documents.entries",
+    "is_echo": "engine.echoes",
+    "is_memory_path": "sources.scan",
+    "is_openclaw": "documents.transcripts",
+    "is_session_path": "sources.scan",
+    "is_tag": "documents.entries",
+    "item_end": "documents.entries",
+    "litellm_package": "providers.litellm_package",
+    "moment_of": "documents.entries",
     "multilingual_embedder": "embeddings.bundled",
+    "name_fault": "sources.scan",
+    "needed_bytes": "rebuild",
+    "openclaw_messages": "documents.transcripts",
+    "path_for_new": "sources.scan",
+    "path_on_disk": "sources.scan",
+    "provider_message": "providers.litellm_package",
+    "read_comment": "documents.entries",
+    "role_of": "documents.entries",
+    "scan_memories": "sources.scan",
+    "scan_workspace": "sources.scan",
+    "session_path": "sources.scan",
+    "short_hash": "documents.entries",
+    "split_transcript": "documents.transcripts",
+    "starts_entry": "documents.entries",
+    "tags_of": "documents.entries",
+    "unit_rows": "embeddings.base",
+    "wordings": "providers.wordings",
 }
 
 # Unseen by type checkers, which would take any name for one that is here.
@@ -147,7 +300,8 @@ if not TYPE_CHECKING:
                 "Install the server with: pip install memory-service (in a checkout: pip install .)",
                 name=error.name,
             ) from None
-        value = globals()[name] = getattr(module, name)
+        # `wordings` is all that its file holds.
+        value = globals()[name] = module if name == "wordings" else getattr(module, name)
         return value
 
     def __dir__() -> list[str]:

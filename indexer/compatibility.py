@@ -16,10 +16,10 @@ from indexer.documents import formats, markdown, transcripts
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.bundled import LanguageChoice
 from indexer.errors import EmbedderUnavailable, EmbeddingError, StoreOutdated
+from indexer.language import terms
+from indexer.language.languages import Writing
 from indexer.rebuild import RebuildState
 from indexer.stores.base import IndexStore, StoreCounts
-from indexer.text import terms
-from indexer.text.languages import Writing
 from indexer.types import FileFailure, Fingerprint, Mode, SyncProgress, Vectors
 
 _RULES = re.compile(r"([a-z]+)-([0-9]+)")

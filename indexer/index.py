@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from indexer import search as searching
+from indexer.common.throttle import THROTTLE
 from indexer.compatibility import IndexCompatibility, IndexStatus, outdated
 from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
@@ -34,6 +35,7 @@ from indexer.engine.reader import (
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
 from indexer.engine.relevance import Calibration, bundled_calibration
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreReplaced, SyncCancelled
+from indexer.language.facts import FACT_RULES, UNREAD_FACTS
 from indexer.rebuild import Rebuild, partial_state, scrub_others
 from indexer.sources.folders import Folders
 from indexer.sources.scan import read_writing, require_folder
@@ -43,8 +45,6 @@ from indexer.sync.plan import SyncPlan, SyncPlanner, failures
 from indexer.sync.run import Progress, Sync
 from indexer.sync.runner import SyncControl, SyncRunner, SyncRuns, not_cancelled, restate
 from indexer.sync.vectors import TextVectors, fill_in
-from indexer.text.facts import FACT_RULES, UNREAD_FACTS
-from indexer.throttle import THROTTLE
 from indexer.types import ErasedPassages, Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
 
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024

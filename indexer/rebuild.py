@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from indexer.common.throttle import THROTTLE
 from indexer.errors import EmbeddingError, StoreBusy, StoreCorrupt, StoreError, StoreFull, SyncCancelled
 from indexer.stores.base import Beside, FileWrite, Head, IndexStore, Room, Written
-from indexer.throttle import THROTTLE
 from indexer.types import Fingerprint, SyncReport
 
 if TYPE_CHECKING:

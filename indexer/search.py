@@ -69,13 +69,13 @@ from indexer.engine.restatements import COMPARED, restated_last
 from indexer.engine.second_hop import HOP_WEIGHT, second_hop
 from indexer.engine.sought import Sought, named_first
 from indexer.errors import EmbeddingError, QueryInvalid
+from indexer.language import terms as analysis
+from indexer.language.asked_days import LATEST_ALONE, LATEST_BESIDE, AskedDays, asked_days
+from indexer.language.names import NOBODY, Named
+from indexer.language.ornaments import ornament
+from indexer.language.questions import asks_when, whose_word
+from indexer.language.sentences import SNIPPET_CHARS, snippet
 from indexer.stores.base import IndexStore, StoredPassage
-from indexer.text import terms as analysis
-from indexer.text.asked_days import LATEST_ALONE, LATEST_BESIDE, AskedDays, asked_days
-from indexer.text.names import NOBODY, Named
-from indexer.text.ornaments import ornament
-from indexer.text.questions import asks_when, whose_word
-from indexer.text.sentences import SNIPPET_CHARS, snippet
 from indexer.types import AUTHORITY, Cue, Hit, Mode, SearchFilter, Vectors
 
 MAX_QUERY_CHARS = 10_000

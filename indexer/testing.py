@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 
 from indexer.embeddings.bundled import MiniLM
-from indexer.text.terms import index_terms
+from indexer.language.terms import index_terms
 from indexer.types import Vectors
 
 

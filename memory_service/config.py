@@ -27,8 +27,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from indexer.common import lazy_regex
 from indexer.stores import DEFAULT_STORE, STORES
-from indexer.text import lazy_regex
 from memory_service.errors import InvalidRequest
 from memory_service.home import DEFAULT_HOME, PREFIX, check_format, home_of, nearest, shown_name
 from memory_service.schemas.memories import DEFAULT_WORKSPACE

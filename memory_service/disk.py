@@ -25,8 +25,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.text import lazy_regex
-from indexer.types import sync_file
+from indexer import sync_file
+from indexer.common import lazy_regex
 from memory_service.errors import InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from indexer.text.ornaments import FAILURES, ReaderFailures
+from indexer.language.ornaments import FAILURES, ReaderFailures
 from tests.tiers import ROOT, SHARE_OF_INPUTS, TIERS, Durations, file_of, processor_seconds
 
 # How long an input takes says nothing on a machine that others use.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.throttle import THROTTLE
+from indexer.common.throttle import THROTTLE
 from memory_service.api.server import _shorten_turns
 from tests.indexer.workspace import run_python
 
@@ -43,7 +43,7 @@ class Watched(indexer.MiniLM):
     def embed_documents(self, texts):
         during.add(sys.getswitchinterval())
         return super().embed_documents(texts)
-from indexer.throttle import THROTTLE
+from indexer.common.throttle import THROTTLE
 with THROTTLE.behind():
     during.add(sys.getswitchinterval())
 (home / "default" / "memory").mkdir(parents=True)
@@ -66,7 +66,7 @@ def test_importing_and_searching_leave_the_process_as_it_was(tmp_path: Path) -> 
 
 _SERVER = """
 import os, sys, threading, time
-from indexer.throttle import THROTTLE
+from indexer.common.throttle import THROTTLE
 from memory_service.api.server import serve
 from memory_service.config import load_settings
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer.text.terms import STOP_WORDS
+from indexer.language.terms import STOP_WORDS
 from indexer.types import Vectors
 from tests.benchmarks.scale import picture, table, texts, vectors
 from tests.benchmarks.scale.__main__ import settings_from

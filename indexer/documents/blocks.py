@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from indexer.text import lazy_regex
+from indexer.common.patterns import lazy_regex
 
 Line = tuple[int, str]
 
@@ -497,7 +497,7 @@ class _Reader:
 
     def _close(self) -> None:
         if self.open:
-            from indexer.text.markup import has_words  # with patterns that what only names blocks does not need
+            from indexer.language.markup import has_words  # with patterns that what only names blocks does not need
 
             if self.kind is Kind.CODE or has_words("\n".join(text for _, text in self.open)):
                 self.outline.add(self.kind, self.start, self.end, self.open, self.level)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import accumulate
 
+from indexer.common.patterns import lazy_regex
 from indexer.documents.markdown import split_lines
-from indexer.text import lazy_regex
-from indexer.text.dates import day_of_name
-from indexer.text.ornaments import ornament
-from indexer.text.sentences import parts_of
+from indexer.language.dates import day_of_name
+from indexer.language.ornaments import ornament
+from indexer.language.sentences import parts_of
 from indexer.types import Passage
 
 BLANK = -1

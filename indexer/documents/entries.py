@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from indexer.text import lazy_regex
+from indexer.common.patterns import lazy_regex
 from indexer.types import ROLES, Role, fold_tag
 
 _COMMENT = lazy_regex(r" ?<!--[ \t]*memory((?:[ \t]+[a-z_]+=[^\s<>]+)+)[ \t]*-->[ \t]*")

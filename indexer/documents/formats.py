@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from indexer.common.patterns import lazy_regex
+from indexer.common.scripts import WIDE
 from indexer.documents import code, rst
 from indexer.documents.blocks import Kind, Line, Outline, dedented
 from indexer.documents.code import Language
 from indexer.documents.markdown import outline_passages, split_lines, split_markdown
-from indexer.text import lazy_regex
-from indexer.text.scripts import WIDE
-from indexer.text.sentences import LIST_ITEM
+from indexer.language.sentences import LIST_ITEM
 from indexer.types import Passage
 
 # Who writes lines of this length has an editor that wraps them: each is a paragraph of its own.

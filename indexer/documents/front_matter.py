@@ -12,11 +12,11 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from indexer.common.patterns import lazy_regex
+from indexer.common.scripts import SENTENCE_ENDS
 from indexer.documents.entries import is_tag
-from indexer.text import lazy_regex
-from indexer.text.dates import heading_day
-from indexer.text.ornaments import ornament
-from indexer.text.scripts import SENTENCE_ENDS
+from indexer.language.dates import heading_day
+from indexer.language.ornaments import ornament
 from indexer.types import fold_tag
 
 _YAML_KEY = lazy_regex(r"(?:\"([^\"\n]{1,60})\"|'([^'\n]{1,60})'|([^\W\d][\w .()/-]{0,59}?)):(?:[ \t]+(.*))?$")

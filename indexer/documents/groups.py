@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from indexer.common.patterns import lazy_regex
+from indexer.common.scripts import WIDE
 from indexer.documents.blocks import Block, Kind
-from indexer.text import lazy_regex
-from indexer.text.scripts import WIDE
 
 _MOST_PARENTS = 4
 _LABEL_CHARS = 60
@@ -149,7 +149,7 @@ def _is_item_label(text: str) -> bool:
     text = _TASK.sub("", text)
     if _BOLD.fullmatch(text) or text.endswith((":", "：")):
         return _is_short(_label(text), _MARKED_WORDS)
-    from indexer.text.terms import STOP_WORDS  # with all that it loads, of no use to what has no lists
+    from indexer.language.terms import STOP_WORDS  # with all that it loads, of no use to what has no lists
 
     words = (word.lower() for word in _WORD.findall(text))
     stated = any(word in STOP_WORDS and word not in _IN_NAMES for word in words)

@@ -16,11 +16,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from indexer.common.lru import LRU
+from indexer.common.patterns import lazy_regex
 from indexer.documents.formats import split_file
 from indexer.documents.markdown import SpokenPassages, keep_shared_labels, read_section, read_speakers
 from indexer.documents.transcripts import Carried, go_on, grown_transcript, whole_transcript
-from indexer.lru import LRU
-from indexer.text import lazy_regex
 from indexer.types import EXTRA_MARK, Passage
 
 _LOGS = 64

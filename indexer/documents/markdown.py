@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
+from indexer.common.patterns import lazy_regex
 from indexer.documents.blocks import Block, Kind, Line, Outline, Section, read_blocks
 from indexer.documents.entries import Noted, noted_lines, tags_of
 from indexer.documents.front_matter import read_front_matter
 from indexer.documents.groups import Place, placed
-from indexer.text import lazy_regex
-from indexer.text.dates import day_of_name, heading_day
-from indexer.text.markup import without_data
-from indexer.text.names import speaker_of
-from indexer.text.ornaments import ornament
-from indexer.text.questions import SHORT_CHARS, asks_shortly, has_time_words
-from indexer.text.sentences import end_of_part
-from indexer.text.terms import is_unlatin
+from indexer.language.dates import day_of_name, heading_day
+from indexer.language.markup import without_data
+from indexer.language.names import speaker_of
+from indexer.language.ornaments import ornament
+from indexer.language.questions import SHORT_CHARS, asks_shortly, has_time_words
+from indexer.language.sentences import end_of_part
+from indexer.language.terms import is_unlatin
 from indexer.types import Cue, Passage
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.

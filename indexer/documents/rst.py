@@ -6,10 +6,10 @@ a passage or in the heading of one, but for comments and bare link targets. What
 
 from __future__ import annotations
 
+from indexer.common.patterns import lazy_regex
 from indexer.documents.blocks import Kind, Line, Outline, dedented
 from indexer.documents.markdown import outline_passages, split_lines
-from indexer.text import lazy_regex
-from indexer.text.sentences import LIST_ITEM
+from indexer.language.sentences import LIST_ITEM
 from indexer.types import Passage
 
 _ADORNMENT = lazy_regex(r"([!-/:-@\[-`{-~])\1+")

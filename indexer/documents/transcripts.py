@@ -31,17 +31,17 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from indexer.common.patterns import lazy_regex
 from indexer.documents.markdown import CUES, MAX_CHARS
-from indexer.text import lazy_regex
-from indexer.text.authorship import message_parts
-from indexer.text.dates import STATED_HOLDS, leading_stamp
-from indexer.text.inserted import is_own_tool, is_recalled, without_inserted, without_reminders
-from indexer.text.names import speaker_of
-from indexer.text.ornaments import ornament
-from indexer.text.outcomes import is_acknowledgement
-from indexer.text.questions import SHORT_CHARS, asks_shortly, has_time_words, only_ask
-from indexer.text.sentences import end_of_part, parts_of, sentences_of
-from indexer.text.terms import has_unspaced, is_unlatin
+from indexer.language.authorship import message_parts
+from indexer.language.dates import STATED_HOLDS, leading_stamp
+from indexer.language.inserted import is_own_tool, is_recalled, without_inserted, without_reminders
+from indexer.language.names import speaker_of
+from indexer.language.ornaments import ornament
+from indexer.language.outcomes import is_acknowledgement
+from indexer.language.questions import SHORT_CHARS, asks_shortly, has_time_words, only_ask
+from indexer.language.sentences import end_of_part, parts_of, sentences_of
+from indexer.language.terms import has_unspaced, is_unlatin
 from indexer.types import Cue, Passage, Role
 
 # Of a longer answer little is kept, and to read its records takes a second for each megabyte.

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from indexer.common.lru import LRU
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.lru import LRU
 from indexer.types import Vectors
 
 

@@ -30,7 +30,7 @@ from indexer.embeddings.tokenization import (
     load_tokenizer,
 )
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.text.languages import ENGLISH_NAME, Writing
+from indexer.language.languages import ENGLISH_NAME, Writing
 from indexer.types import Vectors
 
 # Tokens in one run, padding included. Source: our measurement; 1,024 is 5 to 20 % slower, since what passes

@@ -22,16 +22,16 @@ from hashlib import blake2b
 
 import numpy as np
 
+from indexer.common.lru import LRU
+from indexer.common.patterns import lazy_regex
+from indexer.common.scripts import DENSE
 from indexer.embeddings.base import empty_rows, unit_rows, without_surrogates
 from indexer.embeddings.model_folder import Prompts, prompts_of, reads_more_than_latin
 from indexer.embeddings.reranking import DEADLINE_SECONDS, RERANKED_HITS, Scores
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.lru import LRU
+from indexer.language.terms import is_spaced
 from indexer.providers.errors import HOPELESS, SIZES, EmbeddingFailure, FailureKind
 from indexer.providers.litellm_package import ProviderFailed, Target, embed, require_litellm, rerank
-from indexer.text import lazy_regex
-from indexer.text.scripts import DENSE
-from indexer.text.terms import is_spaced
 from indexer.types import Vectors
 
 # What every provider takes that we know of, but for a few, which say so. Four requests of a sync's 256 texts run at

@@ -19,11 +19,11 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
+from indexer.common.patterns import lazy_regex
+from indexer.common.scripts import CJK_LETTERS
 from indexer.embeddings.base import empty_rows, unit_rows
 from indexer.errors import EmbedderUnavailable, EmbeddingError
-from indexer.text import lazy_regex
-from indexer.text.scripts import CJK_LETTERS
-from indexer.text.terms import is_spaced
+from indexer.language.terms import is_spaced
 from indexer.types import Vectors
 
 _Loaded = TypeVar("_Loaded")

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from indexer.common.throttle import THROTTLE
 from indexer.embeddings.base import runs_by_length
 from indexer.providers.environment import variables
-from indexer.throttle import THROTTLE
 
 _CGROUPS = Path("/sys/fs/cgroup")
 

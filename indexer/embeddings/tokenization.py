@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from indexer.common.lru import LRU
 from indexer.embeddings.base import without_surrogates
-from indexer.lru import LRU
 
 # Characters of a text for each piece of it. BERT's English vocabulary cuts English into pieces of 4 characters,
 # accented Latin into 1.5 to 2.7; of Cyrillic, Greek, Arabic, Hebrew, Devanagari and Chinese it has the letters: 1.0 to

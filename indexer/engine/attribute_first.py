@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from indexer.engine.ranking import Ranked
+from indexer.language.asked_labels import asked_labels, is_labelled, label_of
+from indexer.language.terms import query_terms, stored_terms
 from indexer.stores.base import StoredPassage
-from indexer.text.asked_labels import asked_labels, is_labelled, label_of
-from indexer.text.terms import query_terms, stored_terms
 
 
 def attribute_first(

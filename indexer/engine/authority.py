@@ -19,11 +19,11 @@ import numpy as np
 from indexer.corpus import Floats, Ints, Mask
 from indexer.engine.ranking import Candidates
 from indexer.engine.relevance import QuestionTerms
+from indexer.language.authorship import in_first_person
+from indexer.language.questions import asks, requests
+from indexer.language.sentences import parted
+from indexer.language.terms import index_terms, query_terms
 from indexer.stores.base import StoredPassage
-from indexer.text.authorship import in_first_person
-from indexer.text.questions import asks, requests
-from indexer.text.sentences import parted
-from indexer.text.terms import index_terms, query_terms
 from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES, Hit, Vectors
 
 _BY_ROLE = np.array([AUTHORITY[role] for role in ROLES])

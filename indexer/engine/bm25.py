@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from indexer.corpus import Corpus, Floats, Ints, Mask
-from indexer.text.terms import weight
+from indexer.language.terms import weight
 
 K1, B = 1.2, 0.75
 

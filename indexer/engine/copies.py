@@ -12,11 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from indexer.common.scripts import SENTENCE_ENDS
 from indexer.corpus import Ints
 from indexer.engine.ranking import Ranked
+from indexer.language.breadcrumbs import breadcrumb, name_title
 from indexer.stores.base import IndexStore, StoredPassage
-from indexer.text.breadcrumbs import breadcrumb, name_title
-from indexer.text.scripts import SENTENCE_ENDS
 from indexer.types import Passage
 
 # A text as long as this says what it is about itself; so does a sentence.

@@ -14,9 +14,9 @@ from indexer.corpus import Floats, Mask
 from indexer.engine.authority import roles_of
 from indexer.engine.ranking import Candidates, Ranked, joined_candidates
 from indexer.engine.reader import IndexReader, QueryTerms
-from indexer.text.questions import asks, only_ask, requests
-from indexer.text.sentences import sentences_of
-from indexer.text.terms import index_terms, query_terms
+from indexer.language.questions import asks, only_ask, requests
+from indexer.language.sentences import sentences_of
+from indexer.language.terms import index_terms, query_terms
 from indexer.types import ROLES, Cue
 
 # Of all words of two texts, as many are in both of them where one repeats the other.

@@ -17,6 +17,7 @@ from itertools import chain
 
 import numpy as np
 
+from indexer.common.lru import LRU
 from indexer.corpus import Corpus, Ints, Mask, unique_rows
 from indexer.engine.bm25 import Posting, RangeStatistics, TextStatistics, text_statistics
 from indexer.engine.chains import FactChains
@@ -24,14 +25,13 @@ from indexer.engine.matrix import Matrix
 from indexer.engine.segments.file_words import Recent
 from indexer.engine.segments.postings import Found, find
 from indexer.engine.segments.segment import Segment
-from indexer.lru import LRU
+from indexer.language import terms as analysis
+from indexer.language.names import NOBODY, Named, greeted_speakers, named_speakers
+from indexer.language.ornaments import ornament
+from indexer.language.questions import asks
+from indexer.language.sentences import sentences_of
+from indexer.language.terms import has_term_rules, passage_terms
 from indexer.stores.base import IndexStore, OfTags, StoredPassage, TermPosting
-from indexer.text import terms as analysis
-from indexer.text.names import NOBODY, Named, greeted_speakers, named_speakers
-from indexer.text.ornaments import ornament
-from indexer.text.questions import asks
-from indexer.text.sentences import sentences_of
-from indexer.text.terms import has_term_rules, passage_terms
 from indexer.types import ErasedPassages, SearchFilter
 
 _REMEMBERED_TERMS = 128

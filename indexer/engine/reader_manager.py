@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from indexer.common.throttle import THROTTLE
 from indexer.corpus import Corpus, Mask
 from indexer.engine.matrix import MATRIX_PASSAGES, Matrix, load_matrix
 from indexer.engine.reader import IndexReader, Packed, TermCache
@@ -23,7 +24,6 @@ from indexer.engine.segments.file_words import Recent, load_recent
 from indexer.engine.segments.segment import Segment
 from indexer.errors import StoreCorrupt, StoreError
 from indexer.stores.base import Head, IndexStore
-from indexer.throttle import THROTTLE
 
 # Up to here all passages are looked at for every question: as fast as by codes, and exact. Source: processor time of a
 # search without and with a packed part, 2.5 and 3.7 ms at 4,000 generated passages, 4.5 and 5.1 at 8,000, 5.5 and 5.2

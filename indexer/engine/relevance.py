@@ -28,12 +28,12 @@ from typing import Literal
 
 import numpy as np
 
+from indexer.common.patterns import lazy_regex
 from indexer.corpus import Floats, Ints, Mask
 from indexer.embeddings.bundled import MultilingualE5
 from indexer.engine.bm25 import K1, RangeStatistics
 from indexer.engine.ranking import RANKING_RULES, Ranked, RankingSettings
-from indexer.text import lazy_regex
-from indexer.text.terms import TERM_RULES, query_terms
+from indexer.language.terms import TERM_RULES, query_terms
 from indexer.types import Passage
 
 # Version of all that the signals come from.

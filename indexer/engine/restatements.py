@@ -1,7 +1,8 @@
 """Sentences among the hits that were made again with another value: the later one first, the earlier one marked.
 
-`chains` knows the facts that its rules read; here are the others, told by `indexer.text.restated` from two sentences
-that stand side by side. Compared are the passages that answer the same question, of one authority and one speaker.
+`chains` knows the facts that its rules read; here are the others, told by `indexer.language.restated` from two
+sentences that stand side by side. Compared are the passages that answer the same question, of one authority and one
+speaker.
 
 Invariants: nothing is left out but what the limit cuts off; only notes and messages are compared, of one day and file
 only where their hours or a word of change tell which is the later; what a person says is not the same thing stays.
@@ -16,10 +17,10 @@ from itertools import combinations
 
 from indexer.engine.authority import not_below
 from indexer.engine.chains import DayChains, Stated
+from indexer.language.facts import topic_of
+from indexer.language.facts_clause import Claim
+from indexer.language.restated import LEAST_SHARED, restating, words_in
 from indexer.stores.base import StoredPassage
-from indexer.text.facts import topic_of
-from indexer.text.facts_clause import Claim
-from indexer.text.restated import LEAST_SHARED, restating, words_in
 from indexer.types import AUTHORITY, Hit
 
 # How many of the best passages are compared with each other, whatever the limit.

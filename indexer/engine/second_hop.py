@@ -13,7 +13,7 @@ from indexer.corpus import Floats, Ints
 from indexer.engine.bm25 import RangeStatistics
 from indexer.engine.reader import IndexReader, unpacked_postings
 from indexer.engine.segments.postings import find
-from indexer.text.terms import index_terms
+from indexer.language.terms import index_terms
 
 # Weight of the signal beside those of words.
 HOP_WEIGHT = 0.2

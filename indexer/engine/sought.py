@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from indexer.corpus import Ints, Mask, unique_rows
 from indexer.engine.ranking import CANDIDATES, Ranked
 from indexer.engine.reader import IndexReader, QueryTerms
+from indexer.language.asked_days import DAY_BONUS, AskedDays
 from indexer.stores.base import StoredPassage
-from indexer.text.asked_days import DAY_BONUS, AskedDays
 from indexer.types import Hit
 
 _NO_ROWS = np.empty(0, np.int64)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from indexer.text import lazy_regex
+from indexer.common.patterns import lazy_regex
 
 # An error may quote the request. What it says itself stands at one of the ends.
 _HEAD_CHARS, _TAIL_CHARS = 12_000, 4_000

@@ -24,10 +24,10 @@ from stat import S_ISDIR, S_ISREG
 from struct import error as StructError
 from typing import BinaryIO, NamedTuple
 
+from indexer.common.patterns import lazy_regex
 from indexer.errors import SourceMissing
+from indexer.language.languages import Writing, language_of, writing_of
 from indexer.stores.base import FileState, packed_stat
-from indexer.text import lazy_regex
-from indexer.text.languages import Writing, language_of, writing_of
 from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Passage, Source, composed
 
 MEMORY_FOLDER = "memory"

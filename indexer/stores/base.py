@@ -119,7 +119,7 @@ class Unembedded(NamedTuple):
 
 
 class OfThings(NamedTuple):
-    """Passages that state facts of some things, see `indexer.text.facts`.
+    """Passages that state facts of some things, see `indexer.language.facts`.
 
     Attributes:
         things: Numbers of the things; those that fewer passages than `least` speak of are left out.

@@ -25,6 +25,8 @@ import numpy as np
 
 from indexer.corpus import Corpus, Floats, Ints
 from indexer.errors import StoreBusy, StoreReplaced
+from indexer.language.facts import FACT_RULES
+from indexer.language.terms import term_hashes
 from indexer.stores.base import (
     NEAREST_LIMIT,
     BesideState,
@@ -44,8 +46,6 @@ from indexer.stores.base import (
     Written,
 )
 from indexer.stores.memory_contents import Contents, Draft, FileRows
-from indexer.text.facts import FACT_RULES
-from indexer.text.terms import term_hashes
 from indexer.types import Fingerprint, SearchFilter, Vectors
 
 _LOCK_SECONDS = 1.0

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from indexer.common.lru import LRU
 from indexer.corpus import Corpus, CorpusFile, Floats, Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreLocked, StoreReplaced
-from indexer.lru import LRU
+from indexer.language.facts import FACT_RULES
 from indexer.stores import sqlite_rows
 from indexer.stores.base import (
     NEAREST_LIMIT,
@@ -58,7 +59,6 @@ from indexer.stores.sqlite_rows import (
     tag_conditions,
     vector_filter,
 )
-from indexer.text.facts import FACT_RULES
 from indexer.types import (
     AUTHORITY,
     CUE_BITS,

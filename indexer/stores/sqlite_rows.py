@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexer.corpus import COLUMNS, CorpusFile, Ints
+from indexer.language.terms import term_hashes
 from indexer.stores.base import FileState, FileWrite, NewPassage, TermEntries
-from indexer.text.terms import term_hashes
 from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Passage, SearchFilter, Source, Vectors
 
 if TYPE_CHECKING:

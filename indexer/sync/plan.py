@@ -14,6 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from indexer.errors import SourceMissing
+from indexer.language.breadcrumbs import breadcrumb, embedded_text
 from indexer.sources.folders import Folders
 from indexer.sources.scan import (
     Scan,
@@ -26,7 +27,6 @@ from indexer.sources.scan import (
     with_folders,
 )
 from indexer.stores.base import FileState, IndexStore, StoredPassage
-from indexer.text.breadcrumbs import breadcrumb, embedded_text
 from indexer.types import EXTRA_MARK, FileFailure, Passage
 
 

@@ -22,15 +22,15 @@ from indexer.documents.incremental import Growth, Logs, Splitter
 from indexer.documents.transcripts import is_known_log
 from indexer.embeddings.base import Embedder
 from indexer.errors import StoreLocked, SyncCancelled
+from indexer.language.breadcrumbs import embedded_text
+from indexer.language.facts import facts_of, things_of
+from indexer.language.names import greeted_name
+from indexer.language.ornaments import ornament
+from indexer.language.terms import has_term_rules, passage_terms
 from indexer.sources.scan import Content, SourceFile, read, source_file
 from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written, passages_of
 from indexer.sync.plan import PassageDiff, SyncPlan, compare, text_hash
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
-from indexer.text.breadcrumbs import embedded_text
-from indexer.text.facts import facts_of, things_of
-from indexer.text.names import greeted_name
-from indexer.text.ornaments import ornament
-from indexer.text.terms import has_term_rules, passage_terms
 from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
 
 # Without a model what a transaction itself costs counts, and how long it keeps other writers waiting: 10-20 ms.

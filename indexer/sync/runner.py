@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from indexer.common.throttle import THROTTLE
 from indexer.embeddings.base import Embedder
 from indexer.errors import SyncCancelled
+from indexer.language.facts import FACT_RULES
 from indexer.stores.base import FileWrite, IndexStore, passages_of
 from indexer.sync.plan import SyncPlanner
 from indexer.sync.run import Progress, Sync, things_in
-from indexer.text.facts import FACT_RULES
-from indexer.throttle import THROTTLE
 from indexer.types import Fingerprint, SyncProgress, SyncReport
 
 _ROUNDS = 5

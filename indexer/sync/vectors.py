@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 
+from indexer.common.throttle import THROTTLE
 from indexer.embeddings.base import Embedder, empty_rows, unit_rows
 from indexer.errors import EmbedderUnavailable, EmbeddingError
+from indexer.language.breadcrumbs import embedded_text
 from indexer.stores.base import IndexStore, StoredPassage, Unembedded
-from indexer.text.breadcrumbs import embedded_text
-from indexer.throttle import THROTTLE
 from indexer.types import Fingerprint, Vectors
 
 # Texts embedded between two transactions: enough to sort by length, few enough to lose little.

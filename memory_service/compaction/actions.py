@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from indexer.text import lazy_regex
-from indexer.text.ornaments import ornament
-from indexer.text.outcomes import command_exit_of, failure_lines, is_exit_only
+from indexer.common import lazy_regex
+from indexer.language import command_exit_of, failure_lines, is_exit_only, ornament
 from memory_service.compaction.shell_commands import shell_commands
 from memory_service.messages import Message, ToolCall, arguments_of, text_of
 from memory_service.text.sentences import single_line

@@ -18,10 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 
-from indexer.text import lazy_regex
-from indexer.text.authorship import typed_text
-from indexer.text.short_replies import is_assent
-from indexer.text.spoken_values import is_estimate
+from indexer.common import lazy_regex
+from indexer.language import is_assent, is_estimate, typed_text
 from memory_service.compaction.summary import PromptReading, SummaryRequest
 from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
 from memory_service.messages.shapes import Json

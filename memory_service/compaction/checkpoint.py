@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.compaction.ledger import merge_ledger
 from memory_service.messages import Message, Numbered, with_texts
 from memory_service.messages.estimate import estimate_tokens

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from indexer.errors import IndexerError
-from indexer.text.ornaments import ornament
+from indexer import IndexerError
+from indexer.language import ornament
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
@@ -51,8 +51,7 @@ from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds, judge
 from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:
-    from indexer.embeddings.base import Embedder
-    from indexer.embeddings.bundled import LanguageChoice
+    from indexer import Embedder, LanguageChoice
     from memory_service.compaction.presets import CompactionSettings
     from memory_service.text.correction_judge import TalkJudge
 

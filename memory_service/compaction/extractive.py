@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from indexer.errors import EmbeddingError
-from indexer.text.languages import language_of, writing_of
-from indexer.text.terms import MOSTLY, asked_terms, read_part
+from indexer import EmbeddingError
+from indexer.language import MOSTLY, asked_terms, language_of, read_part, writing_of
 from memory_service.compaction.extractive_lines import CandidateLines, candidate_lines
 from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.summary_format import LATEST, Section, SummaryLine, heading_size, render_summary
@@ -24,8 +23,7 @@ from memory_service.text.similarity import groups_of
 from memory_service.text.texts import ENGLISH, Texts, texts_in
 
 if TYPE_CHECKING:
-    from indexer.embeddings.base import Embedder
-    from indexer.embeddings.bundled import LanguageChoice
+    from indexer import Embedder, LanguageChoice
 
 MAX_CANDIDATES = 200
 # How much of a line's score stands whether or not it is new.
@@ -212,9 +210,9 @@ def _suited(embedder: Embedder | LanguageChoice | None, facts: Sequence[SummaryL
     """
     if embedder is None:
         return None
-    from indexer.embeddings import bundled
+    from indexer import LanguageChoice
 
-    if isinstance(embedder, bundled.LanguageChoice):
+    if isinstance(embedder, LanguageChoice):
         english = writing_of((language_of(line.text), 1.0) for line in facts).foreign < MOSTLY
         embedder = embedder.english if english else None
     if embedder is None:

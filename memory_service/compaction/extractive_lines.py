@@ -13,10 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from indexer.text.ornaments import ornament
-from indexer.text.outcomes import has_failed, names_outcome
-from indexer.text.questions import has_time_words
-from indexer.text.terms import fold, query_terms
+from indexer.language import fold, has_failed, has_time_words, names_outcome, ornament, query_terms
 from memory_service.compaction.actions import failure_of, outcome_of
 from memory_service.compaction.summary_format import (
     ASSISTANT,

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from indexer.text import lazy_regex
-from indexer.text.authorship import typed_text
-from indexer.text.ornaments import ornament
-from indexer.text.tool_output import is_tool_output
+from indexer.common import lazy_regex
+from indexer.language import is_tool_output, ornament, typed_text
 from memory_service.compaction.actions import (
     OPEN_FILE,
     SUCCESS,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from indexer.text import lazy_regex
-from indexer.text.ornaments import ornament
+from indexer.common import lazy_regex
+from indexer.language import ornament
 from memory_service.compaction.todos import is_open_todo
 from memory_service.messages.sizes import quarters
 from memory_service.schemas.compaction import LedgerEntry

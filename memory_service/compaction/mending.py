@@ -12,10 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from indexer.text import lazy_regex
-from indexer.text.section_names import next_subjects, section_subject
-from indexer.text.short_replies import is_refusal
-from indexer.text.terms import asked_terms, stored_terms
+from indexer.common import lazy_regex
+from indexer.language import asked_terms, is_refusal, next_subjects, section_subject, stored_terms
 from memory_service.compaction.audit import Audit, faultless, is_own_line
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.llm.answer_shape import is_opening, sections_of

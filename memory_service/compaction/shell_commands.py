@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 
 MAX_CHARS = 40_000
 _HEREDOC = lazy_regex(r"<<(?P<dash>-?)[ \t]*(?P<quote>['\"]?)(?P<word>\w[\w.-]{0,60})(?P=quote)")

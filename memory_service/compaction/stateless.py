@@ -51,7 +51,7 @@ from memory_service.schemas.memories import fault_in
 from memory_service.schemas.sessions import Wire
 
 if TYPE_CHECKING:
-    from indexer.embeddings.base import Embedder
+    from indexer import Embedder
     from memory_service.text.correction_judge import TalkJudge
 
 # Source: 15 million took 60 s, and clients wait 30 (our measurement).
@@ -123,7 +123,7 @@ def _judge_by(embedder: Embedder | None) -> TalkJudge | None:
     """The judge of sentences that reads the vectors of a model; None where it was trained on those of another."""
     if embedder is None:
         return None
-    from indexer.embeddings.bundled import multilingual_embedder
+    from indexer import multilingual_embedder
     from memory_service.text.correction_judge import TalkJudge
 
     if embedder.fingerprint != multilingual_embedder().fingerprint:

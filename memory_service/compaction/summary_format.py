@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.messages.sizes import quarters
 from memory_service.text.phrases import is_nothing, subject_of
 from memory_service.text.sentences import Voice, split_text

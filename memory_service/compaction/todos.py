@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.compaction.actions import was_refused
 from memory_service.messages import Message, Numbered, ToolCall, arguments_of, is_tool_result, text_of, tool_calls_of
 from memory_service.schemas.compaction import LedgerEntry

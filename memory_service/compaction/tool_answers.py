@@ -14,8 +14,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from indexer.text import lazy_regex
-from indexer.text.short_replies import is_bare_assent
+from indexer.common import lazy_regex
+from indexer.language import is_bare_assent
 from memory_service.messages import (
     Message,
     Numbered,

@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from indexer.text.inserted import is_client_command
-from indexer.text.ornaments import ornament
-from indexer.text.short_replies import is_continuation
-from indexer.text.tool_output import is_tool_output
+from indexer.language import is_client_command, is_continuation, is_tool_output, ornament
 from memory_service.messages import Message, Numbered, own_text_of, text_of
 from memory_service.text.choices import answered_question, is_bare_reply
 

@@ -19,7 +19,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.messages import ToolCall
 
 _FENCED = lazy_regex(r"^```[ \t]*(?P<language>[\w-]*)[ \t]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)

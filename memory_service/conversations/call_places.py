@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from indexer.text.inserted import folder_told, is_auxiliary, is_inserted
-from indexer.text.ornaments import ornament
+from indexer.language import folder_told, is_auxiliary, is_inserted, ornament
 from memory_service.errors import InvalidName
 
 if TYPE_CHECKING:

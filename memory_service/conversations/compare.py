@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service.messages import (
     CUT,
     Message,

@@ -30,7 +30,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service.conversations.call_places import (
     MOST_BRANCHES,
     branch_ids,

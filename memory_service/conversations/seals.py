@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from indexer.types import sync_file
+from indexer import sync_file
 from memory_service.disk import open_no_follow, read_all, storage_errors, sync_folder
 from memory_service.errors import InvalidReference, StorageFailed
 from memory_service.home import make_home

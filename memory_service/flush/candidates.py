@@ -14,7 +14,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from indexer.text.ornaments import ornament
+from indexer.language import ornament
 from memory_service.compaction.tool_answers import QuestionAnswered, given_answers
 from memory_service.flush.judged import notes_by_judge
 from memory_service.flush.notes import Candidate, Note, note_of

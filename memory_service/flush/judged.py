@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from indexer.text.authorship import is_reported
-from indexer.text.ornaments import ornament
-from indexer.text.questions import asks
-from indexer.throttle import THROTTLE
+from indexer.common import THROTTLE
+from indexer.language import asks, is_reported, ornament
 from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Candidate, Note, joined, lines_of, note_of
 from memory_service.text.correction_judge import TalkJudge, Told
 from memory_service.text.lasting import asks_to_remember, names_nothing

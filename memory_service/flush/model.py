@@ -14,9 +14,7 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from indexer.text.authorship import typed_text
-from indexer.text.dates import days_of
-from indexer.text.ornaments import ornament
+from indexer.language import days_of, ornament, typed_text
 from memory_service.compaction.audit import is_granted
 from memory_service.compaction.prompts import with_reasons
 from memory_service.compaction.summary import SummaryRequest

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from indexer.text import lazy_regex
-from indexer.text.authorship import MessagePart, PartKind, introduction, message_parts
+from indexer.common import lazy_regex
+from indexer.language import MessagePart, PartKind, introduction, message_parts
 from memory_service.schemas.roles import NotedOrigin
 from memory_service.text.phrases import is_relative, statement_lines
 from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks

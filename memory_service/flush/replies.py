@@ -17,10 +17,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from indexer.text import lazy_regex
-from indexer.text.outcomes import begins_as_error
-from indexer.text.scripts import EAST_ASIAN
-from indexer.text.sentences import Fences
+from indexer.common import EAST_ASIAN, lazy_regex
+from indexer.language import Fences, begins_as_error
 from memory_service.compaction.prompts import INSTRUCTION_CHARS
 from memory_service.flush.notes import Candidate
 from memory_service.llm.base import ChatMessage

@@ -14,11 +14,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from indexer.text import lazy_regex
-from indexer.text.authorship import introduction, is_reported
-from indexer.text.ornaments import ornament
-from indexer.text.questions import asks
-from indexer.throttle import THROTTLE
+from indexer.common import THROTTLE, lazy_regex
+from indexer.language import asks, introduction, is_reported, ornament
 from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Note, joined, lines_of, note_of
 from memory_service.flush.tool_outcomes import outcome_line, tool_names
 from memory_service.messages import Numbered, tool_calls_of

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.text.texts import ENGLISH, Texts
 

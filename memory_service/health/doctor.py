@@ -14,10 +14,19 @@ from pathlib import Path
 
 import numpy as np
 
-from indexer import Embedder, Index, IndexerError, IndexStatus, LanguageChoice, Reranker, SearchResults
-from indexer.embeddings.base import empty_rows, unit_rows
-from indexer.rebuild import needed_bytes
-from indexer.sources.scan import is_memory_path
+from indexer import (
+    Embedder,
+    Index,
+    IndexerError,
+    IndexStatus,
+    LanguageChoice,
+    Reranker,
+    SearchResults,
+    empty_rows,
+    is_memory_path,
+    needed_bytes,
+    unit_rows,
+)
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import MemoryServiceError

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service import disk
 from memory_service.home import make_home
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal, TypeAlias
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.hosts import HostName
 
 HostEventKind: TypeAlias = Literal["session_start", "prompt", "reply", "stop", "pre_compact", "session_end", "other"]

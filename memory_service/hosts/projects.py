@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.disk import replace_durably
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.home import PROJECT_FILE, project_of_workspace

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.errors import InvalidRequest
 
 KeyPath: TypeAlias = tuple[str, ...]

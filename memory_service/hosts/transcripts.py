@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from indexer.text.inserted import without_inserted
+from indexer.language import without_inserted
 from memory_service.disk import storage_errors
 from memory_service.errors import InvalidRequest
 

@@ -20,8 +20,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from indexer.lru import LRU
-from indexer.text.inserted import FOUND_HERE
+from indexer.common import LRU
+from indexer.language import FOUND_HERE
 from memory_service.client import AsyncMemoryClient, MemoryClient
 from memory_service.client._messages import WireMessage
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service import schemas
 from memory_service.errors import Conflict, NotFound, PreconditionFailed
 from memory_service.integrations.base import MemorySource, log_degraded, memory_of, missing, whole_file

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service.client._messages import WireMessage
 from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,

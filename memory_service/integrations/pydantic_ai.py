@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service.client._messages import WireMessage
 from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,

@@ -19,7 +19,7 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from indexer.text.inserted import FOUND_HERE
+from indexer.language import FOUND_HERE
 from memory_service.client._messages import WireMessage
 from memory_service.errors import InvalidRequest
 from memory_service.integrations.base import (

@@ -11,10 +11,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from indexer.text import lazy_regex
-from indexer.text.section_names import next_subjects, section_subject
-from indexer.text.sentences import Fences
-from indexer.text.terms import has_unspaced
+from indexer.common import lazy_regex
+from indexer.language import Fences, has_unspaced, next_subjects, section_subject
 from memory_service.text.phrases import is_narration, is_nothing, is_pleasantry
 from memory_service.text.texts import heading_forms
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from indexer.providers import wordings
+from indexer import wordings
 
 FailureKind = Literal[
     "token_overflow",  # the prompt, or prompt and answer, do not fit the window

@@ -21,8 +21,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from indexer.providers.litellm_package import litellm_package, provider_message
-from indexer.text import lazy_regex
+from indexer import litellm_package, provider_message
+from indexer.common import lazy_regex
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, CallUsage, ChatMessage, Completion, not_cancelled
 from memory_service.llm.errors import FailureKind, ProviderFailure, classify

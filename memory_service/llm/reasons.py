@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.text.secrets import REDACTED, redacted
 
 MOST_REASON_CHARS = 300

@@ -19,8 +19,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.lru import LRU
-from indexer.text import lazy_regex
+from indexer.common import LRU, lazy_regex
 from memory_service.messages.sizes import Usage
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from indexer.text import lazy_regex
-from indexer.text.ornaments import ornament
-from indexer.text.outcomes import ends_in_error
+from indexer.common import lazy_regex
+from indexer.language import ends_in_error, ornament
 from memory_service.messages import Message, Numbered, is_system, is_tool_result, parts_of, tool_calls_of
 from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import MEDIA, THINKING, text_of_part

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from indexer.providers.litellm_package import error_chain, provider_message
+from indexer import error_chain, provider_message
 from memory_service.errors import InvalidRequest, UpstreamFailed
 from memory_service.llm.litellm import close_clients, package, upstream_error
 

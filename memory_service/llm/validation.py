@@ -12,8 +12,8 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from indexer.text import lazy_regex
-from indexer.text.sentences import Fences
+from indexer.common import lazy_regex
+from indexer.language import Fences
 from memory_service.llm.answer_shape import is_opening, sections_of, unwrapped_answer
 from memory_service.llm.base import Completion
 from memory_service.messages.sizes import count_tokens, quarters

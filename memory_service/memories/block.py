@@ -27,10 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from indexer.corpus import Floats
-from indexer.text.dates import day_of_name
-from indexer.text.ornaments import ornament
-from indexer.types import Hit
+from indexer import Floats, Hit
+from indexer.language import day_of_name, ornament
 from memory_service.errors import InvalidRequest
 from memory_service.memories.block_text import (
     GAP,

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import escape
 
-from indexer.text import lazy_regex
-from indexer.text.breadcrumbs import breadcrumb, name_title
-from indexer.text.ornaments import ornament
-from indexer.types import Hit, Passage, Role, Statement
+from indexer import Hit, Passage, Role, Statement
+from indexer.common import lazy_regex
+from indexer.language import breadcrumb, name_title, ornament
 from memory_service.messages.sizes import quarters
 from memory_service.text.frames import (
     ALSO_TAG,

@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from indexer.lru import LRU
-from indexer.types import sync_file
+from indexer import sync_file
+from indexer.common import LRU
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import MemoryServiceError, NotFound, StorageFailed

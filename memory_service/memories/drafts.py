@@ -14,12 +14,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import cast, get_args
 
-from indexer.documents.entries import ITEM, MAX_TAG_CHARS, entry_hash, fold_words, is_tag, short_hash
-from indexer.text import lazy_regex
-from indexer.text.facts import facts_of
-from indexer.text.ornaments import ornament
-from indexer.text.restated import restating
-from indexer.types import AUTHORITY
+from indexer import AUTHORITY, ITEM, MAX_TAG_CHARS, entry_hash, fold_words, is_tag, short_hash
+from indexer.common import lazy_regex
+from indexer.language import facts_of, ornament, restating
 from memory_service.errors import Conflict, InvalidRequest
 from memory_service.memories.format import Entry, derive_id, entry_text, find_entries, split_lines
 from memory_service.schemas.entries import EntryChange

@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from indexer.documents.entries import is_blank, moment_of, tags_of
-from indexer.lru import LRU
-from indexer.sources.scan import Scan
-from indexer.text import lazy_regex
-from indexer.types import EXTRA_MARK, fold_tag, has_tags
+from indexer import EXTRA_MARK, Scan, fold_tag, has_tags, is_blank, moment_of, tags_of
+from indexer.common import LRU, lazy_regex
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import (

@@ -20,17 +20,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from indexer.documents.entries import (
-    ITEM,
-    entry_hash,
-    folded,
-    is_blank,
-    item_end,
-    read_comment,
-    role_of,
-    starts_entry,
-)
-from indexer.text import lazy_regex
+from indexer import ITEM, entry_hash, folded, is_blank, item_end, read_comment, role_of, starts_entry
+from indexer.common import lazy_regex
 from memory_service.schemas.roles import WhoseWord
 
 _HEADING = lazy_regex(r"(#{1,6})(?:[ \t\r\n]|$)")

@@ -15,10 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from indexer import FileFailure, Hit, Index, IndexerError, SyncPlan
-from indexer.documents.transcripts import split_transcript
-from indexer.sources.scan import is_session_path
-from indexer.throttle import THROTTLE
+from indexer import FileFailure, Hit, Index, IndexerError, SyncPlan, is_session_path, split_transcript
+from indexer.common import THROTTLE
 from memory_service.disk import open_no_follow
 
 _log = logging.getLogger("memory_service.memories.indexing")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from indexer.sources.scan import is_session_path, scan_workspace
+from indexer import is_session_path, scan_workspace
 from memory_service.disk import make_folder, replace_durably, storage_errors
 from memory_service.errors import InvalidRequest
 from memory_service.home import DEFAULT_HOME, PREFIX, PROJECT_FILE, WORKSPACE_NAME, check_format, make_home

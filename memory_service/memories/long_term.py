@@ -23,17 +23,16 @@ from indexer import (
     Mode,
     SearchFilter,
     SearchResults,
+    StoredPassage,
     StoreFull,
     StoreOutdated,
     SyncPlan,
     SyncProgress,
     SyncReport,
+    current_first,
+    session_path,
 )
-from indexer.engine.chains import current_first
-from indexer.lru import LRU
-from indexer.sources.scan import session_path
-from indexer.stores.base import StoredPassage
-from indexer.throttle import THROTTLE
+from indexer.common import LRU, THROTTLE
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.memories import indexing
 from memory_service.memories.drafts import EntryDraft

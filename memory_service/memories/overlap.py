@@ -11,12 +11,10 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from indexer import Index, IndexerError, SearchFilter
-from indexer.text.breadcrumbs import breadcrumb
-from indexer.text.ornaments import ornament
-from indexer.types import Hit
+from indexer import Hit, IndexerError, SearchFilter
+from indexer.language import breadcrumb, ornament
 from memory_service.messages import Numbered, own_text_of, tool_calls_of
 from memory_service.text.phrases import is_relative
 from memory_service.text.similarity import (
@@ -31,6 +29,9 @@ from memory_service.text.similarity import (
     statements_of,
     words_of_statements,
 )
+
+if TYPE_CHECKING:
+    from indexer import Index
 
 # A longer text says itself what it is about.
 _SHORT_CHARS: Final = 60

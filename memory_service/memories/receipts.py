@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from indexer.text import lazy_regex
-from indexer.types import sync_file
+from indexer import sync_file
+from indexer.common import lazy_regex
 from memory_service.disk import FILE_MODE, FOLDER_MODE
 from memory_service.errors import NotFound, StorageFailed
 from memory_service.schemas.memories import Receipt

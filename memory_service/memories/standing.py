@@ -17,8 +17,8 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-from indexer.lru import LRU
-from indexer.types import Hit
+from indexer import Hit
+from indexer.common import LRU
 from memory_service import disk
 from memory_service.disk import Signature, WriteLock, storage_errors
 from memory_service.errors import InvalidName, StorageFailed, TooLarge

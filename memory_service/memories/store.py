@@ -14,11 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from indexer.errors import SourceMissing
-from indexer.lru import LRU
-from indexer.sources.scan import MEMORY_FOLDER, Scan, SourceFile, scan_memories
-from indexer.text import lazy_regex
-from indexer.types import EVERGREEN
+from indexer import EVERGREEN, MEMORY_FOLDER, Scan, SourceFile, SourceMissing, scan_memories
+from indexer.common import LRU, lazy_regex
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import (

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from indexer import Hit, IndexerError, Passage, SearchFilter
-from indexer.documents.transcripts import is_openclaw, split_transcript
-from indexer.stores.base import StoredPassage
+from indexer import Hit, IndexerError, Passage, SearchFilter, StoredPassage, is_openclaw, split_transcript
 from memory_service.disk import open_no_follow
 from memory_service.messages import Numbered, numbered
 from memory_service.schemas.sessions import FoundMessage
@@ -87,7 +85,7 @@ class UnindexedMessages:
         }
         messages = [said.message for said in waiting.values()]
         self._live = live = SessionKeywordSearch.of(messages, upto=max(waiting, default=0), before=self._live)
-        from indexer.engine.echoes import AskedQuestion, is_echo
+        from indexer import AskedQuestion, is_echo
 
         hits = [_hit(waiting[found.seq], found) for found in live.search(query, limit=limit)]
         # Whoever asks the same elsewhere, at the same time, tells nothing.

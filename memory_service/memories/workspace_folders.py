@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from indexer.sources.scan import (
-    scan_workspace,
-)
+from indexer import scan_workspace
 from memory_service.disk import make_folder, storage_errors
 from memory_service.errors import InvalidName, NotFound
 from memory_service.home import WORKSPACE_NAME, check_workspace, make_home, project_of_workspace

@@ -12,16 +12,18 @@ import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from indexer.sources.folders import ExtraFolder, Folders
-from indexer.sources.scan import (
+from indexer import (
+    EXTRA_MARK,
+    ExtraFolder,
+    Folders,
+    composed,
     is_memory_path,
     is_session_path,
     name_fault,
     path_for_new,
     path_on_disk,
 )
-from indexer.text import lazy_regex
-from indexer.types import EXTRA_MARK, composed
+from indexer.common import lazy_regex
 from memory_service.config import read_extra_paths
 from memory_service.disk import storage_errors
 from memory_service.errors import InvalidName

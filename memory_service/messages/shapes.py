@@ -238,7 +238,7 @@ def text_of(message: Message) -> str:
 def own_text_of(message: Message) -> str:
     """Text of a message; of one of the user without what a host inserted: each part is judged by itself."""
     # Clients, which count messages too, have no indexer.
-    from indexer.text.inserted import without_inserted
+    from indexer.language import without_inserted
 
     if message["role"] != "user":
         return text_of(message)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service.compaction.presets import RecoveryRules
 from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE
 from memory_service.compaction.pruning import media_bytes, media_to_bytes, truncate_results

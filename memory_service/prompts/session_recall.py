@@ -12,9 +12,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from indexer import Hit, IndexerError, LineRange, SearchFilter, Source
-from indexer.lru import LRU
-from indexer.sources.scan import session_path
+from indexer import Hit, IndexerError, LineRange, SearchFilter, Source, session_path
+from indexer.common import LRU
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.format import Entry

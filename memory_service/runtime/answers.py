@@ -19,11 +19,11 @@ from indexer import (
     SourceMissing,
     SyncPlan,
     SyncReport,
+    WatchState,
 )
 from indexer import SearchResults as Found
-from indexer.sources.watch import WatchState
-from indexer.text.ornaments import FAILURES
-from indexer.types import Statement as Stated
+from indexer import Statement as Stated
+from indexer.language import FAILURES
 from memory_service import schemas
 from memory_service.config import Settings
 from memory_service.errors import InvalidRequest, NotFound, StorageFailed

@@ -10,7 +10,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts
 from memory_service.compaction.view import View, pin_texts
 from memory_service.engines import AssembleCall, CompactCall, Compacted

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from indexer.errors import IndexerError
+from indexer import IndexerError
 from memory_service.compaction.budget import ContextBudget
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, MemoryServiceError, UpstreamFailed
 from memory_service.flush.candidates import find_candidates

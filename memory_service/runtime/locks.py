@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from indexer.throttle import THROTTLE
+from indexer.common import THROTTLE
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, TooManyRequests
 
 SessionKey = tuple[str, str]

@@ -172,7 +172,7 @@ def make_models(settings: Settings) -> Models:
 
 def load_litellm() -> None:
     """Import litellm now, which takes seconds, and not at the first call of a model; no matter if it is not there."""
-    from indexer.providers.litellm_package import litellm_package
+    from indexer import litellm_package
 
     with suppress(ImportError):
         litellm_package()

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.presets import budget_of
 from memory_service.compaction.view import View, ViewShape, shape_of

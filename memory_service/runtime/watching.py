@@ -14,9 +14,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from indexer import Index, IndexerError, SyncPlan, SyncReport
-from indexer.sources.watch import Watch, Watched, WatchState, WatchTiming
-from indexer.throttle import THROTTLE
+from indexer import Index, IndexerError, SyncPlan, SyncReport, Watch, Watched, WatchState, WatchTiming
+from indexer.common import THROTTLE
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.runtime import answers
 from memory_service.schemas.memories import ReindexReport

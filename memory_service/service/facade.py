@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from indexer import Embedder, LanguageChoice, SearchFilter
-from indexer.lru import LRU
-from indexer.throttle import THROTTLE
+from indexer.common import LRU, THROTTLE
 from memory_service.config import OWN_ENGINE, Settings, load_settings
 from memory_service.conversations.seals import Seals
 from memory_service.disk import write_fault

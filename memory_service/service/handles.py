@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
-from indexer.sources.scan import session_path
-from indexer.text import lazy_regex
+from indexer import session_path
+from indexer.common import lazy_regex
 from memory_service.errors import InvalidRequest
 from memory_service.home import citation
 from memory_service.memories.entries import HeldEntry

@@ -14,10 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from indexer import SearchFilter
-from indexer.sources.scan import session_path
-from indexer.throttle import THROTTLE
-from indexer.types import EVERGREEN, EXTRA_MARK
+from indexer import EVERGREEN, EXTRA_MARK, SearchFilter, session_path
+from indexer.common import THROTTLE
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.home import citation
 from memory_service.memories.drafts import checked_change, checked_origin, checked_tags, entry_draft

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from indexer.throttle import THROTTLE
+from indexer.common import THROTTLE
 from memory_service.errors import InvalidRequest
 from memory_service.llm.base import not_cancelled
 from memory_service.runtime import answers

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from indexer.lru import LRU
+from indexer.common import LRU
 from memory_service import schemas
 from memory_service.compaction.compactor import Compactor
 from memory_service.engines import GuardedEngine

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import InvalidName, NotFound, StorageFailed

@@ -16,8 +16,8 @@ from contextlib import nullcontext, suppress
 from itertools import takewhile
 from pathlib import Path
 
-from indexer.documents.transcripts import is_openclaw, openclaw_messages
-from indexer.lru import LRU
+from indexer import is_openclaw, openclaw_messages
+from indexer.common import LRU
 from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, NotFound

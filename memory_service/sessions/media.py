@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.messages.shapes import Json
 from memory_service.sessions.records import Media, compact_json
 

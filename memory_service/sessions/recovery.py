@@ -15,7 +15,7 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service import disk
 from memory_service.errors import StorageFailed
 from memory_service.sessions.codec import decode, stamp

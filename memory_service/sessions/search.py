@@ -1,8 +1,8 @@
 """Keyword search of a live session, whether the index has its messages yet or not.
 
 Invariants: never changes once made; a message is cut into windows that overlap, so that a few words in a long tool
-result are found and shown; only what has a word of the question is found; terms are those of `indexer.text.terms`, so
-Chinese is searched by its bigrams; what is known of messages that were searched before is used again.
+result are found and shown; only what has a word of the question is found; terms are those of `indexer.language.terms`,
+so Chinese is searched by its bigrams; what is known of messages that were searched before is used again.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from indexer.text import lazy_regex
-from indexer.text.scripts import UNSPACED
-from indexer.text.terms import asked_terms, has_unspaced, stored_terms
+from indexer.common import UNSPACED, lazy_regex
+from indexer.language import asked_terms, has_unspaced, stored_terms
 from memory_service.messages import Message, Numbered, arguments_of, own_text_of, tool_calls_of
 from memory_service.schemas.sessions import FoundMessage
 

@@ -10,10 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from indexer.text import lazy_regex
-from indexer.text.questions import asks
-from indexer.text.short_replies import ChoiceLabel, chosen_labels, is_bare_assent
-from indexer.text.terms import has_unspaced
+from indexer.common import lazy_regex
+from indexer.language import ChoiceLabel, asks, chosen_labels, has_unspaced, is_bare_assent
 from memory_service.text.sentences import single_line, split_sentences
 from memory_service.text.statements import is_order, question_of
 

@@ -20,10 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from indexer.text import lazy_regex
-from indexer.text.ornaments import ornament
-from indexer.text.restated import restating
-from indexer.text.terms import query_terms
+from indexer.common import lazy_regex
+from indexer.language import ornament, query_terms, restating
 from memory_service.text.judge_weights import Floats, LinearFunction, Weights, logistic, read_weights
 from memory_service.text.sentence_judge import MOST_CHARS, Embed, Judgement, Spoken, classify_sentences
 

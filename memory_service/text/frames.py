@@ -14,7 +14,7 @@ import re
 import unicodedata
 from html import unescape
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.text.texts import ENGLISH, Texts, in_every_language
 
 # What a prompt for a summary or for memories is made of.

@@ -15,11 +15,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from indexer.text import lazy_regex
-from indexer.text.dates import Day, clock_times_of, days_of
-from indexer.text.languages import language_of
-from indexer.text.scripts import COMMON_HAN
-from indexer.text.spoken_values import names_relative_day, ordinal_days, spoken_times
+from indexer.common import COMMON_HAN, lazy_regex
+from indexer.language import Day, clock_times_of, days_of, language_of, names_relative_day, ordinal_days, spoken_times
 from memory_service.text.identifiers import (
     Amount,
     Identifier,

@@ -12,11 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from indexer.text import lazy_regex
-from indexer.text.dates import clock_spans, day_spans
-from indexer.text.identifiers import IdentifierKind, SpanOfKind, identifier_spans
-from indexer.text.scripts import EAST_ASIAN
-from indexer.text.spoken_values import spelled_numbers
+from indexer.common import EAST_ASIAN, lazy_regex
+from indexer.language import IdentifierKind, SpanOfKind, clock_spans, day_spans, identifier_spans, spelled_numbers
 
 Amount: TypeAlias = tuple[str, float]  # what is measured, and how much in its base unit; "" is a bare number
 ValueKind: TypeAlias = Literal["date", "time", "number"]

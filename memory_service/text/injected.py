@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from indexer.text import lazy_regex
-from indexer.text.inserted import is_own_tool, is_recalled
+from indexer.common import lazy_regex
+from indexer.language import is_own_tool, is_recalled
 from memory_service.text.texts import TEXTS
 
 RECALLED = "[recalled]"

@@ -7,9 +7,8 @@ Chinese, in both scripts, have the same classes.
 
 from __future__ import annotations
 
-from indexer.text import lazy_regex
-from indexer.text.fact_words import is_tool
-from indexer.text.facts import facts_of
+from indexer.common import lazy_regex
+from indexer.language import facts_of, is_tool
 
 _REMEMBER = lazy_regex(
     r"""(?x)(?:^|[,;.–—-]\s|\b(?:please|and|also|must|should|you\sto)\s)

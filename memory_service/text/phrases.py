@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from indexer.text import lazy_regex
-from indexer.text.scripts import HAN
-from indexer.text.sentences import Fences
+from indexer.common import HAN, lazy_regex
+from indexer.language import Fences
 from memory_service.text.sentences import led_lines, split_sentences
 
 _RELATIVE = lazy_regex(

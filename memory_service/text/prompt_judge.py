@@ -24,10 +24,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.corpus import folder_number
-from indexer.text.ornaments import ornament
-from indexer.text.questions import asks
-from indexer.types import Hit
+from indexer import Hit, folder_number
+from indexer.language import asks, ornament
 from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights
 from memory_service.text.sentence_judge import size_of
 

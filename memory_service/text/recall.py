@@ -11,12 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from indexer.text import lazy_regex
-from indexer.text.authorship import MessagePart, message_parts
-from indexer.text.ornaments import ornament
-from indexer.text.questions import has_time_words
-from indexer.text.scripts import COMMON_HAN
-from indexer.text.terms import fold
+from indexer.common import COMMON_HAN, lazy_regex
+from indexer.language import MessagePart, fold, has_time_words, message_parts, ornament
 from memory_service.text.speech import without_inserted
 
 _MAX_QUERY_CHARS: Final = 500

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from indexer.text import lazy_regex
-from indexer.text.ornaments import ornament
+from indexer.common import lazy_regex
+from indexer.language import ornament
 from memory_service.text.similarity import read_fact
 
 _NOTE = lazy_regex(

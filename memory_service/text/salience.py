@@ -19,10 +19,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from indexer.text import lazy_regex
-from indexer.text.questions import has_time_words
-from indexer.text.scripts import HAN, HANGUL, KANA
-from indexer.text.terms import STOP_WORDS, has_unspaced
+from indexer.common import HAN, HANGUL, KANA, lazy_regex
+from indexer.language import STOP_WORDS, has_time_words, has_unspaced
 
 # In this order: what one has found, the next does not see. Most sentences have nothing that an expression begins
 # with, so that they need not be searched for it: `0` stands for any digit, `None` for no hint.

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from indexer.text import lazy_regex
+from indexer.common import lazy_regex
 from memory_service.text.secret_proofs import (
     is_aws_secret,
     is_bank_account,

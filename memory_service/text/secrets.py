@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from indexer.text import lazy_regex
-from indexer.text.ornaments import ornament
+from indexer.common import lazy_regex
+from indexer.language import ornament
 from memory_service.messages.shapes import with_texts
 from memory_service.text.secret_kinds import KINDS, NAMES, SecretKind
 from memory_service.text.secret_proofs import REDACTED, place_of

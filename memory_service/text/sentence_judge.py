@@ -23,14 +23,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.corpus import Ints
-from indexer.text import lazy_regex
-from indexer.text.authorship import is_reported
-from indexer.text.dates import days_of
-from indexer.text.ornaments import ornament
-from indexer.text.questions import asks
-from indexer.text.terms import has_unspaced
-from indexer.types import Vectors
+from indexer import Ints, Vectors
+from indexer.common import lazy_regex
+from indexer.language import asks, days_of, has_unspaced, is_reported, ornament
 from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights, softmax
 from memory_service.text.lasting import asks_to_remember, is_about_self, tells_value, wishes_address
 from memory_service.text.phrases import is_narration, is_nothing, is_pleasantry, is_relative, points_back

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from indexer.text.ornaments import ornament
+from indexer.language import ornament
 from memory_service.messages import Numbered
 from memory_service.text.sentences import Sentence, Speakers, Voice, sentences_of, speakers_of
 from memory_service.text.statements import Kind, decisions_of, kind_of, reports_will, rules_of
@@ -170,7 +170,7 @@ def _sentences(item: Numbered, speakers: Speakers) -> list[Sentence]:
 
 def _spoken(sentences: Sequence[Sentence]) -> list[Spoken]:
     """Texts to be judged: short answers with the question that they answer."""
-    from indexer.text.questions import asks
+    from indexer.language import asks
     from memory_service.text.sentence_judge import Spoken, answering
 
     spoken: list[Spoken] = []

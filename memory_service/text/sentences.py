@@ -13,17 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from indexer.lru import cached_for_short_texts
-from indexer.text import lazy_regex
-from indexer.text.names import LABELS
-from indexer.text.sentences import Fences, says_little
-from indexer.text.terms import has_unspaced
+from indexer.common import cached_for_short_texts, lazy_regex
+from indexer.language import LABELS, Fences, has_unspaced, says_little
 from memory_service.messages.shapes import Message, is_system, is_tool_result, media_parts_of, own_text_of
 from memory_service.messages.sizes import Numbered, quarters
 from memory_service.text.secrets import REDACTED
 
 if TYPE_CHECKING:
-    from indexer.text.authorship import MessagePart
+    from indexer.language import MessagePart
 
 Voice = Literal["user", "assistant", "tool"]
 STATEMENT_CHARS = 240
@@ -248,8 +245,7 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
         speakers: See `speakers_of`.
     """
     # The chain of imports is long: what reads single sentences has no use for this.
-    from indexer.text.authorship import MessagePart, is_reported, message_parts
-    from indexer.text.tool_output import is_tool_output
+    from indexer.language import MessagePart, is_reported, is_tool_output, message_parts
 
     message = item.message
     if is_system(message):

@@ -16,10 +16,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from indexer.text import lazy_regex
-from indexer.text.ornaments import ornament
-from indexer.text.scripts import UNSPACED
-from indexer.text.terms import STOP_WORDS, fold, has_unspaced, query_terms, simplified
+from indexer.common import UNSPACED, lazy_regex
+from indexer.language import STOP_WORDS, fold, has_unspaced, ornament, query_terms, simplified
 from memory_service.text.phrases import picture_of
 
 Key: TypeAlias = tuple[object, ...]

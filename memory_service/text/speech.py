@@ -13,11 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from indexer.text import lazy_regex
-from indexer.text.authorship import announces_others
-from indexer.text.dates import STATED_HOLDS, full_day
-from indexer.text.tool_output import is_tool_output
-from indexer.throttle import THROTTLE
+from indexer.common import THROTTLE, lazy_regex
+from indexer.language import STATED_HOLDS, announces_others, full_day, is_tool_output
 from memory_service.messages import Numbered, is_system, is_tool_result, own_text_of, text_of
 from memory_service.text.secrets import names_secret
 from memory_service.text.texts import TEXTS, in_every_language

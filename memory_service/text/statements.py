@@ -11,11 +11,8 @@ import re
 from enum import Enum
 from functools import lru_cache
 
-from indexer.text import lazy_regex
-from indexer.text.authorship import is_reported, typed_text
-from indexer.text.outcomes import has_failed, is_error_line, is_exit_only, names_outcome
-from indexer.text.questions import asks
-from indexer.text.scripts import COMMON_HAN
+from indexer.common import COMMON_HAN, lazy_regex
+from indexer.language import asks, has_failed, is_error_line, is_exit_only, is_reported, names_outcome, typed_text
 from memory_service.text.sentences import (
     STATEMENT_CHARS,
     Sentence,

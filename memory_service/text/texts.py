@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from indexer.text import lazy_regex
-from indexer.text.ornaments import ornament
-from indexer.text.scripts import ALL_HAN, KANA
+from indexer.common import ALL_HAN, KANA, lazy_regex
+from indexer.language import ornament
 from memory_service.messages import Numbered, text_of
 
 
@@ -398,7 +397,7 @@ def texts_in(language: str) -> Texts:
 def language_of(messages: Sequence[Numbered], *, before: str = "") -> str:
     """The language of the talk that some messages are of, by what its user typed; see `talk_language`."""
     # Those who only write a text need none of what reads messages.
-    from indexer.text.authorship import typed_text
+    from indexer.language import typed_text
 
     texts: dict[str, list[str]] = {"user": [], "assistant": []}
     for each in reversed(messages):
@@ -416,7 +415,7 @@ def first_language(messages: Sequence[Numbered]) -> str:
 
     More messages change nothing of it, so that what was sent in it once stays as it was.
     """
-    from indexer.text.authorship import typed_text
+    from indexer.language import typed_text
 
     said = list[str]()
     for each in messages[:_READ_MESSAGES]:

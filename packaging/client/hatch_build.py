@@ -64,7 +64,9 @@ def client_files(root: Path) -> list[str]:
         if module in found or (file := _file_of(root, module)) is None:
             continue
         found[module] = file
-        waiting += [module.rpartition(".")[0], *_imported(ast.parse(file.read_text("utf-8")))]
+        imported = list(_imported(ast.parse(file.read_text("utf-8"))))
+        late = [_late_names(root, *name.rpartition(".")[::2]) for name in imported]
+        waiting += [module.rpartition(".")[0], *imported, *filter(None, late)]
     return sorted({*TYPED, *(file.relative_to(root).as_posix() for file in found.values())})
 
 
@@ -73,6 +75,18 @@ def _file_of(root: Path, module: str) -> Path | None:
         return None
     path = root.joinpath(*module.split("."))
     return next((each for each in (path / "__init__.py", path.with_suffix(".py")) if each.is_file()), None)
+
+
+def _late_names(root: Path, package: str, name: str) -> str:
+    """The module that a package loads when a name of it is first asked for; empty if it loads none."""
+    file = _file_of(root, package) if package else None
+    tables = [
+        node.value
+        for node in (ast.parse(file.read_text("utf-8")).body if file else ())
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_MODULES"
+    ]
+    module = ast.literal_eval(tables[0]).get(name) if tables else None
+    return f"{package}.{module}" if module else ""
 
 
 def _imported(node: ast.AST) -> Iterator[str]:

@@ -39,7 +39,7 @@ from typing import Literal
 from rank_bm25 import BM25Okapi
 
 from indexer import Embedder, Index, MiniLM, multilingual_embedder
-from indexer.text.terms import index_terms
+from indexer.language.terms import index_terms
 
 Group = Literal["natural", "paraphrased"]
 GROUPS: tuple[Group, ...] = ("natural", "paraphrased")

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import multilingual_embedder
-from indexer.text.questions import asks
+from indexer.language.questions import asks
 from memory_service.text.judge_weights import Floats, LinearFunction, Weights, softmax
 from memory_service.text.sentence_judge import (
     CUES,

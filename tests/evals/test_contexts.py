@@ -18,7 +18,7 @@ from indexer import Index, MiniLM, RankingSettings
 from indexer.embeddings.reranking import RERANKED_HITS, Reranker, Scores
 from indexer.engine.ranking import Fusion
 from indexer.engine.reader_manager import PACK_PASSAGES
-from indexer.text.terms import index_terms
+from indexer.language.terms import index_terms
 from indexer.types import SearchFilter
 from memory_service.memories.block import build_context, candidates_for
 from memory_service.memories.sample import copy_sample

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from indexer.embeddings.base import Embedder
-from indexer.text.terms import fold
+from indexer.language.terms import fold
 from memory_service.compaction.stateless import compact
 from memory_service.flush.candidates import find_candidates
 from memory_service.hosts.transcripts import TranscriptPlace, read_on

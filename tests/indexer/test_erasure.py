@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from indexer import Index, SyncCancelled
+from indexer.language import terms
 from indexer.stores.sqlite_generations import Generations
 from indexer.sync import run
 from indexer.testing import HashEmbedder
-from indexer.text import terms
 from tests.indexer.rebuilds import is_whole, rebuild
 from tests.indexer.workspace import Workspace, every_store, watched_statements
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from indexer import EmbedderUnavailable, EmbeddingError, StoreBusy, StoreFull, SyncCancelled, SyncProgress
+from indexer.common.throttle import THROTTLE
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
-from indexer.throttle import THROTTLE
 from indexer.types import Vectors
 from tests.indexer.rebuilds import content, files_of, has_files, is_whole, rebuild, texts
 from tests.indexer.stores.test_sqlite import two_sentences

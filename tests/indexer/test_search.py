@@ -23,10 +23,10 @@ from indexer import (
 from indexer.engine.matrix import load_matrix
 from indexer.engine.ranking import Ranked
 from indexer.engine.reader import NO_TERMS, IndexReader, QueryTerms, find_named, find_terms, vector_text
+from indexer.language.names import NOBODY
 from indexer.search import MAX_QUERY_CHARS, Query, rank, relevance_of, to_hits
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.testing import HashEmbedder
-from indexer.text.names import NOBODY
 from tests.indexer.talks import write_log
 from tests.indexer.workspace import TODAY, CountingEmbedder, FailingEmbedder, Workspace, every_store, texts
 

@@ -17,6 +17,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from indexer.common.throttle import THROTTLE
 from indexer.corpus import Corpus, Ints, Mask
 from indexer.engine.segments import postings as lexicon
 from indexer.engine.segments import quantizer as coding
@@ -26,7 +27,6 @@ from indexer.engine.segments.quantizer import Coder, Codes
 from indexer.engine.segments.segment import Reach, Segment
 from indexer.errors import StoreError, StoreLocked, StoreReadOnly
 from indexer.stores.base import IndexStore, TermEntries
-from indexer.throttle import THROTTLE
 from indexer.types import Source, file_mode, short_path
 
 SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")

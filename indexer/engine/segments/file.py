@@ -21,8 +21,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.common.throttle import THROTTLE
 from indexer.errors import StoreError, StoreFull
-from indexer.throttle import THROTTLE
 from indexer.types import file_mode, sync_file
 
 Array = NDArray[Any]

@@ -13,8 +13,8 @@ import numpy as np
 
 from indexer.corpus import Corpus, CorpusFile, Ints
 from indexer.engine.bm25 import Posting
+from indexer.language.terms import Hashes, passage_terms, term_hashes
 from indexer.stores.base import IndexStore
-from indexer.text.terms import Hashes, passage_terms, term_hashes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

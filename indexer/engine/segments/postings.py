@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.corpus import Ints
+from indexer.language.terms import Hashes, term_hashes
 from indexer.stores.base import TermEntries
-from indexer.text.terms import Hashes, term_hashes
 
 Rows = NDArray[np.int32]
 Counts = NDArray[np.uint8]

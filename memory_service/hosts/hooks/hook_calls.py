@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.throttle import THROTTLE
+from indexer.common import THROTTLE
 from memory_service.errors import (
     CallCancelled,
     InvalidRequest,

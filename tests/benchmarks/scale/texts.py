@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.embeddings.bundled import MINILM_FOLDER
-from indexer.text.terms import STOP_WORDS
+from indexer.language.terms import STOP_WORDS
 from tests.benchmarks.scale.values import KINDS, Kind
 
 SEED = 20261121

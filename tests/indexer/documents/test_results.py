@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexer.documents.transcripts import _json_by_lines
-from indexer.text.outcomes import is_acknowledgement
+from indexer.language.outcomes import is_acknowledgement
 from tests.growth import at_most_readings
 
 NOTHING = [

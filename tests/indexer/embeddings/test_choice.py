@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from indexer.embeddings.bundled import LanguageChoice, bundled_choice, multilingual_embedder
+from indexer.language.languages import Writing
 from indexer.testing import HashEmbedder
-from indexer.text.languages import Writing
 
 ENGLISH, OTHERS = HashEmbedder(seed=1), HashEmbedder(seed=2)
 CHOICE = LanguageChoice(ENGLISH, OTHERS)

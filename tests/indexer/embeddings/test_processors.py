@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from indexer.common.throttle import THROTTLE
 from indexer.embeddings.onnx_session import run_in_threads, usable_processors
-from indexer.throttle import THROTTLE
-from tests.indexer.test_throttle import elsewhere
+from tests.indexer.common.test_throttle import elsewhere
 
 
 def all_of_them() -> int:

@@ -13,8 +13,8 @@ import pytest
 from indexer.embeddings.reranking import READ_CHARACTERS, RERANKED_HITS, Reranker, Reranking, Scores
 from indexer.errors import EmbedderUnavailable
 from indexer.index import Index
+from indexer.language.terms import index_terms
 from indexer.testing import HashEmbedder
-from indexer.text.terms import index_terms
 from indexer.types import Hit, Passage
 from tests.evals.relevance import calibration_error
 

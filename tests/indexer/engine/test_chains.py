@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from indexer import Hit, Index, SearchFilter
-from indexer.text.facts import UNREAD_FACTS
+from indexer.language.facts import UNREAD_FACTS
 from tests.growth import assert_costs_at_most
 
 Search = Callable[..., tuple[Hit, ...]]

@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 from indexer import Index, Mode, RankingSettings, SearchFilter
+from indexer.common.throttle import THROTTLE
 from indexer.engine.finding import recall
 from indexer.engine.matrix import load_matrix
 from indexer.engine.ranking import Ranked
 from indexer.engine.reader import NO_TERMS, IndexReader, find_terms
 from indexer.engine.reader_manager import IndexReaderManager
 from indexer.engine.segments.builder import open_segment
+from indexer.language.terms import term_hashes
 from indexer.search import Query, rank
 from indexer.stores.base import TermEntries
 from indexer.stores.sqlite import SqliteSegments, SqliteStore
 from indexer.testing import HashEmbedder
-from indexer.text.terms import term_hashes
-from indexer.throttle import THROTTLE
 from indexer.types import LineRange
+from tests.indexer.common.test_throttle import elsewhere
 from tests.indexer.talks import write_log
 from tests.indexer.test_corpus import edit
-from tests.indexer.test_throttle import elsewhere
 from tests.indexer.workspace import TODAY, Workspace, watched_statements
 
 EMBEDDER = HashEmbedder()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from indexer.corpus import COLUMNS
+from indexer.language.terms import passage_terms, term_hashes
 from indexer.stores import sqlite_database as databases
 from indexer.stores import sqlite_rows
 from indexer.stores.sqlite import SqliteStore
 from indexer.stores.sqlite_database import Database
 from indexer.stores.sqlite_rows import passage_table, term_entries, vectors
-from indexer.text.terms import passage_terms, term_hashes
 from indexer.types import Fingerprint
 from tests.indexer.stores.test_store_contract import MADE, passage, put, removal
 

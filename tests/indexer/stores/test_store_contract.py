@@ -15,6 +15,8 @@ import pytest
 
 import indexer
 from indexer.errors import StoreReplaced
+from indexer.language.names import greeted_name
+from indexer.language.terms import passage_terms
 from indexer.stores.base import (
     FileState,
     FileWrite,
@@ -33,8 +35,6 @@ from indexer.stores.memory import InMemoryStore
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync.plan import text_hash
 from indexer.testing import HashEmbedder
-from indexer.text.names import greeted_name
-from indexer.text.terms import passage_terms
 from indexer.types import Cue, Fingerprint, LineRange, Passage, SearchFilter
 
 DIMENSIONS = 16

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer.documents.markdown import split_markdown
+from indexer.language.breadcrumbs import embedded_text
+from indexer.language.terms import passage_terms
 from indexer.sources.scan import Scan, SourceFile
 from indexer.stores.base import FileState, StoredPassage
 from indexer.sync.plan import PassageDiff, _plan_sync, compare, text_hash
-from indexer.text.breadcrumbs import embedded_text
-from indexer.text.terms import passage_terms
 from indexer.types import FileFailure, Passage
 
 

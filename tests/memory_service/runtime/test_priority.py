@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from indexer.common.throttle import THROTTLE
 from indexer.testing import HashEmbedder
-from indexer.throttle import THROTTLE
 from indexer.types import Vectors
 from memory_service.hooks import Intent
 from memory_service.service import MemoryService

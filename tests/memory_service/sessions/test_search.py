@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from indexer.text.terms import index_terms, query_terms
+from indexer.language.terms import index_terms, query_terms
 from memory_service.messages import Message, Numbered, numbered
 from memory_service.schemas.sessions import FoundMessage
 from memory_service.sessions.search import SNIPPET_CHARS, SessionKeywordSearch

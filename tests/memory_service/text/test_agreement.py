@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from indexer.text.terms import simplified
+from indexer.language.terms import simplified
 from memory_service.text.similarity import read_fact, same
 
 

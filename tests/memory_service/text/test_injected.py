@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.text.inserted import FOUND_HERE
+from indexer.language.inserted import FOUND_HERE
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.text.frames import BLOCK_NOTE
 from memory_service.text.injected import RECALLED, said_messages

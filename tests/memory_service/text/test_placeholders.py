@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from indexer.text.outcomes import ends_in_error
+from indexer.language.outcomes import ends_in_error
 from memory_service.messages import Message, Part, media_parts_of, text_of, to_anthropic, to_openai
 from memory_service.messages.sizes import quarters
 from memory_service.text.placeholders import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.text.authorship import introduction, message_parts
+from indexer.language.authorship import introduction, message_parts
 from memory_service.text.sentences import split_sentences
 from tests.growth import at_most_readings
 

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from indexer.text.dates import full_day
+from indexer.language.dates import full_day
 from memory_service.messages import numbered
 from memory_service.text.speech import read_speech, without_inserted
 from tests.memory_service.flush.stretches import AT, stretch

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from indexer import Fingerprint, Index, Passage
+from indexer.language.terms import passage_terms
 from indexer.stores import open_store
 from indexer.stores.base import FileState, FileWrite, NewPassage
 from indexer.sync.plan import text_hash
-from indexer.text.terms import passage_terms
 from indexer.types import Vectors
 from tests.benchmarks.scale.material import Material
 from tests.benchmarks.scale.peers.ours import Given, Ours

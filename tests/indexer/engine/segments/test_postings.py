@@ -11,8 +11,8 @@ from indexer.corpus import Corpus
 from indexer.engine.bm25 import _range_statistics
 from indexer.engine.segments import postings as building
 from indexer.engine.segments.postings import Postings, build, find, take
+from indexer.language.terms import term_hashes
 from indexer.stores.base import TermEntries
-from indexer.text.terms import term_hashes
 from tests.indexer.corpora import TERMS, Row, corpus_of, postings_of, rows
 
 LETTERS = TERMS + "xyz"

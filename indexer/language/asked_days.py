@@ -1,0 +1,495 @@
+"""Days that a question asks for, and its words without them. Pure.
+
+Invariants: the day of a question ("last Tuesday", "10.01.2024", "上周三") raises dated passages and never filters;
+relative days count from the day that the caller gives; weeks begin on Monday; "last Tuesday" is the latest one before
+today, "next Friday" that of next week; with dots the day stands before the month; with slashes a date that can be read
+both ways raises both days; the digits of a date are no words, but the date as a whole is one.
+
+Source: +3 for the month and +6 for the days beside the asked one, in standard deviations, chosen on LoCoMo, where who
+speaks of a day mostly does it on the next.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from indexer.common.patterns import lazy_regex
+from indexer.language.dates import (
+    CHINESE_WEEK,
+    CHINESE_YEAR,
+    MONTH_NAMES,
+    MONTH_NUMBERS,
+    NUMERAL,
+    WEEKDAY_NAMES,
+    WEEKDAY_SHORT,
+    Day,
+    WrittenDay,
+    chinese_year,
+    is_on_calendar,
+    keys_of_day,
+    number_of,
+    written_days,
+)
+from indexer.language.languages import language_of
+
+MONTH_BONUS = 3.0
+BESIDE_BONUS = 6.0
+DAY_BONUS = 12.0
+# Of the newest passage, where a question asks for what is new, and after how many days half of it is left: beside what
+# else it asks for, and where it asks for nothing else.
+LATEST_BESIDE = (6.0, 14.0)
+LATEST_ALONE = (12.0, 7.0)
+_YEARS_BACK = 30
+
+Stretch = tuple[int, int]
+
+
+_MONTH = lazy_regex(r"\b(" + "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)) + r")\b\.?", re.IGNORECASE)
+# "may" and "march" are verbs too: as months they stand beside a number or behind a preposition.
+_VERBS = {"may", "march", "mar"}
+_BESIDE = lazy_regex(
+    r"(?:\b(?:in|on|of|since|until|by|during|last|next|this|early|late|mid|before|after)|\d(?:st|nd|rd|th)?)\s*$", re.I
+)
+_BESIDE_CHARS = 24
+_BEHIND = lazy_regex(r"\s*(?:\d|,\s*\d)")
+_YEAR = lazy_regex(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
+# More days of one month: "May 7 and 8", "on 7, 8 and 9 May".
+_DAYS_BEHIND = lazy_regex(r"\s?(?:,|and|or|to|&|-|–)\s?(\d{1,2})(?:st|nd|rd|th)?(?![\d%A-Za-z]|[:.]\d)")
+_DAYS_BEFORE = lazy_regex(r"(?<![\d:.-])(\d{1,2})(?:st|nd|rd|th)?\s?(?:,|and|or|to|&|-|–)\s?\Z")
+_SHORT_DAY = lazy_regex(r"(?<![\w.,])(\d{1,2})\. ?(\d{1,2})\.(?!\w)|\bon (\d{1,2})/(\d{1,2})(?![\w/])")
+
+# --- Chinese and Korean ------------------------------------------------------------------------------------------
+
+# Months alone. Not those of a stretch of time, as in "三个月", nor moon cakes.
+_EASTERN_MONTH = lazy_regex(
+    rf"(?:({CHINESE_YEAR})\s*[年년]\s*)?(?<![\d一二三四五六七八九十])(\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*[月월](?![饼餅亮])"
+)
+# In "晚上周岚说", "网上月租" and "楼下周边" there is no week and no month.
+_CHINESE_SHIFT = "(?P<shift>(?<![晚早会會网網线線以上])上{1,2}|[这這本]|(?<![天楼樓地以如底之脚当當])下)"
+_CHINESE_SHIFTS = {"上上": -2, "上": -1, "下": 1}
+_CHINESE_YEARS = {"大前年": -3, "前年": -2, "去年": -1, "今年": 0, "明年": 1}
+
+
+# --- English -----------------------------------------------------------------------------------------------------
+
+_SHIFTS = {"last": -1, "past": -1, "previous": -1, "coming": 1, "upcoming": 1, "next": 1}
+_SHIFT = r"(?:(?:the |this )?(?P<shift>last|previous|coming|upcoming|next)|this)"
+_WEEKDAY_SHIFT = _SHIFT.replace("last|", "last|past|")
+_WEEKDAY = rf"(?P<weekday>(?i:{'|'.join(WEEKDAY_NAMES)})|(?:{WEEKDAY_SHORT})\b\.?(?!\s[A-Z]))(?!\w)"
+_PART_OF_DAY = r"(?:['’]s)?(?: morning| afternoon| evening| night)?"
+# Of "the last week of May" today does not tell.
+_NOT_OF = f"(?! of | in (?:{'|'.join(name[:3] for name in MONTH_NAMES)}))"
+_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
+_COUNTS = (
+    {word: (number, number) for number, word in enumerate(_WORDS, 1)}
+    | dict.fromkeys(("a", "an"), (1, 1))
+    | dict.fromkeys(("a couple of", "a couple", "couple of"), (2, 2))
+    | dict.fromkeys(("a few", "few", "several", "几", "幾", "数", "數"), (2, 6))
+)
+_COUNT = r"(?P<count>\d{1,3}|" + "|".join(sorted((w for w in _COUNTS if w.isascii()), key=len, reverse=True)) + ")"
+_CHINESE_COUNT = r"(?P<count>\d{1,3}|[一二两兩三四五六七八九十]{1,3}|[几幾数數])\s*"
+_CHINESE_UNIT = rf"(?P<unit>天|日(?!期)|个?個?(?:{CHINESE_WEEK}|月)|年|个?個?(?:小时|小時|钟头|鐘頭|分钟|分鐘))"
+_UNITS = {"day": "day", "night": "day", "week": "week", "fortnight": "fortnight", "month": "month", "year": "year"} | {
+    "天": "day", "日": "day", "周": "week", "週": "week", "期": "week", "拜": "week", "月": "month", "年": "year"
+}  # fmt: skip
+_UNIT_DAYS = {"hour": 0, "day": 1, "week": 7, "fortnight": 14, "month": 30, "year": 365}
+# A bare weekday is one gone by where the question speaks of what was.
+_PAST = lazy_regex(r"\b(?:did|was|were|had|happened|said|went)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedDays:
+    """Days that a question speaks of. A year or a day that it does not state matches every one.
+
+    Attributes:
+        ranges: First and last day of stretches it names outright, as proleptic ordinals.
+        latest: True if it asks for what is new ("recently", "latest", 最近) and names no day.
+    """
+
+    months: frozenset[int] = frozenset()
+    years: frozenset[int] = frozenset()
+    days: frozenset[int] = frozenset()
+    ranges: tuple[Stretch, ...] = ()
+    latest: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.months or self.ranges)
+
+    def stretches(self, newest: int) -> list[Stretch]:
+        """First and last day of all that is asked for, up to the year of the newest passage and some years before."""
+        found = list(self.ranges)
+        last = dt.date.fromordinal(newest).year if newest > 0 else 0
+        for year in sorted(self.years) or range(last - _YEARS_BACK, last + 1):
+            if dt.MINYEAR <= year <= dt.MAXYEAR:
+                for month in self.months:
+                    first, end = _month_stretch(dt.date(year, month, 1), 0)
+                    days = [first + day - 1 for day in self.days if day <= end - first + 1]
+                    found += [(day, day) for day in days] if self.days else [(first, end)]
+        return found
+
+    def bonus(self, ordinal: int) -> float:
+        """Bonus of a passage of that day (a proleptic ordinal, 0 for undated)."""
+        if not ordinal:
+            return 0.0
+        for first, last in self.ranges:
+            if first == last and abs(ordinal - first) <= 1:
+                return DAY_BONUS if ordinal == first else BESIDE_BONUS
+            if first <= ordinal <= last:
+                return MONTH_BONUS
+        if not self.months:
+            return 0.0
+        day = dt.date.fromordinal(ordinal)
+        if day.month not in self.months or (self.years and day.year not in self.years):
+            return 0.0
+        if day.day in self.days:
+            return DAY_BONUS
+        return BESIDE_BONUS if any(abs(day.day - asked) == 1 for asked in self.days) else MONTH_BONUS
+
+
+def asked_days(question: str, today: dt.date) -> AskedDays:
+    """The days that a question speaks of.
+
+    Args:
+        question: In any language; words such as "yesterday" are known in some.
+        today: The day that "yesterday" counts from.
+    """
+    months, years, days = set[int](), set[int](), set[int]()
+    ranges = list[Stretch]()
+    for each in written_days(question):
+        if each.numbered:
+            ranges += [(day, day) for day in map(_ordinal, each.days) if day]
+            continue
+        ((year, month, _),) = each.days
+        months.add(month)
+        years |= {year} if year else set()
+        days |= {day for _, _, day in _days_of(question, each)}
+    for match in _EASTERN_MONTH.finditer(question):
+        months.add(number_of(match[2]))
+        years |= {chinese_year(match[1])} if match[1] else set()
+    for first, second in _short_days(question):
+        months.add(second)
+        days.add(first)
+    if named := _named_months(question):
+        months |= named
+        years |= {int(year) for year in _YEAR.findall(question)}
+    valid = frozenset(month for month in months if 1 <= month <= 12)
+    ranges += _relative(question, today)
+    relative_years = [_year_stretch(today.year + shift) for shift in _shifted_years(question)]
+    if valid:
+        years |= {dt.date.fromordinal(first).year for first, _ in relative_years}
+    else:
+        ranges += relative_years or ([] if ranges else _gone_by(question, today))
+    # A day before its week: the bonus is that of the first stretch that has the passage.
+    ranges.sort(key=lambda stretch: stretch[1] - stretch[0])
+    return AskedDays(
+        months=valid,
+        years=frozenset(years),
+        days=frozenset(days),
+        ranges=tuple(dict.fromkeys(ranges)),
+        latest=not valid and not ranges and _LATEST.search(question) is not None,
+    )
+
+
+def _ordinal(day: Day) -> int:
+    return dt.date(*day).toordinal() if day[0] else 0
+
+
+def _days_of(question: str, written: WrittenDay) -> list[Day]:
+    """A day with the name of its month, and the others that share it."""
+    ((year, month, day),) = written.days
+    numbers, end, start = [day], written.end, written.start
+    while behind := _DAYS_BEHIND.match(question, end):
+        numbers.append(int(behind[1]))
+        end = behind.end()
+    while before := _DAYS_BEFORE.search(question[max(0, start - 12) : start]):
+        numbers.append(int(before[1]))
+        start -= len(before[0])
+    found = [(year, month, number) for number in numbers]
+    return [each for each in found if is_on_calendar(each)]
+
+
+def _short_days(question: str) -> Iterator[tuple[int, int]]:
+    """Day and month of dates without a year: "am 25.11.", "on 3/18"; the latter may be read both ways."""
+    for match in _SHORT_DAY.finditer(question):
+        if match[1] and is_on_calendar((0, int(match[2]), int(match[1]))):
+            yield int(match[1]), int(match[2])
+        for day, month in ((match[3], match[4]), (match[4], match[3])) if match[3] else ():
+            if is_on_calendar((0, int(month), int(day))):
+                yield int(day), int(month)
+
+
+class AskedWords(NamedTuple):
+    """Words of a question without the days that it names.
+
+    Attributes:
+        text: The question; blanks stand for the days, and for the words that ask what there was on a day.
+        keys: Words that the days are found by where a text states them.
+        dated: True if the question names any days, or asks for what is new.
+    """
+
+    text: str
+    keys: tuple[str, ...]
+    dated: bool
+
+
+@lru_cache(maxsize=256)
+def without_days(question: str) -> AskedWords:
+    """The words of a question without the days that it names, whose digits would find hours and other numbers."""
+    spans, keys = list[Stretch](), list[str]()
+    for each in written_days(question):
+        if each.bare:
+            continue
+        days = [*each.days] if each.numbered else _days_of(question, each)
+        keys += [key for day in days for key in keys_of_day(day)]
+        spans.append(_widened(question, each, len(days) > 1))
+    for match in _SHORT_DAY.finditer(question):
+        spans.append(match.span())
+    keys += [key for day, month in _short_days(question) for key in keys_of_day((0, month, day))]
+    for pattern, _ in _RELATIVE_ENGLISH if question.isascii() else _RELATIVE:
+        spans += [match.span() for match in pattern.finditer(question)]
+    spans += [match.span() for match in _DAY_WORD.finditer(question)]
+    if not spans:
+        spans = [match.span() for match in _LATEST.finditer(question)]
+    if not spans:
+        return AskedWords(question, (), False)
+    spans += [match.span() for match in _HAPPENING.finditer(question)]
+    for start, end in spans:
+        question = question[:start] + " " * (end - start) + question[end:]
+    return AskedWords(question, tuple(dict.fromkeys(keys)), True)
+
+
+_WEEKDAY_BEFORE = lazy_regex(rf"\b(?:{'|'.join((*WEEKDAY_NAMES, WEEKDAY_SHORT))})\.?,? (?:the )?\Z", re.IGNORECASE)
+_MOST_BEFORE = 24
+_PARTICLE = lazy_regex("(?:에는?|의|날)")
+
+
+def _widened(question: str, written: WrittenDay, more: bool) -> Stretch:
+    """Span of a date with its weekday, and with the other days of its month."""
+    start, end = written.start, written.end
+    if more:
+        while behind := _DAYS_BEHIND.match(question, end):
+            end = behind.end()
+        while before := _DAYS_BEFORE.search(question[max(0, start - 12) : start]):
+            start -= len(before[0])
+    before = _WEEKDAY_BEFORE.search(question[max(0, start - _MOST_BEFORE) : start])
+    particle = _PARTICLE.match(question, end)
+    return start - len(before[0]) if before else start, particle.end() if particle else end
+
+
+def _named_months(question: str) -> set[int]:
+    found = set()
+    for match in _MONTH.finditer(question):
+        word = match[1].lower()
+        before = question[max(0, match.start() - _BESIDE_CHARS) : match.start()]
+        beside = _BESIDE.search(before) or _BEHIND.match(question, match.end())
+        if beside or (word not in _VERBS and (len(word) > 3 or match[1][0].isupper())):
+            found.add(MONTH_NUMBERS[word])
+    return found
+
+
+# --- relative days -----------------------------------------------------------------------------------------------
+
+
+def _relative(question: str, today: dt.date) -> Iterator[Stretch]:
+    for pattern, read in _RELATIVE_ENGLISH if question.isascii() else _RELATIVE:
+        for match in pattern.finditer(question):
+            stretch = read(match, today)
+            if stretch is not None and stretch[0] > 0 and stretch[1] <= dt.date.max.toordinal():
+                yield stretch
+    for match in _DAY_WORD.finditer(question):
+        word = match[0].lower()
+        if word not in _FRENCH or language_of(question) == "French":
+            day = today.toordinal() + _DAY_WORDS[word]
+            yield day, day
+
+
+def _gone_by(question: str, today: dt.date) -> list[Stretch]:
+    """The latest of bare weekdays and weekends that a question about the past names."""
+    if not _PAST.search(question):
+        return []
+    return [_latest(match, today) for match in _BARE.finditer(question)]
+
+
+def _latest(match: re.Match[str], today: dt.date) -> Stretch:
+    now = today.toordinal()
+    if match["weekday"] is None:
+        saturday = now - (today.weekday() - 5) % 7
+        return saturday, saturday + 1
+    day = now - ((today.weekday() - _weekday(match["weekday"]) - 1) % 7 + 1)
+    return day, day
+
+
+def _shift(match: re.Match[str]) -> int:
+    word = (match["shift"] or "").lower()
+    return _SHIFTS.get(word, _CHINESE_SHIFTS.get(word, 0))
+
+
+def _weekday(name: str) -> int:
+    if name in "一二三四五六日天":
+        return "一二三四五六日".index(name.replace("天", "日"))
+    return next(at for at, full in enumerate(WEEKDAY_NAMES) if full.startswith(name[:3].lower()))
+
+
+def _monday(today: dt.date, weeks: int) -> int:
+    return today.toordinal() - today.weekday() + 7 * weeks
+
+
+def _named_weekday(match: re.Match[str], today: dt.date) -> Stretch:
+    """Day of "last Tuesday", the latest before today; of "this" and "next Tuesday" by the week."""
+    if _shift(match) < 0:
+        return _latest(match, today)
+    return _day_of_week(match, today)
+
+
+def _day_of_week(match: re.Match[str], today: dt.date) -> Stretch:
+    """Day of "Tuesday of last week" and "上周三"."""
+    day = _monday(today, _shift(match)) + _weekday(match["weekday"])
+    return day, day
+
+
+def _week(match: re.Match[str], today: dt.date) -> Stretch:
+    first = _monday(today, _shift(match))
+    return first, first + 6
+
+
+def _weekend(match: re.Match[str], today: dt.date) -> Stretch:
+    first = _monday(today, _shift(match)) + 5
+    return first, first + 1
+
+
+def _month(match: re.Match[str], today: dt.date) -> Stretch:
+    return _month_stretch(today, _shift(match))
+
+
+def _day_of_month(match: re.Match[str], today: dt.date) -> Stretch | None:
+    first, last = _month_stretch(today, _shift(match))
+    day = first + number_of(match["day"]) - 1
+    return (day, day) if first <= day <= last else None
+
+
+def _month_stretch(today: dt.date, months: int) -> Stretch:
+    year, month = divmod(12 * today.year + today.month - 1 + months, 12)
+    year = min(max(year, 1), 9999)
+    first = dt.date(year, month + 1, 1).toordinal()
+    return first, first + calendar.monthrange(year, month + 1)[1] - 1
+
+
+def _year_stretch(year: int) -> Stretch:
+    year = min(max(year, 1), 9999)
+    return dt.date(year, 1, 1).toordinal(), dt.date(year, 12, 31).toordinal()
+
+
+def _shifted_years(question: str) -> list[int]:
+    english = [_shift(match) for match in _SHIFTED_YEAR.finditer(question)]
+    return english + [_CHINESE_YEARS[word] for word in _CHINESE_SHIFTED_YEAR.findall(question)]
+
+
+def _count(text: str) -> tuple[int, int]:
+    """Least and most of a number or a word such as "a few"."""
+    known = _COUNTS.get(text.lower())
+    return known or (number_of(text), number_of(text))
+
+
+def _unit(match: re.Match[str]) -> str:
+    unit = match["unit"].lower()
+    return _UNITS.get(unit) or _UNITS.get(unit[-1], "hour")
+
+
+def _ago(match: re.Match[str], today: dt.date) -> Stretch:
+    """Day of "two days ago"; of weeks, months and years the one around it."""
+    (low, high), unit, now = _count(match["count"]), _unit(match), today.toordinal()
+    if unit == "month":
+        return _month_stretch(today, -high)[0], _month_stretch(today, -low)[1]
+    if unit == "year":
+        return _year_stretch(today.year - high)[0], _year_stretch(today.year - low)[1]
+    around = 3 if _UNIT_DAYS[unit] >= 7 else 0
+    return now - high * _UNIT_DAYS[unit] - around, now - low * _UNIT_DAYS[unit] + around
+
+
+def _until_now(match: re.Match[str], today: dt.date) -> Stretch:
+    """Days of "in the last three days"."""
+    most = _count(match["count"] or "a")[1]
+    return today.toordinal() - most * _UNIT_DAYS[_unit(match)], today.toordinal()
+
+
+def _fixed(days: int) -> Callable[[re.Match[str], dt.date], Stretch]:
+    return lambda _, today: (today.toordinal() + days, today.toordinal() + days)
+
+
+_ENGLISH_UNIT = "(?P<unit>day|night|week|fortnight|month|year|hour|minute)"
+_BARE = lazy_regex(rf"\bon {_WEEKDAY}|\b(?:over|on|at) the weekend\b")
+_SHIFTED_YEAR = lazy_regex(rf"\b{_SHIFT} year\b(?! of )", re.IGNORECASE)
+_CHINESE_SHIFTED_YEAR = lazy_regex("大前年|(?<![以之从從目大])前年(?![轻輕龄齡少])|(?<![过過])去年|今年|(?<![透])明年")
+_RELATIVE: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], dt.date], Stretch | None]], ...] = tuple(
+    (lazy_regex(pattern), read)
+    for pattern, read in (
+        ("大前天", _fixed(-3)),
+        (r"(?i:\bthe day before yesterday\b)|(?<![大以之当當目从從])前天(?![天气氣])", _fixed(-2)),
+        (r"(?i:(?<!before )\byesterday\b|\blast night\b)|昨[天晚日]", _fixed(-1)),
+        (r"(?i:\b(?:today|this (?:morning|afternoon|evening)|tonight)\b)|今[天早晚日]", _fixed(0)),
+        (r"(?i:(?<!after )\btomorrow\b)|(?<![透])明[天早晚日]", _fixed(1)),
+        (r"(?i:\bthe day after tomorrow\b)|(?<![大然以之最先])[后後]天(?![天气氣性])", _fixed(2)),
+        ("大[后後]天", _fixed(3)),
+        (rf"\b(?i:{_WEEKDAY_SHIFT}) {_WEEKDAY}", _named_weekday),
+        (rf"\b{_WEEKDAY}{_PART_OF_DAY}(?: of)? (?i:{_SHIFT}) week\b", _day_of_week),
+        (rf"(?i:\b{_SHIFT} weekend\b)", _weekend),
+        (rf"(?i:\b{_SHIFT} week\b{_NOT_OF})", _week),
+        (rf"(?i:\b(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)? (?:of )?{_SHIFT} month\b)", _day_of_month),
+        (rf"(?i:\b{_SHIFT} month\b{_NOT_OF})", _month),
+        (rf"(?i:\b{_COUNT} {_ENGLISH_UNIT}s? ago\b)", _ago),
+        (rf"(?i:\b(?:last|past) {_COUNT} {_ENGLISH_UNIT}s?\b)", _until_now),
+        (rf"(?i:\bpast(?P<count>) {_ENGLISH_UNIT}\b)", _until_now),
+        (rf"{_CHINESE_SHIFT}个?個?{CHINESE_WEEK}(?P<weekday>[一二三四五六日天])", _day_of_week),
+        (rf"{_CHINESE_SHIFT}个?個?{CHINESE_WEEK}末", _weekend),
+        (rf"{_CHINESE_SHIFT}个?個?{CHINESE_WEEK}(?![末边邊围圍刊])", _week),
+        (rf"{_CHINESE_SHIFT}个?個?月(?P<day>{NUMERAL})[日号號]", _day_of_month),
+        (rf"{_CHINESE_SHIFT}个?個?月(?!{NUMERAL}[日号號]|[亮饼餅球光色])", _month),
+        (rf"(?<![第\d]){_CHINESE_COUNT}{_CHINESE_UNIT}[之以]?前(?![端台臺后後景提])", _ago),
+        (rf"(?:[过過]去|最近|(?<![最附])近|[这這]){_CHINESE_COUNT}{_CHINESE_UNIT}(?![之以]?[前后後])", _until_now),
+        (r"前(?P<count>[几幾两兩])(?P<unit>天)", _ago),
+    )
+)
+# Those that are not Chinese alone: compiling the others takes as long as a search. English letters stand in `(?i:`.
+_RELATIVE_ENGLISH = tuple((pattern, read) for pattern, read in _RELATIVE if "(?i:" in pattern.pattern)
+
+
+# --- other languages ---------------------------------------------------------------------------------------------
+
+_DAY_WORDS = {
+    word: shift
+    for shift, words in (
+        (-2, "vorgestern anteayer antier avant-hier eergisteren anteontem позавчера przedwczoraj 그저께 그제 おととい"),
+        (-1, "gestern ayer ieri hier ontem gisteren вчера wczoraj dün igår 어제 きのう"),
+        (0, "heute hoy oggi aujourd'hui aujourd’hui hoje vandaag сегодня dziś dzisiaj bugün idag 오늘 きょう"),
+        (1, "domani demain amanhã завтра jutro yarın imorgon 내일 あした"),
+    )
+    for word in words.split()
+} | {"l'altro ieri": -2, "i går": -1, "一昨日": -2}
+# Words of other languages, too.
+_FRENCH = frozenset({"hier"})
+# The longest first; what is written without spaces has particles behind it.
+_DAY_WORD = lazy_regex(
+    r"(?i)(?<!\w)(?:"
+    + "|".join(sorted((word for word in _DAY_WORDS if word[-1] < "\u3000"), key=len, reverse=True))
+    + r")(?!\w)|"
+    + "|".join(sorted((word for word in _DAY_WORDS if word[-1] >= "\u3000"), key=len, reverse=True))
+)
+# What is asked for where only the newest can be meant.
+_LATEST = lazy_regex(
+    r"(?i)(?<!\w)(?:recently|lately|latest|newest|most recent|these days|last time|kürzlich|neulich|zuletzt|"
+    r"in letzter zeit|neueste[nrs]?|récemment|recemment|dernièrement|ces derniers temps|recientemente|últimamente|"
+    r"ultimamente|recentemente|di recente|onlangs|недавно|ostatnio|nyligen)(?!\w)"
+    r"|最近|近来|近來|近期|最新|这几天|這幾天|이번에|최근|요즘|この頃|このごろ"
+)
+# Words that only ask what there was.
+_HAPPENING = lazy_regex(
+    r"(?i)\b(?:happen(?:s|ed|ing)?|going on|went on|took place|take place|passiert(?:e)?|geschah|geschehen|pasó|passé|"
+    r"ha passato|successo|aconteceu|gebeurd(?:e)?|произошло|случилось)(?!\w)"
+    r"|(?:发生|發生|[干做幹])[了过過]?(?:什么|什麼|甚么|甚麼|啥)|[发發]生|무슨 일"
+)

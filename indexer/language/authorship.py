@@ -1,0 +1,554 @@
+"""Authorship: parts of a message that its writer typed, quoted or pasted. Pure.
+
+Invariants: linear; the parts of a message are the message, in order and without a gap; a text is typed unless its form
+or the words in front of it say otherwise; what is cut off is pasted up to its end; a short quotation, a name in
+quotation marks and a tag that is only spoken of stay their writer's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from indexer.common.lru import cached_for_short_texts
+from indexer.common.patterns import lazy_regex
+from indexer.common.scripts import COMMON_HAN
+from indexer.language.markup import is_prose, markup_spans
+from indexer.language.sentences import Fences
+
+PartKind = Literal["typed", "quoted", "pasted"]
+# Start, end and kind of what is not typed.
+_Span: TypeAlias = tuple[int, int, PartKind]
+
+_OUTPUT = lazy_regex(
+    r"""(?x)\s{0,40}(?:
+      \[?\d{4}[-/]\d\d[-/]\d\d[T\ ]\d\d:\d\d | \[?\d\d:\d\d:\d\d\b | [A-Z][a-z]{2}\ +\d{1,2}\ \d\d:\d\d:\d\d\b
+    | \[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE|CRITICAL)\]?[:\s] | at\ [\w.$<>/:-]{2,120}\s?\(
+    | File\ ".{1,160}",\ line\ \d | Traceback\ \(most\ recent | Caused\ by: | [\w.]{1,80}(?:Error|Exception):\s
+    | (?:npm|yarn|pip|cargo|make(?:\[\d\])?):?\ (?:ERR!|error|warning|WARN|\*\*\*) | \$\ \S | >>>\  | \^[~^]{0,80}$
+    | @@\ -\d | (?:\+\+\+|---)\ [ab]/ | diff\ --git\ | ={5,} | -{5,}$ | \d{1,5}\ ?[|│] | =\ \d+\ passed )"""
+)
+_CODE = lazy_regex(
+    r"""(?x)\s{0,80}(?:
+      import\ [\w.]{1,80}(?:\ as\ \w{1,40})?;?$ | from\ [\w.]{1,80}\ import\ \S | (?:async\ )?def\ \w{1,80}\(
+    | class\ \w{1,80}[:({] | (?:export\ )?(?:const|let|var)\ [\w{\[,\ \]}:]{1,80}\s?=
+    | (?:async\ )?function\ ?\w{0,80}\( | return\ .{0,200};$ | \#include\ [<"] | (?:if|for|while|switch)\ ?\(.{0,200}\{$
+    | (?:public|private|protected|static)\ .{1,160}[({;]$ | </?[a-zA-Z][^>]{0,160}>$ | [{}()\[\]]{1,4}[;,]?$
+    | .{1,200}[{;]$ )"""
+)
+# These are code only beside other code: "deadline = Friday" is something that people type.
+_WEAK = lazy_regex(
+    r"""(?x)\s{4} | \t | \s{0,80}(?: ["']?[\w-]{1,80}["']?\s?:\s?["'{\[\d].{0,200},?$ | [\w.]{1,80}\ ?(?:=|\+=|:=)\ ?\S
+    | [\w.]{1,80}\(.{0,200}\)$ | return\b | (?:\#|//|/\*|\*)\s )"""
+)
+
+_QUOTES = {"「": "」", "『": "』", "“": "”", "„": "“", "«": "»", "‹": "›", "‘": "’"}
+_OPENING = lazy_regex(r"[“„「『«‹]|(?<![\w\])}])[\"'‘](?=[^\s\"'])")
+_STRAIGHT_END = {mark: lazy_regex(rf"(?<=\S){mark}(?=[\s.,;:!?)\]}}—–。，；：！？）]|\Z)") for mark in ('"', "'", "’")}
+_QUOTE_LIMIT: Final = 4_000
+_QUOTE_WORDS: Final = 5
+_LED_WORDS: Final = 2
+_BEFORE_CHARS: Final = 120
+_LEAD: Final = (
+    r"(?:^|[.!?,;:。！？，；：\n]\s*"
+    r"|\b(?:always|never|please|and|or|to|must|should|can|just|only|then|you|with|not|don['’]t)\s+)"
+)
+# The writer's own words in quotation marks: "always write “Dear Sir or Madam, …”", "the film is called “…”".
+_OWN_QUOTE = lazy_regex(
+    rf"{_LEAD}(?:write|say|answer|reply|respond|call|name|use|sign|label|greet|start|begin|end|close|finish|put|add|title"
+    r"|replace|avoid|prefer|tell|ask|spell|pronounce)\b(?:[^\S\n]+[\w'’-]+){0,4}[^\S\n]*[,:：]?\s*$"
+    r"|\b(?:called|titled|named|(?:film|movie|book|song|album|podcast|show|series|game|motto|slogan|band|play|novel)"
+    r"(?: is| was)?|words?|phrases?|terms?|expression|names?|commands?|prompt)[^\S\n]*[,:：]?\s*$"
+    r"|\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|told (?:him|her|them|\w+)|asked|sent)"
+    r"[^\S\n]*[,:：]?\s*$"
+    r"|(?:叫我?|称呼我?|称我为?|[写說说用]上?|回答|回复|名为|叫做|标题[是为]?|开头[是用写]?|结尾[是用写]?|这个?词|[片歌书]名[是叫]?|我[说写问回]了?)[:：]?\s*$",
+    re.IGNORECASE,
+)
+
+# What others wrote, by name.
+_TEXT: Final = (
+    r"(?:(?:web|home)?\s?pages?|(?:web)?sites?|articles?|texts?|posts?|e?-?mails?|letters?|messages?|threads?|documents?"
+    r"|docs?|papers?|reports?|comments?|transcripts?|tickets?|passages?|paragraphs?|excerpts?|blogs?|newsletters?|news"
+    r"|readme|stor(?:y|ies)|reviews?|logs?|outputs?|html|snippets?|attachments?|files?|pdfs?|notices?|tweets?)"
+)
+_TEXT_HAN: Final = (
+    "(?:网页|網頁|页面|頁面|网站|網站|网址|文章|文本|文字|原文|正文|全文|帖子|邮件|郵件|来信|信件|消息|文档|文檔|论文|报告"
+    "|评论|新闻|段落|内容|內容|博客|日志|输出|公告|通知)"
+)
+_OTHER: Final = (
+    rf"(?:(?:the|this|that|it|its|his|her|their|an?)\s+(?:[\w-]+\s+){{0,2}}{_TEXT}|they|it|he|she|someone|somebody"
+    r"|the\s+(?:[\w-]+\s+)?(?:customer|client|vendor|seller|author|sender|supplier|landlord|caller|guest|user|bot|tool))"
+)
+_SAYS: Final = (
+    r"(?:said|says?|wrote|writes?|reads?|states?|stated|claims?|claimed|tells?|told|demands?|demanded|adds?|added|replied"
+    r"|replies|answered|answers|goes|asks|asked|posted|sent)"
+)
+# "Lee answered:" with the answer on the next lines.
+_PASSED_ON = lazy_regex(
+    r"\b(?:said|says|wrote|writes|answer(?:ed|s)|repl(?:ied|ies)|asks|asked|sent|reports|reported|posted"
+    r"|forwarded|told me|from)\b[^.!?\n]{0,40}[:：]$|[说問问写寫回发發][^。！？\n]{0,8}[:：]$"
+    r"|(?:邮件|郵件|消息|留言|信|原话|原文|反馈)[:：]$"
+)
+_OWN_WORDS = lazy_regex(
+    r"\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|asked|sent|told)\b|我[说问写回]"
+)
+_INTRO_CHARS: Final = 120
+# A mail that is quoted below an answer, or passed on.
+MAIL_BELOW = lazy_regex(
+    r"\s{0,8}(?:On .{4,160} wrote:$|-{2,} ?(?:Original|Forwarded) [Mm]essage|Begin forwarded message:"
+    r"|-{2,} ?(?:原始邮件|原邮件|转发的?邮件|原始郵件)|在?.{4,80}写道[:：]$|发件人[:：]|寄件者[:：]|From: .{0,80}@)"
+)
+# "Summarise this page:" with the page behind it; all that follows is the page.
+_PASTED = lazy_regex(
+    rf"""(?ix)\b(?:summari[sz]e|sum\ up|tl;?dr|translate|proofread|review|read|explain|analy[sz]e|rewrite|rephrase
+      |shorten|edit|extract|reply\ to|answer|respond\ to|here(?:['’]s|\ is|\ are)|this\ is|see|got|received|found|check
+      |look\ at|what(?:['’]s|\ is|\ does|\ do|\ are|\ did)?|who|think\ of|copied|pasted|opened)
+    \b[^.!?\n:：]{{0,60}}\b{_TEXT}\b[^.!?\n:：]{{0,60}}[:：]
+    | (?:总结|摘要|概括|翻译|润色|审阅|阅读|解释|分析|改写|提取|回复|读|看|收到)[^。！？\n:：]{{0,12}}
+      {_TEXT_HAN}[^。！？\n:：]{{0,12}}[:：]
+    | (?:下面|以下|这)(?:是|为)[^。！？\n:：]{{0,12}}{_TEXT_HAN}[^。！？\n:：]{{0,12}}[:：]"""
+)
+# "page:", "Tool output:", 网页内容： at the beginning of a sentence.
+_LABEL = lazy_regex(
+    rf"""(?imx)(?:^|[.?!。？！;；,，—–)(-]\s{{0,3}})\s{{0,8}}
+    (?:(?:(?:the|its|my|here|page|web|tool|search|full|raw|body|site|from|on|of|quoted|pasted|scraped|fetched)\s+){{0,3}}
+      (?:(?:tool|search|query|api)\s+(?:results?|response)|contents?|body|source|clipboard|{_TEXT})
+      (?:\s+(?:contents?|text|body|source|says|reads|follows))?
+    | (?:工具|搜索|网页|页面|网站|文章|邮件|原文|全文|以下|下面|附上|粘贴|抓取)?的?(?:{_TEXT_HAN}|返回结果|搜索结果)
+      (?:的?(?:内容|全文|正文|原文|如下|写道|写着|上写着|上说|里说|说))?)\s{{0,3}}[:：]"""
+)
+_REPORT = lazy_regex(rf"\b{_OTHER}\s+(?:\w+\s+){{0,2}}?{_SAYS}\b(?:\s+(?:me|us|you|that))?\s*[:：,]?", re.IGNORECASE)
+_REPORT_HAN = lazy_regex(
+    f"(?:{_TEXT_HAN}|他们?|她们?|对方|客户|卖家|作者|有人)(?:上面?|里面?|中)?(?:还|又|都)?(?:说|写道?|写着|要求|声称|称|表示)[道着：:，,]?"
+)
+_REPORT_BEFORE = lazy_regex(rf"(?:{_REPORT.pattern}|{_REPORT_HAN.pattern})(?<=[:：])", re.IGNORECASE)
+_OWN_TEXT = lazy_regex(
+    r"\b(?:my|our) (?:own )?(?:rules?|wish|requirements?|instructions?|preferences?)\b|我的(?:规则|要求)"
+    r"|\b(?:every|each|all|any|my|our|your|for|in|when|before|after|if)\s+(?:[\w-]+\s+){0,2}\S{1,20}\s*[:：]\s*\Z",
+    re.IGNORECASE,
+)
+# "Translate “…”": what is worked on is no wish.
+_WORK_ON = lazy_regex(
+    r"(?:translat(?:e|ion of)|summari[sz]e|explain|rephrase|proofread|rewrite|shorten|improve|correct|analy[sz]e"
+    r"|mean(?:s|ing of)?|check|review|quote[ds]?|read|copied|found"
+    r"|翻译|总结|概括|解释|润色|改写|分析|修改|检查|校对|意思|看到|读到|收到|写着|上说)"
+    r"(?:\s+(?:this|that|the|into|to|in|sentence|text|line|following|\w+))?\W*\Z",
+    re.IGNORECASE,
+)
+_VALUE = lazy_regex(r"\s{0,4}[!-+\--:<-~]{0,80}(?:[@/\d]|\.(?=\w))[!-+\--:<-~]{0,80}")
+# "What is on this page?" with the page behind it, on the line or below.
+_ASKED_OF = lazy_regex(
+    rf"""(?ix)(?:
+      \b(?:this|that|the\ following)\s(?:[\w-]+\s){{0,2}}{_TEXT}\b[^.!?。！？\n]{{0,60}}[?？]
+    | \b(?:summari[sz]e|sum\ up|translate|proofread|analy[sz]e|rewrite|rephrase|shorten|explain|check|review)\s
+      (?:this|that|the\ following)\s(?:[\w-]+\s){{0,2}}{_TEXT}\b[^.!?。！？\n]{{0,60}}[.!]
+    | (?:这|该|此|下面)[^。！？?\n]{{0,4}}{_TEXT_HAN}[^。！？?\n]{{0,30}}[?？]
+    | (?:总结|概括|翻译|润色|分析|改写|解释)[^。！？?\n]{{0,4}}(?:这|该|此|下面)[^。！？?\n]{{0,4}}
+      {_TEXT_HAN}[^。！？?\n]{{0,12}}[。！]
+    )+(?:\s|(?<=[？。！]))"""
+)
+_Way = Literal["task", "label", "report", "question"]
+_ANNOUNCING: Final[Mapping[_Way, re.Pattern[str]]] = MappingProxyType(
+    {"task": _PASTED, "label": _LABEL, "report": _REPORT_BEFORE, "question": _ASKED_OF}
+)
+# What ends each announcement but a question, and how far in front of it that begins at most.
+_COLON = lazy_regex("[:：]")
+_ANNOUNCEMENT_CHARS: Final = 400
+# A question of others' words has one of these.
+_POINTING = lazy_regex(r"[Tt][Hh][Ii][Ss]|[Tt][Hh][Aa][Tt]|[Ff][Oo][Ll][Ll][Oo][Ww][Ii][Nn][Gg]|[这该此下]")
+# Where the writer speaks again.
+_SPEAKS_AGAIN = lazy_regex(
+    r"\W{0,6}(?:please|pls|can|could|would|will|summari[sz]e|translate|explain|tell|what|which|who|why|how|is|are|do"
+    r"|does|and|also|but|so|i|i['’]\w+|we|we['’]\w+|my|our|me|you|your|thanks|thank|now|then|by the way|btw|from now on"
+    r"|always|never|don['’]t|do not|remember|note|ignore|just|only|if|give|list|in one|keep it|answer|reply|use|write"
+    r"|yes|no|ok|okay)\b"
+    "|\\W{0,6}(?:请|請|帮|幫|麻烦|总结|翻译|解释|我|你|您|咱|另外|还有|以后|今后|从现在|不要|别|记住|用|谢谢|顺便|然后|并)",
+    re.IGNORECASE,
+)
+# Speech in quotation marks, and who said it behind or in front of it.
+_WHO = (
+    r"(?:he|she|they|it|(?:the|my|our|his|her|their|a)\ [\w'’-]{2,20}(?:\ [\w'’-]{2,20})?|[A-Z][\w'’-]{1,20}"
+    r"(?:\ [A-Z][\w'’-]{1,20})?)"
+)
+_SAID = r"(?:said|says|wrote|writes|added|adds|replied|replies|answered|demanded|demands|insisted|told\ \w+|asked)"
+_REPORTED = lazy_regex(
+    rf"""(?x)["”][,.!]?\s+(?:{_WHO}\s+{_SAID}|{_SAID}\s+{_WHO})\b | \b{_WHO}\s+{_SAID}\s?[:,]?\s?["“]
+    | [”」』"][，,]?\s?(?:他|她|他们|老板|客户|同事|经理|[{COMMON_HAN}]{{1,4}})(?:说|写道|回复说?|表示|答道)
+    | (?:他|她|他们|老板|客户|同事|经理|[{COMMON_HAN}]{{1,4}})(?:说|写道|回复说?|表示|答道)[:：，,]?\s?[“「『"]"""
+)
+_BLOCKS = lazy_regex(r"\"\"\"|'''|“““|<<<|\{\{|```|`(?=[^`\n])|[\[{](?=\s*[\"'{\[\w])|!?\[(?=[^\[\]\n]{1,400}\]\()")
+_BLOCK_ENDS = {'"""': '"""', "'''": "'''", "“““": "”””", "<<<": ">>>", "{{": "}}", "```": "```", "`": "`"}
+_JSON = lazy_regex(r"\{\s*(?:\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'|[A-Za-z_]\w{0,40})\s*:|\[\s*(?:[\"']|\{\s*[\"'\w])")
+_JSON_TOKEN = lazy_regex(r"\"(?:[^\"\\]|\\.)*+\"|[{}\[\]]", re.DOTALL)
+_LINK = lazy_regex(r"!?\[[^\[\]\n]{1,400}\]\([^()\n]{0,400}\)")
+_INLINE_QUOTE = lazy_regex(r"(?<=[.?!:。？！：])[^\S\n]{1,4}>[^\S\n]{0,3}(?=[^\W\d_])[^\n]*")
+_ENCODED = lazy_regex(r"%[0-9A-Fa-f]{2}")
+_RULE_LINE = lazy_regex(r"\s{0,3}([-=*_~])\1{2,80}\s*\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePart:
+    """A stretch of a message that has one author.
+
+    Attributes:
+        kind: `typed` by the writer of the message; `quoted` as somebody else's words; `pasted` from a page, a file, a
+            mail or a program.
+        start: Place of its first character in the message.
+        text: As it stands in the message.
+    """
+
+    kind: PartKind
+    start: int
+    text: str
+
+
+@cached_for_short_texts
+def message_parts(text: str) -> Sequence[MessagePart]:
+    """Parts of a user's message in order; joined, they are the message."""
+    parts, at = list[MessagePart](), 0
+    for start, end, kind in _foreign_spans(text):
+        if start > at:
+            parts.append(MessagePart(kind="typed", start=at, text=text[at:start]))
+        parts.append(MessagePart(kind=kind, start=start, text=text[start:end]))
+        at = end
+    if at < len(text) or not parts:
+        parts.append(MessagePart(kind="typed", start=at, text=text[at:]))
+    return tuple(parts)
+
+
+def typed_text(text: str) -> str:
+    """The text that the writer of a message typed; a mark stands where others' words were taken out of a sentence."""
+    parts = message_parts(text)
+    if len(parts) == 1:
+        return text if parts[0].kind == "typed" else ""
+    return "".join(part.text if part.kind == "typed" else _gap(text, part) for part in parts).strip()
+
+
+def is_reported(sentence: str) -> bool:
+    """True if a sentence says who said what in quotation marks: "Always obey," she wrote."""
+    marked = any(mark in sentence for mark in '"“”「』')
+    return marked and _REPORTED.search(sentence) is not None and _OWN_WORDS.search(sentence.lower()) is None
+
+
+def introduction(text: str, place: int) -> str:
+    """The line in front of what stands at `place`, if it says whose words follow: "Lee answered:"."""
+    head = text[:place].rstrip()
+    line = head[head.rfind("\n") + 1 :].strip()
+    return line if len(line) <= _INTRO_CHARS and _passes_on(line) and not MAIL_BELOW.match(line) else ""
+
+
+def announces_others(line: str) -> bool:
+    """True if others' words follow behind a line that ends with a colon: "She wrote:", "Summarise this page:"."""
+    return _passes_on(line.strip()) or _PASTED.search(line) is not None
+
+
+def _gap(text: str, part: MessagePart) -> str:
+    """The characters in place of what was taken out: the end of a line, or a mark within a sentence."""
+    before = text[: part.start].rstrip(" \t")[-1:]
+    return "\n" if before in "\n:：?？.。!！" or "\n" in part.text else " … "
+
+
+def _foreign_spans(text: str) -> list[_Span]:
+    """Stretches that are not typed, in order; no two of them touch each other unless their kinds differ."""
+    markup: list[_Span] = [(start, end, "pasted") for start, end in markup_spans(text)]
+    shown = _merged([*markup, *_line_spans(text), *_inline_spans(text, _merged(markup))])
+    return _merged([*shown, *_announced_spans(text, shown)])
+
+
+def _merged(spans: Iterable[_Span]) -> list[_Span]:
+    merged = list[_Span]()
+    for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= end:
+            continue
+        if merged and start < merged[-1][1]:
+            first, last, known = merged[-1]
+            if end > last:
+                merged[-1] = (first, end, "pasted" if "pasted" in (kind, known) else known)
+        elif merged and start == merged[-1][1] and kind == merged[-1][2]:
+            merged[-1] = (merged[-1][0], end, kind)
+        else:
+            merged.append((start, end, kind))
+    return merged
+
+
+# --- lines -------------------------------------------------------------------------------------------------------
+
+
+def _line_spans(text: str) -> Iterator[_Span]:
+    """Lines of code, output, mails and quotations, and those behind one that says who wrote them."""
+    lines = text.split("\n")
+    # A message on one line is what somebody typed, with what is in it.
+    kinds = _line_kinds(lines) if len(lines) > 1 else ["quoted" if _QUOTE_LINE.match(text) else "typed"]
+    at = 0
+    for line, kind in zip(lines, kinds, strict=True):
+        end = min(len(text), at + len(line) + 1)
+        if kind == "quoted":
+            yield at, end, "quoted"
+        elif kind == "pasted":
+            yield at, end, "pasted"
+        at = end
+
+
+_QUOTE_LINE = lazy_regex(r"\s{0,8}[>＞](?!>> )")
+
+
+def _line_kinds(lines: list[str]) -> list[str]:
+    """Kind of each line: `typed`, `quoted` or `pasted`."""
+    kinds, fences, below, passing = list[str](), Fences(), False, False
+    ruled = _ruled(lines)
+    for number, line in enumerate(lines):
+        head = line[:300].rstrip()
+        bare = head.strip()
+        if fences.kind(head) != "text" or number in ruled:
+            kinds.append("pasted")
+        elif not below and MAIL_BELOW.match(head):
+            below = True
+            kinds.append("pasted")
+        elif below or _QUOTE_LINE.match(head) or (passing and bare):
+            kinds.append("quoted")
+        else:
+            kinds.append(_kind_alone(head))
+        passing = bool(bare) and (
+            passing
+            or (bare[-1] in ":：" and len(bare) <= _INTRO_CHARS and len(bare) == len(line.strip()) and _passes_on(bare))
+        )
+    return _settled(kinds)
+
+
+def _ruled(lines: list[str]) -> set[int]:
+    """Numbers of the lines between two rules below a question or an announcement: "Summarise this:", "---"."""
+    rules = [number for number, line in enumerate(lines) if len(line) < 90 and _RULE_LINE.match(line)]
+    inside = set[int]()
+    for first, last in zip(rules[::2], rules[1::2], strict=False):
+        before = next((line.strip() for line in reversed(lines[max(0, first - 3) : first]) if line.strip()), "")
+        if before[-1:] in (":", "：", "?", "？") and last > first + 1:
+            inside.update(range(first, last + 1))
+    return inside
+
+
+def _kind_alone(head: str) -> str:
+    if not head.strip():
+        return "blank"
+    if _OUTPUT.match(head) or _CODE.match(head):
+        return "pasted"
+    return "weak" if _WEAK.match(head) and "?" not in head and "？" not in head else "typed"
+
+
+def _settled(kinds: list[str]) -> list[str]:
+    """The kinds when lines that may be code know their neighbours."""
+    known = [kind for kind in kinds if kind != "blank"]
+    settled, at = list[str](), 0
+    for kind in kinds:
+        if kind == "blank":
+            settled.append("typed")
+            continue
+        if kind == "weak":
+            beside = {*known[max(0, at - 1) : at], *known[at + 1 : at + 2]}
+            kind = "pasted" if beside & {"pasted", "weak"} else "typed"
+        settled.append(kind)
+        at += 1
+    return settled
+
+
+def _passes_on(line: str) -> bool:
+    lowered = line.lower()
+    return _PASSED_ON.search(lowered) is not None and _OWN_WORDS.search(lowered) is None
+
+
+# --- within a line -----------------------------------------------------------------------------------------------
+
+
+def _inline_spans(text: str, markup: list[_Span]) -> Iterator[_Span]:
+    """Quotations, code, JSON, links and encoded text between what is marked up."""
+    edges = [0, *(edge for start, end, _ in markup for edge in (start, end)), len(text)]
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        yield from _quotations(text, start, end)
+        yield from _blocks(text, start, end)
+    if "%" in text:
+        yield from _encoded(text)
+    if ">" in text:
+        for match in _INLINE_QUOTE.finditer(text):
+            yield match.start(), match.end(), "quoted"
+
+
+def _quotations(text: str, at: int, limit: int) -> Iterator[_Span]:
+    missing = set[str]()
+    while match := _OPENING.search(text, at, limit):
+        start, at, mark = match.start(), match.end(), match[0]
+        if mark in missing:
+            continue
+        closing = mark if mark in "\"'" else _QUOTES[mark]
+        if pattern := _STRAIGHT_END.get(closing):
+            found = pattern.search(text, at, min(limit, at + _QUOTE_LIMIT))
+            end = found.end() if found else -1
+        else:
+            end = text.find(closing, at, min(limit, at + _QUOTE_LIMIT)) + 1 or -1
+        if end < 0:
+            # None within the limit: looking again from each mark would not be linear.
+            missing.add(mark)
+            continue
+        if _is_others_quote(text, start, end):
+            yield start, end, "quoted"
+        at = end
+
+
+def _is_others_quote(text: str, start: int, end: int) -> bool:
+    """True if a quotation is no emphasis, name or wording of the writer's own."""
+    inner = text[start + 1 : end - 1]
+    if not is_prose(inner, 2):
+        return False
+    before = text[max(0, start - _BEFORE_CHARS) : start]
+    # What stands alone in its lines is a copy.
+    if not before.rpartition("\n")[2].strip() and not text[end:].partition("\n")[0].strip(" \t.,;!?。，；！？"):
+        return True
+    line = before[before.rfind("\n") + 1 :]
+    if _OWN_QUOTE.search(line) or _is_title(inner):
+        return False
+    return is_prose(inner, _LED_WORDS if _is_led(line) else _QUOTE_WORDS)
+
+
+def _is_led(line: str) -> bool:
+    """True if a line says that somebody else's words follow."""
+    return any(
+        pattern.search(line) is not None for pattern in (_REPORT, _REPORT_HAN, _PASTED, _LABEL, _WORK_ON)
+    ) or line.rstrip()[-1:] in ("?", "？")
+
+
+def _is_title(inner: str) -> bool:
+    words = inner.split()
+    capitals = sum(word[:1].isupper() or word[:1].isdecimal() for word in words)
+    return len(words) <= 10 and inner[-1:] not in ".!?" and capitals * 5 >= len(words) * 3
+
+
+def _blocks(text: str, at: int, limit: int) -> Iterator[_Span]:
+    """Triple quotes, code, JSON and links; one that is never closed goes to the end."""
+    missing = set[str]()
+    while match := _BLOCKS.search(text, at, limit):
+        start, mark = match.start(), match[0]
+        at = match.end()
+        if mark in missing:
+            continue
+        if closing := _BLOCK_ENDS.get(mark):
+            end = text.find(closing, at, limit)
+            if end < 0:
+                missing.add(mark)
+                end = limit if len(mark) > 1 and mark != "{{" else -1
+            else:
+                end += len(closing)
+        elif link := _LINK.match(text, start, limit):
+            end = link.end()
+        elif _JSON.match(text, start, limit):
+            end = _json_end(text, start, limit)
+        else:
+            continue
+        if end > 0:
+            if (mark in _BLOCK_ENDS and len(mark) > 1) or is_prose(text[start:end], 3 if mark in "[{" else 4):
+                yield start, end, "pasted"
+            at = max(at, end)
+
+
+def _json_end(text: str, start: int, limit: int) -> int:
+    """End of the value that begins at a bracket; that of the text if it is never closed."""
+    depth = 0
+    for token in _JSON_TOKEN.finditer(text, start, limit):
+        if token[0] in "{[":
+            depth += 1
+        elif token[0] in "}]":
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return limit
+
+
+def _encoded(text: str) -> Iterator[_Span]:
+    """Words whose blanks and signs are spelled as `%20`."""
+    at = 0
+    while match := _ENCODED.search(text, at):
+        start = match.start()
+        while start > 0 and not text[start - 1].isspace():
+            start -= 1
+        end = match.end()
+        while end < len(text) and not text[end].isspace():
+            end += 1
+        if len(_ENCODED.findall(text, start, end)) >= 3:
+            yield max(start, at), end, "pasted"
+        at = end
+
+
+# --- announced ---------------------------------------------------------------------------------------------------
+
+
+def _announced_spans(text: str, shown: Sequence[_Span]) -> Iterator[_Span]:
+    """Text behind words that announce it: "Summarise this page:", "page:", "the mail says:", "what is on this page?".
+
+    Args:
+        text: The message.
+        shown: What has a form of its own in it.
+    """
+    ends = {start: end for start, end, _ in shown}
+    for way, pattern in _ANNOUNCING.items():
+        reached = 0
+        for end in _ends_of(text, way, pattern):
+            if end >= reached and _announces(text, end, way):
+                reached = _announced_end(text, end, way, ends)
+                yield end, reached, "quoted" if way == "report" else "pasted"
+
+
+def _ends_of(text: str, way: _Way, pattern: re.Pattern[str]) -> Iterator[int]:
+    """Where announcements of a way end: all but questions with a colon, and there is no other within one.
+
+    A pattern takes a millisecond for some thousand characters: it reads only what stands before a colon.
+    """
+    if way == "question":
+        if _POINTING.search(text):
+            yield from (match.end() for match in pattern.finditer(text))
+        return
+    before = 0
+    for colon in _COLON.finditer(text):
+        if pattern.search(text, max(before, colon.start() - _ANNOUNCEMENT_CHARS), colon.end()):
+            yield colon.end()
+        before = colon.end()
+
+
+def _announces(text: str, at: int, way: _Way) -> bool:
+    """True if others' words follow: "Mail: mia@example.org" tells a value, "My rules for mails:" is one's own."""
+    if way == "question":
+        return at < len(text)
+    if _OWN_TEXT.search(text, max(0, at - _BEFORE_CHARS), at):
+        return False
+    value = _VALUE.match(text, at)
+    return value is None or not (value.end() == len(text) or _SPEAKS_AGAIN.match(text, value.end()))
+
+
+def _announced_end(text: str, at: int, way: _Way, ends: Mapping[int, int]) -> int:
+    """End of what was announced: of its quotation or block if it has one and the writer speaks behind it."""
+    place = at
+    while place < len(text) and text[place].isspace():
+        place += 1
+    if end := ends.get(place, 0):
+        line = text.find("\n", end)
+        rest = text[end : line if line >= 0 else len(text)]
+        if _SPEAKS_AGAIN.match(text, end) or not rest.strip(" .。"):
+            return end
+    return at if way == "question" and _SPEAKS_AGAIN.match(text, at) else len(text)
+
+
+_SECOND_PERSON = lazy_regex(
+    r"\b(?P<my>your)\b|\b(?:you are|you['’]re|the user is)\b|\b(?P<i>you|the user)\b|[你您]|用户", re.IGNORECASE
+)
+
+
+def in_first_person(text: str) -> str:
+    """The words of an agent about its user, as the user would say them: "you like tea" is "I like tea"."""
+    return _SECOND_PERSON.sub(_first_person, text)
+
+
+def _first_person(match: re.Match[str]) -> str:
+    if match["my"]:
+        return "my"
+    if match["i"]:
+        return "I"
+    return "I am" if match[0].isascii() or "’" in match[0] else "我"

@@ -1,0 +1,386 @@
+"""Grammar of days that are written down: in titles, names of files, properties, in a text and at its beginning. Pure.
+
+Invariants: with dots the day stands before the month, and in a title with dashes too, where the year is last; of a
+date with slashes that can be read in two ways a title has none, and a text both; what is on no calendar is no date.
+
+Of a stamp ("[Monday 8 May 2023, 13:56] Anna: …", "【2026年11月20日】") no more than the beginning of a text is looked
+at; a sentence that only happens to begin with a date ("8 May 2023 was a fine day") has none.
+
+Patterns differ for a reason: a stamp must end as one, a title dates all below it and so wants a year, and what is
+compared is read generously, without blanks that could join two numbers.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from indexer.common.patterns import lazy_regex
+
+Day: TypeAlias = tuple[int, int, int]  # year, 0 if it is not said, month, day
+# A day that a message states holds no longer than this by the clock: what follows a week later is of that day.
+STATED_HOLDS = dt.timedelta(hours=24)
+
+MONTH_NAMES = tuple("january february march april may june july august september october november december".split())
+WEEKDAY_NAMES = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
+MONTH_NUMBERS = (
+    {name: number for number, name in enumerate(MONTH_NAMES, 1)}
+    | {name[:3]: number for number, name in enumerate(MONTH_NAMES, 1)}
+    | {"sept": 9}
+)
+# Written with a capital only: "sat" and "sun" are words.
+WEEKDAY_SHORT = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
+CHINESE_WEEK = "(?:周|週|星期|礼拜|禮拜)"
+
+# --- Chinese -----------------------------------------------------------------------------------------------------
+
+_DIGITS = "〇一二三四五六七八九"
+NUMERAL = r"(?:\d{1,2}|[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
+CHINESE_YEAR = "(?:(?:19|20)\\d\\d|[一二][〇零○一二三四五六七八九]{3})"
+
+
+def number_of(text: str) -> int:
+    """Value of a number below a hundred, in digits or in Chinese."""
+    if text.isdecimal():
+        return int(text)
+    tens, ten, ones = text.replace("两", "二").replace("兩", "二").rpartition("十")
+    return 10 * (_DIGITS.index(tens) if tens else len(ten)) + (_DIGITS.index(ones) if ones else 0)
+
+
+def chinese_year(text: str) -> int:
+    """A year, in digits or in Chinese."""
+    if text.isdecimal():
+        return int(text)
+    return int("".join(str(_DIGITS.index("〇" if digit in "零○" else digit)) for digit in text))
+
+
+_LOOK_CHARS = 96
+
+_MONTH_NAME = f"(?:{'|'.join(sorted(MONTH_NUMBERS, key=len, reverse=True))})"
+_DAY_NAME = (
+    rf"(?:(?:{'|'.join((*WEEKDAY_NAMES, WEEKDAY_SHORT))})\b\.?,?[ ]"
+    rf"|{CHINESE_WEEK}[一二三四五六日天][ ,，]?)"
+)
+_CLOCK = r"(?:[0-9]{1,2}[:：][0-9]{2}(?:[:：][0-9]{2})?(?:[ ]?[ap]\.?m\b\.?)?)"
+_ZONE = r"(?:Z|[ ]?[+-][0-9]{2}:?[0-9]{2})"
+_DAY = (
+    r"(?:(?P<y1>[0-9]{4})-(?P<m1>[0-9]{1,2})-(?P<d1>[0-9]{1,2})(?![0-9])"
+    r"|(?P<y2>[0-9]{4})/(?P<m2>[0-9]{1,2})/(?P<d2>[0-9]{1,2})(?![0-9])"
+    r"|(?P<y3>[0-9]{4})[ ]?年[ ]?(?P<m3>[0-9]{1,2})[ ]?月[ ]?(?P<d3>[0-9]{1,2})[ ]?[日号號]"
+    rf"|(?P<d4>[0-9]{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<m4>{_MONTH_NAME})\.?,?[ ](?P<y4>[0-9]{{4}})(?![0-9])"
+    rf"|(?P<m5>{_MONTH_NAME})\.?[ ](?P<d5>[0-9]{{1,2}})(?:st|nd|rd|th)?,?[ ](?P<y5>[0-9]{{4}})(?![0-9]))"
+)
+_BRACKETED = lazy_regex(
+    rf"\s*[\[(（【〔](?:{_CLOCK}(?:,|[ ]on)?[ ])?{_DAY_NAME}?{_DAY}[^\])）】〕\n]{{0,40}}[\])）】〕]", re.IGNORECASE
+)
+# Without brackets, digits alone are clear; where the month has a name, the date must end as a stamp does.
+_NUMBERED_END = (
+    rf"(?:[T ]{_CLOCK}(?:\.[0-9]{{1,9}})?{_ZONE}?|[ ]?{_DAY_NAME}(?:{_CLOCK})?)?(?=[\s:：,，.。;；|—–-]|$|(?<=\s))"
+)
+_NAMED_END = rf"(?:,?[ ]{_CLOCK})?[ ]?(?=[\n:：|—–-]|$)"
+_UNMARKED = lazy_regex(rf"\s*{_DAY_NAME}?{_DAY}(?(d4){_NAMED_END}|(?(d5){_NAMED_END}|{_NUMBERED_END}))", re.IGNORECASE)
+_APART = lazy_regex(r"[\s:：,，.。;；|—–-]*")
+
+
+class Stamp(NamedTuple):
+    """Date at the beginning of a text, and the index of the text after it."""
+
+    day: dt.date
+    end: int
+
+
+def leading_stamp(text: str) -> Stamp | None:
+    """The date that a text begins with; None without one that is on the calendar."""
+    head = text[:_LOOK_CHARS]
+    match = _BRACKETED.match(head) or _UNMARKED.match(head)
+    if match is None:
+        return None
+    kind = next(number for number in "12345" if match[f"y{number}"])
+    year, month, day = match[f"y{kind}"], match[f"m{kind}"], match[f"d{kind}"]
+    try:
+        found = dt.date(int(year), int(month) if month.isdigit() else MONTH_NUMBERS[month.lower()], int(day))
+    except ValueError:
+        return None
+    after = _APART.match(head, match.end())
+    return Stamp(found, after.end() if after else match.end())
+
+
+# --- days that a text states -------------------------------------------------------------------------------------
+
+_MONTHS_ABROAD = (
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "jänner feber maerz april mai juni juli august september oktober november dezember",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "januari februari mars april maj juni juli augusti september oktober november december",
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık",
+)
+# Months by all names that may stand behind the number of a day.
+_MONTHS_BEHIND = {
+    name: number for names in _MONTHS_ABROAD for number, name in enumerate(names.split(), 1)
+} | MONTH_NUMBERS
+# Hyphens that are no minus, and blanks that do not break a line: one character for one, so that spans stay.
+_PLAIN_SIGNS = str.maketrans("\u2010\u2011\u00a0\u202f", "--  ")
+
+
+def _names(months: Iterable[str]) -> str:
+    return "|".join(sorted(months, key=len, reverse=True))
+
+
+# None begins by looking back, so that the engine skips to the first digit; `_apart` looks there.
+_NUMBERED_DAY = lazy_regex(
+    r"""(?x)(?P<year>(?:19|20)\d\d)(?:
+      (?P<sign>[-/_])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})(?!\d|[/.]\d)
+    | \.(?P<gap>[ ]?)(?P<dotted_month>\d{1,2})\.(?P=gap)(?P<dotted_day>\d{1,2})(?!\d|[-/.]\d)
+    | (?P<bare_month>0[1-9]|1[0-2])(?P<bare_day>0[1-9]|[12]\d|3[01])(?![0-9A-SU-Za-z]|[.,]\d))
+    | (?P<first>\d{1,2})(?:\.(?P<space>[ ]?)(?P<second>\d{1,2})\.(?P=space)|(?P<line>[/_-])(?P<other>\d{1,2})(?P=line))
+      (?P<last_year>(?:19|20)\d\d)(?![0-9A-Za-z]|[-/.][0-9A-Za-z])"""
+)
+_NAMED_DAY = lazy_regex(
+    rf"""(?ix)(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|º|ª|\.)?[ -](?:of[ ]|de[ ]|di[ ])?(?P<month>{_names(_MONTHS_BEHIND)})
+      (?![^\W\d_])\.?(?:,?[ -](?:del?[ ])?(?P<year>(?:19|20)\d\d)(?!\d))?
+    | (?P<month_before>{_names(MONTH_NUMBERS)})(?:\.|,)?[ -](?:the[ ])?(?P<day_behind>\d{{1,2}})(?:st|nd|rd|th)?
+      (?![\d%A-Za-z]|[:.,]\d|-\d)(?:,?[ -](?P<year_behind>(?:19|20)\d\d)(?!\d))?"""
+)
+_EASTERN_DAY = lazy_regex(
+    rf"(?:(?P<year>{CHINESE_YEAR})\s*[年년]\s*)?(?<![\d一二三四五六七八九十])"
+    rf"(?P<month>\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*[月월](?![饼餅亮])\s*(?P<day>{NUMERAL})\s*[日号號일]"
+)
+_NUMBERED_HINT = lazy_regex(r"[0-9][-/._][ ]?[0-9]|(?:19|20)[0-9]{6}")
+_LETTERS = lazy_regex(r"[^\W\d_]+")
+_NAMED_HINT = lazy_regex(r"[0-9][a-zº.]{0,2}[ -][^\W\d_]|[^\W\d_][.,]?[ -](?:the )?[0-9]")
+
+
+class WrittenDay(NamedTuple):
+    """A date within a text.
+
+    Attributes:
+        start: Where it begins, from 0.
+        end: Where it is over.
+        days: Its readings, at least one; the year is 0 where it is not written.
+        clear: True if it can be nothing but this day: it has a year, and one reading.
+        bare: True for eight digits.
+        numbered: True if the month is a number with signs beside it.
+    """
+
+    start: int
+    end: int
+    days: tuple[Day, ...]
+    clear: bool = True
+    bare: bool = False
+    numbered: bool = False
+
+
+def written_days(text: str) -> Iterator[WrittenDay]:
+    """The dates of a text that are on the calendar, in whatever way people write them; a month alone is none."""
+    plain = text.translate(_PLAIN_SIGNS) if not text.isascii() else text
+    if _NUMBERED_HINT.search(plain):
+        for match in _NUMBERED_DAY.finditer(plain):
+            if _apart(plain, match.start(), year_first=bool(match["year"])):
+                yield from _numbered_day(match)
+    if _NAMED_HINT.search(plain) and not _MONTHS_BEHIND.keys().isdisjoint(_LETTERS.findall(plain.lower())):
+        for match in _NAMED_DAY.finditer(plain):
+            if _apart(plain, match.start(), year_first=True):
+                month = match["month"] or match["month_before"]
+                year, day = match["year"] or match["year_behind"], match["day"] or match["day_behind"]
+                yield from _whole(match, (int(year or 0), _MONTHS_BEHIND[month.lower()], int(day)))
+    if not text.isascii():
+        for match in _EASTERN_DAY.finditer(plain):
+            year = chinese_year(match["year"]) if match["year"] else 0
+            yield from _whole(match, (year, number_of(match["month"]), number_of(match["day"])))
+
+
+def _apart(text: str, start: int, *, year_first: bool) -> bool:
+    """True if a date does not go on from a word, a price, a version or a path before it."""
+    before = text[start - 1 : start]
+    return not before or not (
+        (before.isascii() and before.isalnum()) or before in (".$€£¥" if year_first else ".$€£¥/-")
+    )
+
+
+def _numbered_day(match: re.Match[str]) -> Iterator[WrittenDay]:
+    if match["year"]:
+        month, day = next((match[f"{kind}month"], match[f"{kind}day"]) for kind in ("", "dotted_", "bare_")
+                          if match[f"{kind}month"])  # fmt: skip
+        # 2024.10.1 is the name of a release.
+        is_release = match["gap"] == "" and len(month + day) < 4
+        yield from _whole(match, (int(match["year"]), int(month), int(day)), clear=not is_release, numbered=True)
+        return
+    year, first, second = int(match["last_year"]), int(match["first"]), int(match["second"] or match["other"])
+    day_first, month_first = (year, second, first), (year, first, second)
+    days = [day for day in dict.fromkeys((day_first, month_first)) if is_on_calendar(day)]
+    if match["line"] is None:
+        days = days[:1]
+    if days:
+        clear = len(days) == 1 or match["line"] != "/"
+        yield WrittenDay(match.start(), match.end(), tuple(days), clear, numbered=True)
+
+
+def _whole(match: re.Match[str], day: Day, *, clear: bool = True, numbered: bool = False) -> Iterator[WrittenDay]:
+    if is_on_calendar(day):
+        bare = numbered and match["bare_day"] is not None
+        yield WrittenDay(match.start(), match.end(), (day,), clear and day[0] > 0, bare, numbered)
+
+
+def is_on_calendar(day: Day) -> bool:
+    """True if there is such a day; without a year, in a leap year."""
+    year, month, number = day
+    return 1 <= month <= 12 and 1 <= number <= calendar.monthrange(year or 2024, month)[1]
+
+
+def heading_day(text: str) -> dt.date | None:
+    """First day of a title or a property that can be nothing else."""
+    return _first(each for each in written_days(text) if each.clear)
+
+
+def _first(found: Iterable[WrittenDay]) -> dt.date | None:
+    first = min(found, default=None)
+    return dt.date(*first.days[0]) if first else None
+
+
+_DAY_OF_FOLDERS = lazy_regex(
+    r"(?:^|/)((?:19|20)\d\d)[-/_](?:\1[-_])?(\d{1,2})(?:[-_. ]+[^\W\d_]+)?/(\d{1,2})(?![\w.-]*\d)[^/]*$"
+)
+_EXTENSION = lazy_regex(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
+
+
+def day_of_name(path: str) -> dt.date | None:
+    """Day in the name of a file, or in those of its folders: `2026/11/15.md`."""
+    path = _EXTENSION.sub("", path.replace("\\", "/"))
+    if named := heading_day(path.rpartition("/")[2]):
+        return named
+    match = _DAY_OF_FOLDERS.search(path)
+    return _on_calendar(match[1], int(match[2]), match[3]) if match else None
+
+
+def full_day(text: str) -> dt.date | None:
+    """First day that a text states in full: 2026-11-20, 20 November 2026, November 20, 2026, 2026年11月20日."""
+    return _first(each for each in written_days(text) if each.days[0][0] and not each.bare)
+
+
+def day_keys(text: str) -> list[str]:
+    """Words that the days of a text are found by, with and without the year."""
+    return [key for each in written_days(text) if not each.bare for day in each.days for key in keys_of_day(day)]
+
+
+def keys_of_day(day: Day) -> tuple[str, ...]:
+    """Words that a day is found by, with and without the year."""
+    year, month, number = day
+    bare = f"day{month:02}{number:02}"
+    return (bare, f"day{year}{month:02}{number:02}") if year else (bare,)
+
+
+def _on_calendar(year: str, month: int, day: str) -> dt.date | None:
+    try:
+        return dt.date(int(year), month, int(day))
+    except ValueError:
+        return None
+
+
+_LEAD = lazy_regex(
+    rf"""(?ix)[\[(（【]?\s*(?:as\ of|since|effective(?:\ (?:from|as\ of))?|starting|beginning|from|on|by|for|in
+    |截至|截止|自从?|从|于|在|到)?\s*
+    (?:(?P<y1>(?:19|20)\d\d)\s*(?P<s>[-/.])\s*(?P<m1>\d{{1,2}})(?:(?P=s)(?P<d1>\d{{1,2}}))?(?!\d)
+    | (?P<y2>{CHINESE_YEAR})\s*年\s*(?:(?P<m2>{NUMERAL})\s*月(?:\s*(?P<d2>{NUMERAL})\s*[日号號])?)?
+    | (?P<a>\d{{1,2}})(?P<t>[-/.])(?P<b>\d{{1,2}})(?P=t)(?P<y3>(?:19|20)\d\d)(?!\d)
+    | (?:(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?\ (?:of\ )?)?(?P<m4>{_MONTH_NAME})\.?
+      (?:\ (?P<d5>\d{{1,2}})(?:st|nd|rd|th)?(?!\d))?,?\ (?P<y4>(?:19|20)\d\d)(?!\d))
+    (?:[T ]\d{{1,2}}:\d{{2}}(?::\d{{2}})?Z?)?
+    \s*(?:onwards?|on|起|开始|以后|之后)?\s*[\])）】]?\s*[:：,，|—–-]*\s*"""
+)
+
+
+def leading_day(text: str) -> tuple[dt.date, int] | None:
+    """The day that a clause begins by naming with its year, and the end of those words; of a month its first day."""
+    match = _LEAD.match(text[:_LOOK_CHARS])
+    if match is None:
+        return None
+    if match["y1"]:
+        parts = match["y1"], int(match["m1"]), match["d1"]
+    elif match["y2"]:
+        parts = str(chinese_year(match["y2"])), number_of(match["m2"] or "1"), str(number_of(match["d2"] or "1"))
+    elif match["y3"]:
+        first, second = int(match["a"]), int(match["b"])
+        month, day = (first, second) if second > 12 or (match["t"] == "/" and first <= 12) else (second, first)
+        parts = match["y3"], month, str(day)
+    else:
+        parts = match["y4"], MONTH_NUMBERS[match["m4"].lower()], match["d4"] or match["d5"]
+    found = _on_calendar(parts[0], parts[1], parts[2] or "1")
+    return (found, match.end()) if found else None
+
+
+# --- days and hours in comparable form ---------------------------------------------------------------------------
+
+_SHORT_MONTHS = tuple(name[:3] for name in MONTH_NAMES)
+_ANY_MONTH = rf"(?:{'|'.join(_SHORT_MONTHS)})[a-z]{{0,6}}"
+_ANY_DAY = lazy_regex(
+    rf"""(?ix)(?<![0-9A-Za-z:])(?:
+      (?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})(?!\d)
+    | (?:(?P<zy>\d{{4}})年)?(?P<zm>\d{{1,2}})月(?P<zd>\d{{1,2}})[日号]
+    | (?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})/(?P<ay>\d{{4}})(?!\d)
+    | (?P<ed>\d{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<em>{_ANY_MONTH})(?![a-z])(?:,?[ ](?P<ey>\d{{4}}))?
+    | (?P<um>{_ANY_MONTH})\.?[ ](?P<ud>\d{{1,2}})(?:st|nd|rd|th)?(?![\dA-Za-z:])(?:,?[ ](?P<uy>\d{{4}})(?!\d))?
+    )"""
+)
+_ANY_CLOCK = lazy_regex(
+    r"""(?ix)(?<![\d:.])(?:
+      (?P<h>[01]?\d|2[0-4]):(?P<m>[0-5]\d)(?::[0-5]\d(?:\.\d{1,9})?)?(?![\d:])(?P<pm>[ ]?[ap]\.?m\b)?
+    | (?P<eh>1[0-2]|0?\d)[ ]?(?P<epm>[ap]\.?m)\b
+    | (?P<zh>[01]?\d|2[0-4])[ ]?[点时](?P<half>半|(?P<zm>[0-5]?\d)分?)?
+    )"""
+)
+# Cheap signs that there may be a day or a time of day.
+_DAY_HINT = lazy_regex("[0-9](?:[-/.][0-9]|[年月])")
+_MONTH_HINT = lazy_regex(rf"{_ANY_MONTH}\.? [0-9]|[0-9](?:st|nd|rd|th)? (?:of )?{_ANY_MONTH}")
+_CLOCK_HINT = lazy_regex("[0-9](?::[0-5]| ?[apAP]\\.?[mM]| ?[点时])")
+
+
+def day_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of the days of a text."""
+    return (match.span() for match in (_ANY_DAY.finditer(text) if _may_have_days(text) else ()))
+
+
+def clock_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of the times of day of a text."""
+    return (match.span() for match in (_ANY_CLOCK.finditer(text) if _CLOCK_HINT.search(text) else ()))
+
+
+def _may_have_days(text: str) -> bool:
+    if _DAY_HINT.search(text):
+        return True
+    lowered = text.lower()
+    return any(month in lowered for month in _SHORT_MONTHS) and bool(_MONTH_HINT.search(lowered))
+
+
+def days_of(text: str) -> Iterator[Day]:
+    """Days of a text; both readings of one that can be read in two ways."""
+    for match in _ANY_DAY.finditer(text):
+        part = match.groupdict(default="0")
+        if match["m"]:
+            yield int(part["y"]), int(part["m"]), int(part["d"])
+        elif match["zm"]:
+            yield int(part["zy"]), int(part["zm"]), int(part["zd"])
+        elif match["ay"]:
+            yield int(part["ay"]), int(part["a"]), int(part["b"])
+            yield int(part["ay"]), int(part["b"]), int(part["a"])
+        elif match["em"]:
+            yield int(part["ey"]), MONTH_NUMBERS[part["em"][:3].lower()], int(part["ed"])
+        else:
+            yield int(part["uy"]), MONTH_NUMBERS[part["um"][:3].lower()], int(part["ud"])
+
+
+def clock_times_of(text: str) -> Iterator[int]:
+    """Times of day of a text, in minutes of the half day: morning and afternoon are not told apart."""
+    for match in _ANY_CLOCK.finditer(text):
+        hour = int(match["h"] or match["eh"] or match["zh"])
+        minute = int(match["m"] or match["zm"] or (30 if match["half"] == "半" else 0))
+        yield (hour * 60 + minute) % 720

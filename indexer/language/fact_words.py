@@ -1,0 +1,497 @@
+"""Words of facts: attributes that have one value at a time, kinds of tools and tastes, states, values and subjects.
+
+Invariants: pure; a subject is a set of words, so that "the price of the Pro plan", "Pro plan price" and "Pro price"
+are one thing; a value is folded, and two values are the same where one only says more than the other.
+"""
+
+from __future__ import annotations
+
+import re
+
+from indexer.common.patterns import lazy_regex
+
+# Subjects: the person of the notes, and the group that they speak for.
+ME, WE = "@me", "@we"
+
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "location": ("location", "city", "residence", "所在地", "所在城市", "居住地", "常住地", "住址"),
+    "employer": ("employer", "workplace", "公司", "雇主", "工作单位", "单位"),
+    "owner": ("owner", "ownership", "dri", "code owner", "负责人", "所有者", "主理人"),
+    "maintainer": ("maintainer", "维护者", "维护人"),
+    "lead": ("lead", "leader", "team lead", "tech lead", "组长", "队长", "领队"),
+    "manager": ("manager", "boss", "supervisor", "经理", "主管", "上司", "领导"),
+    "assignee": ("assignee", "reviewer", "经办人", "处理人", "审核人", "评审人"),
+    "oncall": ("on-call", "oncall", "值班人", "值班人员"),
+    "ceo": ("ceo", "chief executive", "首席执行官"),
+    "cto": ("cto", "技术总监", "首席技术官"),
+    "cfo": ("cfo", "财务总监", "首席财务官"),
+    "captain": ("captain", "班长", "船长"),
+    "price": ("price", "cost", "fee", "pricing", "rent",
+              "价格", "费用", "售价", "单价", "定价", "月费", "年费", "票价", "租金", "房租"),
+    "salary": ("salary", "wage", "工资", "薪水", "薪资", "月薪", "年薪"),
+    "deadline": ("deadline", "due date", "cutoff", "cut-off",
+                 "截止日期", "截止时间", "截止日", "期限", "最后期限", "交付日期"),
+    "day": ("date", "day", "日期", "日子"),
+    "time": ("time", "start time", "时间", "开始时间"),
+    "status": ("status", "state", "phase", "stage", "状态", "进度", "阶段"),
+    "version": ("version", "版本", "版本号"),
+    "port": ("port", "端口", "端口号"),
+    "phone": ("phone", "phone number", "telephone", "telephone number", "tel", "cell", "cell phone", "mobile",
+              "mobile number", "number", "电话", "手机", "手机号", "手机号码", "电话号码", "联系电话"),
+    "email": ("email", "e-mail", "mail", "email address", "e-mail address", "邮箱", "电子邮箱", "邮箱地址", "邮件地址"),
+    "address": ("address", "地址", "家庭地址", "收货地址"),
+    "name": ("name", "nickname", "username", "handle", "codename", "code name",
+             "名字", "名称", "昵称", "用户名", "代号", "姓名"),
+    "password": ("password", "passcode", "passphrase", "pin", "密码", "口令"),
+    "url": ("url", "website", "site", "domain", "endpoint", "base url", "网址", "域名", "网站", "链接"),
+    "host": ("host", "hostname", "ip", "ip address", "server", "主机", "服务器", "ip 地址", "ip地址"),
+    "region": ("region", "zone", "区域", "地域"),
+    "timezone": ("timezone", "time zone", "tz", "时区"),
+    "database": ("database", "db", "数据库"),
+    "cache": ("cache", "缓存"),
+    "queue": ("queue", "message queue", "broker", "message broker", "消息队列", "队列"),
+    "framework": ("framework", "框架"),
+    "target": ("target", "目标", "部署目标"),
+    "environment": ("environment", "env", "环境", "部署环境"),
+    "branch": ("branch", "分支"),
+    "editor": ("editor", "ide", "编辑器"),
+    "browser": ("browser", "浏览器"),
+    "os": ("os", "operating system", "操作系统"),
+    "shell": ("shell",),
+    "theme": ("theme", "主题"),
+    "font": ("font", "字体"),
+    "package manager": ("package manager", "包管理器", "包管理工具"),
+    "formatter": ("formatter", "格式化工具"),
+    "linter": ("linter",),
+    "model": ("model", "模型"),
+    "provider": ("provider", "host provider", "hosting", "hosting provider", "供应商", "服务商", "云服务商"),
+    "runtime": ("runtime", "运行时"),
+    "ci": ("ci", "ci system"),
+    "license": ("license", "licence", "许可证"),
+    "budget": ("budget", "预算"),
+    "limit": ("limit", "quota", "rate limit", "上限", "限额", "配额"),
+    "timeout": ("timeout", "超时", "超时时间"),
+    "threshold": ("threshold", "阈值"),
+    "interval": ("interval", "frequency", "频率", "间隔", "周期"),
+    "rate": ("rate", "interest rate", "利率", "税率", "汇率"),
+    "contact": ("contact", "point of contact", "联系人", "对接人", "接口人"),
+    "method": ("payment method", "付款方式", "支付方式"),
+    "language": ("language preference", "preferred language", "语言偏好", "偏好语言", "首选语言"),
+    "pronouns": ("pronouns",),
+    "landlord": ("landlord", "landlady", "房东"),
+    "length": ("length", "duration", "长度", "时长", "有效期"),
+    "size": ("size", "尺寸", "大小", "尺码", "鞋码"),
+    "headcount": ("headcount", "team size", "人数"),
+    "capacity": ("capacity", "容量"),
+    "priority": ("priority", "severity", "优先级"),
+    "role": ("role", "position", "job", "job title", "title", "职位", "职务", "岗位", "头衔"),
+    "department": ("department", "部门"),
+    "school": ("school", "university", "college", "学校", "大学"),
+    "spouse": ("spouse", "husband", "wife", "丈夫", "妻子", "老公", "老婆"),
+    "partner": ("boyfriend", "girlfriend", "fiance", "fiancé", "fiancée", "男朋友", "女朋友", "男友", "女友"),
+    "weight": ("weight", "体重"),
+    "height": ("height", "身高"),
+    "age": ("age", "年龄", "岁数"),
+    "birthday": ("birthday", "birth date", "date of birth", "生日"),
+    "currency": ("currency", "货币", "币种"),
+    "plan": ("plan", "tier", "subscription", "套餐"),
+    "room": ("room", "meeting room", "venue", "seat", "gate", "desk",
+             "会议室", "房间", "地点", "会场", "座位", "工位", "登机口"),
+    "color": ("color", "colour", "颜色"),
+    "slogan": ("slogan", "tagline", "motto", "口号"),
+    "diet": ("diet", "饮食"),
+    "hours": ("hours", "opening hours", "office hours", "business hours", "营业时间", "办公时间", "开放时间"),
+    "cadence": ("cadence", "schedule", "排期"),
+}  # fmt: skip
+ATTRIBUTES = {noun: attribute for attribute, nouns in _ATTRIBUTES.items() for noun in nouns}
+# Of what: alone on a line they tell nothing, as each task, meeting or person has its own.
+NEEDS_SUBJECT = frozenset(
+    "status day time name role size limit priority room age weight height plan number url host"
+    " school department spouse "
+    "partner birthday color password salary manager assignee location interval cadence threshold".split()
+)
+# Alone on a line they are of the person whose notes these are.
+OF_PERSON = frozenset(
+    "location employer timezone school department spouse partner birthday salary manager age weight height diet phone"
+    " email address".split()
+)
+# With one of these before it, any noun has one value.
+ONE_OF = frozenset("default primary main preferred favorite favourite 默认 首选 主要 最喜欢的 最爱的".split())
+
+_KINDS: dict[str, str] = {
+    "drink":
+        "tea coffee espresso latte cappuccino matcha water juice beer wine cola decaf 茶 咖啡 绿茶 红茶"
+        " 奶茶 果汁 啤酒 白酒 红酒 拿铁 美式",
+    "editor":
+        "vim neovim nvim emacs vscode code helix zed sublime cursor intellij pycharm nano atom 编辑器"
+        " webstorm goland",
+    "package manager": "npm yarn pnpm bun pip poetry uv pipenv conda cargo rye pdm hatch",
+    "database":
+        "postgres postgresql mysql mariadb sqlite mongodb mongo cockroachdb oracle dynamodb duckdb"
+        " clickhouse tidb cassandra",
+    "cache": "redis valkey memcached dragonfly keydb",
+    "queue": "rabbitmq kafka sqs nats pulsar redpanda celery sidekiq",
+    "host":
+        "heroku fly.io fly render vercel netlify aws gcp azure railway hetzner digitalocean cloudflare"
+        " 阿里云 腾讯云 华为云 linode",
+    "language": "python java javascript typescript rust go golang ruby kotlin swift php elixir scala c++ c# zig",
+    "frontend": "react vue svelte angular solid preact htmx ember",
+    "web framework": "django flask fastapi rails express nestjs spring laravel starlette litestar",
+    "chat": "slack teams discord telegram whatsapp signal mattermost 微信 钉钉 飞书 企业微信",
+    "video": "zoom meet webex 腾讯会议 google-meet",
+    "channel": "email phone call calls text sms chat letter 邮件 电话 短信 微信",
+    "browser": "chrome firefox safari edge brave arc vivaldi opera",
+    "os": "windows linux macos mac ubuntu debian fedora arch nixos",
+    "shell": "bash zsh fish nushell powershell",
+    "tracker": "jira linear asana trello github-issues monday notion clickup shortcut youtrack 禅道 tapd",
+    "notes": "notion obsidian evernote roam logseq onenote bear 印象笔记 语雀 有道云笔记",
+    "forge": "github gitlab bitbucket gitea codeberg gitee forgejo",
+    "ci": "jenkins circleci travis github-actions buildkite drone teamcity",
+    "indent": "tabs spaces tab space 空格 制表符",
+    "seat": "aisle window 靠窗 过道 靠过道",
+    "theme": "dark light 深色 浅色 暗色 亮色",
+    "daytime": "mornings morning afternoons afternoon evenings evening nights night 早上 上午 下午 晚上",
+    "units": "metric imperial celsius fahrenheit 公制 英制",
+    "transport": "car bike bus train subway tram metro plane bicycle 地铁 公交 开车 骑车 高铁 飞机 火车 打车",
+    "payment": "visa mastercard paypal cash amex 支付宝 微信支付 现金 信用卡",
+    "bundler": "webpack vite rollup esbuild parcel turbopack rspack",
+    "formatter": "black ruff prettier biome yapf autopep8 gofmt",
+    "linter": "flake8 pylint eslint tslint oxlint",
+    "tests": "jest vitest mocha pytest unittest nose karma cypress playwright selenium",
+    "cloud ai": "openai anthropic gemini claude gpt-4 gpt-4o mistral llama qwen deepseek 通义千问 文心一言 chatgpt",
+    "search": "elasticsearch opensearch solr meilisearch typesense",
+    "design": "figma sketch xd penpot photoshop",
+    "analytics": "mixpanel amplitude posthog plausible matomo",
+    "proxy": "nginx caddy traefik haproxy apache envoy",
+    "monitoring": "datadog grafana newrelic sentry prometheus honeycomb zabbix",
+    "containers": "docker podman kubernetes nomad swarm",
+    "phone": "iphone android pixel samsung galaxy 苹果 华为 小米 安卓",
+    "bank": "revolut wise n26 monzo chase 招商银行 工商银行 建设银行",
+    "diet": "vegan vegetarian pescatarian keto paleo omnivore 素食 纯素 吃素",
+    "music": "spotify tidal deezer 网易云音乐 qq音乐",
+    "password manager": "1password bitwarden lastpass keepass dashlane",
+}  # fmt: skip
+# Attributes of which "favourite" tells no other thing: "my favourite editor" is my editor.
+CHOSEN = frozenset(_KINDS) | {"framework", "provider", "model", "font"}
+_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+_LONG_STATES = (
+    "in progress", "in review", "in beta", "in alpha", "generally available", "in development", "in testing",
+    "in production", "in staging", "on hold", "up and running", "work in progress", "wip",
+    "code complete", "not started", "rolled back", "shut down", "signed off", "switched off", "turned off", "turned on",
+)  # fmt: skip
+_STATES = (
+    "open opened merged closed done blocked unblocked deployed live paused cancelled canceled shipped finished resolved"
+    " fixed pending active inactive deprecated online offline archived released launched completed complete abandoned"
+    " reopened stalled delayed postponed enabled disabled retired draft drafted submitted published sold planned"
+    " resumed restarted suspended frozen reinstated"
+)
+STATE = "|".join(sorted([*_LONG_STATES, *_STATES.split()], key=len, reverse=True))
+HOLDERS = frozenset("owner lead manager maintainer assignee oncall ceo cto cfo captain".split())
+
+# Roles whose holder changes, and verbs of English clauses with their attributes.
+TITLES = (
+    "owner|maintainer|lead|leader|manager|ceo|cto|cfo|coo|head|director|assignee|captain|president"
+    "|chair|boss|contact|supervisor|dri|on-call"
+)
+ROLE_OF = {"owns": "owner", "owned": "owner", "maintains": "maintainer", "maintained": "maintainer", "leads": "lead",
+            "led": "lead",            "manages": "manager", "managed": "manager", "leader": "lead", "boss": "manager",
+            "supervisor": "manager"}  # fmt: skip
+LEMMAS = {"us": "use", "liv": "location", "bas": "location", "in": "location", "work": "employer",
+           "employ": "employer", "at": "employer",
+           "hav": "have", "has": "have", "smok": "smoke", "driv": "drive", "lov": "like", "lik": "like",
+           "enjoy": "like", "tak": "take",
+           "the owner": "owner", "responsible": "owner", "in charge": "owner"}  # fmt: skip
+NO_EMPLOYER = frozenset("night home scale once nights hours me us you".split())
+
+# Words of jobs.
+JOBS = (
+    "engineer|manager|lead|director|designer|developer|analyst|architect|officer|cto|ceo|cfo|vp|president"
+    "|intern|consultant"
+    "|teacher|professor|nurse|doctor|principal|scientist"
+    "|librarian|lawyer|driver|writer|baker|cook|chef|pilot|waiter|cashier|barista|accountant|student|farmer|plumber"
+    "|electrician|carpenter|painter|researcher|programmer|freelancer|assistant|clerk|translator|editor|therapist|pharmacist"
+)
+
+# Class words say what a thing is, not which: "the billing service" is "billing".
+_CLASS = frozenset(
+    "project service team app application repo repository product plan module system tool 项目 服务 套餐".split()
+)
+# "The ticket PAY-9" is PAY-9, but "PR 9" and "bug 9" are two.
+_ISSUES = frozenset("issue ticket bug task story 工单 缺陷 任务 问题".split())
+_ISSUE_KEY = lazy_regex(r"(?<![a-z])[a-z]{2,8}-\d", re.IGNORECASE)
+_STOP = frozenset(
+    "the a an of for our we us is are its their his her your this that current currently latest now new to on in at and"
+    " today as".split()
+)
+_ME = frozenset({"i", "my", "me", "mine", "user", "我", "用户", "本人", "我的"})
+_TOKEN = lazy_regex(r"@\w+|[\w][\w.+\-]*|[$€£¥]", re.UNICODE)
+_HAN = "\u4e00-\u9fff"
+_SPLIT_TOKEN = lazy_regex(rf"[{_HAN}]+|[^{_HAN}\s]+")
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words that tell which subject is meant."""
+    found = []
+    for token in _TOKEN.findall(text.casefold().replace("’", "'").replace("'s", "").replace("-", " ")):
+        if token in _ME:
+            found.append(ME)
+        elif token not in _STOP:
+            found += [_singular(part) for part in _SPLIT_TOKEN.findall(token)]
+    classes = _CLASS | _ISSUES if _ISSUE_KEY.search(text) else _CLASS
+    telling = frozenset(word for word in found if word not in classes)
+    return telling or frozenset(found)
+
+
+def _singular(word: str) -> str:
+    word = word.strip("._-").strip("的")
+    for ending in ("项目", "服务", "套餐"):
+        if len(word) > len(ending):
+            word = word.removesuffix(ending)
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def is_tool(text: str) -> bool:
+    """True if a text names a tool, or something to choose among several of its kind."""
+    return any(word.strip(_QUOTES) in _KIND_OF for word in text.casefold().split()[:3])
+
+
+def kind_of(value: str) -> str:
+    """The kind of tool or taste that a value is of; that of its last word where the value is several; else empty."""
+    if found := _KIND_OF.get(value) or _KIND_OF.get(value.replace(" ", "-")):
+        return found
+    words = value.split()
+    if len(words) > 3:
+        return ""
+    return next((_KIND_OF[word] for word in words if word in _KIND_OF), words[-1] if len(words) > 1 else "")
+
+
+# --- sorts of values ---------------------------------------------------------------------------------------------
+
+# Words of which one holds at a time, whatever they are said of.
+_ONE_AT_A_TIME: dict[str, str] = {
+    "relationship": "single married engaged divorced widowed separated 单身 已婚 离异 丧偶 订婚",
+    "employment": "employed unemployed retired 在职 失业 退休 待业",
+    "switch": "on off 开启 关闭 打开",
+    "visibility": "public private internal 公开 私有 私密",
+    "payment": "paid unpaid overdue refunded 已付款 未付款 已支付 未支付 逾期",
+    "level": "low medium high critical 低 中 高 紧急",
+    "health": "sick ill healthy recovered 生病 健康 康复",
+    "color": "red green blue yellow black white grey gray orange purple pink brown beige "
+             "红色 绿色 蓝色 黄色 黑色 白色 灰色 橙色 紫色 粉色 棕色",
+}  # fmt: skip
+_SORT_OF = {word: sort for sort, words in _ONE_AT_A_TIME.items() for word in words.split()}
+_AMOUNT = lazy_regex(
+    r"(?:(?:at least|at most|up to|about|around|至少|最多|大约|约)\s*)?(?P<money>[$€£¥￥]\s?)?"
+    r"(?:\d[\d.,]*|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b|[一二两三四五六七八九十百]+)\s*(?P<scale>k|m|bn|万|亿)?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{1,2})?"
+    r"(?P<of>\s+of [a-z]+)?(?:\s*(?:per|a|an|/|每)\s*[a-z\u4e00-\u9fff]+)?$"
+)
+_EACH = lazy_regex("^每(?:分钟|小时|个月|[晚天日周月年人次秒])(?=\\d)")
+_PERIOD = lazy_regex(
+    "(?:/|\\b(?:per|an?|each|every)) ?(minute|hour|day|night|week|month|quarter|year|person|user|seat|head|kg"
+    "|kilo|liter|litre)"
+    "|每(分钟|小时|个?月|季度|[晚天日周年人次秒])|/ ?([晚天日周月年人次])"
+)
+_ASIDE = lazy_regex(r"\s+(?:to|with|from|for)\s.*$")
+_DATE = lazy_regex(r"\d{1,2}\. ?\d{1,2}\. ?\d{4}|\d{4}\.\d{1,2}\.\d{1,2}")
+_VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
+_NUMBERED = lazy_regex(r"v?\d[\d.]*(?: lts)?")
+_MONEY = frozenset("usd eur gbp cent cents pence dollar dollars euro euros pounds yuan rmb 元 块 美元 欧元".split())
+# Of whom or which one has several at a time.
+SEVERAL = frozenset(
+    "friend colleague cousin brother sister child son daughter kid neighbor neighbour pet cat dog hobby goal idea"
+    " problem teammate guest speaker winner member client customer one example answer reason question point way other"
+    " rest best first second third issue bug task note language skill allergy".split()
+)
+
+
+# What somebody is, though it is written as a name is.
+_NOT_A_NAME = lazy_regex(r"^I\b|^\w+(?:ish|ese|ian|ean|ench|erman|utch|wiss|atholic|uslim|hristian|ewish)\b")
+
+
+# What a thing is like, which tells no value of an attribute: "the database is slow".
+DESCRIPTIONS = frozenset(
+    "slow fast big small large huge tiny new old good bad great nice fine down up broken full empty late "
+    "early ready busy loud quiet hot cold warm happy sad angry tired funny tall short long kind nervous "
+    "proud strict friendly sick ill healthy asleep awake alone important useful useless wrong right "
+    "missing gone safe dangerous expensive cheap clean dirty easy hard difficult simple complex stable "
+    "unstable flaky here there away home out back".split()
+)
+
+
+def sort_of(value: str) -> tuple[str, str]:
+    """The sort of a value of which a thing has one at a time, an amount, a version, a state or a tool, and the value.
+
+    The sort is empty where it is none of them.
+    """
+    bare = _ASIDE.sub("", value)
+    if _DATE.fullmatch(value):
+        return "", value
+    if found := _SORT_OF.get(bare):
+        return found, bare
+    if _VERSION.match(value):
+        return "version", value
+    if match := _AMOUNT.match(_EACH.sub("", value)):
+        unit = match["unit"] or ""
+        return "price" if match[
+            "money"
+        ] or unit in _MONEY else f"amount {_singular(unit)}{match['of'] or ''}".strip(), value
+    first, _, rest = value.partition(" ")
+    return _KIND_OF.get(value if not _NUMBERED.fullmatch(rest) else first, ""), value
+
+
+# --- values ------------------------------------------------------------------------------------------------------
+
+# Behind it stands the former value, or one that does not hold: the value before it is a correction.
+_CORRECTS = lazy_regex(
+    r"\s*[,(（，]?\s*\b(?:was|were|formerly|previously|before (?:it was|that)|used to be|instead of|rather than"
+    r"|in place of|no longer|not|up from|down from|replacing|changed from|moved from)\b.*$"
+    r"|[,(（，]\s*(?:原来?(?:是|为)?|之前(?:是|为)?|以前(?:是|为)?|不是|而不是|不再是|原价).*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_THOUSANDS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
+_ARROW = lazy_regex("->|=>|→")
+_CUT = lazy_regex(
+    r"\s*(?:[,;(（，；。!！]|(?<!\b[DMdm]r)(?<!\b[Mm]s)(?<!\bMrs)(?<!\b[Ss]t)[.](?=\s|$)"
+    r"|\s[-–—]\s|\b(?:because|since|as of|after"
+    r"|so that|until further|thanks to|due to"
+    r"|starting|effective|according to|per our|which|who|where|while|although|though|but)\b).*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_FRESH = lazy_regex(
+    r"^(?:(?P<now>now|at present|from now on|already|officially|back (?:to|in"
+    r"|at)|现在|目前|如今|改为|改成|已改为|已经?)"
+    r"|(?:currently|actually|only|just|set to|still|probably the|the|目前|暂定|大约|约))\s*[:：]?\s*(?=\S)",
+    re.IGNORECASE,
+)
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_LATE = lazy_regex(
+    r"\s+(?:now|again|instead|for now|from now on|going forward|these days|nowadays|any ?more|already|at the moment"
+    r"|once more)$",
+    re.IGNORECASE,
+)
+_WHEN = lazy_regex(
+    r"\s+(?:today|yesterday|recently|currently|tonight|(?:last|this|next|past) \w+|earlier this"
+    r" \w+|(?:a|two|three|\d+) \w+"
+    rf" ago|(?:in|on|since|from|by) (?:early |late |mid[- ])?(?:(?:{_MONTHS})\w*|\d{{4}}\S*|q[1-4]|\w+day)\b.*"
+    r"|(?:on|since|from) \d\S*)$",
+    re.IGNORECASE,
+)
+_QUOTES = "\"'“”‘’「」『』《》`*_ .:：。!！~"
+_NO_VALUE = frozenset(
+    "it that this them him her me us you there here him tbd tba tbc unknown n/a na none null unclear undecided open?"
+    " same the-same ok okay yes no true-ish 待定 未定 未知 不详 无 same-as-before".split()
+)
+_PART = lazy_regex(rf"[{_HAN}]+|[a-z0-9]+(?:[.:/@+\-][a-z0-9]+)*")
+_HAS_DAY = lazy_regex(
+    rf"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?s?\b|\b(?:{_MONTHS})"
+    rf"(?:[a-z]{{0,6}})\.? ?\d{{1,2}}"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTHS})|\b\d{{4}}-\d\d?-\d\d?\b|\btomorrow\b"
+    rf"|\b(?:{_MONTHS}|january|february"
+    r"|march|april|june|july|august|september|october|november|december)\b|\bq[1-4]\b|\bnext"
+    r" (?:week|month|year|quarter)\b"
+    r"|\bweekend|\b\d{1,2}/\d{1,2}\b|周[一二三四五六日天末]|星期[一二三四五六日天]"
+    r"|礼拜[一二三四五六日天]|\d+ ?月|\d+ ?[日号]|明天|后天|下周|月底|年底|季度",
+    re.IGNORECASE,
+)
+_HAS_TIME = lazy_regex(
+    r"(?<![a-z\d])\d{1,2}[:.]\d\d(?![a-z\d])|\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o['’]clock)\b|\bnoon\b"
+    r"|\bmidnight\b|\d+ ?点|[一二两三四五六七八九十]+点|中午",
+    re.IGNORECASE,
+)
+
+
+def is_holder(noun: str) -> bool:
+    """True if a Chinese noun phrase names somebody by what they are for somebody: 「我的牙医」."""
+    return _HOLDER.search(noun) is not None
+
+
+_HOLDER = lazy_regex(
+    "(?:我|我们|咱们|他|她|公司|团队|项目|部门|的)(?:的|家)?[\u4e00-\u9fff]{0,4}(?:[者东师长员医]|负责人|联系人|接口人|主持人|经理|总监|医生"
+    "|教练|保姆|主任|律师|助理|主编|老板|上司|领导|管家|阿姨|主席|代表|会计|顾问|导师|班主任)$"
+    "|^新?(?:房东|牙医|班主任|导师|家庭医生|负责人|联系人|接口人|值班人|主理人|经纪人)$"
+)
+
+
+def leads_with_day(value: str) -> bool:
+    """True if a value begins with a day: "Monday at 9", and not "the dentist on Monday"."""
+    found = _HAS_DAY.search(value)
+    return found is not None and _BEFORE_DAY.fullmatch(value[: found.start()]) is not None
+
+
+def leads_with_time(value: str) -> bool:
+    """True if a value begins with a time of the day."""
+    found = _HAS_TIME.search(value)
+    return found is not None and _BEFORE_DAY.fullmatch(value[: found.start()]) is not None
+
+
+_BEFORE_DAY = lazy_regex(
+    r"(?:(?:the|next|this|every|each|early|late|mid|end of|around|about|on|at|by|half past|week of|of"
+    r"|每|每天|每个?|下个?|下午|上午|早上|晚上|凌晨|中午|傍晚|本)[\s-]*+|\d++(?:st|nd|rd|th|年|[-/])?[\s,]*+)*",
+    re.IGNORECASE,
+)
+
+
+def is_written_as_name(text: str) -> bool:
+    """True if a value is written with capitals, as names are: "Dr. Silva"."""
+    words = _CUT.sub("", text).strip(_QUOTES).removesuffix(" now").split()
+    return 0 < len(words) <= 4 and all(word[0].isupper() for word in words) and not _NOT_A_NAME.search(text)
+
+
+def is_day(value: str) -> bool:
+    """True if a value tells a day."""
+    return _HAS_DAY.search(value) is not None
+
+
+def is_time(value: str) -> bool:
+    """True if a value tells a time of the day."""
+    return _HAS_TIME.search(value) is not None
+
+
+def value_of(text: str, *, keeps_days: bool = False) -> tuple[str, bool]:
+    """A value as it is compared, and whether its words say that it is new; empty where it is none."""
+    text = _THOUSANDS.sub("", text) if "," in text else text
+    newest = _ARROW.split(text)[-1] if ">" in text or "→" in text else text
+    corrected = _CORRECTS.sub("", newest)
+    changes, value = corrected != text, corrected.strip(_QUOTES)
+    value = _CUT.sub("", value) if not keeps_days else re.sub(r"\s*[;；。(（].*$", "", value, flags=re.DOTALL)
+    while fresh := _FRESH.match(value):
+        changes, value = changes or bool(fresh["now"]), value[fresh.end() :]
+    while late := _LATE.search(value) or (None if keeps_days else _WHEN.search(value)):
+        value = value[: late.start()]
+    value = value.strip(_QUOTES).removesuffix("了").casefold().strip(_QUOTES)
+    value = " ".join(value.replace("’", "'").split())
+    if (
+        not value
+        or len(value) > 60
+        or len(value.split()) > 8
+        or value in _NO_VALUE
+        or value.startswith(("not ", "n't "))
+    ):
+        return "", changes
+    return value, changes
+
+
+def is_same(first: str, second: str) -> bool:
+    """True if two values are one, or one of them only says more: "Lisbon" and "Lisbon, Portugal"."""
+    if first == second:
+        return True
+    if first.startswith("未") != second.startswith("未"):
+        return False
+    one, other = _parts(first), _parts(second)
+    if not one or not other:
+        return False
+    if one <= other or other <= one:
+        return True
+    if first.isascii() or second.isascii():
+        return False
+    return len(one) == len(other) == 1 and (first in second or second in first)
+
+
+def is_beside(first: str, second: str) -> bool:
+    """True if two amounts hold beside each other: a price by the month and one by the year."""
+    one, other = (frozenset("".join(found) for found in _PERIOD.findall(value)) for value in (first, second))
+    return bool(one and other) and one != other
+
+
+def _parts(value: str) -> frozenset[str]:
+    return frozenset(re.sub(r"^v(?=\d)", "", part) for part in _PART.findall(value))

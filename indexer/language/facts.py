@@ -1,0 +1,478 @@
+"""Facts that a text states of a subject: what has one value at a time, and what a word of change ends. Pure; linear.
+
+A claim is a value of a thing. The thing is the words of its subject and an attribute, or the subject and one value
+("uses vim"), which is on or off. Two claims of one thing contradict each other if their values differ, and the thing
+has one value at a time or the later one has a word of change: "now", "no longer", "moved to", 「改为」.
+
+Invariants: questions, plans, conditions, what was once, and what holds beside something else ("also") claim nothing;
+nothing is told by likeness; a long text is read as far as `_MOST_CHARS`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from indexer.common.patterns import lazy_regex
+from indexer.language.dates import day_of_name, full_day, heading_day, leading_day
+from indexer.language.fact_words import ME, WE, words_of
+from indexer.language.facts_chinese import chinese_claims
+from indexer.language.facts_clause import Claim, Clause
+from indexer.language.facts_english import english_claims
+from indexer.language.facts_frame import framed_claims, is_frame
+from indexer.language.facts_records import (
+    KEYED,
+    LIST_NUMBER,
+    first_line,
+    is_label,
+    is_newest_first,
+    label_before,
+    names_another,
+    words_of_label,
+)
+from indexer.types import EVERGREEN
+
+# Version of these rules: an index whose passages were read with others is read again.
+FACT_RULES = "facts-6"
+# As `degraded` says that the passages of an index were read with other rules, or with none.
+UNREAD_FACTS = (
+    "facts: the index was read with other rules for facts that change, so that replaced values may stand unmarked. "
+    "The next reindex of a home that can be written to reads them again."
+)
+_MOST_CHARS = 2_000
+_MOST_CLAUSES = 40
+_MARKUP = lazy_regex(r"\*\*|__|`|~~|(?<=\s)\*(?=\S)|(?<=\S)\*(?=\s|$)|^\*|^\[[ xX]\]\s*|^#+\s+")
+_MARKS = frozenset("*_`~[#")
+_LINK = lazy_regex(r"\[([^\]]+)\]\([^)]*\)")
+_SPLIT = lazy_regex(
+    r"(?<=[.!?])(?<!\b[DM]r\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)"
+    r"[\"'”’)]?\s+(?=[\"'“(\[]?[A-Z0-9\u4e00-\u9fff])|[;；。！\n]+|(?<=[？?])|\s[—–]\s|\s\|\s"
+    r"|,?\s+(?:but|and|so|then)\s+(?=(?:(?:I|we|she|he|they|it) )?(?:now|no longer|currently"
+    r"|instead|(?:works?|lives?|uses?"
+    r"|prefers?|moved|joined|switched|owns?|costs?|drives?|stud(?:y|ies)|plays?|is|are|am)\b))"
+    r"|,\s+(?=[A-Z][a-z]+ (?:is|took|takes|now|has)\b)"
+    r"|,\s+(?=(?:now|currently|she|he|they|I|we|it|no longer)\b)"
+    r"|,\s+(?=(?:my|our|his|her|their|the) (?:[\w-]+ ){1,3}(?:is|are) now\b)"
+    r"|(?:,|,? and)\s+(?=(?:my|our|his|her|their) [\w-]+ is\b)"
+    r"|(?<=[\u4e00-\u9fff了])[，,、](?=\S)|[，](?=\S)|,(?=[\u4e00-\u9fff])"
+)
+_QUESTION = lazy_regex(
+    r"[\"”」],?\s*(?:said|says|asked|joked|claimed|wrote)\b|\b(?:said|says|joked|claimed|wrote)[,:]?\s*[\"“]"
+    r"|[说问][：:，,]?\s*[“\"「]|"
+    r"[?？]\s*$|[吗呢]$|什么|哪[里儿个些家]|是谁|谁是|多少|怎么|为什么|是否|能否"
+)
+_ASKS = lazy_regex(
+    r"^(?:what|where|who|whose|when|which|how|why|do|does|did|is|are|can|could|will|should|has|have|todo|ask|remind"
+    r"|remember to|check|verify|confirm|find out)\b(?!:)",
+    re.IGNORECASE,
+)
+# Not the case, not yet, no longer, only at times, or beside something else.
+_HEDGED = lazy_regex(
+    r"\b(?:if|would|could|might|maybe|perhaps|possibly|probably|consider\w*|thinking (?:of|about)"
+    r"|wonder\w*|plan(?:s|ned)? to"
+    r"|planning|wants? to|would like|hop(?:es?|ing) to|wish\w*|should|unless|whether|used to"
+    r"|formerly|previously|originally"
+    r"|initially|back then|at the time|suppose|imagine|e\.g|propos\w+|suggest\w*|discuss\w*|decide"
+    r" (?:if|on)|not sure|rumou?r"
+    r"|also|too|as well|another|second(?:ary)?|additionally|besides|either|sometimes|occasionally"
+    r"|part[- ]time|on weekends"
+    r"|in (?:summer|winter|the (?:summer|winter|morning|afternoon|evening))|during|when (?:i"
+    r"|we|she|he|they) (?:was|were)"
+    r"|as a (?:child|kid|student|teenager)|tried|trying|try|evaluat\w+|test(?:ed|ing)|learned|almost|nearly|never"
+    r"|every other|alternat\w+|visiting|visited|temporarily|(?<!years )(?<!year )old|former|previous|fallback|draft of"
+    r"|backup (?:\w+ )?(?:phone|number|email|address"
+    r"|server|host|owner|contact|editor|database|plan))\b"
+)
+_MAY = lazy_regex(r"\bmay\b")
+_HEDGED_ZH = lazy_regex(
+    "如果|假如|要是|可能|也许|或许|打算|考虑|想要|想去|想在|想换|想搬|计划|希望(?!(?:以后|今后)?用)"
+    "|[要得](?=[换搬买修])|曾经|曾|过去|当时|应该|建议|另外|同时|除了|偶尔|有时"
+    "|听说|万一|也(?!许)|还(?![是款钱没])|将要|准备|暂时|小时候|上学时|以前|之前|原来|原先|备用|尝试|试用|评估"
+)
+_FROM_FORMER = lazy_regex("从|由|改|换|变|调整")
+_CORRECTION = lazy_regex(
+    r"^(?:\W{0,3}(?:change of plans?|plans? changed|correction|corrected|update[ds]?|edit(?:ed)?|errat(?:um|a)"
+    r"|fix|change[ds]?"
+    r"|news|rename[ds]?|actually"
+    r"|from now on|going forward|henceforth|as of (?:now|today)|更正|更新|修正|计划有变|其实|实际上"
+    r"|订正|纠正|勘误|变更|改名|最新|从现在起|从今以后|从今天起"
+    r"|今后|以后|改)\s*(?:\([^)]{1,20}\))?[:：,，—–-]?\s*)+(?=\S)",
+    re.IGNORECASE,
+)
+_OPENING = lazy_regex(
+    r"^(?:(?:please|so|well|ok|okay|fyi|btw|note|heads[- ]up|reminder|fact|good news|also note|and|but"
+    r"|then|remember|today|yesterday"
+    r"|recently|last \w+|this \w+|decided|decision|since \w+|注意|备注|提醒|记住"
+    r"|对了|今天|昨天|上周|上个月|最近|这周|本周|但是?|而且"
+    r"|决定)[:：,，]?\s+|(?:记住|注意|提醒|备注|决定|今天|昨天|上周|上个月|最近|本周)[:：,，]?\s*)(?=\S)",
+    re.IGNORECASE,
+)
+_AS_OF = lazy_regex(
+    r"\b(?:as of|since|effective|from|on)\s+(\d{4}-\d{2}-\d{2})\b,?|(?:截至|自"
+    r"|从)\s*(\d{4}[年-]\d{1,2}[月-]\d{1,2}日?)起?[，,]?"
+)
+# Told of a year before the one of the note, a change is history: others may have come since.
+_IN_YEAR = lazy_regex(r"\b(?:in|until|till) ((?:19|20)\d\d)\b|(?<![从自])((?:19|20)\d\d) ?年(?![起来以]|\d)")
+# What the two patterns above need, and most texts have not.
+_YEAR_DIGITS = lazy_regex(r"\d\d\d\d")
+_NOW = lazy_regex(
+    r"\b(?:now|no longer|any ?more|instead|nowadays|these days|from now on|going forward|henceforth"
+    r"|correction|starting)\b"
+    "|现在|如今|改|换|不再|从现在起|以后|今后|目前已|变为|变成|更正"
+)
+_GENERIC = frozenset(
+    "notes note facts fact memory memories log logs daily journal preferences preference"
+    " decisions decision"
+    " todo todos tasks misc general overview summary details detail info information profile"
+    " basics about"
+    " personal updates update changes change changelog history today yesterday session conversation context key project"
+    " projects work meeting meetings weekly status reference references things important user setup config"
+    " configuration settings setting monday tuesday wednesday thursday friday saturday sunday learned observations"
+    " 笔记 记忆 事实 日志 偏好 决定 概述 概览 待办 备忘 个人信息 用户 联系方式"
+    " 更新 变更 会议记录 今日 记录 项目 设置 配置 基本信息 资料"
+    " standup stand up retro retrospective sync call calls interview interviews review agenda"
+    " 会议 例会 站会 周会 复盘 周报 日报 总结 访谈 面试 通话 任务 问题 其他 工作 今天 昨天 本周 日记 学习".split()
+)
+_NO_TOPIC = frozenset(
+    "memory user readme notes index todo inbox agents claude soul identity tools facts log journal".split()
+)
+# The number of a chapter, which names nothing; "Bug 13" is named by its own.
+_ORDINAL = lazy_regex(r"^\s*(?:\d+(?:\.\d+)*[.)、:：]?\s+|\d+[.)、])|\b(?:19|20)\d\d\b")
+_CODE = lazy_regex(r"[\w]+", re.UNICODE)
+_TICKET = lazy_regex(r"(?:pr|issue|ticket|bug|task|mr|story)\W{0,2}[\w-]*\d|#\d", re.IGNORECASE)
+_NOT_SAME = lazy_regex(
+    r"^\W*(?:not the same(?: thing)?|both (?:are true|hold)|different things|不是同一件事|不是一回事|两者不同"
+    r"|并不矛盾|都成立)\s*[:：]\s*(?P<both>.+)$",
+    re.IGNORECASE,
+)
+_BETWEEN = lazy_regex(
+    r"\s+(?:and|und|vs\.?|/|\||&|<>)\s+|\s*(?:和|与|以及|，|、|；|;)\s*(?=[\"“「『'‘]"
+    r"|[\w/.-]+#L)|(?<=[\"”」』])\s*[,/&]?\s*"
+    r"(?=[\"“「『])"
+)
+_CITED = lazy_regex(r"^(?P<path>[\w@][^\s#]*)#L?(?P<line>\d{1,18})(?!\d)")
+_QUOTED = "\"'“”‘’「」『』《》` .。"
+
+
+class NotSame(NamedTuple):
+    """Two entries that a person says are not the same thing; each is a path with a line, or words of the entry."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Claims of a passage, and the pairs of which it says that they are not the same."""
+
+    claims: tuple[Claim, ...] = ()
+    not_same: tuple[NotSame, ...] = ()
+
+
+_NOTHING = Facts()
+# Of whom or what a clause tells, for one behind it that names nobody: "my sister moved out and lives in Bonn".
+_LEAD = lazy_regex(
+    r"((?:[Mm]y|[Oo]ur|[Tt]he|[Hh]is|[Hh]er|[Tt]heir) [a-z]+|[A-Z][a-z]+)"
+    r"(?= (?:[a-z]+ed|left|got|gave|sold|bought|took|quit|lost|had|is|has)\b)"
+)
+_GROUP = frozenset({WE})
+# The same in Chinese, where the clause behind a comma often names nobody: 「奶奶换号了，新电话是…」. Behind any other
+# such a clause tells of somebody who is not known.
+_LEAD_ZH = lazy_regex(
+    "^([^，,。]{1,14}?)(?:已经?|刚刚?|最近|上周|上个月|又|都)*"
+    "(?:换人|换号码?|换工作|换手机|换房|换车|搬家|离职|辞职|跳槽|退休|毕业|转学|升职|[变换改涨降卖])了?$"
+)
+_HAN = lazy_regex("[\u4e00-\u9fff]")
+_OF_ME = lazy_regex("[我咱]|用户")
+_SPEAKS = lazy_regex(
+    "(?:[我咱]们?|用户)(?![的妈爸爷奶姐妹哥弟叔姨舅姑表堂女儿同朋家公婆老])|(?:.*\\s)?(?:I|[Ww]e|[Mm]y|[Oo]ur)\\b"
+)
+# "…, now lives in Bonn": not whoever says "I".
+_THIRD = lazy_regex(r"(?:now |currently |then )?(?:is|has|[a-z]{3,}s)\b")
+_ONLY_NEW = lazy_regex("^(?:现在|如今|目前|新的|已经?)?(?:是|为|改[成为到]|换[成到]|变[成为]|[涨降升]到)")
+_JOINS = lazy_regex(r"\s*[,，、]|\s+(?:and|but|so|then)\b")
+
+
+@lru_cache(maxsize=4_096)
+def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None, path: str = "") -> Facts:
+    """The facts of a passage.
+
+    Args:
+        text: The passage.
+        heading: Titles above it.
+        label: Its speaker.
+        path: Its file; what is no Markdown, text or session log claims nothing.
+    """
+    if not _is_prose(path):
+        return _NOTHING
+    text = _unmarked(text[:_MOST_CHARS])
+    if match := _NOT_SAME.match(text):
+        return Facts(not_same=_pairs(match["both"]))
+    if is_newest_first(heading, path):
+        return _NOTHING
+    topic = topic_of(heading, path)
+    found = dict[tuple[str, str], Claim]()
+    year = _year_of(heading, path) if _YEAR_DIGITS.search(text) and _IN_YEAR.search(text) else 0
+    for claim in _claims(text, topic, label, year):
+        found.setdefault((claim.thing, claim.value), claim)
+    return Facts(claims=tuple(found.values())) if found else _NOTHING
+
+
+@lru_cache(maxsize=8_192)
+def thing_number(thing: str) -> int:
+    """A thing as a number of 63 bits, as it is stored."""
+    return int.from_bytes(hashlib.blake2b(thing.encode("utf-8", "surrogatepass"), digest_size=8).digest()) >> 1
+
+
+NOT_SAME = "not the same"
+
+
+def things_of(facts: Facts) -> tuple[int, ...]:
+    """The things that a passage is found by."""
+    things = [claim.thing for claim in facts.claims] + ([NOT_SAME] if facts.not_same else [])
+    things += [change_of(claim.thing) for claim in facts.claims if claim.changes and is_frame(claim.thing)]
+    return tuple(dict.fromkeys(map(thing_number, things)))
+
+
+def change_of(thing: str) -> str:
+    """As which thing the changes of one that is a frame are found."""
+    return f"{thing}!"
+
+
+def _is_prose(path: str) -> bool:
+    if not path or path.startswith(("memory/", "sessions/")) or path in EVERGREEN:
+        return True
+    return path.lower().endswith((".md", ".markdown", ".txt", ".mdx"))
+
+
+def _pairs(both: str) -> tuple[NotSame, ...]:
+    parts = [part.strip(_QUOTED) for part in _BETWEEN.split(both)]
+    parts = [part for part in parts if part]
+    return tuple(NotSame(parts[i], parts[j]) for i in range(len(parts[:8])) for j in range(i + 1, len(parts[:8])))
+
+
+def is_named(reference: str, path: str, first: int, last: int, text: str) -> bool:
+    """True if a reference of `NotSame` means a passage: by its path and a line of it, or by words of it."""
+    if cited := _CITED.match(reference):
+        return path == cited["path"] and first <= int(cited["line"]) <= last
+    return _plain(reference) in _plain(text)
+
+
+def _plain(text: str) -> str:
+    return "".join(_CODE.findall(text.casefold()))
+
+
+@lru_cache(maxsize=1_024)
+def topic_of(heading: tuple[str, ...], path: str) -> frozenset[str]:
+    """Words of the titles and of the file's name that tell what the lines below are about."""
+    words = set[str]()
+    for title in heading:
+        if heading_day(title) is None and not re.fullmatch(r"[\d:.\-/ ]+(?:[ap]m)?", title.strip()):
+            words |= {word for word in words_of(_ORDINAL.sub("", title)) if word not in _GENERIC}
+    stem = PurePosixPath(path).stem
+    if path and not path.startswith("sessions/") and day_of_name(path) is None and stem.lower() not in _NO_TOPIC:
+        words |= {word for word in words_of(re.sub(r"[_\-.]+", " ", stem)) if word not in _GENERIC}
+    return frozenset(words)
+
+
+def _year_of(heading: tuple[str, ...], path: str) -> int:
+    """The year in which a passage was written, by its titles and its file's name; 0 where they tell none."""
+    days = (*(heading_day(title) for title in reversed(heading)), day_of_name(path))
+    return next((day.year for day in days if day is not None), 0)
+
+
+def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> Iterator[Claim]:
+    if label and _is_key(label):
+        label = None
+    speaker = (
+        words_of(label) if label and label.casefold() not in ("user", "human", "assistant", "用户") else frozenset({ME})
+    )
+    if label and text.casefold().startswith(label.casefold()):
+        text = text[len(label) :].lstrip(":： ")
+    spoken = speaker - {ME}
+    before: frozenset[str] = frozenset()
+    sentence_changes = False
+    lead, ours = "", False
+    since: dt.date | None = None
+    first, record = first_line(text)
+    record = record - _GENERIC
+    for goes_on, plain, label in _clauses(text):
+        day, said = _day_of(plain)
+        # A date of its own before a comma is that of the clause behind it.
+        day = day or (since if goes_on else None)
+        since = day if not said else None
+        if not said:
+            continue
+        is_chinese = not said.isascii() and _HAN.search(said) is not None
+        unnamed = _OF_ME.search(said) is None if is_chinese else _THIRD.match(said) is not None
+        nobody = goes_on and not ours and unnamed
+        if nobody and lead and _ONLY_NEW.match(said):
+            said, nobody = lead + said, False
+        corrected = _CORRECTION.match(said)
+        said = said[corrected.end() :] if corrected else said
+        while opening := _OPENING.match(said):
+            said = said[opening.end() :]
+        if _OF_BEFORE.match(said):
+            continue
+        if _is_open(said) or (year and any(int(match[1] or match[2]) < year for match in _IN_YEAR.finditer(said))):
+            continue
+        changes = bool(corrected) or _NOW.search(said) is not None
+        said = LIST_NUMBER.sub("", said)
+        named, said = label_before(said) if label is None else (label, said)
+        if named and _is_key(named):
+            named, said = "", f"{named}: {said}"
+        is_key = KEYED.match(said) is not None
+        owner = frozenset[str]()
+        if is_key:
+            owner = (words_of_label(named) - _GENERIC) or (frozenset() if plain == first else record) or spoken
+        clause = Clause(
+            text=said,
+            subject=before,
+            topic=topic,
+            speaker=before if nobody else speaker,
+            changes=changes or sentence_changes,
+            day=day,
+            owner=owner,
+        )
+        sentence_changes = changes
+        found = (_LEAD_ZH if is_chinese else _LEAD).match(said)
+        lead = found[1] if found else ""
+        if not before and (lead or _SPEAKS.match(said)):
+            before = clause.subject_of(lead) or before if lead else speaker
+        for claim in framed_claims(clause, changes=changes):
+            yield claim._replace(is_borrowed=is_key)
+        for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
+            ours = claim.subject >= _GROUP
+            before = before if ours else claim.subject or before
+            borrowed = (is_key and not _GENITIVE.search(said)) or _is_elsewhere(claim, said)
+            if borrowed and (names_another(said) or (is_key and not claim.changes and claim.thing.endswith("|name"))):
+                continue
+            yield claim._replace(is_borrowed=borrowed)
+
+
+_GENITIVE = lazy_regex(r"^[^:：=→]*(?:\b(?:of|for)\b|['’]s\b|的)", re.IGNORECASE)
+
+
+def _is_elsewhere(claim: Claim, said: str) -> bool:
+    """True if a clause does not name whom or what a claim of it is about."""
+    if claim.subject & {ME, WE} and (_SPEAKS.match(said) or _OF_ME.search(said)):
+        return False
+    return bool(claim.thing[0] != "|" or claim.subject) and claim.subject.isdisjoint(words_of(said))
+
+
+def sentences_with_changes(text: str) -> list[tuple[str, bool]]:
+    """The first clause of each sentence that asks nothing, without its opening, and True for a word of change in it."""
+    found = list[tuple[str, bool]]()
+    for goes_on, plain, _ in _clauses(_unmarked(text[:_MOST_CHARS])):
+        if goes_on:
+            # Of whom or what it tells stands in the clause before.
+            continue
+        _, said = _day_of(plain)
+        corrected = _CORRECTION.match(said)
+        said = said[corrected.end() :] if corrected else said
+        while opening := _OPENING.match(said):
+            said = said[opening.end() :]
+        if said and not _asks(said):
+            found.append((said, bool(corrected) or _NOW.search(said) is not None))
+    return found
+
+
+def hedges_of(said: str) -> tuple[str, ...]:
+    """Words of a clause that hold it back: of doubt, of a condition, of what holds beside it, or of another time."""
+    lowered = said.lower()
+    return (*(match[0] for match in _HEDGED.finditer(lowered)), *(match[0] for match in _HEDGED_ZH.finditer(lowered)))
+
+
+def _is_key(label: str) -> bool:
+    """True if what stands before a colon in several lines names an attribute or a ticket, and nobody who speaks."""
+    plain = Clause(text="", subject=frozenset(), topic=frozenset("?"), speaker=frozenset(), changes=False, day=None)
+    return plain.attribute_of(label) is not None or _TICKET.match(label) is not None
+
+
+_TAG = lazy_regex(r"</?[A-Za-z][^<>\n]{0,200}>")
+_TURN = lazy_regex(
+    r"^[ \t]*(?:user|human|assistant|ai|system|tool|q|a|用户|助手|系统|问|答)[:：][ \t]*", re.IGNORECASE | re.MULTILINE
+)
+_FIELD = lazy_regex(r"[{}\[\]]|\"\s*[:,]\s*\"?|(?<=[{,\s])\"|\"(?=[},\s]|$)")
+
+
+def _unmarked(text: str) -> str:
+    """A text whose sentences stand on lines of their own, without tags, fields of JSON and names of turns."""
+    if "<" in text:
+        text = _TAG.sub("\n", text)
+    if text.startswith(("{", "[")) and '"' in text:
+        text = _FIELD.sub("\n", text)
+    return _TURN.sub("", text) if ":" in text or "：" in text else text
+
+
+def _clauses(text: str) -> Iterator[tuple[bool, str, str | None]]:
+    """The clauses of a text.
+
+    Returns:
+        Of each, whether it goes on with the sentence of the one before; itself; the label that its line begins with,
+        before a dash or a bar, None for none.
+    """
+    plain = text if _MARKS.isdisjoint(text) else _MARKUP.sub("", _LINK.sub(r"\1", text))
+    begin, goes_on, found, label = 0, False, 0, None
+    for end, behind, mark in (*((m.start(), m.end(), m[0]) for m in _SPLIT.finditer(plain)), (len(plain),) * 2 + ("",)):
+        part = plain[begin:end].strip(" \t-*•>|")
+        if 3 <= len(part) <= 160 and found < _MOST_CLAUSES:
+            found += 1
+            yield goes_on, part.rstrip(".。"), label
+        if "\n" in mark:
+            label = None
+        elif label is None and _BAR.fullmatch(mark) and is_label(part):
+            label = part
+        begin, goes_on = behind, bool(mark) and _JOINS.match(mark) is not None
+
+
+# Of whom a clause tells stands before it: 「孙志宏是我的同事，其年龄是39岁」.
+_OF_BEFORE = lazy_regex("其(?!他|实|中|余)|它们?的")
+_BAR = lazy_regex(r"\s[—–|]\s")
+
+
+def _asks(said: str) -> bool:
+    """True if a clause asks, or repeats what somebody said."""
+    marked = not said.isascii() or '"' in said or "?" in said
+    return (marked and _QUESTION.search(said) is not None) or _ASKS.match(said) is not None
+
+
+def _is_open(said: str) -> bool:
+    """True if a clause asks, or says nothing of what is the case now."""
+    if _asks(said):
+        return True
+    lowered = said.lower()
+    if _HEDGED.search(_without_aside(lowered)) or ("may" in said and _MAY.search(said)):
+        return True
+    if said.isascii():
+        return False
+    return _HEDGED_ZH.search(_without_aside(said)) is not None and _FROM_FORMER.search(said) is None
+
+
+_ASIDE = lazy_regex(
+    r"[(（][^)）]*[)）]|[,，]\s*(?:was|formerly|previously|before|not|原|之前|以前).*$|\b(?:formerly|previously) \w+$"
+)
+
+
+_ASIDE_MARKS = frozenset("(（,，")
+
+
+def _without_aside(said: str) -> str:
+    return said if _ASIDE_MARKS.isdisjoint(said) and "ly " not in said else _ASIDE.sub("", said)
+
+
+def _day_of(said: str) -> tuple[dt.date | None, str]:
+    """The day that a clause says it holds from, and the clause without it."""
+    if led := leading_day(said):
+        day, end = led
+        return day, said[end:]
+    if _YEAR_DIGITS.search(said) and (since := _AS_OF.search(said)):
+        written = re.sub(r"[年月]", "-", since[1] or since[2]).rstrip("日")
+        return full_day(written), (said[: since.start()] + said[since.end() :]).strip()
+    return None, said

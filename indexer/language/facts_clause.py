@@ -1,0 +1,332 @@
+"""A clause that facts are read from, and the claims that the rules of both languages make of it. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from indexer.common.patterns import lazy_regex
+from indexer.language.fact_wordings import Wording
+from indexer.language.fact_words import (
+    ATTRIBUTES,
+    CHOSEN,
+    ME,
+    NEEDS_SUBJECT,
+    OF_PERSON,
+    ONE_OF,
+    SEVERAL,
+    WE,
+    is_day,
+    is_holder,
+    is_time,
+    is_written_as_name,
+    kind_of,
+    leads_with_day,
+    leads_with_time,
+    sort_of,
+    value_of,
+    words_of,
+)
+
+_PRONOUNS = {
+    **dict.fromkeys(("we", "us", "our team", "the team", "the company", "team", "everyone",
+                     "我们", "咱们", "团队", "我们团队"), WE),
+    **dict.fromkeys(("he", "him", "他"), "@he"),
+    **dict.fromkeys(("she", "her", "她"), "@she"),
+    **dict.fromkeys(("they", "them", "他们"), "@they"),
+    **dict.fromkeys(("it", "this", "that", "它", "这个"), "@it"),
+}  # fmt: skip
+_THEIRS = lazy_regex(r"(his|her|their|its|your)\s+(?=\S)", re.IGNORECASE)
+_OWNERS = {"his": "@he", "her": "@she", "their": "@they", "its": "@it", "your": "@you"}
+_FORMER = lazy_regex(
+    r"^(?:the |our |my )?(?:old|previous|former|original|initial|first|next|last|other|another"
+    r"|alternative)\b|旧的?|上一|下一|其他",
+    re.IGNORECASE,
+)
+_NEW = lazy_regex(r"^(?:the |our |my )?(?:new|latest|updated)\b|^新的?|^最新的?", re.IGNORECASE)
+_OF = lazy_regex(r"^(?P<a>.+?)\s+(?P<by>of|for|on|at|in)\s+(?P<s>.+)$", re.IGNORECASE)
+_A_NOUN = lazy_regex(r"(?:now )?an? ", re.IGNORECASE)
+_MOST_VALUE_CHARS = 48
+# Attributes that a day or an hour may be said of; where another noun has one, it is the thing that takes place then.
+TIMELY = frozenset("day time deadline birthday cadence status interval length hours".split())
+_SEVERAL_ZH = tuple("爱好 朋友 同事 孩子 儿子 女儿 问题 想法 优点 缺点 理由 原因 目标 梦想 建议 之一 任务".split())
+_FAVOURITE = frozenset({"favorite", "favourite", "preferred", "usual"})
+_ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", re.IGNORECASE)
+_DEFINITE = lazy_regex(r"^(?:the|our|my|your|his|her|their|its)\b|['’]s?\s|\bof\b|的", re.IGNORECASE)
+_IDENTIFIER = lazy_regex(r"\w+(?:[_.]\w+)+|[a-z]+[A-Z]\w*")
+_FILLER = lazy_regex(
+    r"(?:^|\s+)(?:has|have|had|is|are|am|was|were|be|been|being|got|gets|will|just|recently|finally"
+    r"|now|currently|officially"
+    r"|already|still|really|actually|then|both|all|['’](?:ve|s|m|re|d|ll))$|['’](?:ve|s|m|re|d|ll)$",
+    re.IGNORECASE,
+)
+
+
+class Claim(NamedTuple):
+    """A value of a thing.
+
+    Attributes:
+        thing: Words of the subject, sorted, "|", and the attribute.
+        value: The value, folded; "on" or "off" of a thing that is one value.
+        changes: True if its words say that it is new.
+        single: True if the thing has one value at a time; else only a claim that `changes` ends another.
+        day: The day that it says it holds from; None where it says none.
+        subject: Words of the subject.
+        is_borrowed: True if the clause does not name whom or what it tells of: that stands above it, if anywhere.
+    """
+
+    thing: str
+    value: str
+    changes: bool
+    single: bool
+    day: dt.date | None
+    subject: frozenset[str]
+    is_borrowed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """A clause to read.
+
+    Attributes:
+        text: The clause.
+        subject: Words of the subject of the clause before; empty for none.
+        topic: Words of the titles above it.
+        speaker: Words for whoever says "I".
+        changes: True if a word says that something is new.
+        day: The day that it says it holds from.
+        owner: Words of the record, item or label that a line of a key and a value belongs to; empty for none.
+    """
+
+    text: str
+    subject: frozenset[str]
+    topic: frozenset[str]
+    speaker: frozenset[str]
+    changes: bool
+    day: dt.date | None
+    owner: frozenset[str] = frozenset()
+
+    @property
+    def place(self) -> frozenset[str]:
+        """Words of what the clause belongs to: its record, else the titles above it."""
+        return self.owner or self.topic
+
+    def subject_of(self, text: str) -> frozenset[str] | None:
+        """Words of a subject as it is written; None if it is none that could be met again."""
+        plain = text.strip(" ,:：，\"'“”")
+        while filler := _FILLER.search(plain):
+            plain = plain[: filler.start()].strip(" ,")
+        lowered = plain.casefold()
+        if not lowered:
+            return self.owner or self.subject or self.topic or self.speaker or None
+        if lowered in _PRONOUNS:
+            standing = _PRONOUNS[lowered]
+            return frozenset({standing}) if standing == WE else (self.subject or self.place or frozenset({standing}))
+        words = words_of(plain) | self._owner(plain)
+        if len(plain) > 60 or not 0 < len(words) <= 6 or _FORMER.search(plain):
+            return None
+        return self._spoken(words)
+
+    def _owner(self, noun: str) -> frozenset[str]:
+        """Words for "his" or "her" at the beginning of a noun phrase, which is never whoever speaks."""
+        theirs = _THEIRS.match(noun)
+        return self.subject or self.place or frozenset({_OWNERS[theirs[1].casefold()]}) if theirs else frozenset()
+
+    def spoken_words(self, text: str) -> frozenset[str]:
+        """Words of a text, with the speaker's for "I"."""
+        return self._spoken(words_of(text))
+
+    def _spoken(self, words: frozenset[str]) -> frozenset[str]:
+        return (words - {ME}) | self.speaker if ME in words else words
+
+    def attribute_of(self, text: str) -> tuple[frozenset[str], str] | None:
+        """Subject and attribute that a noun phrase names; None if it names no attribute with one value."""
+        plain = text.strip(" ,:：\"'“”*-").replace("’", "'")
+        if not plain or len(plain) > 70 or _FORMER.search(plain):
+            return None
+        plain = re.sub(r"[()（）]", " ", plain)
+        for subject, noun in _readings(plain):
+            attribute, rest = _head(noun)
+            if attribute:
+                words = words_of(f"{rest} {subject}") if f"{rest}{subject}".strip() else frozenset()
+                pronoun = _PRONOUNS.get(subject.strip().casefold())
+                words = words - words_of(subject) | {pronoun} if pronoun and pronoun != WE else words
+                words = self._spoken(words - _FAVOURITE if attribute in CHOSEN else words) | self._owner(plain)
+                if len(words) > 6:
+                    return None
+                place = self.place
+                if not words and not place and not self.speaker:
+                    return None
+                if not words and not place and attribute in OF_PERSON:
+                    return self.speaker, attribute
+                if not words and not place and attribute in NEEDS_SUBJECT and " " not in noun.strip():
+                    return None
+                return words or place, attribute
+        return None
+
+    def is_new(self, noun: str) -> bool:
+        """True if a noun phrase says that what it names is new."""
+        return _NEW.search(noun.strip()) is not None
+
+    def claim(
+        self, subject: frozenset[str], attribute: str, value: str, *, changes: bool = False, single: bool = True
+    ) -> Claim:
+        """A claim of this clause."""
+        thing = f"{' '.join(sorted(subject))}|{attribute}"
+        return Claim(thing, value, self.changes or changes, single, self.day, subject)
+
+    def holds(
+        self, subject: frozenset[str], attribute: str, text: str, *, changes: bool = False, single: bool = True
+    ) -> Iterator[Claim]:
+        """That a subject has a value of an attribute, as it is written."""
+        timely = attribute in ("day", "time", "deadline", "birthday", "cadence")
+        value, corrects = value_of(text, keeps_days=timely)
+        if not value:
+            return
+        new = changes or corrects
+        if attribute in ("day", "time", "deadline"):
+            # A day and an hour hold beside each other: both are claims of their own.
+            if is_day(value) or attribute == "deadline":
+                yield self.claim(subject, "deadline" if attribute == "deadline" else "day", value, changes=new)
+            elif is_time(value) or attribute == "time":
+                yield self.claim(subject, "time", value, changes=new)
+            return
+        yield self.claim(subject, attribute, value, changes=new, single=single)
+        yield self.turned(subject, attribute, value, on=True, changes=new)
+
+    def by_sort(
+        self, noun: str, text: str, *, changes: bool = False, is_key: bool = False, is_set: bool = False
+    ) -> Iterator[Claim]:
+        """That something has a value of which the sort is known, as an attribute that has no name of its own.
+
+        Args:
+            noun: The thing, as it is written.
+            text: The value, as it is written.
+            changes: True if its words say that it is new.
+            is_key: The noun stands before a colon.
+            is_set: Words say that the thing is a setting.
+        """
+        if len(text) > _MOST_VALUE_CHARS:
+            return
+        value, corrects = value_of(text)
+        subject = self.subject_of(_ARTICLE.sub("", noun.strip())) if value else None
+        if not subject:
+            return
+        if is_key and not subject & {ME, WE}:
+            # What stands before a colon is named by what it belongs to, as each record has the same keys.
+            subject |= self.place
+        new = changes or corrects
+        definite = (not is_key or new) and _DEFINITE.search(noun) is not None
+        sort, value = sort_of(value)
+        if (definite or (is_key and len(subject) > 1)) and (leads_with_day(value) or leads_with_time(value)):
+            yield from self.holds(subject, "day" if leads_with_day(value) else "time", text, changes=new)
+        elif sort:
+            # What stands before a colon may be of a list: only a word of change ends one.
+            yield self.claim(
+                subject, sort, value, changes=new, single=not is_key or not sort.startswith(("amount", "price"))
+            )
+            if sort in CHOSEN and new:
+                who = frozenset({WE}) if subject & {ME, WE} else subject
+                yield self.claim(who, f"use {sort}", value, changes=True, single=False)
+            if not sort.startswith("amount"):
+                yield self.turned(subject, sort, value, on=True, changes=new)
+            if sort in CHOSEN and definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
+                yield self.claim(subject, "who", value, changes=new)
+        elif len(value) <= 8 and is_holder(noun):
+            yield self.claim(subject, "who", value, changes=new)
+        elif (is_key or is_set) and (is_set or _IDENTIFIER.fullmatch(noun.strip())):
+            yield self.claim(subject, "setting", value, changes=new)
+            if _is_short_chinese(noun, value):
+                yield self.claim(subject, "what", value, changes=new, single=False)
+        elif definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
+            yield self.claim(subject, "who", value, changes=new)
+        elif definite and (_A_NOUN.match(text) or _is_short_chinese(noun, value)) and len(text.split()) <= 4:
+            yield self.claim(subject, "what", value, changes=new, single=False)
+
+    def turned(self, subject: frozenset[str], attribute: str, value: str, *, on: bool, changes: bool = False) -> Claim:
+        """That one value of an attribute holds, or does so no longer."""
+        return self.claim(subject, f"{attribute}={value}", "on" if on else "off", changes=changes or not on)
+
+    def tastes(
+        self, subject: frozenset[str], relation: str, text: str, purpose: str = "", *, changes: bool = False
+    ) -> Iterator[Claim]:
+        """That a subject uses or prefers something, of several that it may: a new one ends another of its kind."""
+        value, corrects = value_of(text)
+        if not value or len(value.split()) > 5:
+            return
+        new = changes or corrects
+        yield self.turned(subject, relation, value, on=True, changes=new)
+        if purpose and (words := words_of(purpose)):
+            yield self.turned(subject | words, relation, value, on=True, changes=new)
+            yield self.claim(subject | words, relation, value, changes=new, single=relation == "prefer")
+        elif kind := kind_of(value):
+            yield self.claim(subject, f"{relation} {kind}", value, changes=new, single=False)
+
+
+def ended(claims: Iterable[Claim]) -> Iterator[Claim]:
+    """Denials of a clause, by what it would claim: the narrowest, as what ends for one purpose goes on for others."""
+    turned = [claim for claim in claims if "=" in claim.thing and claim.value == "on"]
+    for claim in turned:
+        attribute = claim.thing.partition("|")[2]
+        if not any(claim.subject < other.subject and other.thing.endswith(f"|{attribute}") for other in turned):
+            yield claim._replace(value="off", changes=True)
+
+
+def _is_short_chinese(noun: str, value: str) -> bool:
+    """True for 「我的车」 and 「斯柯达」, but not for one of several or for what something is like."""
+    fits = "的" in noun and len(value) <= 8
+    return fits and not value.endswith("的") and not noun.endswith(_SEVERAL_ZH)
+
+
+def _last_word(noun: str) -> str:
+    return noun.casefold().split()[-1].strip("'’s")
+
+
+def _readings(noun: str) -> Iterator[tuple[str, str]]:
+    """Ways to part a noun phrase into a subject and an attribute."""
+    if match := _OF.match(noun):
+        yield match["s"], match["a"]
+        if match["by"] in ("at", "in"):
+            return
+    if "'" in noun:
+        subject, mark, rest = noun.rpartition("'s ")
+        if not mark:
+            subject, mark, rest = noun.rpartition("s' ")
+        if mark:
+            yield subject, rest
+    if "的" in noun:
+        subject, _, rest = noun.rpartition("的")
+        yield subject, rest
+    yield "", noun
+
+
+def _head(noun: str) -> tuple[str, str]:
+    """The attribute at the end of a noun phrase, and the words before it; empty if it has none."""
+    lowered = noun.casefold().strip()
+    words = lowered.split()
+    for size in (3, 2, 1):
+        if len(words) >= size and (found := ATTRIBUTES.get(" ".join(words[-size:]))):
+            return found, " ".join(words[:-size])
+    if not lowered.isascii():
+        for size in range(min(6, len(lowered)), 1, -1):
+            # Words in Latin letters have borders: "Ríos" names no system.
+            if (found := ATTRIBUTES.get(lowered[-size:])) and not lowered[-size:].isascii():
+                return found, lowered[:-size]
+    chosen = next((word for word in words[:-1] if word in ONE_OF), "")
+    if chosen:
+        return f"favourite {words[-1]}" if chosen.startswith("favo") else words[-1], " ".join(
+            word for word in words[:-1] if not word.startswith("favo")
+        )
+    mark = next((mark for mark in ("最喜欢的", "最爱的", "默认", "首选") if mark in lowered), "")
+    if mark and len(lowered) > len(mark):
+        before, _, after = lowered.partition(mark)
+        return f"favourite {after}", before
+    return "", ""
+
+
+# Parts of a wording by their small letters, and what a relation reads in them; its own name comes with it.
+Parts = dict[str, str]
+Reading = Callable[[Clause, Wording, str, Parts], Iterator[Claim]]

@@ -1,0 +1,365 @@
+"""Statements that are made again with another value: "I commute by bus", "I commute by bike now". Pure.
+
+Two sentences are compared word by word, without their words of change. What they share at their beginning and at
+their end is what they tell of, what stands between is the value. With a word of change in the later one ("now",
+「现在」) it is enough that both begin alike as far as their verb; without one the sentences have to be the same but for
+one value. Two amounts, days or hours have to be of one unit: a price a day is none a month.
+
+Invariants: nothing is told by likeness of meaning; what a verb may take several of at a time ("have", "speak",
+「有」) and what was done once ("met", 「去过」) is no value that another ends, nor is a scope ("for adults"); English
+and Chinese are read, other languages are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from indexer.common.patterns import lazy_regex
+from indexer.language.facts import hedges_of, sentences_with_changes
+from indexer.language.facts_chinese import is_frame_zh
+
+_MOST_SENTENCES = 12
+_MOST_WORDS = 40
+_NUMERALS = "零一二三四五六七八九十百千万半两"
+_HAN = lazy_regex("[\u4e00-\u9fff]")
+_COUNT = rf"[{_NUMERALS}\d]+"
+# An ordinal, an hour, a number, a character, a word of another script, a sign of an amount.
+_WORD = lazy_regex(
+    rf"第{_COUNT}|{_COUNT}[点时](?:[一三]刻|{_COUNT}分?)?(?!\w*[间候])|[{_NUMERALS}]+|[\u4e00-\u9fff]"
+    r"|[^\W\u4e00-\u9fff]+(?:['’.:,/@#+_-][^\W\u4e00-\u9fff]+)*|[$€£¥#%]"
+)
+_ARTICLES = frozenset("a an the".split())
+_CHANGE = lazy_regex(
+    r"\b(?:now|currently|nowadays|these days|from now on|going forward|henceforth|already|any ?more|instead)\b"
+    "|从现在起|从今天起|从今以后|现在|如今|目前|今后|以后|已经|已(?=[被由在改换])|改名(?=叫)|改(?:为|成|到)?"
+    "|换(?:成|到|为|用|了)?|变(?:成|为)|了$",
+    re.IGNORECASE,
+)
+_ONE = lazy_regex("(?<=[在是有坐用开])一[家个辆名位只条所间台]")
+# In "the second drawer" they say which one; the facts know them as words of company and of the past.
+_WHICH = frozenset("second old former previous".split())
+# Of grammar alone: a sentence that shares no other word tells of nothing.
+_GRAMMAR = frozenset(
+    "of to in on at by for from with as and or is are am be was were will must has have do does not i we my our me us"
+    " you your he she it they his her their its this that these those".split()
+) | frozenset("我你他她它们的在是了有和与也都很这那个为到由里上下")
+_PRONOUNS = frozenset(("i", "we"))
+_BE = frozenset("is are am be".split())
+_IMPERATIVE = "use"
+# Of whom or what they tell was said before, or is the one who listens; and what opens a plan.
+_ELSEWHERE = frozenset("this that these those it he she they you there here let let's i'll we'll i'd we'd will".split())
+# Of what is so for some time; nouns that look like them ("books", "orders") are none here.
+_BASES = (
+    "live work run start begin end close open meet take drive go use pay cost write send keep store hang lie stand sit"
+    " sleep listen connect deploy report prefer like love enjoy eat drink play study teach learn speak call need want"
+    " expire leave arrive last wear serve commute attend handle manage maintain own have know support sell wake get"
+    " come happen read follow belong publish stay weigh contain include accept offer receive save spell pronounce lead"
+)
+# What may be several at a time, so that another is no new value of it.
+_SEVERAL_BASES = (
+    "like love enjoy eat drink play speak need want own have know support read watch order buy contain include accept"
+    " offer sell learn teach take use visit follow"
+)
+# "Runs on", "works with": of several too, but for numbers.
+_SEVERAL_BEHIND = frozenset("on with in".split())
+_OF_RUNNING = frozenset("run runs work works connect connects".split())
+
+
+def _forms(bases: str) -> frozenset[str]:
+    found = set[str]()
+    for base in bases.split():
+        ending = "es" if base.endswith(("s", "sh", "ch", "x", "o")) else "s"
+        found |= {base, "studies" if base == "study" else "has" if base == "have" else base + ending}
+    return frozenset(found)
+
+
+_VERBS = _forms(_BASES)
+_SEVERAL = _forms(_SEVERAL_BASES)
+# Where something is: "hangs behind the boiler", "is in the drawer" say the same of it.
+_AT = "@at"
+_POSITION = frozenset(
+    "is are hangs hang lies lie stands stand sits sit lives live stays stay sleeps sleep goes go".split()
+)
+_PLACED = frozenset("kept stored hidden located placed parked put left locked".split())
+_PLACE = frozenset("in on at under behind inside near beside above below next between outside".split())
+_MANNERS = frozenset("as in with by".split())
+_PREPOSITIONS = _PLACE | _MANNERS | frozenset("to into onto from until till".split())
+# What stands behind one of these says of what a value holds, and is none itself.
+_SCOPES = frozenset(
+    "for of about than when if while and or because per during after before with without unless".split()
+)
+_DEFINITE = frozenset("the my our his her their its your".split())
+# Where nothing is, though it stands behind "in the".
+_NO_PLACE = frozenset(
+    "morning evening afternoon night week weekend month year summer winter process way middle mood works making same"
+    " beginning end market news lead mean meantime past future".split()
+)
+_HOURS = frozenset("am pm a.m p.m".split())
+_DAYS = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays"
+    " sundays january february march april may june july august september october november december".split()
+)
+_VERBS_ZH = (
+    "在|是|叫|用|由|住|当|做|坐|开|关|停|睡|读|学|喝|吃|写|走|骑|靠|保留|监听|办公|起床|负责|处理|审批|到期|位于|属于|要|为"
+    "|交|穿|收|部署|存|按|每"
+)
+_VERB_ZH = lazy_regex(f"(?:{_VERBS_ZH})$")
+# What somebody is like or where they are from: that holds beside what else they are.
+_DESCRIBES_ZH = lazy_regex("^[做个]|[人的]$")
+_VERBS_BEHIND_ZH = lazy_regex(f"(?:使用|采用|{_VERBS_ZH})+$")
+_VERB_SOMEWHERE_ZH = lazy_regex(_VERBS_ZH)
+# Before a verb in the midst of a sentence: 「一个使用…」.
+_RELATIVE_ZH = lazy_regex("^[一这那某每][个款种位名家台条]")
+_SEVERAL_ZH = lazy_regex("(?:有|会|买|去|说|认识|支持|养|喜欢|爱|看|放|卖|见|玩|找|能|可以|参加|[将想]要)$")
+_LIKED_ZH = lazy_regex("喜欢[喝吃用坐]$")
+_DONE_ZH = re.compile("[了过完]")
+_DEGREE_ZH = re.compile("[很更太最]$|非常$|比较$")
+_AT_ZH = lazy_regex("(?:挂|藏|存放|存|收|摆|搁|锁|停放|放|位于|停|睡)?在(?!乎|意|线|于|职|学)")
+_PLACED_ZH = "在"
+_INSIDE_ZH = lazy_regex("[里上下中内旁边前后左右外]|目录|文件夹")
+_DAYS_ZH = frozenset("周月日号期")
+_NUMBER_ZH = frozenset(_NUMERALS)
+_LEAST_SHARED, _SAME_SENTENCE = 3, 0.5
+_MOST_VALUE = 5
+_LEAST_ZH, _LEAST_SAME_ZH, _SAME_ZH, _SOME_ZH, _MOST_VALUE_ZH = 3, 5, 0.5, 0.3, 14
+
+
+# Of the words of the shorter of two texts, how many the other has at least, where one says again what the other said.
+LEAST_SHARED = 0.3
+
+
+class Sentence(NamedTuple):
+    """A sentence as it is compared.
+
+    Attributes:
+        words: In small letters, without articles and words of change; characters of Chinese.
+        written: The same as they are written, with articles.
+        changes: True if it has a word of change.
+        hedges: Its words of doubt, condition and company, in order.
+        is_chinese: True if it has Chinese characters.
+    """
+
+    words: tuple[str, ...]
+    written: tuple[str, ...]
+    changes: bool
+    hedges: tuple[str, ...]
+    is_chinese: bool
+
+
+@lru_cache(maxsize=8_192)
+def words_in(text: str) -> frozenset[str]:
+    """The words of a text in small letters, and its Chinese characters."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
+@lru_cache(maxsize=8_192)
+def sentences_of(text: str) -> tuple[Sentence, ...]:
+    """The sentences of a text that state something."""
+    found = list[Sentence]()
+    for plain, changes in sentences_with_changes(text)[:_MOST_SENTENCES]:
+        said = _CHANGE.sub(" ", plain)
+        is_chinese = _HAN.search(said) is not None
+        if is_chinese:
+            said = _ONE.sub("", _AT_ZH.sub(_PLACED_ZH, said))
+        written = tuple(_WORD.findall(said))
+        words = tuple(word.lower().replace("’", "'") for word in written if word.lower() not in _ARTICLES)
+        if 2 < len(words) <= _MOST_WORDS * (1 + is_chinese):
+            words = words if is_chinese else _placed(words)
+            found.append(
+                Sentence(
+                    words,
+                    written,
+                    changes,
+                    tuple(hedge for hedge in hedges_of(plain) if hedge not in _WHICH),
+                    is_chinese,
+                )
+            )
+    return tuple(found)
+
+
+def _placed(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of an English sentence, with one sign for all verbs that say where a thing is."""
+    for at, word in enumerate(words[:-1]):
+        if word in _POSITION and at:
+            end = at + 1 + (words[at + 1] in _PLACED)
+            if end < len(words) and words[end] in _PLACE:
+                return (*words[:at], _AT, *words[end:])
+    return words
+
+
+@lru_cache(maxsize=8_192)
+def restating(older: str, newer: str) -> Sentence | None:
+    """The sentence of the later text that says again, with another value, what one of the earlier text said.
+
+    Returns:
+        The sentence; None for none.
+    """
+    return next((new for old, new in _pairs(older, newer) if _differ_in_value(old, new)), None)
+
+
+def _pairs(older: str, newer: str) -> Iterator[tuple[Sentence, Sentence]]:
+    return ((old, new) for new in sentences_of(newer) for old in sentences_of(older) if _comparable(old, new))
+
+
+def _comparable(old: Sentence, new: Sentence) -> bool:
+    return (
+        old.is_chinese == new.is_chinese
+        and old.hedges == new.hedges
+        and old.words != new.words
+        # No value stands before the verb.
+        and (old.words[:2] == new.words[:2] or (old.words[0] == new.words[0] == _IMPERATIVE))
+    )
+
+
+def _differ_in_value(old: Sentence, new: Sentence) -> bool:
+    first, last = _shared(old.words, new.words)
+    beginning, ending = new.words[:first], new.words[len(new.words) - last :]
+    values = old.words[first : len(old.words) - last], new.words[first : len(new.words) - last]
+    if not all(values) or not beginning or _unit_of(values[0]) != _unit_of(values[1]):
+        return False
+    read = _chinese_value if new.is_chinese else _english_value
+    return read(old, new, beginning, ending, values)
+
+
+def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many words two sentences share at their beginning, and how many of the others at their end."""
+    least = min(len(old), len(new))
+    first = next((at for at in range(least) if old[at] != new[at]), least)
+    last = next((at for at in range(least - first) if old[-1 - at] != new[-1 - at]), least - first)
+    return first, last
+
+
+def _unit_of(value: Sequence[str]) -> tuple[str, ...]:
+    """The unit of an amount, a day or an hour; nothing for another value."""
+    kinds = tuple(_kind_of(word) for word in value)
+    if not any(kinds):
+        return ()
+    return tuple(dict.fromkeys(kind or word for kind, word in zip(kinds, value, strict=True) if word not in _HOURS))
+
+
+def _kind_of(word: str) -> str:
+    if word.startswith("第"):
+        return ""
+    if any(map(str.isdigit, word)) or not _NUMBER_ZH.isdisjoint(word):
+        return "@number"
+    return "@day" if word in _DAYS or word in _DAYS_ZH else ""
+
+
+_Values = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def _english_value(
+    old: Sentence, new: Sentence, beginning: tuple[str, ...], ending: tuple[str, ...], values: _Values
+) -> bool:
+    before = beginning[-1]
+    kinds = {_kind_of(word) for word in values[0]}
+    numbers, days = "@number" in kinds, "@day" in kinds
+    has_number = any(map(str.isdigit, "".join(beginning)))
+    is_stated = any(_is_verb(beginning, at) for at in range(len(beginning))) and _ELSEWHERE.isdisjoint(beginning)
+    if not is_stated or (before in _SCOPES and (has_number or not numbers)):
+        return False
+    if _is_one_of_several(beginning, numbers=numbers):
+        return False
+    if len(beginning) > 1 and before in _SEVERAL_BEHIND and beginning[-2] in _OF_RUNNING and not numbers and not ending:
+        return False
+    telling = [word for word in (*beginning, *ending) if word not in _GRAMMAR and word != _AT]
+    if _AT in beginning[-2:] and not (numbers or days):
+        is_thing = new.written[0].lower() in _DEFINITE or beginning[0] in _PRONOUNS
+        if not (is_thing and telling and _has_place(old) and _has_place(new)):
+            return False
+        if not ending:
+            return True
+    elif not _go_together(*values):
+        return False
+    if before in _BE and not ending and not (numbers or days):
+        return len(telling) >= _LEAST_SHARED and _is_described(old) and _is_described(new)
+    if any(value[0].endswith("ly") for value in values):
+        return False
+    longest = max(map(len, values))
+    if new.changes and (len(telling) >= 2 or beginning[0] in _PRONOUNS) and longest <= 2 * _MOST_VALUE:
+        return True
+    if longest > _MOST_VALUE or len(telling) < _LEAST_SHARED - (numbers or days):
+        return False
+    if not (ending or numbers or days or before in _PREPOSITIONS):
+        return False
+    if has_number and not numbers and (before in _PREPOSITIONS or days):
+        # "Opens at 9 on Mondays": the day says of what the hour holds.
+        return False
+    shared = len(beginning) + len(ending)
+    return shared >= _SAME_SENTENCE * len(new.words) and shared >= _SAME_SENTENCE * len(old.words)
+
+
+def _is_one_of_several(beginning: Sequence[str], *, numbers: bool) -> bool:
+    """True if the value is what a verb may take several of: "we support …", but not "I take 50 mg"."""
+    at = next((at for at in range(len(beginning) - 1, 0, -1) if beginning[at] in _SEVERAL), 0)
+    object_ = beginning[at + 1 :]
+    if not at or not _PREPOSITIONS.isdisjoint(object_):
+        return False
+    return not (object_[0] in _DEFINITE and len(object_) > 1 if object_ else numbers)
+
+
+def _is_verb(words: Sequence[str], at: int) -> bool:
+    word = words[at]
+    if at == 0:
+        # "Use tabs for indentation": the user tells what to do.
+        return word == _IMPERATIVE
+    return word in _BE or word == _AT or word in _VERBS
+
+
+def _has_place(sentence: Sentence) -> bool:
+    """True if what stands at the end of a sentence is a place: "in the drawer", "in Lisbon"."""
+    end = next((at for at in range(1, len(sentence.written)) if sentence.written[at].lower() in _PLACE), 0)
+    place = sentence.written[end + 1 :]
+    while place and place[0].lower() in ("front", "of", "to"):
+        place = place[1:]
+    named = bool(place) and (place[0].lower() in _DEFINITE or place[0][:1].isupper() or not place[0].isalpha())
+    return (
+        bool(end)
+        and named
+        and _NO_PLACE.isdisjoint(word.lower() for word in place)
+        and _DAYS.isdisjoint(word.lower() for word in place)
+    )
+
+
+def _is_described(sentence: Sentence) -> bool:
+    """True if a sentence says of one thing which other it is: "the hint for … is the name of …"."""
+    written = [word.lower() for word in sentence.written]
+    be = next((at for at, word in enumerate(written) if word in _BE), 0)
+    return written[0] in _DEFINITE and be + 2 < len(written) and written[be + 1] in _DEFINITE
+
+
+def _go_together(old: tuple[str, ...], new: tuple[str, ...]) -> bool:
+    """False for values that are put with prepositions of two kinds: "listens on port 80", "listens to events"."""
+    leads = {value[0] for value in (old, new) if value[0] in _PREPOSITIONS or value[0] in _SCOPES}
+    return len(leads) < 2 or leads <= _MANNERS
+
+
+def _chinese_value(
+    old: Sentence, new: Sentence, beginning: tuple[str, ...], ending: tuple[str, ...], values: _Values
+) -> bool:
+    before, behind = "".join(beginning), "".join(ending)
+    if before.endswith("是") and any(_DESCRIBES_ZH.search("".join(value)) for value in values):
+        return False
+    if is_frame_zh(_VERBS_BEHIND_ZH.sub("", before)) or _RELATIVE_ZH.search(before):
+        return False
+    if len(beginning) < 2 or max(map(len, values)) > _MOST_VALUE_ZH or _DEGREE_ZH.search(before):
+        return False
+    numbers = "@number" in map(_kind_of, values[0])
+    if _VERB_ZH.search(before) is None and not (numbers and _VERB_SOMEWHERE_ZH.search(before + behind)):
+        return False
+    several = _SEVERAL_ZH.search(before) is not None or _LIKED_ZH.search(before) is not None
+    if several and not numbers and not (new.changes and _LIKED_ZH.search(before)):
+        return False
+    shared, longest = len(beginning) + len(ending), max(len(old.words), len(new.words))
+    telling = [word for word in (*beginning, *ending) if word not in _GRAMMAR]
+    if new.changes:
+        return shared >= _LEAST_ZH - (before[-1] == _PLACED_ZH) and shared >= _SOME_ZH * longest and bool(telling)
+    if _DONE_ZH.search("".join(old.words) + "".join(new.words)):
+        return False
+    if before[-1] == _PLACED_ZH and behind and _INSIDE_ZH.match(behind) is None:
+        # Where somebody does something may be several places.
+        return False
+    return shared >= _LEAST_SAME_ZH - numbers and shared >= _SAME_ZH * longest and len(telling) > 1

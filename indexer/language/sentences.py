@@ -1,0 +1,159 @@
+"""Cutting of long texts, fenced code, and the snippet of a long passage that a hit shows.
+
+A text is cut at the end of a paragraph, else of a line, else of a sentence, else at a space.
+
+Invariants: pure; linear in the length of the text; no piece is empty or longer than asked for; joined, the pieces are
+the text but for the white space at the cuts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from indexer.common.patterns import lazy_regex
+from indexer.language.ornaments import ornament
+from indexer.language.terms import index_terms
+
+_SENTENCE_END = lazy_regex(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
+# A bullet or number with a space after it, or a Chinese one, which needs none.
+LIST_ITEM = lazy_regex(
+    r"(?:[-*+•·‣–]|\(?[0-9]{1,3}[.)]|#\.|\([a-z]\))(?:\s|$)|[（(]?[一二三四五六七八九十]{1,3}[)）、．]|[0-9]{1,3}、"
+)
+_PARAGRAPH_END = lazy_regex(r"\n[ \t]*\n")
+_FENCE = lazy_regex(r"[ \t]*+(`{3,}+|~{3,}+)(.*)")
+
+
+class Fences:
+    """Scanner of fenced code in a text, line by line.
+
+    Args:
+        strict: A block ends as Markdown has it: with a fence as long as the first one and nothing behind, as models
+            write it. Else any fence of the same sign ends it: people type "``` and what does that do?".
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
+        self._open = ""
+
+    def kind(self, line: str) -> Literal["text", "code", "fence"]:
+        """Kind of the next line; a block that is not closed goes to the end."""
+        mark = _FENCE.match(line)
+        if not self._open:
+            opens = mark and not (self._strict and "`" in mark[2])
+            self._open = mark[1] if mark and opens else ""
+            return "fence" if opens else "text"
+        if not mark or not self._closes(mark):
+            return "code"
+        self._open = ""
+        return "fence"
+
+    def _closes(self, mark: re.Match[str]) -> bool:
+        if self._strict:
+            return mark[1].startswith(self._open) and not mark[2].strip()
+        return mark[1][0] == self._open[0]
+
+
+def pieces(text: str, max_chars: int) -> Iterator[str]:
+    """Pieces of a text of at most `max_chars` characters; a text that fits is one piece."""
+    at = 0
+    while len(text) - at > max_chars:
+        end = end_of_part(text, at, at + max_chars)
+        if part := text[at:end].strip():
+            yield part
+        at = end
+    if part := text[at:].strip():
+        yield part
+
+
+def parts_of(text: str, max_chars: int) -> list[str]:
+    """The pieces of a text; cut anywhere where its sentences cannot be read."""
+    found = ornament("sentences", None, lambda: list(pieces(text, max_chars)))
+    return [text[at : at + max_chars] for at in range(0, len(text), max_chars)] if found is None else found
+
+
+def end_of_part(text: str, start: int, limit: int) -> int:
+    """Best end of a part that begins at `start`, at most `limit`.
+
+    A paragraph or a line ends a part only in its second half: a short first line is no reason for a short part.
+    """
+    half = start + (limit - start) // 2
+    if end := _last_end(_PARAGRAPH_END, text, half, limit):
+        return end
+    line = text.rfind("\n", half, limit)
+    if line >= 0:
+        return line + 1
+    if end := _last_end(_SENTENCE_END, text, start, limit):
+        return end
+    space = text.rfind(" ", start + 1, limit + 1)
+    return space if space > start else limit
+
+
+def _last_end(pattern: re.Pattern[str], text: str, start: int, limit: int) -> int:
+    end = 0
+    for match in pattern.finditer(text, start, limit):
+        end = match.end()
+    return end
+
+
+SNIPPET_CHARS = 700
+_BREAK = lazy_regex(r"(?<=[.!?…])\s+|(?<=[。！？；])|\n")
+
+
+def snippet(text: str, terms: Iterable[str], *, max_chars: int = SNIPPET_CHARS) -> str:
+    """The stretch of whole sentences with most of the terms, marked with … where it was cut."""
+    if len(text) <= max_chars:
+        return text
+    wanted = set(terms)
+    sentences = _sentences(text)
+    weights = [len(wanted.intersection(index_terms(text[start:end]))) for start, end in sentences]
+    best = weights.index(max(weights))
+    start, end = sentences[best]
+    low = high = best
+    while True:
+        before = sentences[low - 1][0] if low else None
+        after = sentences[high + 1][1] if high + 1 < len(sentences) else None
+        if after is not None and after - start <= max_chars:
+            high, end = high + 1, after
+        elif before is not None and end - before <= max_chars:
+            low, start = low - 1, before
+        else:
+            break
+    end = min(end, start + max_chars)
+    return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences and lines of a text, each with the mark that ends it."""
+    return [text[start:end].strip() for start, end in _sentences(text)]
+
+
+def _sentences(text: str) -> list[tuple[int, int]]:
+    starts = [0, *(match.end() for match in _BREAK.finditer(text))]
+    ends = [*starts[1:], len(text)]
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if text[start:end].strip()] or [
+        (0, len(text))
+    ]
+
+
+_PARTED = lazy_regex(r"""(?:[.!?](?=\s|["'”’<]|\Z)|[。！？;；\n|{}\[\]"“”]|</?[A-Za-z][^<>\n]{0,200}>|[:：]\s)+""")
+
+
+def parted(text: str) -> list[str]:
+    """The sentences of a text, out of tags, cells of a table, fields of JSON and what stands before a colon."""
+    return [part.strip() for part in _PARTED.split(text) if part.strip()]
+
+
+_SAYS = lazy_regex(
+    r"(?i)\b(?:is|are|was|were|be|has|have|had|will|must|should|can|cannot|may|does|did|do|don['’]t|never|always|use|uses|keep"
+    r"|keeps|run|runs|own|owns|live|lives|need|needs|want|wants|mean|means|start|starts|end|ends|listen|listens|likes?|works?"
+    r"|goes|got|made|added|fixed|changed|moved|removed|updated|created|wrote|ask|write|answer|commit|deploy|avoid)\b"
+    r"|[.!?。！？…][\"'”’)*_`]*\s*\Z|->|→|[=:：]\s?\S|[是有要用在不]"
+)
+_LITTLE_WORDS = 8
+
+
+def says_little(item: str) -> bool:
+    """True if an item of a list tells nothing without the line above the list: "port forward 8080"."""
+    return len(item.split()) <= _LITTLE_WORDS and _SAYS.search(item) is None
