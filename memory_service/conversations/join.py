@@ -74,8 +74,8 @@ from memory_service.schemas.compaction import (
     SessionContextRequest,
 )
 from memory_service.schemas.sessions import Wire
-from memory_service.sessions.folder import check_session_id
 from memory_service.sessions.records import LogEnd
+from memory_service.storage.files.log_folder import check_session_id
 
 if TYPE_CHECKING:
     from memory_service.messages.sizes import Usage

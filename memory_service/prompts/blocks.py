@@ -21,8 +21,8 @@ from memory_service.messages import Numbered
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.prompts.assemble import placeable
 from memory_service.prompts.session_recall import Question, SearchedPassages, SessionRecall, passages_in
+from memory_service.runtime.session import SessionState
 from memory_service.schemas.memories import Context, Receipt
-from memory_service.sessions.session import SessionState
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionSnapshot

@@ -36,7 +36,7 @@ from memory_service.schemas.compaction import (
     SessionContextRequest,
 )
 from memory_service.schemas.memories import Receipt
-from memory_service.sessions.folder import unreadable
+from memory_service.storage.files.log_folder import unreadable
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionServices, SessionSnapshot

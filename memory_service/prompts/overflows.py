@@ -33,6 +33,7 @@ from memory_service.messages import Message, is_tool_result, media_parts_of, wit
 from memory_service.runtime.answers import usage_of
 from memory_service.runtime.compactions import CompactionCall, SessionCompactions
 from memory_service.runtime.engine_adapter import EngineAdapter
+from memory_service.runtime.session import SessionState
 from memory_service.schemas.compaction import (
     CompactionReceipt,
     CompactRequest,
@@ -41,7 +42,6 @@ from memory_service.schemas.compaction import (
     SessionContextRequest,
 )
 from memory_service.sessions.records import Learned
-from memory_service.sessions.session import SessionState
 from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from memory_service.compaction.view import View, pin_texts
 from memory_service.engines import AssembleCall, CompactCall, Compacted
 from memory_service.errors import MemoryServiceError
 from memory_service.messages import Message, is_system, message_tokens, text_of
-from memory_service.sessions.session import SessionState
+from memory_service.runtime.session import SessionState
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionServices, SessionSnapshot

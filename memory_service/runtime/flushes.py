@@ -25,10 +25,10 @@ from memory_service.llm.calls import Spent
 from memory_service.memories.drafts import entry_draft
 from memory_service.messages import Message, Numbered, is_system, own_text_of
 from memory_service.runtime.models import make_talk_judge
+from memory_service.runtime.session import SessionState
 from memory_service.runtime.session_options import RULES_ALONE
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.sessions.records import FlushRecord
-from memory_service.sessions.session import SessionState
 from memory_service.text.judge_weights import DamagedWeights
 from memory_service.text.recall import words_to_keep
 from memory_service.text.speech import said_moment

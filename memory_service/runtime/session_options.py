@@ -31,10 +31,10 @@ from memory_service.llm.token_anchor import Reading, anchor_of, measure_view
 from memory_service.llm.token_counter import learned_scale, pairs_of, same_model
 from memory_service.llm.windows import model_limits
 from memory_service.messages.shapes import Json
+from memory_service.runtime.session import SessionState
 from memory_service.schemas.memories import fault_in
 from memory_service.schemas.sessions import Pressure, ReadingSource
 from memory_service.sessions.records import Learned, SessionHeader
-from memory_service.sessions.session import SessionState
 
 Table = TypeVar("Table", bound=BaseModel)
 

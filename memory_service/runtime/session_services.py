@@ -25,10 +25,10 @@ from memory_service.messages.shapes import Json
 from memory_service.runtime.events import EventHub, EventKind
 from memory_service.runtime.locks import SessionLocks
 from memory_service.runtime.models import Models
+from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.runtime.session_options import SessionOptions, options_of, reading_of, scale_of
 from memory_service.schemas.sessions import EventField, ReadingSource
-from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.session import OpenSession, SessionState
+from memory_service.storage.files.log_folder import SessionLogs
 
 if TYPE_CHECKING:
     from memory_service.memories.long_term import LongTermMemory

@@ -29,10 +29,10 @@ from memory_service.messages import Message, Numbered, read_sent, text_of
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
+from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.runtime.session_options import check_new, check_settings, pressure_of
 from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, TRIM_KEEP_LAST, SessionChanges, Wire
 from memory_service.sessions.erased_lines import ErasedLines
-from memory_service.sessions.folder import foreign_messages, unreadable
 from memory_service.sessions.records import (
     Appended,
     Body,
@@ -45,7 +45,7 @@ from memory_service.sessions.records import (
     Unpin,
     compact_json,
 )
-from memory_service.sessions.session import OpenSession, SessionState
+from memory_service.storage.files.log_folder import foreign_messages, unreadable
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionServices, SessionSnapshot

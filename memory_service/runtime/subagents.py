@@ -18,10 +18,10 @@ from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.messages import text_of
 from memory_service.runtime.engine_adapter import EngineAdapter
 from memory_service.runtime.flushes import Flushes
+from memory_service.runtime.session import SessionState
 from memory_service.runtime.session_services import SessionServices
 from memory_service.runtime.session_store import SessionStore
 from memory_service.sessions.records import Unpin
-from memory_service.sessions.session import SessionState
 from memory_service.text.texts import Texts, texts_in
 
 # A pin of the child that names its parent; ids of sessions have no colon.

@@ -325,7 +325,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         """
         from memory_service.conversations.client_calls import ConversationCall
         from memory_service.runtime.session_store import check_messages
-        from memory_service.sessions.folder import check_session_id
+        from memory_service.storage.files.log_folder import check_session_id
 
         check_session_id(session_id)
         check_messages(request.messages)
@@ -400,9 +400,9 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     ) -> CompactedMessages:
         """Compact a list of messages without a session, as the settings say; see `memory_service.compaction`."""
         from memory_service.compaction.stateless import compact_messages
+        from memory_service.runtime.session import SessionState
         from memory_service.runtime.session_options import check_summary_model, options_of
         from memory_service.sessions.records import SessionHeader
-        from memory_service.sessions.session import SessionState
 
         check_summary_model(self.settings, request.summary_model or "")
 

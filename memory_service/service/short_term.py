@@ -31,8 +31,8 @@ from memory_service.runtime.session_store import SessionStore, on_wire
 from memory_service.runtime.subagents import Subagents
 from memory_service.schemas.compaction import FlushPrompt
 from memory_service.schemas.sessions import Wire
-from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import LogEnd
+from memory_service.storage.files.log_folder import SessionLogs
 
 _KEPT_ESTIMATES = 1_024
 

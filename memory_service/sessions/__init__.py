@@ -1,1 +1,1 @@
-"""Conversations: what was said, kept for good, and what of it a model is shown."""
+"""Records of session logs: values, their lines, their media, and a search of them."""

@@ -26,8 +26,8 @@ from pathlib import Path
 from indexer import Index
 from indexer.documents.transcripts import split_transcript
 from indexer.testing import HashEmbedder
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import MessageRecord
+from memory_service.storage.files.jsonl_log import JsonlLog
 from tests.benchmarks.index import WORDS
 
 _PATH = "sessions/talk.jsonl"

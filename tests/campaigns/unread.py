@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import MessageRecord
+from memory_service.storage.files.log_folder import SessionLogs
 from tests.campaigns.load import resident_bytes
 from tests.serving import NO_TLS, W, own_process
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memory_service.sessions.codec import draft_record, encode
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Body, MessageRecord, SessionHeader
+from memory_service.storage.files.jsonl_log import JsonlLog
 
 NOON = dt.datetime(2026, 11, 20, 12, 0, tzinfo=dt.UTC)
 

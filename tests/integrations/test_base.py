@@ -22,7 +22,7 @@ from memory_service.integrations.base import (
     session_name,
     whole_file,
 )
-from memory_service.sessions.folder import check_session_id
+from memory_service.storage.files.log_folder import check_session_id
 from tests.integrations.places import DEPLOYS, NO_SERVER, Place
 from tests.memory_service.api.talking import talk
 

@@ -20,9 +20,9 @@ from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
-from memory_service.sessions.blobs import Blobs
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import MessageRecord
+from memory_service.storage.files.blobs import Blobs
+from memory_service.storage.files.jsonl_log import JsonlLog
 from tests.disk import Call, NotDurable, check_durable, recorded
 from tests.serving import settings
 

@@ -25,13 +25,13 @@ from memory_service.errors import Conflict, MemoryServiceError, NotFound, Storag
 from memory_service.llm.base import ChatMessage
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.runtime.models import Models
+from memory_service.runtime.session import OpenSession
 from memory_service.runtime.session_services import SessionSnapshot
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import MessageRecord, SessionHeader
-from memory_service.sessions.session import OpenSession
+from memory_service.storage.files.jsonl_log import JsonlLog
+from memory_service.storage.files.log_folder import SessionLogs
 from memory_service.testing import ScriptedModel
 from tests.disk import Call, recorded
 from tests.properties.durable import Disturbed

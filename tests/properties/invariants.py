@@ -19,12 +19,12 @@ from memory_service.messages import text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.prompts.assemble import placeable, prompt_of
 from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.session import OpenSession, SessionState, _extend_state
 from memory_service.runtime.session_services import SessionSnapshot
 from memory_service.schemas.compaction import CompactionMode, CompactRequest
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Record
 from memory_service.sessions.records import Undo as UndoRecord
-from memory_service.sessions.session import OpenSession, SessionState, _extend_state
+from memory_service.storage.files.jsonl_log import JsonlLog
 from memory_service.text.texts import in_every_language
 from tests.properties.said import Said
 from tests.properties.sessions import FAILING, Compact, Operation, Restart, Say, Undo

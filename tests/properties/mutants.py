@@ -28,12 +28,11 @@ from memory_service.llm.token_anchor import Anchor, anchor_of
 from memory_service.llm.validation import AnswerValidation, validate_answer
 from memory_service.messages import Message, Numbered, repair, tool_calls_of
 from memory_service.messages.sizes import Usage
-from memory_service.runtime import compactions
+from memory_service.runtime import compactions, session
 from memory_service.runtime import session_options as options
-from memory_service.sessions import session
-from memory_service.sessions.log import JsonlLog
+from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.sessions.records import Record
-from memory_service.sessions.session import OpenSession, SessionState
+from memory_service.storage.files.jsonl_log import JsonlLog
 from tests.properties import test_invariants as tests
 from tests.properties.homes import Homes
 

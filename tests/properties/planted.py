@@ -24,7 +24,7 @@ from memory_service.client import _wire
 from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary, view
 from memory_service.memories import block, daily_notes, entries
 from memory_service.service import MemoryService
-from memory_service.sessions import blobs, log, recovery
+from memory_service.storage.files import blobs, jsonl_log, log_recovery
 from tests.memory_service.api import test_keys as keys
 from tests.memory_service.client import test_waiting as waiting
 from tests.properties import compacting, durable
@@ -185,25 +185,25 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             durable.check_an_unconfirmed_write_is_told_as_it_is,
         ),
         "a new log is not made durable": _mutant(
-            log,
+            jsonl_log,
             "                disk.sync_folder(self._path.parent)\n",
             "                pass\n",
             _does("the first message"),
         ),
         "a trim that fails takes its backup": _mutant(
-            log,
+            jsonl_log,
             "                if disk.is_at(self._path, descriptor):\n",
             "                if True:\n",
             durable.check_an_unconfirmed_trim_keeps_the_log,
         ),
         "a lock is made behind a link": _mutant(
-            log,
+            jsonl_log,
             "            # First without the lock, whose file would be made in what a link leads to.\n            self._check_place()\n",
             "            pass\n",
             _no_lock_behind_a_link,
         ),
         "a torn end is cut before it is kept": _mutant(
-            recovery,
+            log_recovery,
             '            kept = save_beside(self._path, lambda: disk.pieces(descriptor, end), "torn")\n            disk.truncate_durably(descriptor, end)\n',
             '            torn = b"".join(disk.pieces(descriptor, end))\n            disk.truncate_durably(descriptor, end)\n            kept = save_beside(self._path, lambda: [torn], "torn")\n',
             durable.check_a_torn_end_is_kept_before_it_is_cut,

@@ -13,27 +13,27 @@ from memory_service.memories import entries, erasures, long_term, receipts
 from memory_service.prompts import build as contexts
 from memory_service.prompts import build as recalls
 from memory_service.prompts import session_recall
-from memory_service.runtime import compactions, flushes
-from memory_service.sessions import folder, log, offsets, recovery, session
+from memory_service.runtime import compactions, flushes, session
+from memory_service.storage.files import jsonl_log, log_folder, log_offsets, log_recovery
 from tests.properties import erased
 from tests.properties.planted import Planted, _mutant
 
 PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
     {
         "a log that was replaced is read on": _mutant(
-            offsets,
+            log_offsets,
             "if known is None or now[2] != known[2] or now[0] < self.end:",
             "if known is None or now[0] < self.end:",
             erased.check_a_log_that_was_replaced_is_read_afresh,
         ),
         "a header that was taken back counts": _mutant(
-            offsets,
+            log_offsets,
             "        self._headers = [seq for seq in self._headers if seq <= self.last_seq]\n",
             "",
             erased.check_a_torn_end_is_one_finding,
         ),
         "logs are told apart by their last line": _mutant(
-            offsets,
+            log_offsets,
             "            return self._glimpsed(stream) == self._glances\n",
             "            return True\n",
             erased.check_a_log_in_the_same_file_is_read_afresh,
@@ -45,13 +45,13 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_session_begun_anew_is_read_alone,
         ),
         "a commit goes into whatever log there is": _mutant(
-            log,
+            jsonl_log,
             "            if self._offsets.edition != edition:\n",
             "            if False:\n",
             erased.check_a_delete_stops_what_is_under_way,
         ),
         "a commit begins a log": _mutant(
-            log,
+            jsonl_log,
             "                descriptor = stack.enter_context(self.writing(must_exist=True))\n",
             "                descriptor = stack.enter_context(self.writing())\n                edition = self._offsets.edition\n",
             erased.check_a_delete_stops_what_is_under_way,
@@ -87,19 +87,19 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_session_is_gone_with_its_receipts,
         ),
         "a trim forgets idempotency keys": _mutant(
-            recovery,
+            log_recovery,
             'frozenset({"message", "usage"})',
             'frozenset({"message", "usage", "keyed"})',
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "a trim forgets how far was flushed": _mutant(
-            recovery,
+            log_recovery,
             'frozenset({"message", "usage"})',
             'frozenset({"message", "usage", "flush"})',
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "a trim takes what is pinned": _mutant(
-            recovery,
+            log_recovery,
             "(place.kind not in _GOES or place.seq in also)",
             "place.kind not in _GOES",
             erased.check_a_trim_keeps_what_the_view_is_built_on,
@@ -111,19 +111,19 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "the log goes before its backups": _mutant(
-            folder,
+            log_folder,
             "            for file in reversed(own):\n",
             "            for file in own:\n",
             erased.check_a_broken_delete_can_be_repeated,
         ),
         "a failed batch takes what others name": _mutant(
-            log,
+            jsonl_log,
             "new += [sha256] if is_new else []",
             "new += [sha256]",
             erased.check_contents_that_others_name_stay,
         ),
         "the lock on contents is let go too early": _mutant(
-            log,
+            jsonl_log,
             "        with self._blobs_lock.held():\n            new = ",
             "        if True:\n            new = ",
             erased.check_a_sweep_waits_for_who_names,

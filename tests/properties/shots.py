@@ -13,8 +13,8 @@ from memory_service.compaction.record import Head
 from memory_service.compaction.view import View
 from memory_service.messages import Message, is_system, text_of, to_anthropic, to_litellm, to_mistral, to_openai
 from memory_service.messages.repair import MISTRAL, repaired
+from memory_service.runtime.session import SessionState
 from memory_service.runtime.session_services import SessionSnapshot
-from memory_service.sessions.session import SessionState
 from tests.properties.said import Outcome
 from tests.properties.sessions import Compact, Operation
 from tests.properties.world import World

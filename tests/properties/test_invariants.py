@@ -15,10 +15,10 @@ from memory_service.compaction.compactor import CompactionOptions
 from memory_service.compaction.plan import CompactionTrigger
 from memory_service.errors import Conflict, MemoryServiceError, UpstreamFailed
 from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.session import OpenSession
 from memory_service.schemas.compaction import CompactRequest
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import Undo as UndoRecord
-from memory_service.sessions.session import OpenSession
+from memory_service.storage.files.jsonl_log import JsonlLog
 from tests.properties.homes import Homes
 from tests.properties.invariants import CHECKS, hold_bounded, play
 from tests.properties.scenarios import MORE, SCENARIOS, SYSTEM, TALK, WINDOW, calls, say

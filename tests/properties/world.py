@@ -30,11 +30,11 @@ from memory_service.runtime.engine_adapter import EngineAdapter
 from memory_service.runtime.events import EventHub
 from memory_service.runtime.flushes import Flushes
 from memory_service.runtime.locks import SessionLocks
+from memory_service.runtime.session import SessionState
 from memory_service.runtime.session_services import SessionServices, SessionSnapshot, SharedServices
 from memory_service.schemas.compaction import CompactRequest
-from memory_service.sessions.folder import SessionLogs
 from memory_service.sessions.records import Body, MessageRecord, Pending, Unpin
-from memory_service.sessions.session import SessionState
+from memory_service.storage.files.log_folder import SessionLogs
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of

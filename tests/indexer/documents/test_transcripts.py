@@ -21,9 +21,9 @@ from indexer.documents.transcripts import (
 )
 from indexer.types import Cue, Passage
 from memory_service.messages.sizes import Usage
-from memory_service.sessions.log import JsonlLog
-from memory_service.sessions.offsets import Offsets
 from memory_service.sessions.records import FlushRecord, MessageRecord
+from memory_service.storage.files.jsonl_log import JsonlLog
+from memory_service.storage.files.log_offsets import Offsets
 from tests.growth import at_most_readings
 from tests.indexer.talks import NOON, batches, log_of, message, turns
 

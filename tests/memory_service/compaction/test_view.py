@@ -11,8 +11,8 @@ from memory_service.compaction.prune_steps import GuardRules
 from memory_service.compaction.record import Compaction, Head, PinRecord
 from memory_service.compaction.view import ViewShape, checkpoint_of, extend_view, pin_texts, project, tail_of, with_head
 from memory_service.messages import Message, message_tokens, text_of, to_openai
+from memory_service.runtime.session import SessionState, _extend_state
 from memory_service.sessions.records import Body, MessageRecord, Record
-from memory_service.sessions.session import SessionState, _extend_state
 from tests.memory_service.rooms import calls, image, result, says, system, user, words
 from tests.wire import problems
 

@@ -8,9 +8,9 @@ import pytest
 from memory_service.compaction.presets import budget_of, preset_named
 from memory_service.compaction.view import shape_of
 from memory_service.errors import Incompressible, InvalidRequest
+from memory_service.runtime.session import SessionState, _extend_state
 from memory_service.runtime.session_options import options_of
 from memory_service.sessions.records import Learned, Record, SessionHeader
-from memory_service.sessions.session import SessionState, _extend_state
 from tests.serving import settings
 
 HOME = Path("/nowhere")

@@ -10,6 +10,7 @@ import pytest
 
 from memory_service.compaction.record import Compaction, Head, PinRecord
 from memory_service.messages.sizes import Usage
+from memory_service.runtime.session import SessionState, _extend_state, chain_of
 from memory_service.sessions.records import (
     Body,
     FlushRecord,
@@ -24,7 +25,6 @@ from memory_service.sessions.records import (
     Unknown,
     Unpin,
 )
-from memory_service.sessions.session import SessionState, _extend_state, chain_of
 
 
 def records(*bodies: Body, first: int = 1) -> list[Record]:

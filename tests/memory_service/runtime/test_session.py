@@ -12,9 +12,9 @@ from memory_service.compaction.record import Compaction, PinRecord
 from memory_service.compaction.view import ViewShape
 from memory_service.errors import Conflict
 from memory_service.messages import message_tokens
-from memory_service.sessions.folder import SessionLogs
+from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.sessions.records import Body, FlushRecord, MessageRecord, Undo
-from memory_service.sessions.session import OpenSession, SessionState
+from memory_service.storage.files.log_folder import SessionLogs
 from tests.memory_service.rooms import image, says, user
 
 SHAPE = ViewShape(window_tokens=8_000)

@@ -24,12 +24,12 @@ from memory_service.errors import Conflict, InvalidName, NotFound
 from memory_service.home import SESSION_NAME
 from memory_service.messages.shapes import Json
 from memory_service.schemas.sessions import ListedSession
-from memory_service.sessions import recovery
-from memory_service.sessions.blobs import Blobs
 from memory_service.sessions.codec import Stamp, decode, stamp
 from memory_service.sessions.erased_lines import ErasedLines
-from memory_service.sessions.log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlLog, utc_now
 from memory_service.sessions.records import SessionHeader
+from memory_service.storage.files import log_recovery
+from memory_service.storage.files.blobs import Blobs
+from memory_service.storage.files.jsonl_log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlLog, utc_now
 
 _KEPT_LOGS = 256
 _END_BYTES = 64 * 1024
@@ -142,7 +142,7 @@ class SessionLogs:
         # To be removed, a log need not be sound, nor the disk have room to mend it.
         with log.writing(must_exist=True, mend=False):
             first()
-            own = [name, *(file for file in self._names() if recovery.is_put_aside(file, name))]
+            own = [name, *(file for file in self._names() if log_recovery.is_put_aside(file, name))]
             # The log goes last: as long as it is there, a delete that was broken off can be repeated.
             if any(map(self._named_in, own)):
                 self._remove_unnamed(but=own)
@@ -169,7 +169,7 @@ class SessionLogs:
         made = self.get(session_id).erase(seqs, first=first)
         name = f"{session_id}{SUFFIX}"
         # Backups that were in use are gone: what is left of them, or was cut off, nobody reads any more.
-        for file in [file for file in self._names() if recovery.is_put_aside(file, name)]:
+        for file in [file for file in self._names() if log_recovery.is_put_aside(file, name)]:
             disk.remove_durably(self._folder / file)
         with storage_errors(self._folder.name):
             disk.sweep([self._folder], of=name)
@@ -179,7 +179,7 @@ class SessionLogs:
     def has_files(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""
         name = f"{session_id}{SUFFIX}"
-        return any(file == name or recovery.is_put_aside(file, name) for file in self._names())
+        return any(file == name or log_recovery.is_put_aside(file, name) for file in self._names())
 
     @property
     def drafts(self) -> tuple[Path, ...]:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from memory_service.errors import InvalidName, NotFound, StorageFailed
 from memory_service.messages.shapes import Json
-from memory_service.sessions.blobs import Blobs
-from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.media import attach, describe, detach, media_of
 from memory_service.sessions.records import MessageRecord
+from memory_service.storage.files.blobs import Blobs
+from memory_service.storage.files.jsonl_log import JsonlLog
+from memory_service.storage.files.log_folder import SessionLogs
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 WRITTEN = base64.b64encode(PNG).decode()
@@ -164,7 +164,7 @@ def test_a_delete_takes_along_what_a_crash_left(logs: SessionLogs, tmp_path: Pat
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from memory_service.sessions.folder import SessionLogs
+from memory_service.storage.files.log_folder import SessionLogs
 
 def killed(event, values):
     if event == "os.remove" and sys.argv[2] in str(values[0]):

@@ -27,8 +27,6 @@ from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFoun
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.codec import MAX_NESTING
-from memory_service.sessions.folder import SessionLogs
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import (
     Appended,
     Body,
@@ -43,14 +41,16 @@ from memory_service.sessions.records import (
     Unpin,
     compact_json,
 )
+from memory_service.storage.files.jsonl_log import JsonlLog
+from memory_service.storage.files.log_folder import SessionLogs
 from tests.growth import at_most_readings
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 IN_CHILD = """
 import os, sys, json
 from pathlib import Path
 from memory_service.errors import *
-from memory_service.sessions.log import JsonlLog
+from memory_service.storage.files.jsonl_log import JsonlLog
 from memory_service.sessions.records import *
 path = Path(sys.argv[1])
 log = JsonlLog(path)

@@ -32,7 +32,6 @@ from memory_service.messages import (
 )
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import LedgerEntry
-from memory_service.sessions.log import JsonlLog
 from memory_service.sessions.records import (
     Appended,
     Body,
@@ -48,6 +47,7 @@ from memory_service.sessions.records import (
     Undo,
     Unpin,
 )
+from memory_service.storage.files.jsonl_log import JsonlLog
 from memory_service.text.placeholders import without_media
 from memory_service.text.texts import texts_in
 

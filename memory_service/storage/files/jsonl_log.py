@@ -24,12 +24,9 @@ from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.schemas.compaction import LedgerEntry
-from memory_service.sessions import recovery
-from memory_service.sessions.blobs import Blobs
 from memory_service.sessions.codec import LogLine, RecordDraft, draft_record, encode
 from memory_service.sessions.erased_lines import ErasedLines, without_messages
 from memory_service.sessions.media import DetachedPart, attach, describe, media_of
-from memory_service.sessions.offsets import Offsets, line_of
 from memory_service.sessions.records import (
     Appended,
     Body,
@@ -41,7 +38,10 @@ from memory_service.sessions.records import (
     TrimRecord,
     Unknown,
 )
-from memory_service.sessions.recovery import LogRecovery, save_beside
+from memory_service.storage.files import log_recovery
+from memory_service.storage.files.blobs import Blobs
+from memory_service.storage.files.log_offsets import Offsets, line_of
+from memory_service.storage.files.log_recovery import LogRecovery, save_beside
 
 BLOBS = "blobs"
 SUFFIX = ".jsonl"
@@ -299,7 +299,7 @@ class JsonlLog:
             raise InvalidRequest(f"A log cannot keep {keep_last} lines. Use 0 or more.")
         with self._held(edition) if edition else self.writing(must_exist=True) as descriptor:
             self._expect(expected_last_seq)
-            kept, gone = recovery.trim_lines(lambda: disk.whole_lines(descriptor), keep_last, also)
+            kept, gone = log_recovery.trim_lines(lambda: disk.whole_lines(descriptor), keep_last, also)
             backup = save_beside(self._path, lambda: disk.pieces(descriptor), "bak")
             made = draft_record(TrimRecord(backup=backup.name, lines=gone, head=head, ledger=ledger))
             try:
@@ -320,13 +320,13 @@ class JsonlLog:
             StorageFailed: The disk did not take it; the log is as it was.
         """
         with self.writing(must_exist=True) as descriptor:
-            names = recovery.backups(disk.whole_lines(descriptor), self._path.name)
+            names = log_recovery.backups(disk.whole_lines(descriptor), self._path.name)
             backup = next((file for name in names if (file := self._path.with_name(name)).is_file()), None)
             if backup is None:
                 raise NotFound(f"The log of {self._session_id} has no trim to take back. Nothing has to be done.")
             with open_no_follow(backup) as earlier:
-                last_seq = recovery.last_seq(disk.whole_lines(earlier))
-                newer = recovery.lines_after(disk.whole_lines(descriptor), last_seq)
+                last_seq = log_recovery.last_seq(disk.whole_lines(earlier))
+                newer = log_recovery.lines_after(disk.whole_lines(descriptor), last_seq)
                 self._replace(descriptor, chain(disk.pieces(earlier), newer))
             disk.remove_durably(backup)
 
@@ -362,13 +362,13 @@ class JsonlLog:
             NotFound: Neither the log nor what was moved out of it has one of some messages.
         """
         with self.writing(must_exist=True) as descriptor:
-            names = recovery.backups(disk.whole_lines(descriptor), self._path.name)
+            names = log_recovery.backups(disk.whole_lines(descriptor), self._path.name)
             files = [file for name in names if (file := self._path.with_name(name)).is_file()]
-            if recovery.has_messages(disk.whole_lines(descriptor), seqs):
+            if log_recovery.has_messages(disk.whole_lines(descriptor), seqs):
                 return bool(files)
         for file in files:
             with storage_errors(file.name), open_no_follow(file) as earlier:
-                if recovery.has_messages(disk.whole_lines(earlier), seqs):
+                if log_recovery.has_messages(disk.whole_lines(earlier), seqs):
                     return True
         numbers = ", ".join(map(str, sorted(seqs)[:5]))
         raise NotFound(f"The log of {self._session_id} has no message {numbers}. Read the log to see what it has.")

@@ -22,7 +22,7 @@ from memory_service.sessions.codec import decode, stamp
 from memory_service.sessions.records import Repair, RepairKind, TrimRecord
 
 if TYPE_CHECKING:
-    from memory_service.sessions.offsets import Offsets
+    from memory_service.storage.files.log_offsets import Offsets
 
 
 class LogRecovery:
