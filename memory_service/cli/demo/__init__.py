@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from memory_service.cli.output import emit_value
+from memory_service.cli.output import emit_value, indented
 
 
 @click.command()
@@ -25,17 +26,31 @@ def demo(keep: Path | None, language: str, as_json: bool) -> None:
     A recorded conversation outgrows a small window: its memories are flushed to a dated file, it is compacted, and a
     later question is answered from memory, within a budget. Works on a copy; needs no key and no network.
     """
-    from memory_service.cli.demo.output import JsonProgress, TextOutput, next_steps
     from memory_service.cli.demo.run import run_demo
-    from memory_service.cli.demo.text.stories import STORIES
+    from memory_service.cli.demo.story import Telling, story_in
 
+    telling = Telling(story_in(language), prints=not as_json)
+    begun = time.perf_counter()
     with _home(keep) as home:
-        story = STORIES[language]
-        made = run_demo(home, JsonProgress() if as_json else TextOutput(story), story, kept=keep is not None)
+        run_demo(home, telling)
     if as_json:
-        emit_value(made)
+        emit_value({"lines": telling.figures, "seconds": time.perf_counter() - begun, "home": str(keep or "")})
     else:
-        next_steps(story, f" --home {shlex.quote(str(keep))}" if keep else "")
+        _next_steps(telling.story.lines, f" --home {shlex.quote(str(keep))}" if keep else "")
+
+
+def _next_steps(words: Mapping[str, str], home_option: str) -> None:
+    """Print commands to go on with."""
+    click.echo()
+    click.secho(words["own"], bold=True)
+    click.echo(indented(f'memory-service remember "…"{home_option}'))
+    click.echo(indented(f"memory-service serve{home_option}     {words['serve']}\n{words['python']}"))
+    code = (
+        f'session = MemoryClient("http://127.0.0.1:8765").session("support-42")   {words["imported"]}',
+        'session.append({"role": "user", "content": "…"})',
+        f'session.context(system_prompt="…").messages                            {words["sent"]}',
+    )
+    click.echo(indented("\n".join(code), "     "))
 
 
 @contextmanager

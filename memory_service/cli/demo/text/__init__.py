@@ -1,1 +1,0 @@
-"""Words of the demo, in the language that it is told in."""
