@@ -142,7 +142,7 @@ def _yaml(lines: Sequence[str]) -> list[_Property] | None:
         elif body[0] == "#":
             continue
         elif found and (line[0] in " \t" or _ITEM.match(line)):
-            value = _nested(line)
+            value = _nested_values(line)
             if value is None:
                 return None
             found[-1].values += value
@@ -168,7 +168,7 @@ def _yaml(lines: Sequence[str]) -> list[_Property] | None:
     return found if state != "flow" else None
 
 
-def _nested(line: str) -> list[str] | None:
+def _nested_values(line: str) -> list[str] | None:
     """The values on a line below a property: of a list item, a nested mapping, or a text that goes on."""
     item = _ITEM.match(line)
     body = ((item[2] or "") if item else line).strip()

@@ -51,7 +51,7 @@ class Place(NamedTuple):
     parent: bool
 
 
-def placed(blocks: Sequence[Block]) -> Iterator[tuple[int, Place]]:
+def place_blocks(blocks: Sequence[Block]) -> Iterator[tuple[int, Place]]:
     """The blocks that are not labels alone, with their positions."""
     group = _Group()
     for at, (block, following) in enumerate(zip_longest(blocks, blocks[1:])):

@@ -147,7 +147,7 @@ class Splitter:
         if path.startswith(EXTRA_MARK):
             return [replace(passage, role="file") for passage in split_file(text, path)]
         known = self._known.get(path)
-        spoken = _grown(known, text, path) if known else None
+        spoken = _grow(known, text, path) if known else None
         if known is None or spoken is None:
             known, spoken = _NOTHING, read_speakers(text, path=path)
         labelled = keep_shared_labels(spoken, known.labelled)
@@ -166,7 +166,7 @@ def _common(before: Sequence[Passage], now: Sequence[Passage]) -> int:
     return next((place for place, (a, b) in pairs if a is not b and a != b), min(len(before), len(now)))
 
 
-def _grown(known: _Known, text: str, path: str) -> SpokenPassages | None:
+def _grow(known: _Known, text: str, path: str) -> SpokenPassages | None:
     """Passages of a text that is the same up to the remembered heading; None if it is not."""
     if not text.startswith(known.before):
         return None

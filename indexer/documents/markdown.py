@@ -17,7 +17,7 @@ from indexer.common.patterns import lazy_regex
 from indexer.documents.blocks import Block, Kind, Line, Outline, Section, read_blocks
 from indexer.documents.entries import Noted, noted_lines, tags_of
 from indexer.documents.front_matter import read_front_matter
-from indexer.documents.groups import Place, placed
+from indexer.documents.groups import Place, place_blocks
 from indexer.language.dates import day_of_name, heading_day
 from indexer.language.markup import without_data
 from indexer.language.names import speaker_of
@@ -93,12 +93,12 @@ def keep_shared_labels(spoken: SpokenPassages, known: Sequence[Passage] = ()) ->
     shared = {name for name, count in counts.items() if count > 1}
     first = len(known)
     return [
-        *(_labelled(before, p, shared) for before, p in zip(known, spoken.passages, strict=False)),
-        *(_labelled(p, p, shared) for p in islice(spoken.passages, first, None)),
+        *(_with_label(before, p, shared) for before, p in zip(known, spoken.passages, strict=False)),
+        *(_with_label(p, p, shared) for p in islice(spoken.passages, first, None)),
     ]
 
 
-def _labelled(before: Passage, spoken: Passage, shared: Collection[str | None]) -> Passage:
+def _with_label(before: Passage, spoken: Passage, shared: Collection[str | None]) -> Passage:
     """A passage with its label if that is shared, as it was before if that says the same."""
     label = spoken.label if spoken.label in shared else None
     return before if before.label == label else replace(spoken, label=label)
@@ -114,13 +114,13 @@ def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> Spoken
         lines[rule] = ""
     noted = noted_lines(lines)
     days = _Days((front.title,) if front.title else (), path, front.date, titled=True)
-    spoken = _spoken(read_blocks(lines, front.lines), days, max_chars, noted, front.tags)
+    spoken = _spoken_passages(read_blocks(lines, front.lines), days, max_chars, noted, front.tags)
     shown = front.text(alone=not spoken.passages)
     if not shown:
         return spoken
     outline = Outline()
     outline.add(Kind.TEXT, shown[0][0], front.properties[-1][1], shown)
-    properties = _spoken(outline, days, max_chars, file_tags=front.tags)
+    properties = _spoken_passages(outline, days, max_chars, file_tags=front.tags)
     return replace(spoken, passages=properties.passages + spoken.passages, depths=properties.depths + spoken.depths)
 
 
@@ -140,15 +140,15 @@ def read_section(
     lines = split_lines(text)
     noted = noted_lines(lines)
     days = _Days(above, path, file_date, titled=level == 1)
-    return _spoken(read_blocks(lines), days, MAX_CHARS, noted, file_tags)
+    return _spoken_passages(read_blocks(lines), days, MAX_CHARS, noted, file_tags)
 
 
 def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
     """The passages of an outline; a date in the name of `path` dates those that no heading dates."""
-    return keep_shared_labels(_spoken(outline, _Days((), path, None), MAX_CHARS))
+    return keep_shared_labels(_spoken_passages(outline, _Days((), path, None), MAX_CHARS))
 
 
-def _spoken(
+def _spoken_passages(
     outline: Outline,
     days: _Days,
     max_chars: int,
@@ -176,7 +176,7 @@ def _passages(
 ) -> Iterator[tuple[Passage, int]]:
     section, asked = None, False
     before: Place | None = None
-    for at, place in placed(outline.blocks):
+    for at, place in place_blocks(outline.blocks):
         block, above = place.block, place.above
         titles, day, written = days.of(block.section)
         heading = (*titles, *above) if above else titles
@@ -186,7 +186,7 @@ def _passages(
         tags = said.tags if said else _tags_in(block)
         tags = tuple(dict.fromkeys((*tags, *file_tags))) if file_tags else tags
         moment = said and said.written_on(day)
-        for start, end, words in _cut(block, max_chars):
+        for start, end, words in _cut_block(block, max_chars):
             answers = asked and block.section is section and len(words) <= SHORT_CHARS
             section, asked = block.section, ornament("questions", False, asks_shortly, words)
             timely = ornament("days", False, has_time_words, words)
@@ -279,7 +279,7 @@ def split_lines(text: str) -> list[str]:
     return [*map(without_data, lines)] if "base64," in text else lines
 
 
-def _cut(block: Block, max_chars: int) -> Iterator[tuple[int, int, str]]:
+def _cut_block(block: Block, max_chars: int) -> Iterator[tuple[int, int, str]]:
     """First line, last line and text of a block, in several pieces if it is too long."""
     lines = block.lines
     text = lines[0][1] if len(lines) == 1 else "\n".join(text for _, text in lines).strip("\n")

@@ -131,7 +131,7 @@ def is_openclaw(raw: bytes) -> bool:
 def openclaw_messages(raw: bytes) -> Iterator[ParsedLine]:
     """The messages of a log, in order; unfinished and unreadable lines are skipped."""
     for number, line in enumerate(raw.split(b"\n")[:-1], 1):
-        fields = _parsed(line) if b'"message"' in line else None
+        fields = _parse_line(line) if b'"message"' in line else None
         if fields is None or fields.get("type") != "message" or not isinstance(fields.get("message"), dict):
             continue
         ts = fields.get("timestamp")
@@ -284,11 +284,11 @@ def _read(raw: bytes, carried: Carried, check: Callable[[], None]) -> _Reading:
         seen = seq
         is_message = kind in (None, b"message")
         # Records of other kinds need not be understood, but the line that ends a batch has to be whole.
-        fields = _parsed(line) if is_message or seq == last else None
+        fields = _parse_line(line) if is_message or seq == last else None
         if fields is None:
             continue
         if is_message:
-            waiting.extend(_said(seq, ts.decode("utf-8", "replace"), fields))
+            waiting.extend(_parts_of(seq, ts.decode("utf-8", "replace"), fields))
         if seq == last:
             reading.take(waiting, seq, end)
             waiting.clear()
@@ -298,7 +298,7 @@ def _read(raw: bytes, carried: Carried, check: Callable[[], None]) -> _Reading:
 def _read_openclaw(raw: bytes, check: Callable[[], None]) -> _Reading:
     reading = _Reading(Carried(), check)
     for told in openclaw_messages(raw):
-        reading.take(_said(told.line, told.ts, {"message": _usual_shape(told.message)}), told.line, len(raw))
+        reading.take(_parts_of(told.line, told.ts, {"message": _usual_shape(told.message)}), told.line, len(raw))
     return reading
 
 
@@ -351,7 +351,7 @@ class _Reading:
         if label is not None:
             self.speakers[label] += 1
         moment = _moment_of(said.ts)
-        day = self._dated(moment, stamp.day if stamp else None)
+        day = self._date_of(moment, stamp.day if stamp else None)
         opens = day is not None and day != self._day
         self._day = day
         heading = _titles(day) if day else ()
@@ -380,7 +380,7 @@ class _Reading:
             opens = False
             self._asked = asked if said.speaks else self._asked
 
-    def _dated(self, moment: dt.datetime | None, stated: dt.date | None) -> dt.date | None:
+    def _date_of(self, moment: dt.datetime | None, stated: dt.date | None) -> dt.date | None:
         """The day of a message: the date that it begins with, one stated lately, or the time of writing."""
         if stated is not None:
             self._stated = stated, moment
@@ -415,7 +415,7 @@ def _moment_of(ts: str) -> dt.datetime | None:
         return None
 
 
-def _parsed(line: bytes | str) -> dict[str, Any] | None:
+def _parse_line(line: bytes | str) -> dict[str, Any] | None:
     try:
         fields = _LINE_PARSER.decode(line if isinstance(line, str) else line.decode())
     except (ValueError, RecursionError):
@@ -430,27 +430,27 @@ def _refuse(constant: str) -> object:
 _LINE_PARSER = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse)
 
 
-def _said(seq: int, ts: str, fields: dict[str, object]) -> list[_Said]:
+def _parts_of(seq: int, ts: str, fields: dict[str, object]) -> list[_Said]:
     """The parts of a message, each with its author."""
     text = fields.get("text")
-    message = _parsed(text) if isinstance(text, str) else fields.get("message")
+    message = _parse_line(text) if isinstance(text, str) else fields.get("message")
     if not isinstance(message, dict):
         return []
     content, name = message.get("content"), _name(message.get("name"))
     match message.get("role"):
         case "user":
             # What a host put there is nobody's word.
-            own = (without_inserted(words) for words in _spoken(content))
+            own = (without_inserted(words) for words in _speech_texts(content))
             typed = "\n".join(filter(None, (*own, *_calls(message))))
             parts: list[tuple[Role, str]] = [("tool", "\n".join(_results(content))), *_authors(typed)]
         case "assistant":
-            parts = [("assistant", "\n".join((*_results(content), *_spoken(content), *_calls(message))))]
+            parts = [("assistant", "\n".join((*_results(content), *_speech_texts(content), *_calls(message))))]
         case "tool":
             parts = [("tool", _answer(content))]
         case _:
             parts = []
-    speaks = bool(_spoken(content))
-    cleaned = ((role, _cleaned(words)) for role, words in parts)
+    speaks = bool(_speech_texts(content))
+    cleaned = ((role, _clean(words)) for role, words in parts)
     return [
         _Said(seq, ts, words, speaks and role in _SPEAKERS, role, name if role in _SPEAKERS else "")
         for role, words in cleaned
@@ -481,14 +481,14 @@ def _is_own(kind: str, text: str) -> bool:
 
 def _name(given: object) -> str:
     """The field `name` of a message; empty if it has none."""
-    return " ".join(_cleaned(given).split()) if isinstance(given, str) and len(given) <= _NAME_CHARS else ""
+    return " ".join(_clean(given).split()) if isinstance(given, str) and len(given) <= _NAME_CHARS else ""
 
 
 def _content_parts(content: object) -> list[Mapping[str, object]]:
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
-def _spoken(content: object) -> list[str]:
+def _speech_texts(content: object) -> list[str]:
     if isinstance(content, str):
         return [content] if content.strip() else []
     texts = [part.get(str(part["type"])) for part in _content_parts(content) if part.get("type") in _SPEECH]
@@ -501,7 +501,7 @@ def _results(content: object) -> list[str]:
 
 
 def _text_of(content: object) -> str:
-    return "\n".join(_spoken(content))
+    return "\n".join(_speech_texts(content))
 
 
 def _calls(message: dict[str, object]) -> list[str]:
@@ -523,7 +523,7 @@ def _calls(message: dict[str, object]) -> list[str]:
 def _arguments(arguments: object) -> str:
     if isinstance(arguments, str):
         # As models write them, other scripts than Latin may be escaped, and nobody would find them.
-        arguments = (_parsed(arguments) or arguments) if "\\u" in arguments else arguments
+        arguments = (_parse_line(arguments) or arguments) if "\\u" in arguments else arguments
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
@@ -533,10 +533,10 @@ def _answer(content: object) -> str:
     if is_recalled(text):
         return ""
     confirms = ornament("acknowledgements", False, is_acknowledgement, text)
-    return "" if confirms else _shortened(_json_by_lines(text, MAX_CHARS))
+    return "" if confirms else _shorten_result(_json_by_lines(text, MAX_CHARS))
 
 
-def _shortened(text: str) -> str:
+def _shorten_result(text: str) -> str:
     """Beginning and end of a tool's answer, cut at a line end if one is near."""
     if len(text) <= RESULT_HEAD_CHARS + RESULT_TAIL_CHARS:
         return text
@@ -546,7 +546,7 @@ def _shortened(text: str) -> str:
     return f"{text[:head].rstrip()}\n…\n{text[max(line, tail) :].lstrip()}"
 
 
-def _cleaned(text: str) -> str:
+def _clean(text: str) -> str:
     """A text without characters that no editor shows and no store takes."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")

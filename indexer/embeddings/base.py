@@ -208,9 +208,9 @@ class CachedEmbedder:
             except EmbeddingError as error:
                 if error.vectors is not None:
                     self._keep(found, list(missing), error.vectors)
-                error.vectors = _stacked(keys, found) if found else None
+                error.vectors = _stack(keys, found) if found else None
                 raise
-        return _stacked(keys, found) if keys else np.empty((0, self.dimensions), np.float32)
+        return _stack(keys, found) if keys else np.empty((0, self.dimensions), np.float32)
 
     def _model(self) -> str:
         """Cache key of the model; empty until the model is loaded."""
@@ -241,7 +241,7 @@ def _key(model: str, text: str, *, query: bool) -> _Key:
     return model, digest, query
 
 
-def _stacked(keys: Sequence[_Key], found: dict[_Key, Vectors]) -> Vectors:
+def _stack(keys: Sequence[_Key], found: dict[_Key, Vectors]) -> Vectors:
     """Rows in the order of the keys, zeros for missing ones."""
     none = np.zeros_like(next(iter(found.values())))
     return np.stack([found.get(key, none) for key in keys])

@@ -20,7 +20,7 @@ import numpy as np
 
 from indexer.embeddings.base import CachedEmbedder, Embedder
 from indexer.embeddings.model_folder import NO_PROMPTS, Prompts
-from indexer.embeddings.onnx_session import default_threads, padded, run_in_threads, start_session
+from indexer.embeddings.onnx_session import default_threads, pad_batch, run_in_threads, start_session
 from indexer.embeddings.tokenization import (
     LEAST_PIECE,
     SentencePieces,
@@ -88,7 +88,7 @@ class Engine:
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Vectors:
         """Vectors of texts by their token ids."""
-        ids, mask = padded(batch, padding=self.model.padding)
+        ids, mask = pad_batch(batch, padding=self.model.padding)
         try:
             vectors: Vectors = self.session.run(["vectors"], {"ids": ids, "mask": mask})[0]
         except Exception as error:  # ONNX Runtime's exceptions have no common base of their own
@@ -128,24 +128,24 @@ class BundledEmbedder:
     def reads(self, text: str) -> bool:
         """See `Embedder`; by its vocabulary."""
         try:
-            return self._loaded().vocabulary.reads(text)
+            return self._load().vocabulary.reads(text)
         except EmbedderUnavailable:
             return True
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`."""
-        return self._embedded([f"{self._model.prompts.document}{text}" for text in texts])
+        return self._embed([f"{self._model.prompts.document}{text}" for text in texts])
 
     def embed_query(self, text: str) -> Vectors:
         """See `Embedder`."""
-        row: Vectors = self._embedded([f"{self._model.prompts.query}{text}"])[0]
+        row: Vectors = self._embed([f"{self._model.prompts.query}{text}"])[0]
         return row
 
-    def _embedded(self, texts: Sequence[str]) -> Vectors:
+    def _embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
         if not texts:
             return vectors
-        engine = self._loaded()
+        engine = self._load()
         tokens = [engine.token_ids(text) for text in texts]
 
         def fill(places: list[int]) -> None:
@@ -155,7 +155,7 @@ class BundledEmbedder:
         run_in_threads(lengths, fill, threads=self._threads, run_tokens=RUN_TOKENS, name=self.name)
         return vectors
 
-    def _loaded(self) -> Engine:
+    def _load(self) -> Engine:
         if self._engine is None:
             with self._loading:
                 if self._engine is None:

@@ -76,7 +76,7 @@ class Limits:
         if texts:
             yield range(start, len(texts))
 
-    def cut(self, text: str) -> str:
+    def truncate(self, text: str) -> str:
         """The beginning of a text that the model takes, as far as that is known."""
         limit = self._text_tokens
         while limit is not None and len(text) > _SHORTEST_CHARACTERS and (size := estimated_tokens(text)) > limit:
@@ -226,34 +226,36 @@ class LiteLLMEmbedder:
         """See `Embedder`; where some texts got no vector, the error has those of the others."""
         if not texts:
             return np.zeros((0, self._dimensions), np.float32)
-        return self._embedded(texts, query=False)
+        return self._embed(texts, query=False)
 
     def embed_query(self, text: str) -> Vectors:
         """See `Embedder`."""
-        row: Vectors = self._embedded([text], query=True)[0]
+        row: Vectors = self._embed([text], query=True)[0]
         return row
 
     # --- many texts --------------------------------------------------------------------------------------------
 
-    def _embedded(self, texts: Sequence[str], *, query: bool) -> Vectors:
+    def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
         self._check_resting()
         require_litellm(self._model)
         # Only now: that may have taken seconds.
         waited_for = query or len(texts) <= _FEW_TEXTS
         call = _Call(query=query, deadline=time.monotonic() + self._query_seconds if waited_for else None)
-        sent = [self._limits.cut(self._prompted(text, call)) for text in texts]
+        sent = [self._limits.truncate(self._with_prompt(text, call)) for text in texts]
         made: list[Vectors | None] = [None] * len(texts)
         failed: EmbeddingError | None = None
-        for places, outcome in self._asked(sent, call):
+        for places, outcome in self._ask_batches(sent, call):
             if isinstance(outcome, EmbeddingError):
                 # The first tells the cause, unless a later one is hopeless.
                 failed = outcome if failed is None or isinstance(outcome, EmbedderUnavailable) else failed
             else:
                 for place, row in zip(places, outcome, strict=True):
                     made[place] = row
-        return self._gathered(made, failed)
+        return self._gather(made, failed)
 
-    def _asked(self, texts: list[str], call: _Call) -> Iterator[tuple[range, list[Vectors | None] | EmbeddingError]]:
+    def _ask_batches(
+        self, texts: list[str], call: _Call
+    ) -> Iterator[tuple[range, list[Vectors | None] | EmbeddingError]]:
         """Batches of texts, several at a time, each with its rows or its error."""
         batches = list(self._limits.batches(texts))
 
@@ -278,7 +280,7 @@ class LiteLLMEmbedder:
             finally:
                 pool.shutdown(cancel_futures=True)
 
-    def _gathered(self, made: list[Vectors | None], failed: EmbeddingError | None) -> Vectors:
+    def _gather(self, made: list[Vectors | None], failed: EmbeddingError | None) -> Vectors:
         """All rows as one array; where some are missing, the error has the others."""
         missing = sum(row is None for row in made)
         if missing == len(made):
@@ -294,7 +296,7 @@ class LiteLLMEmbedder:
             raise EmbeddingError(_refusal(self.name, missing, len(made)), vectors=vectors)
         return vectors
 
-    def _prompted(self, text: str, call: _Call) -> str:
+    def _with_prompt(self, text: str, call: _Call) -> str:
         # Not every provider reads lone surrogates in JSON; most refuse an empty text.
         readable = without_surrogates(text)
         return (self._prompts.query if call.query else self._prompts.document) + (readable if readable.strip() else ".")
@@ -306,11 +308,11 @@ class LiteLLMEmbedder:
         if len(texts) == 1 and _name_of(texts[0]) in self._refused:
             return [None]
         try:
-            return self._answered(texts, call)
+            return self._request_rows(texts, call)
         except ProviderFailed as failed:
             failure, cause = failed.failure, failed.__cause__
         if self._limits.learn(failure, texts):
-            texts = [self._limits.cut(text) for text in texts]
+            texts = [self._limits.truncate(text) for text in texts]
             batches = list(self._limits.batches(texts))
         elif len(texts) > 1:
             batches = [range(len(texts) // 2), range(len(texts) // 2, len(texts))]
@@ -323,12 +325,12 @@ class LiteLLMEmbedder:
         """Remember a refused text, if the provider refuses that text and not every one."""
         if not self._dimensions:
             try:
-                self._answered([self._prompted("hello", call)], call)
+                self._request_rows([self._with_prompt("hello", call)], call)
             except ProviderFailed:
                 raise self._unavailable("refused", 1, None) from cause
         self._refused[_name_of(text)] = True
 
-    def _answered(self, texts: list[str], call: _Call) -> list[Vectors | None]:
+    def _request_rows(self, texts: list[str], call: _Call) -> list[Vectors | None]:
         """Rows by one request, retried as far as that is of use.
 
         Raises:

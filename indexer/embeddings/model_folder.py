@@ -423,7 +423,7 @@ class FolderEmbedder(ABC, Generic[_Loaded]):
         """Rows of texts as `_unit_rows` gives them, with the prompt of a question or of a stored text before each."""
 
     @property
-    def _described(self) -> ModelFolder:
+    def _model_folder(self) -> ModelFolder:
         folder = self._folder = self._folder or self._read_folder()
         return folder
 
@@ -431,33 +431,33 @@ class FolderEmbedder(ABC, Generic[_Loaded]):
     def dimensions(self) -> int:
         """See `Embedder`; from the model's files, 0 if they do not tell before the first text."""
         try:
-            return self._learned_dimensions or self._described.dimensions
+            return self._learned_dimensions or self._model_folder.dimensions
         except EmbedderUnavailable:
             return 0
 
     @property
     def fingerprint(self) -> str:
         """See `Embedder`; independent of the model's place and name."""
-        return f"{self._engine}-{self._described.identity}"
+        return f"{self._engine}-{self._model_folder.identity}"
 
     def reads(self, text: str) -> bool:
         """See `Embedder`; by the name of the model, else by its vocabulary."""
         try:
-            self._reader = self._reader or self._described.reader()
+            self._reader = self._reader or self._model_folder.reader()
         except EmbedderUnavailable:
             return True
         return self._reader(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`; fetches a model of the hub that is not on this machine."""
-        return self._embedded(texts, query=False) if texts else np.zeros((0, self.dimensions), np.float32)
+        return self._embed(texts, query=False) if texts else np.zeros((0, self.dimensions), np.float32)
 
     def embed_query(self, text: str) -> Vectors:
         """See `Embedder`."""
-        row: Vectors = self._embedded([text], query=True)[0]
+        row: Vectors = self._embed([text], query=True)[0]
         return row
 
-    def _embedded(self, texts: Sequence[str], *, query: bool) -> Vectors:
+    def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
         if self._loaded is None:
             with self._loading:
                 if self._loaded is None:

@@ -75,7 +75,7 @@ def find_onnx_files(name: str, kind: ModelKind) -> OnnxFiles | None:
         try:
             if not HUB_NAME.fullmatch(repository):
                 raise ValueError(name)
-            place = _cached(repository)
+            place = _cached_folder(repository)
         except ValueError as error:  # the hub has rules of its own, too
             raise EmbedderUnavailable(
                 f"The model folder {name} is not there. Put it back, or set {kind}_model to where it is now."
@@ -99,7 +99,7 @@ def fetch_onnx_files(name: str, kind: ModelKind) -> OnnxFiles:
         return found
     repository, graph = _repository(name)
     try:
-        place = _fetched(repository, graph, kind)
+        place = _fetch_folder(repository, graph, kind)
     except EmbedderUnavailable:
         raise
     except Exception as error:  # of the hub, of httpx and of the disk, with no common base
@@ -141,7 +141,7 @@ def _graphs(names: Iterable[str]) -> list[str]:
     return sorted(found, key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
-def _chosen(names: Sequence[str], model: str, kind: ModelKind) -> str:
+def _choose_graph(names: Sequence[str], model: str, kind: ModelKind) -> str:
     graphs = _graphs(names)
     if not graphs:
         raise EmbedderUnavailable(
@@ -159,7 +159,7 @@ def _chosen(names: Sequence[str], model: str, kind: ModelKind) -> str:
 def _files(folder: Path, graph: str, kind: ModelKind) -> OnnxFiles:
     try:
         names = _names(folder)
-        graph = graph or _chosen(names, str(folder), kind)
+        graph = graph or _choose_graph(names, str(folder), kind)
         beside = _beside(graph, names, _kept_beside(folder / graph))
         lost = [name for name in beside if name not in names]
         weights = tuple(folder / name for name in (graph, *beside) if name not in lost)
@@ -257,17 +257,17 @@ def _hub() -> Any:
         return huggingface_hub
 
 
-def _cached(repository: str) -> Path | None:
+def _cached_folder(repository: str) -> Path | None:
     """The folder of a repository in the hub's cache."""
     found = _hub().try_to_load_from_cache(repository, _TOKENIZER)
     return Path(found).parent if isinstance(found, str) else None
 
 
-def _fetched(repository: str, graph: str, kind: ModelKind) -> Path:
+def _fetch_folder(repository: str, graph: str, kind: ModelKind) -> Path:
     hub = _hub()
     info = hub.HfApi().model_info(repository, files_metadata=True)
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
-    graph = graph or _chosen(list(sizes), repository, kind)
+    graph = graph or _choose_graph(list(sizes), repository, kind)
     for name in filter(decides_vectors, sizes):
         hub.hf_hub_download(repository, name)
     kept = _named_by(repository, graph) if sizes.get(graph, 0) <= _MOST_BARE_BYTES else []

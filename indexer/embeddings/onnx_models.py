@@ -30,7 +30,7 @@ from indexer.embeddings.model_folder import (
     read_table,
 )
 from indexer.embeddings.onnx_files import ModelKind, OnnxFiles, fetch_onnx_files, find_onnx_files
-from indexer.embeddings.onnx_session import default_threads, padded, run_in_threads, start_session
+from indexer.embeddings.onnx_session import default_threads, pad_batch, run_in_threads, start_session
 from indexer.embeddings.reranking import Scores, scores_of_labels
 from indexer.embeddings.tokenization import load_tokenizer, panics_as_errors
 from indexer.errors import EmbedderUnavailable, EmbeddingError
@@ -92,10 +92,12 @@ class _Graph:
 
     def run(self, encoded: Sequence[Any]) -> tuple[_Array, _Array]:
         """The output of the graph for tokens, and which of them count, of shape (texts, longest)."""
-        ids, mask = padded([one.ids for one in encoded], padding=self.padding)
+        ids, mask = pad_batch([one.ids for one in encoded], padding=self.padding)
         made: dict[str, _Array] = {"input_ids": ids, "attention_mask": mask}
         if "token_type_ids" in self.inputs:
-            made["token_type_ids"] = padded([one.type_ids for one in encoded])[0] if self.tells_texts_apart else 0 * ids
+            made["token_type_ids"] = (
+                pad_batch([one.type_ids for one in encoded])[0] if self.tells_texts_apart else 0 * ids
+            )
         if "position_ids" in self.inputs:
             made["position_ids"] = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
         feed = {name: made[name].astype(kind) for name, kind in self.inputs.items()}
@@ -355,7 +357,7 @@ class OnnxEmbedder(FolderEmbedder[_Encoder]):
 
     def _load(self, *, fetch: bool) -> _Encoder:
         files = fetch_onnx_files(self._model, "embedding") if fetch else self._files()
-        return _load_encoder(files, self._described)
+        return _load_encoder(files, self._model_folder)
 
     def _files(self) -> OnnxFiles:
         files = find_onnx_files(self._model, "embedding")
@@ -399,7 +401,7 @@ class OnnxReranker:
 
     def score(self, query: str, texts: Sequence[str]) -> Scores:
         """See `Reranker.score`; between 0 and 1 for a model of one label, as in sentence-transformers."""
-        graph = self._loaded()
+        graph = self._load()
         encoded = [graph.encode(query, text) for text in texts]
         scores = np.zeros(len(texts))
 
@@ -422,7 +424,7 @@ class OnnxReranker:
         # The logistic function, without an exponent that is too large.
         return np.exp(-np.logaddexp(0.0, -scores)) if self._bounded else scores
 
-    def _loaded(self) -> _Graph:
+    def _load(self) -> _Graph:
         if self._graph is None:
             with self._loading:
                 if self._graph is None:

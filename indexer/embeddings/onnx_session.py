@@ -63,10 +63,10 @@ def start_session(path: Path) -> Any:
     with variables(ORT_DISABLE_TELEMETRY="1"):
         import onnxruntime
 
-        return _started(onnxruntime, path)
+        return _start_session(onnxruntime, path)
 
 
-def _started(onnxruntime: Any, path: Path) -> Any:
+def _start_session(onnxruntime: Any, path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     # One thread for a run, and several runs at a time. Two threads for one run spin while they wait for each other: on
     # two busy cores that is 1.6 times the processor time and 1.7 times the wait; a query on an idle machine takes
@@ -86,7 +86,7 @@ def default_threads() -> int:
     return min(usable_processors(), _MAX_THREADS)
 
 
-def padded(batch: Sequence[Sequence[int]], *, padding: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def pad_batch(batch: Sequence[Sequence[int]], *, padding: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Token ids of texts, and which of them count, both of shape (texts, longest), as int64 and int32.
 
     Args:

@@ -111,17 +111,17 @@ class Reranking:
                 hits,
                 f"rerank: the model {self._reranker.name} is busy. Ask again, or set rerank_model to a smaller one.",
             )
-        scores, problem = self._scored([hits[place].passage.text[:READ_CHARACTERS] for place in looked_at], query)
+        scores, problem = self._score([hits[place].passage.text[:READ_CHARACTERS] for place in looked_at], query)
         if problem:
             return hits, f"rerank: {problem}"
         found = list(hits)
         for place, score in zip(looked_at.tolist(), scores.tolist(), strict=True):
-            found[place] = _explained(hits[place], score)
+            found[place] = _with_signal(hits[place], score)
         if relevance is None:
-            return _added(found, looked_at, scores), ""
-        return _weighed(found, relevance, looked_at, scores), ""
+            return _order_by_scores(found, looked_at, scores), ""
+        return _order_by_relevance(found, relevance, looked_at, scores), ""
 
-    def _scored(self, texts: list[str], query: str) -> tuple[Scores, str]:
+    def _score(self, texts: list[str], query: str) -> tuple[Scores, str]:
         """Scores, or why there are none; the thread frees its slot when it is done, however late."""
         work = _Work(scores=[])
         thread = threading.Thread(target=self._work, args=(work, texts, query), name="reranking", daemon=True)
@@ -162,7 +162,7 @@ def _nonsense(name: str, scores: Scores, texts: int) -> str:
     return f"the model {name} gave {what} for {texts} texts. Choose another rerank_model."
 
 
-def _explained(hit: Hit, score: float) -> Hit:
+def _with_signal(hit: Hit, score: float) -> Hit:
     # Signals are there where an explanation was asked for.
     return replace(hit, signals={**hit.signals, "rerank": float(score)}) if hit.signals else hit
 
@@ -178,15 +178,15 @@ def _least_sure(relevance: Floats) -> Ints:
     return np.sort(np.argsort(-relevance * (1 - relevance), kind="stable")[:RERANKED_HITS])
 
 
-def _added(hits: Sequence[Hit], looked_at: Ints, scores: Scores) -> tuple[Hit, ...]:
+def _order_by_scores(hits: Sequence[Hit], looked_at: Ints, scores: Scores) -> tuple[Hit, ...]:
     """Hits in the order that the ranking's scores and a model's give them together, where no relevance is known.
 
     Source: our measurement on LoCoMo with scores that tell a line of evidence from another with AUC .9: .94 of it is in
     a block of 1,024 tokens, without them .90, by the order of the model alone .85.
     """
     # A place has the score that belongs there, as variety may have come before.
-    worth = np.sort(_standardised(np.array([hit.score for hit in hits], np.float64)))[::-1].copy()
-    worth[looked_at] += _from_others(_standardised(scores))
+    worth = np.sort(_standardise(np.array([hit.score for hit in hits], np.float64)))[::-1].copy()
+    worth[looked_at] += _from_others(_standardise(scores))
     return tuple(hits[place] for place in np.argsort(-worth, kind="stable").tolist())
 
 
@@ -200,15 +200,15 @@ def _from_others(apart: Floats) -> Floats:
     return found
 
 
-def _weighed(hits: Sequence[Hit], relevance: Floats, looked_at: Ints, scores: Scores) -> tuple[Hit, ...]:
+def _order_by_relevance(hits: Sequence[Hit], relevance: Floats, looked_at: Ints, scores: Scores) -> tuple[Hit, ...]:
     """Hits in the order, and with the relevance, that the ranking and a model give them together."""
     odds = _log_odds(relevance)
     shift = np.zeros(len(hits))
-    shift[looked_at] = _shift(odds[looked_at], _standardised(scores))
+    shift[looked_at] = _shift(odds[looked_at], _standardise(scores))
     found = list(hits)
     probability = _probability(odds + shift).round(4)
     for place in looked_at.tolist():
-        answers = _shifted(hits[place].answers, shift[place])
+        answers = _shift_probability(hits[place].answers, shift[place])
         found[place] = replace(hits[place], relevance=float(probability[place]), answers=answers)
     # The ranking's order is a better one than that of relevance, which says how far its places lie apart.
     order = np.argsort(-(np.sort(odds)[::-1] + shift), kind="stable")
@@ -227,7 +227,7 @@ def _shift(odds: Floats, told: Floats) -> Floats:
     return _WEIGHT * told + low
 
 
-def _standardised(scores: Scores) -> Floats:
+def _standardise(scores: Scores) -> Floats:
     """Scores in standard deviations from their mean; zeros if they are equal."""
     # First to a scale whose squares are finite.
     scores = scores / (np.abs(scores).max() or 1.0)
@@ -242,7 +242,7 @@ def _log_odds(probability: Floats) -> Floats:
     return odds
 
 
-def _shifted(probability: float | None, shift: float) -> float | None:
+def _shift_probability(probability: float | None, shift: float) -> float | None:
     """A probability with so much more log odds."""
     return None if probability is None else float(_probability(_log_odds(np.array(probability)) + shift))
 

@@ -53,7 +53,7 @@ def _find_model(name: str, kind: _Kind = "embedding") -> Path | None:
     try:
         if not HUB_NAME.fullmatch(name):
             raise ValueError(name)
-        return _fetched(name, kind)
+        return _cached_model(name, kind)
     except ValueError as error:  # the hub has rules of its own, too
         raise EmbedderUnavailable(
             f"The model folder {name} is not there. Put it back, or set {kind}_model to where it is now"
@@ -61,11 +61,11 @@ def _find_model(name: str, kind: _Kind = "embedding") -> Path | None:
         ) from error
 
 
-def _fetched(name: str, kind: _Kind) -> Path | None:
+def _cached_model(name: str, kind: _Kind) -> Path | None:
     """The folder in the hub's cache, if the model in it is complete; ValueError for an impossible name."""
     for repository in (name,) if "/" in name else (f"sentence-transformers/{name}", f"cross-encoder/{name}", name):
         for file in _FIRST_FILES:
-            found = _cached(repository, file, kind)
+            found = _cached_file(repository, file, kind)
             if found is not None and has_weights(found.parent):
                 return found.parent
     return None
@@ -122,7 +122,7 @@ def _prepare() -> None:
     torch.set_num_threads(min(torch.get_num_threads(), usable_processors()))
 
 
-def _cached(repository: str, file: str, kind: _Kind) -> Path | None:
+def _cached_file(repository: str, file: str, kind: _Kind) -> Path | None:
     try:
         from huggingface_hub import try_to_load_from_cache
     except ImportError as error:
@@ -186,7 +186,7 @@ class SentenceTransformerEmbedder(FolderEmbedder[_Encoder]):
     def _load(self, *, fetch: bool) -> _Encoder:
         model = _load_model(self._model, "embedding", fetch=fetch)
         tokens = getattr(model, "max_seq_length", None) or _UNLIMITED_TOKENS
-        return _Encoder(model=model, folder=self._described, max_characters=_CHARACTERS_PER_TOKEN * tokens)
+        return _Encoder(model=model, folder=self._model_folder, max_characters=_CHARACTERS_PER_TOKEN * tokens)
 
     def _rows(self, loaded: _Encoder, texts: Sequence[str], *, query: bool) -> Vectors:
         cleaned = [without_surrogates(text[: loaded.max_characters]) for text in texts]

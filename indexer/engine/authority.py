@@ -106,7 +106,7 @@ class Contender:
         return frozenset(term for term in self.asked.telling if any(map(str.isdigit, term))).intersection(own)
 
     @cached_property
-    def covered(self) -> float:
+    def coverage(self) -> float:
         """Share of the question that its words and its titles have, by how rare each word is."""
         passage = self.stored.passage
         own = {*query_terms("\n".join((*passage.heading, passage.text)))}
@@ -115,7 +115,7 @@ class Contender:
     @property
     def stands_out(self) -> bool:
         """True if it bears on the question far more than any other, though in other words."""
-        near = self.covered >= _SOME_COVERED or (not self.is_talk and (self.hit.vector_score or 0.0) >= _SOME_NEAR)
+        near = self.coverage >= _SOME_COVERED or (not self.is_talk and (self.hit.vector_score or 0.0) >= _SOME_NEAR)
         return near and (self.alone or 0.0) >= max(_LEAST_ALONE, _FAR_MORE * self.next_best)
 
     @cached_property
@@ -142,7 +142,7 @@ def _is_framed(higher: Contender, lower: Contender) -> bool:
 
     Where the lower one alone has words of the question, the two have to begin alike as well.
     """
-    anyhow = higher.covered > 0 or not lower.covered
+    anyhow = higher.coverage > 0 or not lower.coverage
     return any(
         (anyhow or own[:_BEGINNING] == other[:_BEGINNING])
         and len(shared := {*own}.intersection(other)) >= _LEAST_FRAME
@@ -173,16 +173,16 @@ def _rivals(higher: Contender, lower: Contender, cosine: Callable[[int, int], fl
     if (
         shared >= _LEAST_SHARED
         and shared >= (_ALIKE_TALK if talk or noted else _ALIKE) * len(higher.terms)
-        and higher.covered
+        and higher.coverage
     ):
         return True
     if _is_framed(higher, lower):
         return True
     # The notes of an agent are about what the user's are about: that both bear on a question says little there.
-    if noted and not talk and higher.covered >= _COVERED_WHOLE:
+    if noted and not talk and higher.coverage >= _COVERED_WHOLE:
         return True
     if not noted:
-        if (not talk or lower.is_talk) and higher.covered >= max(_COVERED, _AS_WELL * lower.covered):
+        if (not talk or lower.is_talk) and higher.coverage >= max(_COVERED, _AS_WELL * lower.coverage):
             return True
         if (higher.alone or 0.0) >= (_BEARS_TALK if talk else _BEARS) or higher.stands_out:
             return True

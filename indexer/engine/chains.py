@@ -94,7 +94,7 @@ class Stated:
             return False
         return not is_same(self.claim.value, other.claim.value)
 
-    def shown(self, *, current: bool | None = None) -> Statement:
+    def to_statement(self, *, current: bool | None = None) -> Statement:
         """The same for an answer."""
         passage = self.stored.passage
         subject, _, attribute = self.claim.thing.partition("|")
@@ -167,7 +167,7 @@ class Chain:
         later = (each for each in standing if each.stored.key != old.stored.key and each.is_after(old))
         return next((each for each in later if not parted(each, old)), None)
 
-    def renewed(self, old: Stated) -> Stated | None:
+    def restatement(self, old: Stated) -> Stated | None:
         """The statement that holds now, if an earlier one said the same before the value changed and came back."""
         now = self.current
         if now is None or now.stored.key == old.stored.key or not now.is_after(old):
@@ -221,11 +221,11 @@ class DayChains:
         if (known := self._stated.get(stored.key)) is not None:
             return known
         claims = self._facts_of(stored).claims
-        stated = [self.stated(claim, stored, place) for place, claim in enumerate(claims)]
+        stated = [self.statement_of(claim, stored, place) for place, claim in enumerate(claims)]
         self._stated[stored.key] = stated
         return stated
 
-    def stated(self, claim: Claim, stored: StoredPassage, place: int = 0) -> Stated:
+    def statement_of(self, claim: Claim, stored: StoredPassage, place: int = 0) -> Stated:
         """A claim of a passage, with when it was made."""
         written = stored.passage.written
         day, minute, second = self._moment(written) if written else (0, -1, -1)
@@ -371,16 +371,16 @@ class FactResolver:
             chains = [(each, self._chains.chain(thing_number(each.claim.thing), limit)) for each in claims]
             if chains := [(each, chain) for each, chain in chains if len(chain.statements) > 1]:
                 stored, hit = marked[key]
-                marked[key] = stored, self._yielding(self._marked(hit, chains), chains)
-                if first := next((new for each, chain in chains if (new := self._allowed(chain, each))), None):
+                marked[key] = stored, self._yielding(self._mark(hit, chains), chains)
+                if first := next((new for each, chain in chains if (new := self._allowed_replacer(chain, each))), None):
                     ahead[key] = first.stored
-        ordered = self._ordered(marked, ahead, found)
+        ordered = self._order(marked, ahead, found)
         if not self._history:
             return ordered
         passages = (*(stored for stored, _ in marked.values()), *ahead.values())
         return self._with_history(ordered, {(stored.path, stored.ordinal): stored for stored in passages})
 
-    def _ordered(
+    def _order(
         self,
         marked: dict[int, tuple[StoredPassage, Hit]],
         ahead: dict[int, StoredPassage],
@@ -394,22 +394,24 @@ class FactResolver:
                     placed[new.key] = not_below(marked[new.key][1], hit)
                 else:
                     brought = found(new, hit)
-                    chains = [(each, self._known(each)) for each in self._chains.stated_in(new)]
-                    placed[new.key] = self._marked(not_below(brought, hit), chains)
+                    chains = [(each, self._chain_of(each)) for each in self._chains.stated_in(new)]
+                    placed[new.key] = self._mark(not_below(brought, hit), chains)
             placed.setdefault(key, hit)
         return [*placed.values()]
 
-    def _known(self, each: Stated) -> Chain:
+    def _chain_of(self, each: Stated) -> Chain:
         limit = -1 if self._history else _READ
         self._chains.read(self._store, [each.claim], limit)
         return self._chains.chain(thing_number(each.claim.thing), limit)
 
-    def _marked(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
+    def _mark(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
         by = next((new for each, chain in chains if (new := self._replacer(chain, each))), None)
-        replaces = {(old.path, old.start_line): old for each, chain in chains for old in self._replaced(chain, each)}
+        replaces = {
+            (old.path, old.start_line): old for each, chain in chains for old in self._replaced_statements(chain, each)
+        }
         if by is None and not replaces:
             return hit
-        shown = by.shown() if by else None
+        shown = by.to_statement() if by else None
         return replace(hit, replaced_by=shown, replaces=tuple(replaces.values())[:_MOST_REPLACED])
 
     def _replacer(self, chain: Chain, old: Stated) -> Stated | None:
@@ -440,10 +442,10 @@ class FactResolver:
             )
         )
 
-    def _allowed(self, chain: Chain, old: Stated) -> Stated | None:
+    def _allowed_replacer(self, chain: Chain, old: Stated) -> Stated | None:
         """The statement that stands before an earlier one, of those that the filter lets pass."""
         chain = self._passing(chain)
-        return self._replacer(chain, old) or chain.renewed(old) or self._above(chain, old)
+        return self._replacer(chain, old) or chain.restatement(old) or self._above(chain, old)
 
     def _above(self, chain: Chain, other: Stated) -> Stated | None:
         """The statement of higher authority that stands before one, or the present one before a plan."""
@@ -451,7 +453,7 @@ class FactResolver:
             return None
         return None if self.parted(above, other) else above
 
-    def _replaced(self, chain: Chain, new: Stated) -> Iterator[Statement]:
+    def _replaced_statements(self, chain: Chain, new: Stated) -> Iterator[Statement]:
         """Statements that gave way to one, the newest first."""
         current = chain.current
         if current is not None and current.stored.key != new.stored.key:
@@ -459,7 +461,7 @@ class FactResolver:
         for old in chain.in_order()[::-1]:
             by = self._replacer(chain, old)
             if by is not None and by.stored.key == new.stored.key:
-                yield old.shown()
+                yield old.to_statement()
 
     def _with_history(self, hits: Sequence[Hit], stored: dict[tuple[str, int], StoredPassage]) -> list[Hit]:
         """The hits, the first one of each thing with all its statements."""
@@ -467,14 +469,14 @@ class FactResolver:
         for hit in hits:
             history = dict[tuple[str, int], Statement]()
             for each in self._chains.stated_in(stored[hit.path, hit.ordinal]):
-                chain = self._known(each)
+                chain = self._chain_of(each)
                 if "=" in each.claim.thing or each.claim.thing in told or len(chain.statements) < 2:
                     continue
                 told.add(each.claim.thing)
                 current = chain.current
                 for other in chain.in_order():
                     holds = current is not None and (other is current or other.stored.key == current.stored.key)
-                    history[other.stored.path, other.stored.ordinal] = other.shown(current=holds)
+                    history[other.stored.path, other.stored.ordinal] = other.to_statement(current=holds)
             made.append(replace(hit, history=tuple(history.values())) if history else hit)
         return made
 

@@ -97,7 +97,7 @@ class Wanted:
 
 def find_candidates(view: IndexReader, wanted: Wanted) -> Candidates:
     """Candidates of all parts of the index."""
-    return merge_candidates(_found(view, wanted), wanted.sought.keys)
+    return merge_candidates(_find(view, wanted), wanted.sought.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,23 +126,23 @@ def find_alone(view: IndexReader, wanted: Wanted, folder: int, echoes: Ints) -> 
     return Alone(candidates=find_candidates(view, replace(wanted, folder=folder, words=words)), known=known.unit)
 
 
-def _found(view: IndexReader, query: Wanted) -> list[Candidates]:
+def _find(view: IndexReader, query: Wanted) -> list[Candidates]:
     """Candidates of each part of the index."""
     parts, words, vector = [], query.words, query.vector
     if view.packed and query.mode == "vector" and vector is not None:
         parts.append(_exact(view.store, view.packed, query, vector))
     elif view.packed:
-        packed = _packed(view, view.packed, query, words, vector)
-        parts.append(packed if vector is None else _measured(view.store, packed, vector))
+        packed = _packed_candidates(view, view.packed, query, words, vector)
+        parts.append(packed if vector is None else _with_cosines(view.store, packed, vector))
     if len(view.corpus) or not parts:
-        parts.append(_unpacked(view, query, words, vector))
+        parts.append(_unpacked_candidates(view, query, words, vector))
     return parts
 
 
-def _unpacked(view: IndexReader, query: Wanted, words: QueryTerms, vector: Vectors | None) -> Candidates:
+def _unpacked_candidates(view: IndexReader, query: Wanted, words: QueryTerms, vector: Vectors | None) -> Candidates:
     """Candidates of the part that is not packed, of which all rows are scored."""
     corpus = view.corpus
-    allowed = _allowed(corpus, query.filter, view.tagged(query.filter))
+    allowed = _allowed_rows(corpus, query.filter, view.tagged_keys(query.filter))
     if len(query.left.rows):
         allowed = allowed.copy()
         allowed[query.left.rows] = False
@@ -204,7 +204,9 @@ def _exact(store: IndexStore, packed: Packed, query: Wanted, vector: Vectors) ->
     return replace(found, vector=replace(found.vector, own=own))
 
 
-def _packed(view: IndexReader, packed: Packed, query: Wanted, words: QueryTerms, vector: Vectors | None) -> Candidates:
+def _packed_candidates(
+    view: IndexReader, packed: Packed, query: Wanted, words: QueryTerms, vector: Vectors | None
+) -> Candidates:
     wanted = SegmentQuery(
         found=words.packed if query.mode != "vector" else None,
         known=words.known or NO_STATISTICS,
@@ -216,7 +218,7 @@ def _packed(view: IndexReader, packed: Packed, query: Wanted, words: QueryTerms,
 
 
 def _packed_allowed(view: IndexReader, packed: Packed, query: Wanted) -> Mask | None:
-    allowed = packed.segment.allowed(query.filter, packed.standing, view.tagged(query.filter))
+    allowed = packed.segment.allowed_rows(query.filter, packed.standing, view.tagged_keys(query.filter))
     if query.folder is not None:
         every = packed.segment.folders(np.arange(len(packed.segment))) == query.folder
         allowed = every if allowed is None else allowed & every
@@ -227,7 +229,7 @@ def _packed_allowed(view: IndexReader, packed: Packed, query: Wanted) -> Mask | 
     return allowed
 
 
-def _measured(store: IndexStore, found: Candidates, vector: Vectors) -> Candidates:
+def _with_cosines(store: IndexStore, found: Candidates, vector: Vectors) -> Candidates:
     """The same candidates, with the cosines of the nearest from their stored vectors."""
     if found.vector is None or not len(found):
         return found
@@ -248,23 +250,23 @@ def nearest(view: IndexReader, vector: Vectors, limit: int, filter: SearchFilter
     keys, cosines = np.empty(0, np.int64), np.empty(0)
     if view.matrix is not None:
         own, _ = view.matrix.cosines(vector)
-        rows = candidates([own], _allowed(view.corpus, filter, view.tagged(filter)), limit)
+        rows = candidates([own], _allowed_rows(view.corpus, filter, view.tagged_keys(filter)), limit)
         keys, cosines = view.corpus.keys[rows], own[rows]
     if view.packed:
         wanted = SegmentQuery(
             found=None,
             known=NO_STATISTICS,
             vector=vector,
-            allowed=view.packed.segment.allowed(filter, view.packed.standing, view.tagged(filter)),
+            allowed=view.packed.segment.allowed_rows(filter, view.packed.standing, view.tagged_keys(filter)),
         )
-        found = _measured(view.store, search_segment(view.packed.segment, wanted), vector)
+        found = _with_cosines(view.store, search_segment(view.packed.segment, wanted), vector)
         if found.vector:
             keys, cosines = np.r_[keys, found.keys], np.r_[cosines, found.vector.own]
     best = np.argsort(-cosines, kind="stable")[:limit]
     return keys[best], cosines[best]
 
 
-def _allowed(corpus: Corpus, filter: SearchFilter, tagged: Ints | None) -> Mask:
+def _allowed_rows(corpus: Corpus, filter: SearchFilter, tagged: Ints | None) -> Mask:
     files = np.array([filter.reaches(file.source, file.path) for file in corpus.files], bool)
     allowed: Mask = files[corpus.file]
     if filter.since or filter.until:

@@ -98,13 +98,13 @@ def load_matrix(store: IndexStore, corpus: Corpus, dimensions: int, previous: Ma
         rows, known = previous.corpus.rows(corpus.keys)
         places[known], before[known] = previous.places[rows], rows
     # A passage that had none before may have one by now.
-    rows, vectors = _stored(store, corpus, places == 0)
+    rows, vectors = _stored_vectors(store, corpus, places == 0)
     before[rows] = -1
     held, end = _Vectors(len(corpus), dimensions) if previous is None else previous.held, 0
     with held.growing:
         standing = int(np.count_nonzero(places))
         if (previous and previous.end != held.used) or not held.takes(len(rows), standing):
-            held, places = _moved(held, places, len(corpus))
+            held, places = _move(held, places, len(corpus))
         if len(rows):
             places[rows] = held.add(vectors)
         end = held.used
@@ -116,7 +116,7 @@ def load_matrix(store: IndexStore, corpus: Corpus, dimensions: int, previous: Ma
     return Matrix(corpus=corpus, held=held, end=end, places=places, products=products, triple_norms=norms)
 
 
-def _stored(store: IndexStore, corpus: Corpus, lacking: Mask) -> tuple[Ints, Vectors]:
+def _stored_vectors(store: IndexStore, corpus: Corpus, lacking: Mask) -> tuple[Ints, Vectors]:
     """Those of the rows without a vector that the store has one of, and these."""
     count = int(np.count_nonzero(lacking))
     if not count:
@@ -130,7 +130,7 @@ def _stored(store: IndexStore, corpus: Corpus, lacking: Mask) -> tuple[Ints, Vec
     return rows[wanted], stored[known][wanted]
 
 
-def _moved(held: _Vectors, places: Ints, count: int) -> tuple[_Vectors, Ints]:
+def _move(held: _Vectors, places: Ints, count: int) -> tuple[_Vectors, Ints]:
     """The vectors that stand, with room for those of so many passages, and their places there."""
     rows = np.flatnonzero(places)
     moved, there = _Vectors(count, held.rows.shape[1]), np.zeros_like(places)

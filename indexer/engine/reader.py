@@ -136,7 +136,7 @@ class IndexReader:
         """Number of passages; those that were replaced since the packing count too."""
         return len(self.corpus) + (len(self.packed.segment) if self.packed else 0)
 
-    def tagged(self, filter: SearchFilter) -> Ints | None:
+    def tagged_keys(self, filter: SearchFilter) -> Ints | None:
         """Keys of the passages that have the tags of a filter; None where it asks for none."""
         if not filter.tags:
             return None
@@ -251,7 +251,7 @@ def find_terms(view: IndexReader, question: str, *, names_alone: bool = False) -
     own = frozenset(terms)
     postings = [each for each in postings if each.term in own]
     packed = tuple(each for each in packed if each.term in own)
-    asked, occurring = _counted(terms, postings, packed)
+    asked, occurring = _choose_terms(terms, postings, packed)
     postings = [replace(each, weight=emphasis.get(each.term, 1.0)) for each in postings if each.term in asked]
     packed = tuple(replace(each, weight=emphasis.get(each.term, 1.0)) for each in packed if each.term in asked)
     known = None
@@ -298,7 +298,7 @@ def _rows_of_names(names: Sequence[tuple[str, ...]], found: Sequence[Posting | F
     return tuple(unique_rows(np.concatenate(each)) for each in held if each)
 
 
-def _counted(
+def _choose_terms(
     terms: Sequence[str], postings: Sequence[Posting], packed: Sequence[Found]
 ) -> tuple[tuple[str, ...], frozenset[str]]:
     """The terms that count, and those that occur: of too many the rarest, and a share of those that do not occur."""

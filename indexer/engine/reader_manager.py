@@ -81,17 +81,17 @@ class IndexReaderManager:
         seen = (now.generation, now.revision, _place(path), dimensions)
         if self._view is None or seen != self._shown:
             first = dimensions is not None and not (loaded or self._asked)
-            self._view = self._made(now, path, dimensions, first=first)
+            self._view = self._make_reader(now, path, dimensions, first=first)
             # The next question has the vectors read.
             self._shown = () if first and self._view.matrix is None else seen
             self._asked = self._asked or dimensions is not None
         return self._view
 
-    def _made(self, now: Head, path: Path | None, dimensions: int | None, *, first: bool) -> IndexReader:
+    def _make_reader(self, now: Head, path: Path | None, dimensions: int | None, *, first: bool) -> IndexReader:
         segment = self._current_segment(now, path)
         corpus = self._corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
         matrix = self._current_matrix(corpus, dimensions, packed=segment is not None, first=first)
-        packed = self._packed(segment, corpus) if segment is not None else None
+        packed = self._packed_part(segment, corpus) if segment is not None else None
         if self._is_due(corpus, packed) and time.monotonic() > self._retry_at:
             self._pack_later()
         return IndexReader(
@@ -129,7 +129,7 @@ class IndexReaderManager:
         if not _place(path):
             # Deleted, and still mapped here; other processes are slower for it.
             return len(segment) + len(corpus) > self._pack_passages
-        return self._is_due(corpus, self._packed(segment, corpus))
+        return self._is_due(corpus, self._packed_part(segment, corpus))
 
     def pack(self) -> None:
         """Pack the index, or wait for the thread of this process that does; not for another process.
@@ -223,7 +223,7 @@ class IndexReaderManager:
         self._closed = True
         self._corpus = self._matrix = self._segment = self._recent = self._view = None
 
-    def _packed(self, segment: Segment, corpus: Corpus) -> Packed:
+    def _packed_part(self, segment: Segment, corpus: Corpus) -> Packed:
         if self._standing[0] != corpus.revision:
             changes = self._store.head(segment.revision)
             replaced = [*(number for number, _, _ in changes.files), *changes.gone]

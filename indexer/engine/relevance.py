@@ -97,13 +97,13 @@ class QuestionTerms:
         return sum(map(self.rarity_of, self.telling)) or 1.0
 
     @property
-    def known(self) -> float:
+    def known_share(self) -> float:
         """Share of that which occurs at all."""
         containing = self.statistics.containing
         return sum(self.rarity_of(term) for term in self.telling if containing.get(term)) / self.rarity
 
     @property
-    def unknown(self) -> tuple[str, ...]:
+    def unknown_terms(self) -> tuple[str, ...]:
         """Those that occur nowhere, and are long enough to be a misspelling of one that does."""
         containing = self.statistics.containing
         return tuple(term for term in self.telling if not containing.get(term) and len(term) >= _LEAST_MISSPELT)
@@ -198,7 +198,7 @@ def _question(
             (cosine + covered)[heard].max(initial=0.0),
             near.mean() if len(near) else 0.0,
             scores.max(initial=0.0),
-            asked.known,
+            asked.known_share,
             math.log1p(len(asked.telling)),
             math.log(asked.passages),
         )
@@ -207,16 +207,18 @@ def _question(
 
 def _about(words: Floats, asked: QuestionTerms, texts: Sequence[Passage]) -> Floats:
     """1.0 where a passage begins with what it is about ("Postgres, pg: …"), and the question names that."""
-    unknown = asked.unknown
+    unknown = asked.unknown_terms
     about = np.zeros(len(words))
     # A label is who speaks.
     for place in [place for place, passage in enumerate(texts) if passage.label is None]:
         if unknown or words[place]:
-            about[place] = any(_named(subject, asked.terms, unknown) for subject in _subjects(texts[place].text))
+            about[place] = any(
+                _names_subject(subject, asked.terms, unknown) for subject in _subjects(texts[place].text)
+            )
     return about
 
 
-def _named(subject: frozenset[str], terms: frozenset[str], unknown: Sequence[str]) -> bool:
+def _names_subject(subject: frozenset[str], terms: frozenset[str], unknown: Sequence[str]) -> bool:
     """True if a question names a subject, maybe with one slip of the pen in a word that occurs nowhere."""
     missing = subject - terms
     if len(missing) > 1 or (missing and not unknown):

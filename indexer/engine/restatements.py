@@ -49,7 +49,7 @@ def restated_last(
         found: A passage as a hit that stands before another.
         history: Tell of the later one what it said before, too.
     """
-    passages = [each for each in (*map(_stored, hits[:COMPARED]), *others) if _is_compared(each)]
+    passages = [each for each in (*map(_stored_passage, hits[:COMPARED]), *others) if _is_compared(each)]
     alike = _alike(passages)
     if not alike:
         return [*hits]
@@ -66,17 +66,17 @@ def restated_last(
         if newer.replaced_by:
             placed.setdefault(key, hit)
             continue
-        newer = replace(newer, replaces=(*newer.replaces, old.shown()))
+        newer = replace(newer, replaces=(*newer.replaces, old.to_statement()))
         placed[first] = _with_history(newer, old, new) if history else newer
-        placed.setdefault(key, replace(hit, replaced_by=new.shown()))
+        placed.setdefault(key, replace(hit, replaced_by=new.to_statement()))
     return [*placed.values()]
 
 
 def _with_history(hit: Hit, old: Stated, new: Stated) -> Hit:
     before = [each for each in hit.history if not each.current]
-    before.insert(0, old.shown(current=False))
+    before.insert(0, old.to_statement(current=False))
     before.sort(key=lambda each: each.date or dt.date.min)
-    return replace(hit, history=(*before, new.shown(current=True)))
+    return replace(hit, history=(*before, new.to_statement(current=True)))
 
 
 def _last(
@@ -95,7 +95,7 @@ def _pair(older: StoredPassage, newer: StoredPassage, chains: DayChains) -> tupl
     sentence = restating(older.passage.text, newer.passage.text)
     if sentence is None:
         return None
-    old, new = chains.stated(_claim(), older), chains.stated(_claim(changes=sentence.changes), newer)
+    old, new = chains.statement_of(_claim(), older), chains.statement_of(_claim(changes=sentence.changes), newer)
     if old.is_plan or new.is_plan or not new.is_after(old):
         return None
     is_list = older.path == newer.path and old.day == new.day and not new.is_later_that_day(old)
@@ -139,5 +139,5 @@ def _is_compared(stored: StoredPassage) -> bool:
     )
 
 
-def _stored(hit: Hit) -> StoredPassage:
+def _stored_passage(hit: Hit) -> StoredPassage:
     return StoredPassage(key=0, path=hit.path, source=hit.source, passage=hit.passage, ordinal=hit.ordinal)

@@ -67,7 +67,7 @@ def files_of(call: ToolCall, *, failed: bool = False) -> Iterator[tuple[str, str
         kind = "file_read" if str(arguments.get("command", "")).lower() == "view" else "file_modified"
         if "directory" not in words:
             yield from ((kind, path) for path in _paths(arguments))
-        yield from (("file_modified", path) for path in _patched(arguments))
+        yield from (("file_modified", path) for path in _patched_paths(arguments))
     elif words & _READ:
         for path in _paths(arguments):
             yield "file_read", path
@@ -132,7 +132,7 @@ def _paths(arguments: Mapping[str, object]) -> Iterator[str]:
                 yield path.strip()
 
 
-def _patched(arguments: Mapping[str, object]) -> Iterator[str]:
+def _patched_paths(arguments: Mapping[str, object]) -> Iterator[str]:
     for value in arguments.values():
         if isinstance(value, str) and ("*** " in value or "+++ " in value):
             yield from (match[1].strip() for match in _PATCHED.finditer(value) if match[1] != "/dev/null")
@@ -145,7 +145,7 @@ def _files_of_command(command: str, *, failed: bool = False) -> Iterator[tuple[s
     commands = list(shell_commands(command))
     for each in commands[:-1] if failed else commands:
         for path in each.written:
-            yield from _changed(path)
+            yield from _file_changes(path)
         yield from _files_of_words(each.words, each.document)
 
 
@@ -158,12 +158,12 @@ def _files_of_words(words: Sequence[str], document: str) -> Iterator[tuple[str, 
         yield from _files_of_command(given[0] if given else "")
     elif name in _WRITING_COMMANDS:
         for path in given:
-            yield from _changed(path)
+            yield from _file_changes(path)
     elif name in _COPYING_COMMANDS and len(given) > 1:
-        yield from _changed(given[-1])
+        yield from _file_changes(given[-1])
     elif name in _EDITING_COMMANDS and any(map(_IN_PLACE.match, words[1:])):
         for path in _edited_files(words[1:]):
-            yield from _changed(path)
+            yield from _file_changes(path)
     elif name == "create" and len(given) == 1:
         yield "file_modified", given[0]
     elif name == "edit" and given and _LINES.fullmatch(given[0]):
@@ -183,7 +183,7 @@ def _edited_files(words: Sequence[str]) -> list[str]:
     return given if scripts else given[1:]
 
 
-def _changed(path: str) -> Iterator[tuple[str, str]]:
+def _file_changes(path: str) -> Iterator[tuple[str, str]]:
     if _is_path(path) and not path.startswith("/dev/"):
         yield "file_modified", path
 

@@ -195,7 +195,7 @@ def faultless(text: str, audit: Audit, nothing: str = ENGLISH.nothing, *, mark: 
         kept += [rest] if rest else []
     if not (dropped or marked):
         return text, 0, 0
-    return _filled(kept, nothing), dropped, marked
+    return _fill_empty_headings(kept, nothing), dropped, marked
 
 
 def _without_sentences(line: str, bad: set[str], *, claims: bool) -> tuple[str, int]:
@@ -398,7 +398,7 @@ def _bare(heading: str) -> str:
     return heading.strip().lstrip("#").strip(" \t*:：#").lower()
 
 
-def _filled(lines: list[str], nothing: str) -> str:
+def _fill_empty_headings(lines: list[str], nothing: str) -> str:
     """Lines with a word under each heading that has none."""
     filled: list[str] = []
     below = ""

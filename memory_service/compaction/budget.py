@@ -87,14 +87,14 @@ def resolve_window(
         warn_below: See `Thresholds`.
     """
     considered: tuple[tuple[WindowSource, int | None], ...] = (
-        ("session", _known(session)),
-        ("settings", _known(settings)),
-        ("model", _known(model)),
-        ("preset", _known(preset)),
+        ("session", _positive_or_none(session)),
+        ("settings", _positive_or_none(settings)),
+        ("model", _positive_or_none(model)),
+        ("preset", _positive_or_none(preset)),
         ("default", max(default, 1)),
     )
     source, tokens = next((source, said) for source, said in considered if said is not None)
-    limit = _known(learned)
+    limit = _positive_or_none(learned)
     if limit is not None and limit < tokens:
         source, tokens = "learned", limit
     problem: WindowProblem = "refuse" if tokens < refuse_below else "warn" if tokens < warn_below else ""
@@ -109,7 +109,7 @@ def resolve_window(
     )
 
 
-def _known(tokens: int | None) -> int | None:
+def _positive_or_none(tokens: int | None) -> int | None:
     return tokens if tokens is not None and tokens > 0 else None
 
 
@@ -318,7 +318,7 @@ def budget_for(
 
 def _reserve(window: int, thresholds: Thresholds, max_output_tokens: int | None) -> int:
     reserve = min(thresholds.reserve_tokens, _part(thresholds.reserve_share, window))
-    output = _known(max_output_tokens)
+    output = _positive_or_none(max_output_tokens)
     return min(reserve, output) if output is not None and thresholds.reserve_follows_output else reserve
 
 

@@ -163,14 +163,14 @@ class Labels:
             self._note(found[0])
         # Beside a label, what is left may read as another identifier. What is no label shrinks, so this ends.
         while spans := _spans(text):
-            text = self._replaced(text, spans)
+            text = self._replace_spans(text, spans)
         return text
 
     def known_text(self, text: str) -> str:
         """A text with the labels of those originals alone that have one; others stay, and are for an audit to find."""
         spans = [span for span in _spans(text) if text[span[0] : span[1]] in self._labels]
         self.corrected += len(spans)
-        return self._replaced(text, spans)
+        return self._replace_spans(text, spans)
 
     def message(self, message: Numbered) -> Numbered:
         """A message whose texts, and arguments of calls, have labels."""
@@ -192,7 +192,7 @@ class Labels:
             return self._label("file", entry.text)
         return self.text(entry.text)
 
-    def _replaced(self, text: str, spans: Iterable[_Span]) -> str:
+    def _replace_spans(self, text: str, spans: Iterable[_Span]) -> str:
         pieces, at = list[str](), 0
         for start, end, noun in spans:
             pieces += [text[at:start], self._label(noun, text[start:end])]

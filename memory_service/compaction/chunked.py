@@ -19,7 +19,14 @@ from memory_service.compaction.prompts import SummarySpec, condense_prompt, merg
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import ChatMessage
 from memory_service.llm.calls import ModelCalls, call_failure, estimate_prompt
-from memory_service.llm.chunks import adaptive_ratio, chunk_tokens, first_chunk, group_tokens, grouped, is_oversized
+from memory_service.llm.chunks import (
+    adaptive_ratio,
+    chunk_tokens,
+    first_chunk,
+    group_by_unit,
+    group_tokens,
+    is_oversized,
+)
 from memory_service.llm.transcript import TranscriptEntry, omit_text, omitted_note, transcript
 from memory_service.llm.validation import AnswerValidation, clip_sections, clip_to_sentence, validate_answer
 from memory_service.messages.sizes import count_tokens
@@ -102,20 +109,18 @@ class SummaryCalls:
         size = sum(entry.tokens for entry in entries)
         wanted = max(LEAST_WANTED_TOKENS, int(size * WANTED_SHARE) + count_tokens(previous))
         spec = replace(task.spec, target_tokens=min(task.spec.target_tokens, wanted))
-        return self._written(task.prompt(transcript(entries), spec, previous), task.spec, reasons)
+        return self._write(task.prompt(transcript(entries), spec, previous), task.spec, reasons)
 
-    def merged(
-        self, partials: Sequence[str], spec: SummarySpec, previous: str = "", reasons: Sequence[str] = ()
-    ) -> str:
+    def merge(self, partials: Sequence[str], spec: SummarySpec, previous: str = "", reasons: Sequence[str] = ()) -> str:
         """One text for several; halves are merged first where all do not fit the window."""
         prompt = with_reasons(merge_prompt(partials, spec, previous=previous), reasons)
         if self._fits(prompt, spec) or len(partials) < 3:
-            return self._written(prompt, spec, ())
+            return self._write(prompt, spec, ())
         middle = len(partials) // 2
-        halves = [self.merged(half, spec) for half in (partials[:middle], partials[middle:])]
-        return self.merged(halves, spec, previous, reasons)
+        halves = [self.merge(half, spec) for half in (partials[:middle], partials[middle:])]
+        return self.merge(halves, spec, previous, reasons)
 
-    def condensed(self, text: str, spec: SummarySpec) -> str:
+    def condense(self, text: str, spec: SummarySpec) -> str:
         """A text within its target: summarised again where the rules say so, and cut where it stays too long."""
         for _ in range(CONDENSE_TRIES if self.rules.condense else 0):
             if count_tokens(text) <= spec.target_tokens:
@@ -123,13 +128,13 @@ class SummaryCalls:
             prompt = condense_prompt(text, spec)
             if not self._fits(prompt, spec):
                 break
-            shorter = self._written(prompt, spec, ())
+            shorter = self._write(prompt, spec, ())
             if count_tokens(shorter) >= count_tokens(text):
                 break
             text = shorter
-        return self.cut(text, spec.target_tokens)
+        return self.clip(text, spec.target_tokens)
 
-    def cut(self, text: str, cap_tokens: int) -> str:
+    def clip(self, text: str, cap_tokens: int) -> str:
         """A text without the lines that are over a size."""
         if count_tokens(text) <= cap_tokens:
             return text
@@ -141,7 +146,7 @@ class SummaryCalls:
         self.omissions[omitted_note(entry, self.texts)] = entry.seq
         return omit_text(entry, self.texts)
 
-    def _written(self, prompt: list[ChatMessage], spec: SummarySpec, reasons: Sequence[str]) -> str:
+    def _write(self, prompt: list[ChatMessage], spec: SummarySpec, reasons: Sequence[str]) -> str:
         told = tuple(reasons)
         refused: list[AnswerValidation] = []
         for _ in range(self.rules.retries + 1):
@@ -178,14 +183,14 @@ class SummaryCalls:
         for verdict in reversed(refused):
             if verdict.too_long:
                 # The history is not lost for the length of what stands for it.
-                return self.cut(verdict.too_long, spec.target_tokens)
+                return self.clip(verdict.too_long, spec.target_tokens)
         useful = [(text, verdict) for verdict in refused if (text := self._useful_part(verdict.saved))]
         if not useful:
             return None
         text, verdict = max(useful, key=lambda each: len(each[0]))
         self.sparse = self.sparse or verdict.sparse
         self.notes += verdict.mended
-        return self.cut(text, spec.target_tokens)
+        return self.clip(text, spec.target_tokens)
 
     def mark_missing(self, first: int, last: int, error: UpstreamFailed) -> None:
         """Mark messages that were not read, since a call failed."""
@@ -239,7 +244,7 @@ class ChunkedSummary:
     ) -> None:
         self._summary_calls, self._task, self._text = summary_calls, task, previous
         self._rules, self._calls = summary_calls.rules, summary_calls.calls
-        self._groups: list[Group] = grouped(entries)
+        self._groups: list[Group] = group_by_unit(entries)
         self._entries = entries
         self._at = self._chunks_read = 0
         self.failure: UpstreamFailed | None = None
@@ -262,7 +267,7 @@ class ChunkedSummary:
                 raise
             self.failure = error
             self.mark_missing(error)
-            return self._summary_calls.cut(self._text, self._task.spec.target_tokens)
+            return self._summary_calls.clip(self._text, self._task.spec.target_tokens)
 
     def fits_one_chunk(self) -> bool:
         """True if one call reads everything."""
@@ -400,7 +405,7 @@ class MapReduceSummary:
         if not reasons and (joined in self._partials or (fits and not self._summary_calls.rules.merge_by_model)):
             return joined
         try:
-            return self._merged(spec, reasons)
+            return self._merge_partials(spec, reasons)
         except UpstreamFailed as error:
             if not self._summary_calls.rules.keep_partial or reasons:
                 raise
@@ -409,11 +414,11 @@ class MapReduceSummary:
             )
             return joined
 
-    def _merged(self, spec: SummarySpec, reasons: Sequence[str]) -> str:
+    def _merge_partials(self, spec: SummarySpec, reasons: Sequence[str]) -> str:
         window_tokens = self._summary_calls.calls.window_tokens
         while True:
             try:
-                return self._summary_calls.merged(self._partials, spec, self._previous, reasons)
+                return self._summary_calls.merge(self._partials, spec, self._previous, reasons)
             except ContextOverflow as error:
                 self._summary_calls.calls.learn(error, window_tokens)
                 window_tokens = self._summary_calls.calls.window_tokens

@@ -183,7 +183,7 @@ def extract(request: SummaryRequest, *, embedder: Embedder | LanguageChoice | No
     notes = list(_policy_notes(request))
     facts = _of(material, Section.FACTS)
     try:
-        ordered = mmr_order(facts, embedder=_suited(embedder, facts))
+        ordered = mmr_order(facts, embedder=_suitable_embedder(embedder, facts))
     except EmbeddingError as error:
         ordered = mmr_order(facts)
         notes.append(f"Sentences were compared by their words alone: {error}")
@@ -203,7 +203,7 @@ def _policy_notes(request: SummaryRequest) -> Sequence[str]:
     return ()
 
 
-def _suited(embedder: Embedder | LanguageChoice | None, facts: Sequence[SummaryLine]) -> Embedder | None:
+def _suitable_embedder(embedder: Embedder | LanguageChoice | None, facts: Sequence[SummaryLine]) -> Embedder | None:
     """The embedder, unless it was trained on other scripts than most of the lines have.
 
     Of a choice it is the one for English: how like two lines are was measured with that one.

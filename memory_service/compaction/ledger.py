@@ -101,7 +101,7 @@ def ledger_of(
     answers = ornament("statements", (), list, _answers(messages))
     asks = ornament("statements", (), _open_asks, messages)
     todos = ornament("statements", (), todos_after, messages, before)
-    return tuple(_joined([*alone, *(statements or ()), *calls, *answers, *asks, *todos]))
+    return tuple(_merge_entries([*alone, *(statements or ()), *calls, *answers, *asks, *todos]))
 
 
 def judged_statements(messages: Sequence[Numbered], kinds: SentenceKinds) -> tuple[LedgerEntry, ...]:
@@ -137,7 +137,7 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
     inner = message.message
     if is_system(inner):
         return ()
-    text = redacted(_scanned(own_text_of(inner)))
+    text = redacted(_scan_part(own_text_of(inner)))
     result = is_tool_result(inner) or (inner["role"] == "user" and is_tool_output(text))
     found = [] if result else [*ornament("statements", (), _typed_statements, inner["role"], text)]
     if result and not is_tool_result(inner):
@@ -153,7 +153,7 @@ def _failures(result: Message, tool: str) -> list[tuple[str, str]]:
     return [("failure", redacted(f"{tool}: {failure}" if tool else failure))] if failure else []
 
 
-def _scanned(text: str) -> str:
+def _scan_part(text: str) -> str:
     return text if len(text) <= _SCAN_CHARS else f"{text[: _SCAN_CHARS // 2]}\n{text[-_SCAN_CHARS // 2 :]}"
 
 
@@ -187,7 +187,7 @@ def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str
         # Of a long output the first few are taken: most of it need not be read.
         return _first_identifiers(text, limit)
     found: list[tuple[str, str]] = []
-    text = _unescaped(text) if not numbers else text
+    text = _unescape_line_ends(text) if not numbers else text
     for identifier in find_identifiers(text):
         kind = _KINDS.get(identifier.kind)
         if kind == "path" and text[max(0, identifier.start - 1) : identifier.start] in _NO_PATH_BEHIND:
@@ -219,7 +219,7 @@ _NO_PATH_BEHIND = ("<", "*", "\\")
 _LITERAL_END = lazy_regex(r"(?<!\\)\\[nrt](?=[^\n]*[\"'}\]])")
 
 
-def _unescaped(output: str) -> str:
+def _unescape_line_ends(output: str) -> str:
     """An output of a tool in which the ends of lines that JSON spells are ends of lines."""
     return _LITERAL_END.sub("\n", output) if "\\" in output and output.lstrip()[:1] in '{["' else output
 
@@ -234,7 +234,7 @@ def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
     for at, message in enumerate(messages):
         if is_tool_result(message.message) and message.message.get("tool_call_id", "") not in known:
             yield from (_entry(kind, failure, message.seq) for kind, failure in _failures(message.message, ""))
-        for call, result in _called(message, messages[at + 1 : at + 2], results):
+        for call, result in _calls_with_results(message, messages[at + 1 : at + 2], results):
             command, outcome = command_of(call), outcome_of(result)
             if command:
                 ending = f" ({outcome})" if outcome else ""
@@ -256,7 +256,7 @@ def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
             yield from (_entry("file_modified", redacted(path), message.seq) for path in applied_edits(text))
 
 
-def _called(
+def _calls_with_results(
     message: Numbered, following: Sequence[Numbered], results: Mapping[str, Message]
 ) -> Iterator[tuple[ToolCall, Message | None]]:
     """The calls of a message with their results; of those in its words, what a user's message gives back."""
@@ -279,11 +279,11 @@ def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
         for call in tool_calls_of(message.message):
             result = results.get(call["id"])
             for question, answer in tool_answers(call, result.message if result else None):
-                yield _answered("answer", question, answer, message.seq, result.seq if result else message.seq)
+                yield _answer_entry("answer", question, answer, message.seq, result.seq if result else message.seq)
         if role == "assistant" and text:
             asked = message
         elif role == "user" and not is_tool_output(text):
-            text = typed_text(_scanned(text))
+            text = typed_text(_scan_part(text))
             if asked and text:
                 yield from _reply(asked, text, message.seq)
             asked = None if text else asked
@@ -293,17 +293,19 @@ def _reply(asked: Numbered, text: str, seq: int) -> Iterator[LedgerEntry]:
     """A reply with what it answers, if that was a question or a list of options."""
     before = text_of(asked.message)
     options = chosen_options(text, options_in(before))
-    question = question_of(redacted(_scanned(before)))
+    question = question_of(redacted(_scan_part(before)))
     if options:
         chosen = "; ".join(each.text for each in options)
-        yield _answered("answer", asked_in_one_line(redacted(_scanned(before))), f"{text}: {chosen}", asked.seq, seq)
+        yield _answer_entry(
+            "answer", asked_in_one_line(redacted(_scan_part(before))), f"{text}: {chosen}", asked.seq, seq
+        )
     elif question and (is_yes(text) or is_no(text)):
-        yield _answered("confirmation", question, text, asked.seq, seq)
+        yield _answer_entry("confirmation", question, text, asked.seq, seq)
     elif question and answered_question(text, before):
-        yield _answered("answer", question, text, asked.seq, seq)
+        yield _answer_entry("answer", question, text, asked.seq, seq)
 
 
-def _answered(kind: str, question: str, answer: str, *seqs: int) -> LedgerEntry:
+def _answer_entry(kind: str, question: str, answer: str, *seqs: int) -> LedgerEntry:
     told = single_line(redacted(answer[:800]), 100)
     return _entry(kind, f"“{single_line(redacted(question), 130)}” → “{told}”", *seqs)
 
@@ -315,7 +317,7 @@ def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
         role = message.message["role"]
         if role == "assistant" and text_of(message.message).strip() and not tool_calls_of(message.message):
             break
-        ask = ask_of(redacted(typed_text(_scanned(own_text_of(message.message))))[-4_000:]) if role == "user" else ""
+        ask = ask_of(redacted(typed_text(_scan_part(own_text_of(message.message))))[-4_000:]) if role == "user" else ""
         if ask:
             found.append(_entry("ask", ask, message.seq))
         if len(found) == CAPS["ask"]:
@@ -343,30 +345,32 @@ def merge_ledger(
         before = [entry for entry in before if entry.kind != "todo"]
     latest = max((entry.seqs[-1] for entry in after if entry.seqs), default=0)
     live = [entry for entry in before if entry.kind != "ask" or _last(entry) >= latest]
-    entries = _without_covered(_joined([*live, *after]))
-    return tuple(_capped(entries, cap))
+    entries = _without_covered(_merge_entries([*live, *after]))
+    return tuple(_cap_entries(entries, cap))
 
 
-def _joined(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
+def _merge_entries(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """Each thing once, with the first and the last few messages it stands in, ordered by the last."""
     by_key: dict[tuple[str, str], LedgerEntry] = {}
     for entry in entries:
-        key = (entry.kind, _normalised(entry))
+        key = (entry.kind, _normal_form(entry))
         known = by_key.get(key)
         if known:
             seqs = sorted({*known.seqs, *entry.seqs})
-            by_key[key] = LedgerEntry(kind=known.kind, text=known.text, seqs=_bounded(seqs))
+            by_key[key] = LedgerEntry(kind=known.kind, text=known.text, seqs=_limit_seqs(seqs))
         else:
             short = len(entry.seqs) <= _LAST_SEQS
-            by_key[key] = entry if short else LedgerEntry(kind=entry.kind, text=entry.text, seqs=_bounded(entry.seqs))
+            by_key[key] = (
+                entry if short else LedgerEntry(kind=entry.kind, text=entry.text, seqs=_limit_seqs(entry.seqs))
+            )
     return sorted(by_key.values(), key=_age)
 
 
-def _bounded(seqs: list[int]) -> list[int]:
+def _limit_seqs(seqs: list[int]) -> list[int]:
     return seqs if len(seqs) <= _LAST_SEQS + 1 else [seqs[0], *seqs[-_LAST_SEQS:]]
 
 
-def _normalised(entry: LedgerEntry) -> str:
+def _normal_form(entry: LedgerEntry) -> str:
     if entry.kind in ("path", "file_read", "file_modified"):
         return entry.text.removeprefix("./")
     text = " ".join(entry.text.split())
@@ -383,13 +387,13 @@ def _age(entry: LedgerEntry) -> tuple[int, str, str]:
 
 
 def _without_covered(entries: list[LedgerEntry]) -> list[LedgerEntry]:
-    modified = {_normalised(entry) for entry in entries if entry.kind == "file_modified"}
-    files = modified | {_normalised(entry) for entry in entries if entry.kind == "file_read"}
+    modified = {_normal_form(entry) for entry in entries if entry.kind == "file_modified"}
+    files = modified | {_normal_form(entry) for entry in entries if entry.kind == "file_read"}
     covered = {"file_read": modified, "path": files}
-    return [entry for entry in entries if _normalised(entry) not in covered.get(entry.kind, ())]
+    return [entry for entry in entries if _normal_form(entry) not in covered.get(entry.kind, ())]
 
 
-def _capped(entries: list[LedgerEntry], cap: int) -> list[LedgerEntry]:
+def _cap_entries(entries: list[LedgerEntry], cap: int) -> list[LedgerEntry]:
     counts: dict[str, int] = {}
     kept: list[LedgerEntry] = []
     places = {id(entry): at for at, entry in enumerate(entries)}

@@ -89,7 +89,7 @@ def fit_ledger(ledger: Sequence[LedgerEntry], limit_tokens: int, texts: Texts = 
     whole = left = 4 * limit_tokens + quarters("\n")  # the last line ends without one
     kept: set[int] = set()
     opened: set[tuple[str, ...]] = set()
-    sized = {section.kinds: _sized(section, ledger, texts) for section in _SECTIONS}
+    sized = {section.kinds: _entry_sizes(section, ledger, texts) for section in _SECTIONS}
     shared = ((section, section.share) for section in _SECTIONS if section.share < 1)
     for section, share in (*shared, *((section, 1.0) for section in _SECTIONS)):
         room = whole * share
@@ -102,7 +102,7 @@ def fit_ledger(ledger: Sequence[LedgerEntry], limit_tokens: int, texts: Texts = 
     return tuple(entry for at, entry in enumerate(ledger) if at in kept)
 
 
-def _sized(section: _Section, ledger: Sequence[LedgerEntry], texts: Texts) -> list[tuple[int, int]]:
+def _entry_sizes(section: _Section, ledger: Sequence[LedgerEntry], texts: Texts) -> list[tuple[int, int]]:
     """The places of a section's entries, the most wanted first, with the size of their lines."""
     places = [at for at in range(len(ledger) - 1, -1, -1) if ledger[at].kind in section.kinds]
     if "todo" in section.kinds:

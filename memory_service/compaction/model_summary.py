@@ -122,9 +122,9 @@ class _Run:
         self._dropped_text = ""
         self._chunk_ratio, self._parts = rules.chunk_ratio, 1
         read = partial(transcript_entries, tool_output_chars=rules.tool_output_chars, texts=texts_in(request.language))
-        self._dropped = _spoken(read(request.messages[: request.dropped]))
-        self._entries = _spoken(read(request.messages[request.dropped :]))
-        self._prefix = _spoken(read(request.prefix))
+        self._dropped = _entries_with_text(read(request.messages[: request.dropped]))
+        self._entries = _entries_with_text(read(request.messages[request.dropped :]))
+        self._prefix = _entries_with_text(read(request.prefix))
         # Summaries of other presets, and what people wrote into a log, were never redacted.
         self._previous = redacted(request.previous).strip()
 
@@ -181,9 +181,9 @@ class _Run:
     def _reading(self) -> PromptReading:
         notes = self._summary_calls.omissions
         shown = inserted_markers([*self._dropped, *self._entries, *self._prefix])
-        return PromptReading(inserted=(*notes, *self._summary_calls.missing, *shown), unread=self._unread())
+        return PromptReading(inserted=(*notes, *self._summary_calls.missing, *shown), unread=self._unread_seqs())
 
-    def _unread(self) -> frozenset[int]:
+    def _unread_seqs(self) -> frozenset[int]:
         """Messages that no prompt held: too large ones, and those that a call failed for."""
         missing = self._summary_calls.missing.values()
         read = (*self._dropped, *self._entries, *self._prefix)
@@ -203,7 +203,7 @@ class _Run:
         return self._reader(entries) if entries else None
 
     def _reader(self, entries: Sequence[TranscriptEntry]) -> ChunkedSummary | MapReduceSummary:
-        previous = self._summary_calls.cut(
+        previous = self._summary_calls.clip(
             self._previous, int(self._summary_calls.calls.window_tokens * _PREVIOUS_SHARE)
         )
         task = SummaryTask(prompt=_summary_prompt, spec=self._spec(self._body_tokens(), self._rules.headings))
@@ -217,7 +217,7 @@ class _Run:
     def _body_text(self, body: ChunkedSummary | MapReduceSummary | None, reasons: Sequence[str]) -> str:
         # Nothing new was said: what was written before stays as it is.
         if body is None:
-            return self._summary_calls.cut(self._previous, self._body_tokens())
+            return self._summary_calls.clip(self._previous, self._body_tokens())
         try:
             text = body.finish(reasons)
         except UpstreamFailed as error:
@@ -226,7 +226,7 @@ class _Run:
             # What was summarised first is kept.
             body.mark_missing(error)
             text = self._dropped_text
-        return self._summary_calls.condensed(text, self._spec(self._body_tokens(), self._rules.headings))
+        return self._summary_calls.condense(text, self._spec(self._body_tokens(), self._rules.headings))
 
     def _part_count(self, roll: ChunkedSummary, entries: Sequence[TranscriptEntry]) -> int:
         rules = self._rules
@@ -285,12 +285,12 @@ class _Run:
         notes += self._summary_calls.missing
         if notes and pieces:
             pieces.append("\n".join(notes))
-        return self._summary_calls.cut(self._amend("\n\n".join(pieces)), self._request.target_tokens)
+        return self._summary_calls.clip(self._amend("\n\n".join(pieces)), self._request.target_tokens)
 
     def _prefix_pieces(self, prefix: ChunkedSummary, reasons: Sequence[str], *, alone: bool) -> list[str]:
         """The report on the first half of a turn; nothing where it failed and the rest can be kept."""
         try:
-            report = self._summary_calls.condensed(prefix.finish(reasons), self._spec(self._prefix_tokens(), ()))
+            report = self._summary_calls.condense(prefix.finish(reasons), self._spec(self._prefix_tokens(), ()))
         except UpstreamFailed as error:
             if alone or reasons or not self._rules.keep_partial:
                 raise
@@ -299,7 +299,7 @@ class _Run:
         return [self._summary_calls.texts.turn_context, report]
 
 
-def _spoken(entries: Sequence[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
+def _entries_with_text(entries: Sequence[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
     return tuple(entry for entry in entries if entry.text)
 
 

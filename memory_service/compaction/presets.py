@@ -330,10 +330,10 @@ def with_overrides(preset: Preset, overrides: Mapping[str, object]) -> Preset:
     """
     if not overrides:
         return preset
-    values = _checked(overrides)
+    values = _check_overrides(overrides)
     for name, value in values.items():
         preset = _with(preset, _FIELDS[name][0], value)
-    return _ordered(preset, values)
+    return _order_numbers(preset, values)
 
 
 def _fields() -> Iterator[tuple[str, tuple[tuple[str, ...], Any]]]:
@@ -355,7 +355,7 @@ def _is_open(hint: Any) -> bool:
 _FIELDS = dict(sorted(_fields()))
 
 
-def _checked(overrides: Mapping[str, object]) -> dict[str, Value]:
+def _check_overrides(overrides: Mapping[str, object]) -> dict[str, Value]:
     unknown = next((name for name in overrides if name not in _FIELDS), None)
     if unknown is not None:
         near = nearest(str(unknown), _FIELDS) or f" There are {', '.join(_FIELDS)}."
@@ -379,7 +379,7 @@ def _value(name: str, value: object, hint: Any) -> Value:
     return value
 
 
-def _ordered(preset: Preset, values: Mapping[str, Value]) -> Preset:
+def _order_numbers(preset: Preset, values: Mapping[str, Value]) -> Preset:
     """The preset with the numbers that nobody named within those that somebody did."""
     numbers = numbers_of(preset)
     for low, high in _ORDERED:
@@ -507,10 +507,10 @@ def counted_scale(seen: Callable[[], Sequence[Message]], model: str | None) -> f
         model: The model that the view is for.
     """
     counter = exact_counter(model) if model else None
-    return _counted(seen(), counter) if counter is not None else None
+    return _scale_of(seen(), counter) if counter is not None else None
 
 
-def _counted(messages: Sequence[Message], counter: Callable[[str], int]) -> float:
+def _scale_of(messages: Sequence[Message], counter: Callable[[str], int]) -> float:
     """Frames of messages and media are taken as estimated."""
     estimated = exact = 0
     for message in messages:

@@ -261,9 +261,9 @@ def media(messages: Sequence[Numbered], *, hard: bool = False, prior: PriorPruni
     """
     held = _with_media(messages, prior)
     if hard:
-        return _stripped(messages, held, prior)
+        return _strip_media(messages, held, prior)
     newest = max((at for at in held if messages[at].message["role"] == "user"), default=0)
-    return _stripped(messages, [at for at in held if at < newest], prior)
+    return _strip_media(messages, [at for at in held if at < newest], prior)
 
 
 def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, prior: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
@@ -283,7 +283,7 @@ def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, prior: Pri
         if size := _bytes_of(messages[at]):
             total -= size
             gone.append(at)
-    return _stripped(messages, gone, prior)
+    return _strip_media(messages, gone, prior)
 
 
 def media_bytes(messages: Sequence[Numbered], *, prior: PriorPruning = NO_PRIOR_PRUNING) -> int:
@@ -310,7 +310,7 @@ def _bytes_of(each: Numbered) -> int:
     return sum(map(payload_bytes, media_parts_of(each.message)))
 
 
-def _stripped(messages: Sequence[Numbered], gone: Sequence[int], prior: PriorPruning) -> Pruned:
+def _strip_media(messages: Sequence[Numbered], gone: Sequence[int], prior: PriorPruning) -> Pruned:
     before = view_tokens(messages, prior)
     numbers = tuple(messages[at].seq for at in gone)
     touched = [messages[at] for at in gone]
@@ -367,7 +367,7 @@ def prune(
     """Take out what is old, double, or media, as the mode wants it."""
     work = _Work(tail, pruning_request, prior, _sharing(tail))
     if pruning_request.mode == "off":
-        return work.done()
+        return work.outcome()
     if pruning_request.mode == "cache_ttl":
         work.take(
             "cache_ttl",
@@ -400,7 +400,7 @@ def prune(
         )
     if work.tokens > pruning_request.target_tokens:
         work.take("media", media(tail, hard=pruning_request.hard, prior=work.prior))
-    return work.done()
+    return work.outcome()
 
 
 def truncate_results(
@@ -427,17 +427,19 @@ def _truncate_results(
     low, high = 200, max((len(text_of(each.message)) * 4 for each in results), default=200)
     for _ in range(_SQUEEZE_TRIES):
         middle = (low + high) // 2
-        if fixed + sum(_cut(each, middle, texts).tokens for each in results) <= room_tokens:
+        if fixed + sum(_shorten_item(each, middle, texts).tokens for each in results) <= room_tokens:
             low = middle
         else:
             high = middle
     cleared = {
-        each.seq: text_of(_cut(each, low, texts).message) for each in results if _cut(each, low, texts) is not each
+        each.seq: text_of(_shorten_item(each, low, texts).message)
+        for each in results
+        if _shorten_item(each, low, texts) is not each
     }
     return PruningOutcome(tail=tuple(pruned_view(tail, cleared)), cleared=cleared)
 
 
-def _cut(each: Numbered, limit_chars: int, texts: Texts) -> Numbered:
+def _shorten_item(each: Numbered, limit_chars: int, texts: Texts) -> Numbered:
     message = shorten_result(each.message, limit_chars, each.seq, texts=texts)
     return each if message is each.message else numbered(message, each.seq, each.at)
 
@@ -475,7 +477,7 @@ class _Work:
         self._cleared.update(step.cleared)
         self._stripped += step.stripped
 
-    def done(self) -> PruningOutcome:
+    def outcome(self) -> PruningOutcome:
         stripped = tuple(sorted(set(self._stripped)))
         tail = pruned_view(self._tail, self._cleared, stripped, self.prior.texts) if self._steps else self._tail
         return PruningOutcome(

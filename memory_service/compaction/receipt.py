@@ -67,7 +67,7 @@ def receipt_of_made(
         "applied": applied,
         "active": applied,
         "mode": mode,
-        **_planned(plan, options),
+        **_plan_fields(plan, options),
     }
     return receipt_of(past).model_copy(update=planned)
 
@@ -102,7 +102,7 @@ def receipt_of_plan(
         parts=summary.parts if summary else 0,
         notes=(*plan.notes, *plan.shortfalls, *(summary.notes if summary else ())),
         overrides=dict(options.overrides),
-        **_planned(plan, options),
+        **_plan_fields(plan, options),
     )
 
 
@@ -135,7 +135,7 @@ def _receipt(tokens_before: int, tokens_after: int, **fields: object) -> Compact
     return CompactionReceipt.model_validate(_NOTHING | sizes | fields)
 
 
-def _planned(plan: Plan, options: CompactionSettings) -> dict[str, Any]:
+def _plan_fields(plan: Plan, options: CompactionSettings) -> dict[str, Any]:
     covered = (*plan.covered, *plan.prefix)
     return {
         "target_tokens": plan.target_tokens,

@@ -50,7 +50,7 @@ class _Open:
     written: list[str] = field(default_factory=list)
     document: str = ""
 
-    def closed(self) -> ShellCommand:
+    def close(self) -> ShellCommand:
         words = self.words
         while words and (words[0] in _LEADING or _ASSIGNED.fullmatch(words[0])):
             words = words[1:]
@@ -65,21 +65,21 @@ def shell_commands(text: str) -> Iterator[ShellCommand]:
         kind, found = token.lastgroup, token[0]
         if kind == "end":
             if command.words or command.written:
-                yield command.closed()
+                yield command.close()
             command, target = _Open(), ""
         elif kind == "redirect":
             target = found
         elif kind == "word" and target:
             into_stream = target.endswith("&") and found.isdigit()
             if target[:1] != "<" and target.strip(">|&") in _OUTPUT and not into_stream:
-                command.written.append(_unquoted(found))
+                command.written.append(_unquote(found))
             target = ""
         elif kind == "word":
-            command.words.append(_unquoted(found))
+            command.words.append(_unquote(found))
         elif kind == "document":
             command.document = documents.pop(0)
     if command.words or command.written:
-        yield command.closed()
+        yield command.close()
 
 
 # Stands where a here-document begins.
@@ -107,5 +107,5 @@ def _without_documents(text: str) -> tuple[str, list[str]]:
     return "\n".join(kept), documents
 
 
-def _unquoted(word: str) -> str:
+def _unquote(word: str) -> str:
     return _ESCAPED.sub(lambda found: found[1] or found[2] or found[3] or "", word)

@@ -88,7 +88,7 @@ class SummaryLine:
         """Whose words it has; the user's if that is not known."""
         return _VOICES.get(self.label, "user")
 
-    def written(self, texts: Texts) -> str:
+    def render(self, texts: Texts) -> str:
         """The line as it is written in a language."""
         media = "".join(f" {texts.media.get(label, label)}" for label in self.media.split()) if self.label else ""
         handle = f" (log:{self.seq}{', ' + self.day if self.day else ''})" if self.seq else ""
@@ -107,7 +107,7 @@ class SummaryLine:
 
     def size(self, texts: Texts) -> int:
         """Size with its line break, in quarters of a token."""
-        return quarters(self.written(texts)) + 1
+        return quarters(self.render(texts)) + 1
 
 
 def heading_size(section: Section, texts: Texts) -> int:
@@ -121,7 +121,7 @@ def render_summary(lines: Iterable[SummaryLine], texts: Texts = ENGLISH) -> str:
     for line in lines:
         blocks[line.section].append(line)
     return "\n\n".join(
-        "\n".join([f"## {texts.headings[section.value]}", *(line.written(texts) for line in sorted(block, key=_order))])
+        "\n".join([f"## {texts.headings[section.value]}", *(line.render(texts) for line in sorted(block, key=_order))])
         for section, block in blocks.items()
         if block
     )

@@ -50,7 +50,7 @@ class _Todo:
     text: str
     todo_id: str = ""
 
-    def written(self) -> str:
+    def render(self) -> str:
         named = f"#{self.todo_id} " if self.todo_id else ""
         return f"[{self.mark}] {named}{self.text}"
 
@@ -69,12 +69,12 @@ def todos_after(messages: Sequence[Numbered], before: Iterable[LedgerEntry] = ()
             result = results.get(call["id"])
             if (result is not None and result.get("is_error")) or was_refused(result):
                 continue
-            after = _changed(items, call, result)
+            after = _apply_call(items, call, result)
             items, changed_in = (items, changed_in) if after is None else (after, each.seq)
         if each.message["role"] == "assistant" and len(boxes := _boxes(text_of(each.message))) > 1:
             items, changed_in = boxes, each.seq
     return (
-        [LedgerEntry(kind="todo", text=each.written(), seqs=[changed_in]) for each in _bounded(items)]
+        [LedgerEntry(kind="todo", text=each.render(), seqs=[changed_in]) for each in _limit_items(items)]
         if changed_in
         else []
     )
@@ -94,20 +94,20 @@ def is_open_todo(entry: LedgerEntry) -> bool:
     return entry.kind == "todo" and not entry.text.startswith("[x]")
 
 
-def _bounded(items: Sequence[_Todo]) -> list[_Todo]:
+def _limit_items(items: Sequence[_Todo]) -> list[_Todo]:
     """All that is open, and of what is done the last; a mark of a list that is done and empty."""
     done = [each for each in items if each.mark == "x"]
     kept = {id(each) for each in done[-_MOST_DONE:]} | {id(each) for each in items if each.mark != "x"}
     return [each for each in items if id(each) in kept][:_MOST_ITEMS] or [_Todo(mark="x", text="-")]
 
 
-def _changed(items: list[_Todo], call: ToolCall, result: Message | None) -> list[_Todo] | None:
+def _apply_call(items: list[_Todo], call: ToolCall, result: Message | None) -> list[_Todo] | None:
     """The list after a call; None if it changes none."""
     arguments = arguments_of(call)
     for key in _LIST_KEYS:
         listed = _items_of(arguments.get(key), named="merge" in arguments)
         if listed or (listed is not None and key in _TODO_KEYS):
-            return _merged(items, listed) if arguments.get("merge") else listed
+            return _merge_items(items, listed) if arguments.get("merge") else listed
     if _SINGLE.search(call["function"]["name"]):
         return _with_single(items, arguments, result)
     return None
@@ -160,7 +160,7 @@ def _boxes(text: str) -> list[_Todo]:
     return [_todo(match["text"], match["mark"].replace("✓", "x")) for match in found if match]
 
 
-def _merged(items: Sequence[_Todo], changes: Iterable[_Todo]) -> list[_Todo]:
+def _merge_items(items: Sequence[_Todo], changes: Iterable[_Todo]) -> list[_Todo]:
     """A list with changed items in their places, and new ones at its end."""
     by_id = {each.todo_id or each.text: each for each in items}
     for each in changes:
@@ -182,4 +182,4 @@ def _with_single(items: list[_Todo], arguments: Mapping[str, object], result: Me
     made = _todo(text or (known.text if known else ""), str(state), todo_id)
     if known and not state:
         made = replace(made, mark=known.mark)
-    return _merged(items, [made]) if made.text else None
+    return _merge_items(items, [made]) if made.text else None

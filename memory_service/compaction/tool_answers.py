@@ -138,7 +138,7 @@ def given_answers(messages: Sequence[Numbered]) -> tuple[list[QuestionAnswered],
         elif each.message["role"] == "assistant" and text_of(each.message).strip():
             asked = len(left)
         elif each.message["role"] == "user" and asked is not None and (text := own_text_of(each.message).strip()):
-            chosen = _chosen(left[asked], each, text)
+            chosen = _chosen_answer(left[asked], each, text)
             if chosen is not None:
                 answers.append(chosen)
                 left[asked] = _without_options(left[asked], chosen.question)
@@ -149,7 +149,7 @@ def given_answers(messages: Sequence[Numbered]) -> tuple[list[QuestionAnswered],
     return answers, left
 
 
-def _chosen(asked: Numbered, said: Numbered, text: str) -> QuestionAnswered | None:
+def _chosen_answer(asked: Numbered, said: Numbered, text: str) -> QuestionAnswered | None:
     """The options that a reply takes; None if it takes none."""
     # The chain of imports is long: what reads calls alone has no use for this.
     from memory_service.text.choices import asked_in_one_line, chosen_options, options_in

@@ -229,7 +229,7 @@ def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
     """Checkpoint of a view."""
     head, texts = state.head, view_texts(state)
     request, request_seq = _request(state, None if head.whole_request else shape.request_chars, texts)
-    ledger = _unrepeated(head.ledger, request)
+    ledger = _drop_repeated_asks(head.ledger, request)
     return Checkpoint(
         summary=without_repeated(head.summary, request, request_seq) if request else head.summary,
         ledger=_ledger(head, ledger, shape.ledger_tokens, texts),
@@ -350,7 +350,7 @@ def _request(state: Conversation, most_chars: int | None, texts: Texts) -> tuple
     return "\n\n".join(pieces), seq
 
 
-def _unrepeated(ledger: Sequence[LedgerEntry], request: str) -> Sequence[LedgerEntry]:
+def _drop_repeated_asks(ledger: Sequence[LedgerEntry], request: str) -> Sequence[LedgerEntry]:
     """A ledger without the asks that the request below it says in full."""
     asked = folded_line(request)
     return (

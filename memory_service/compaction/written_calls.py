@@ -47,7 +47,7 @@ def written_calls(text: str, call_id: str, *, answered: bool) -> list[ToolCall]:
         call_id: The beginning of the ids that they get.
         answered: Whether a tool's output follows, so that a code block was run.
     """
-    found = list(_found(text[:_MAX_CHARS], answered=answered))
+    found = list(_calls_in(text[:_MAX_CHARS], answered=answered))
     return [
         {"id": f"{call_id}-{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for at, (name, arguments) in enumerate(found)
@@ -66,7 +66,7 @@ def opened_file(text: str) -> str:
     return found["path"] if found else ""
 
 
-def _found(text: str, *, answered: bool) -> Iterator[tuple[str, dict[str, str]]]:
+def _calls_in(text: str, *, answered: bool) -> Iterator[tuple[str, dict[str, str]]]:
     tagged = False
     if "<function=" in text:
         for match in _FUNCTION.finditer(text):
@@ -77,13 +77,13 @@ def _found(text: str, *, answered: bool) -> Iterator[tuple[str, dict[str, str]]]
             tagged = True
             yield match["name"], {field["key"]: field["value"].strip() for field in _FIELD.finditer(match["body"])}
     if "SEARCH" in text or "ORIGINAL" in text:
-        for path in _searched(text):
+        for path in _searched_files(text):
             yield "edit", {"path": path}
     if answered and not tagged and (block := _command_block(text)):
         yield "bash", {"command": block}
 
 
-def _searched(text: str) -> Iterator[str]:
+def _searched_files(text: str) -> Iterator[str]:
     """The files of blocks that are to be searched and replaced, which stand above them."""
     path = ""
     for match in _SEARCH.finditer(text):

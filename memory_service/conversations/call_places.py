@@ -100,11 +100,11 @@ def _parts(content: object) -> list[object]:
 
 def derived_id(call: ConversationCall) -> str:
     """The id of a conversation that nobody named; see the rule above."""
-    from memory_service.conversations.compare import compared
+    from memory_service.conversations.compare import comparable_messages
 
     beginning = hashlib.blake2b(digest_size=8)
     beginning.update(json.dumps([call.wire, call.hint]).encode())
-    for each in compared(call.messages):
+    for each in comparable_messages(call.messages):
         beginning.update(each.digest)
         if each.role == "user":
             break

@@ -91,7 +91,7 @@ def _read_message(message: SentMessage, at: int) -> ReadMessage:
     read = read_sent([logged], strict=False)
     is_command = not read or (len(read) == 1 and compact_command(read[0]) is not None)
     found = None if is_command else compared_message(read, at)
-    shown = tuple(map(_shown, read))
+    shown = tuple(map(_shown_form, read))
     return ReadMessage(message if logged is message else None, found, shown)
 
 
@@ -105,11 +105,11 @@ class ShownDigests:
         """Digest of a message, behind a sign that it is the system's."""
         known = self._known.get(id(message))
         if known is None or known[0] is not message:
-            known = self._known[id(message)] = message, _shown(message)
+            known = self._known[id(message)] = message, _shown_form(message)
         return known[1]
 
 
-def compared(messages: Sequence[SentMessage]) -> Iterator[ComparedMessage]:
+def comparable_messages(messages: Sequence[SentMessage]) -> Iterator[ComparedMessage]:
     """The messages of a list that a log has as messages: all but commands to the service."""
     for at, message in enumerate(messages):
         read = _read_as_logged([message])
@@ -126,12 +126,12 @@ def compared_message(messages: Sequence[Message], at: int) -> ComparedMessage:
     """A message as it is compared, whose number or place is `at`."""
     digest, units = _digest_of(messages), list[Message]()
     for message in messages:
-        units += _parted(message)
+        units += _split_calls(message)
     parted = tuple(_digest_of([unit]) for unit in units) if len(units) > len(messages) else (digest,)
     return ComparedMessage(digest, messages[-1]["role"], CUT in messages[-1], at, parted)
 
 
-def _parted(message: Message) -> list[Message]:
+def _split_calls(message: Message) -> list[Message]:
     """The words of a message and its calls, if it has both; else the message."""
     if message["role"] != "assistant" or not tool_calls_of(message):
         return [message]
@@ -237,12 +237,12 @@ def alike(view: Sequence[tuple[bool, bytes]], given: Sequence[tuple[bool, bytes]
     ) == sorted(digest for is_systems, digest in given if is_systems)
 
 
-def _shown(message: Message) -> tuple[bool, bytes]:
-    plain = _unframed(message)
+def _shown_form(message: Message) -> tuple[bool, bytes]:
+    plain = _strip_frame(message)
     return plain["role"] in ("system", "developer"), _digest_of([plain])
 
 
-def _unframed(message: Message) -> Message:
+def _strip_frame(message: Message) -> Message:
     """The system message that a view shows as one of the user; any other as it is."""
     text = text_of(message) if message["role"] == "user" else ""
     first, _, rest = text.partition("\n")
@@ -286,13 +286,13 @@ def _has_result(message: SentMessage) -> bool:
 
 
 def _without_marks(message: SentMessage) -> SentMessage:
-    bare, content = _unmarked(message), message.get("content")
+    bare, content = _without_cache_mark(message), message.get("content")
     if isinstance(content, list):
-        bare["content"] = [_unmarked(part) if isinstance(part, dict) else part for part in content]
+        bare["content"] = [_without_cache_mark(part) if isinstance(part, dict) else part for part in content]
     return bare
 
 
-def _unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
+def _without_cache_mark(value: Mapping[str, Any]) -> dict[str, Any]:
     return {key: each for key, each in value.items() if key != "cache_control"}
 
 

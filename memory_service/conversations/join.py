@@ -46,7 +46,7 @@ from memory_service.conversations.compare import (
     ShownDigests,
     alike,
     as_the_client_has_it,
-    compared,
+    comparable_messages,
     compared_message,
     overlap_of,
     part_type,
@@ -125,13 +125,11 @@ class Conversations:
         place = self._beginning(call)
         new = [each.compared for each in self._read(call, place.session_id) if each.compared]
         with self._lock(place.session_id):
-            return self._looked_again(lambda: self._appended(call, place, new))
+            return self._looked_again(lambda: self._append(call, place, new))
 
-    def _appended(
-        self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]
-    ) -> tuple[str, int, str]:
+    def _append(self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]) -> tuple[str, int, str]:
         said = [*self._before(place, new), *new]
-        session_id, parted_from, rest = self._placed(place.session_id, said, call, call.session_id is not None)
+        session_id, parted_from, rest = self._find_place(place.session_id, said, call, call.session_id is not None)
         # Not what stands there by now: another process may have answered meanwhile, and this call is not behind that.
         known = self._known.get(session_id)
         last_seq = known[2][-1].at if known and known[2] else 0
@@ -159,7 +157,7 @@ class Conversations:
                 messages=tuple(call.messages), session_id=session_id, last_seq=last_seq, branch_of=branch_of
             )
         made = self.sessions.context(session_id, _context_call(call), cancelled=cancelled)
-        return replace(self._sent(call, session_id, made), last_seq=last_seq, branch_of=branch_of)
+        return replace(self._prompt_of(call, session_id, made), last_seq=last_seq, branch_of=branch_of)
 
     def _follow_model(self, session_id: str, model: str | None) -> None:
         """Set the model of a session to the one that is asked now: its window is the one that counts."""
@@ -185,7 +183,7 @@ class Conversations:
         done = self.sessions.recover(prompt.session_id, overflow, cancelled=cancelled)
         if done.action != "retry" or done.context is None or done.remedy == "wait":
             return None
-        again = self._sent(call, prompt.session_id, done.context)
+        again = self._prompt_of(call, prompt.session_id, done.context)
         return replace(
             again,
             last_seq=prompt.last_seq,
@@ -232,7 +230,7 @@ class Conversations:
         session_id, count = prompt.session_id, len(messages)
         log = self._log(session_id)
         later = [each for each in log if each.at > prompt.last_seq]
-        if [each.digest for each in later[:count]] == [each.digest for each in compared(messages)]:
+        if [each.digest for each in later[:count]] == [each.digest for each in comparable_messages(messages)]:
             self._note_answer(messages[-1], session_id, later[count - 1].at)
             return
         if later:
@@ -307,7 +305,7 @@ class Conversations:
         except NotFound:
             return ()
 
-    def _placed(
+    def _find_place(
         self, root: str, said: Sequence[ComparedMessage], call: ConversationCall, named: bool
     ) -> tuple[str, str, Sequence[SentMessage]]:
         """The session that a list goes on in, the one that it is parted from, and what is new."""
@@ -383,7 +381,7 @@ class Conversations:
 
     # The prompt
 
-    def _sent(self, call: ConversationCall, session_id: str, made: BuiltContext) -> ConversationPrompt:
+    def _prompt_of(self, call: ConversationCall, session_id: str, made: BuiltContext) -> ConversationPrompt:
         prompt = made.prompt
         blocks, messages = set(prompt.blocks), list[Message]()
         # How many of the user's messages stand before each block: as many do in the client's own list.
@@ -395,7 +393,7 @@ class Conversations:
                 messages.append(message)
         system = bool(call.system_prompt and messages and messages[0].get("content") == call.system_prompt)
         said = [sum(1 for each in messages[at:] if each["role"] == "user") for at, _ in behind]
-        sent = self._written(call, session_id, messages[system:])
+        sent = self._write_view(call, session_id, messages[system:])
         for count, (_, text) in zip(said, behind, strict=True):
             sent = with_block(sent, text, call.wire, back=count)
         return ConversationPrompt(
@@ -409,7 +407,7 @@ class Conversations:
             degraded=made.degraded,
         )
 
-    def _written(self, call: ConversationCall, session_id: str, messages: Sequence[Message]) -> list[SentMessage]:
+    def _write_view(self, call: ConversationCall, session_id: str, messages: Sequence[Message]) -> list[SentMessage]:
         """The messages of a view as they are sent: the client's own where it still has them."""
         if call.wire == "responses":
             return as_the_client_has_it(list(map(standalone, messages)), call.messages)
@@ -417,7 +415,7 @@ class Conversations:
         if alike(list(map(self._shown.of, messages)), given):
             return list(call.messages)
         own = {digest: each for each, digest in self._own_system_messages(call, session_id)}
-        written, beside = self._rendered(call, session_id, messages, own)
+        written, beside = self._render(call, session_id, messages, own)
         sent = as_the_client_has_it(written, call.messages)
         if beside:
             # Of Anthropic's messages a system message stands behind one of the user.
@@ -430,7 +428,7 @@ class Conversations:
             if call.wire == "anthropic" and len(read.shown) == 1 and read.shown[0][0]:
                 yield message, read.shown[0][1]
 
-    def _rendered(
+    def _render(
         self, call: ConversationCall, session_id: str, messages: Sequence[Message], own: Mapping[bytes, SentMessage]
     ) -> tuple[list[SentMessage], object]:
         """Messages in the shape of a call, with the client's own system messages, and what stands beside them."""

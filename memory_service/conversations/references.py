@@ -46,7 +46,7 @@ class CompactionItems:
         Raises:
             InvalidReference: The item that the call begins with stands for nothing here.
         """
-        call = self._opened(call)
+        call = self._open_reference(call)
         early = self._at_threshold(call, cancelled) if call.compact_threshold else None
         prompt = self._conversations.prompt(call, cancelled=cancelled)
         if early is not None and prompt.session_id:
@@ -63,7 +63,7 @@ class CompactionItems:
         made = prompt.compaction is not None and prompt.compaction.applied
         if call.compact_threshold is None or not made:
             return prompt
-        return replace(prompt, reference=self._sealed(prompt))
+        return replace(prompt, reference=self._seal(prompt))
 
     def compact(self, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled) -> ConversationPrompt:
         """Compact all that was said, and give the user's messages with a reference to the rest.
@@ -75,16 +75,16 @@ class CompactionItems:
             InvalidRequest: Nothing was said, or not in a shape that is known.
             UpstreamFailed: The model failed and nothing may stand in for it; nothing was changed.
         """
-        joined = self._compacted(self._opened(call), CompactRequest(force=True), cancelled)
+        joined = self._compact(self._open_reference(call), CompactRequest(force=True), cancelled)
         said = self._sessions.snapshot(joined.session_id).state.messages
         messages = [standalone(each.message) for each in said if each.message["role"] == "user"]
-        return replace(joined, messages=tuple(messages), reference=self._sealed(joined))
+        return replace(joined, messages=tuple(messages), reference=self._seal(joined))
 
-    def _opened(self, call: ConversationCall) -> ConversationCall:
+    def _open_reference(self, call: ConversationCall) -> ConversationCall:
         """A call that says what its reference stands for."""
         if not call.reference:
             return call
-        found = self._seals.opened(call.reference)
+        found = self._seals.open(call.reference)
         if found.workspace != self._workspace:
             raise InvalidReference(
                 f"A compaction item belongs to another workspace than {self._workspace}. "
@@ -102,13 +102,13 @@ class CompactionItems:
         threshold = call.compact_threshold or 0
         request = CompactRequest(trigger="threshold", force=True, target_tokens=max(int(threshold * _TARGET_SHARE), 1))
         try:
-            return self._compacted(call, request, cancelled, over_tokens=threshold)
+            return self._compact(call, request, cancelled, over_tokens=threshold)
         except InvalidReference:
             raise
         except MemoryServiceError as error:
             return ConversationPrompt(messages=(), degraded=(f"compaction: {error}",))
 
-    def _compacted(
+    def _compact(
         self,
         call: ConversationCall,
         request: CompactRequest,
@@ -133,9 +133,9 @@ class CompactionItems:
         receipt = self._sessions.compactions.compact(session_id, CompactionCall(request=request), cancelled=cancelled)
         return replace(joined, compaction=receipt, degraded=(*degraded, *receipt.degraded))
 
-    def _sealed(self, prompt: ConversationPrompt) -> str:
+    def _seal(self, prompt: ConversationPrompt) -> str:
         receipt: CompactionReceipt | None = prompt.compaction
-        return self._seals.sealed(
+        return self._seals.seal(
             Reference(
                 workspace=self._workspace,
                 session_id=prompt.session_id,

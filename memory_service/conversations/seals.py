@@ -64,12 +64,12 @@ class Seals:
     def __init__(self, home: Path) -> None:
         self._home = home
 
-    def sealed(self, reference: Reference) -> str:
+    def seal(self, reference: Reference) -> str:
         """A reference as a text."""
         written = _MARK + _base64(json.dumps(asdict(reference), separators=(",", ":")).encode())
         return f"{written}.{self._code(written)}"
 
-    def opened(self, text: str) -> Reference:
+    def open(self, text: str) -> Reference:
         """The reference that a text is.
 
         Raises:

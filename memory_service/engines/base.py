@@ -192,7 +192,7 @@ def check_engine(name: str) -> None:
     Raises:
         InvalidRequest: There is none.
     """
-    if name != DEFAULT and name not in _registered and _offered(name) is None:
+    if name != DEFAULT and name not in _registered and _entry_point(name) is None:
         raise InvalidRequest(
             f"The context engine {name[:80]!r} is unknown. Install the package that offers it, or set context_engine "
             f"to one of {', '.join(engine_names())}."
@@ -220,14 +220,14 @@ def load_engine(name: str, place: EnginePlace) -> ContextEngine:
 def _factory(name: str) -> EngineFactory:
     if name in _registered:
         return _registered[name]
-    point = _offered(name)
+    point = _entry_point(name)
     if point is None:
         raise LookupError(name)
     factory: EngineFactory = point.load()
     return factory
 
 
-def _offered(name: str) -> EntryPoint | None:
+def _entry_point(name: str) -> EntryPoint | None:
     return next(iter(entry_points(group=GROUP, name=name)), None)
 
 

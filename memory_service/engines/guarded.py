@@ -96,25 +96,25 @@ class GuardedEngine:
     @property
     def info(self) -> EngineInfo | None:
         """Who it is; None if it could not be loaded."""
-        self._loaded()
+        self._loaded_engine()
         return self._info
 
     def usable(self, session_id: str) -> bool:
         """True if it is asked for a session."""
-        return self._loaded() is not None and session_id not in self._failed and not self._down
+        return self._loaded_engine() is not None and session_id not in self._failed and not self._down
 
     def failures(self, session_id: str) -> tuple[str, ...]:
         """The parts of it that are missing in a session, for `degraded`."""
         what = self._down or self._failed.get(session_id)
-        return (self._told(what),) if what else ()
+        return (self._failure_note(what),) if what else ()
 
     def problems(self) -> tuple[str, ...]:
         """The parts of it that are missing anywhere, for `status` and `doctor`; it is loaded for that."""
-        if self._loaded() is None or self._down:
-            return (self._told(self._down),)
+        if self._loaded_engine() is None or self._down:
+            return (self._failure_note(self._down),)
         with self._changing:
             failed = dict(self._failed)
-        return (self._told(f"{next(iter(failed.values()))} in {len(failed)} sessions"),) if failed else ()
+        return (self._failure_note(f"{next(iter(failed.values()))} in {len(failed)} sessions"),) if failed else ()
 
     # What is asked of it
 
@@ -126,7 +126,7 @@ class GuardedEngine:
             history: All messages of its log.
         """
         if self.usable(session_id):
-            heard = self._heard(session_id)
+            heard = self._history_of(session_id)
             with heard.lock:
                 self._hear(session_id, heard, history)
 
@@ -136,15 +136,15 @@ class GuardedEngine:
         """The messages for the model, checked; None if the default engine has to answer."""
         if not self.usable(session_id):
             return None
-        heard = self._heard(session_id)
+        heard = self._history_of(session_id)
         with heard.lock:
             if not self._hear(session_id, heard, history):
                 return None
             own = copy.deepcopy(call)
             # Checked within its time: what it gives may be of its own making, too.
-            return self._asked(
+            return self._ask(
                 session_id,
-                lambda engine: _checked(
+                lambda engine: _check_messages(
                     engine.assemble(session_id, token_budget=token_budget, call=own), token_budget, call
                 ),
             )
@@ -153,24 +153,24 @@ class GuardedEngine:
         """Have it compact a session; None if it cannot."""
         if not self.usable(session_id):
             return None
-        with self._heard(session_id).lock:
-            return self._asked(
+        with self._history_of(session_id).lock:
+            return self._ask(
                 session_id,
-                lambda engine: _compacted(engine.compact(session_id, token_budget=token_budget, call=call)),
+                lambda engine: _check_compaction(engine.compact(session_id, token_budget=token_budget, call=call)),
                 seconds=self._limits.compact,
             )
 
     def spawned(self, parent: str, child: str, ttl_seconds: float | None) -> None:
         """Tell it that a subagent begins."""
-        engine = self._loaded()
+        engine = self._loaded_engine()
         if _has(engine, "prepare_subagent_spawn") and self.usable(child):
-            self._asked(child, lambda _: engine.prepare_subagent_spawn(parent, child, ttl_seconds))
+            self._ask(child, lambda _: engine.prepare_subagent_spawn(parent, child, ttl_seconds))
 
     def ended(self, child: str, reason: str) -> None:
         """Tell it that a subagent is over."""
-        engine = self._loaded()
+        engine = self._loaded_engine()
         if _has(engine, "on_subagent_ended") and self.usable(child):
-            self._asked(child, lambda _: engine.on_subagent_ended(child, reason))
+            self._ask(child, lambda _: engine.on_subagent_ended(child, reason))
 
     def forget(self, session_id: str) -> tuple[str, ...]:
         """Tell it that a session was erased, even if it failed before: what it keeps of it has to go.
@@ -178,12 +178,12 @@ class GuardedEngine:
         Returns:
             What may be left of the session, for `degraded`.
         """
-        engine = self._loaded()
+        engine = self._loaded_engine()
         with self._changing:
             self._sessions.pop(session_id, None)
             self._failed.pop(session_id, None)
         if _has(engine, "forget"):
-            self._asked(session_id, lambda _: engine.forget(session_id))
+            self._ask(session_id, lambda _: engine.forget(session_id))
         left = self.failures(session_id)
         return tuple(f"{what} What it kept of the session may still be there." for what in left)
 
@@ -191,17 +191,17 @@ class GuardedEngine:
         """Tell it that the service closes; it is not loaded for that."""
         engine = self._engine
         if _has(engine, "dispose") and not self._down:
-            self._asked("", lambda _: engine.dispose())
+            self._ask("", lambda _: engine.dispose())
 
     # How it is asked
 
     def _hear(self, session_id: str, heard: _Heard, history: Sequence[Numbered]) -> bool:
         """Tells it what is new, while its session is locked; gives whether it is well after that."""
-        engine = self._loaded()
+        engine = self._loaded_engine()
         if heard.seq is None:
             known = 0
             if _has(engine, "bootstrap"):
-                given = self._asked(session_id, lambda _: engine.bootstrap(session_id))
+                given = self._ask(session_id, lambda _: engine.bootstrap(session_id))
                 known = given if isinstance(given, int) else 0
             heard.seq = history[min(known, len(history)) - 1].seq if known > 0 and history else 0
         # From the end: what is new is little, and the history may be long.
@@ -213,22 +213,22 @@ class GuardedEngine:
             self._ingest(session_id, [copy.deepcopy(each.message) for each in batch])
             heard.seq = batch[-1].seq
         if fresh and _ends_turn(fresh[-1].message) and _has(engine, "after_turn") and self.usable(session_id):
-            self._asked(session_id, lambda _: engine.after_turn(session_id))
+            self._ask(session_id, lambda _: engine.after_turn(session_id))
         return self.usable(session_id)
 
     def _ingest(self, session_id: str, messages: Sequence[Message]) -> None:
-        def told(engine: ContextEngine) -> None:
+        def tell(engine: ContextEngine) -> None:
             if _has(engine, "ingest_batch"):
                 engine.ingest_batch(session_id, messages)
                 return
             for message in messages:
                 engine.ingest(session_id, message)
 
-        self._asked(session_id, told)
+        self._ask(session_id, tell)
 
-    def _asked(self, session_id: str, ask: Callable[[ContextEngine], _T], *, seconds: float | None = None) -> _T | None:
+    def _ask(self, session_id: str, ask: Callable[[ContextEngine], _T], *, seconds: float | None = None) -> _T | None:
         """Its answer within its time; None, and quarantine, if it fails."""
-        engine = self._loaded()
+        engine = self._loaded_engine()
         if engine is None:
             return None
         try:
@@ -237,7 +237,7 @@ class GuardedEngine:
             self._quarantine(session_id, error)
             return None
 
-    def _loaded(self) -> ContextEngine | None:
+    def _loaded_engine(self) -> ContextEngine | None:
         with self._loading:
             if self._engine is None and not self._down:
                 self._try_to_load()
@@ -258,11 +258,11 @@ class GuardedEngine:
             if isinstance(error, _TimedOut) or len(self._failed) >= _MOST_SESSIONS:
                 self._down = _kind(error)
 
-    def _heard(self, session_id: str) -> _Heard:
+    def _history_of(self, session_id: str) -> _Heard:
         with self._changing:
             return self._sessions.setdefault(session_id, _Heard())
 
-    def _told(self, what: str) -> str:
+    def _failure_note(self, what: str) -> str:
         kind, _, rest = what.partition(" ")
         return (
             f"engine: {self.name} failed ({kind}){f' {rest}' if rest else ''}; the default engine answers. "
@@ -302,7 +302,7 @@ def _run_within(seconds: float, work: Callable[[], _T], *, name: str) -> _T:
     return done[0]
 
 
-def _checked(made: object, token_budget: int, call: AssembleCall) -> tuple[Message, ...]:
+def _check_messages(made: object, token_budget: int, call: AssembleCall) -> tuple[Message, ...]:
     """The messages of an answer.
 
     Raises:
@@ -331,7 +331,7 @@ def _checked(made: object, token_budget: int, call: AssembleCall) -> tuple[Messa
     return tuple(messages)
 
 
-def _compacted(made: object) -> Compacted:
+def _check_compaction(made: object) -> Compacted:
     """The result of a compaction, checked.
 
     Raises:

@@ -117,14 +117,12 @@ def deduplicate(candidates: Iterable[Candidate]) -> list[Candidate]:
     listed = list(candidates)
     groups = sorted(groups_of([each.text for each in listed]), key=lambda group: group[-1])
     return [
-        replace(listed[group[-1]], seqs=_united(listed[at].seqs for at in group))
-        if len(group) > 1
-        else listed[group[0]]
+        replace(listed[group[-1]], seqs=_union(listed[at].seqs for at in group)) if len(group) > 1 else listed[group[0]]
         for group in groups
     ]
 
 
-def _united(seqs: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+def _union(seqs: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(sorted({seq for each in seqs for seq in each}))
 
 
@@ -151,9 +149,9 @@ def _rank(note: Note, size: int) -> tuple[bool, float, int]:
 
 def _each_once(notes: list[Note]) -> list[Note]:
     """Of notes that say the same the best, at the place of the last: so a fact stands behind what it corrects."""
-    return [_merged([notes[at] for at in group]) for group in groups_of([note.text for note in notes])]
+    return [_merge_notes([notes[at] for at in group]) for group in groups_of([note.text for note in notes])]
 
 
-def _merged(notes: list[Note]) -> Note:
+def _merge_notes(notes: list[Note]) -> Note:
     best = min(notes, key=lambda note: _rank(note, quarters(note.text) + ENTRY_CHARS))
-    return replace(best, order=notes[-1].order, seqs=_united(note.seqs for note in notes))
+    return replace(best, order=notes[-1].order, seqs=_union(note.seqs for note in notes))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from indexer.common import THROTTLE
 from indexer.language import asks, is_reported, ornament
-from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Candidate, Note, joined, lines_of, note_of
+from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Candidate, Note, join_sentences, lines_of, note_of
 from memory_service.text.correction_judge import TalkJudge, Told
 from memory_service.text.lasting import asks_to_remember, names_nothing
 from memory_service.text.phrases import (
@@ -249,7 +249,7 @@ def _size(group: Sequence[_Judged]) -> int:
     return sum(len(each.said.text) + 1 for each in group)
 
 
-def _marked(text: str, judged: _Judged, language: str) -> str:
+def _with_later(text: str, judged: _Judged, language: str) -> str:
     """A sentence with what was said later in its place, where something may have been."""
     if not judged.later:
         return text
@@ -260,10 +260,10 @@ def _marked(text: str, judged: _Judged, language: str) -> str:
 
 def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
     first = group[0].said
-    body = joined(
+    body = join_sentences(
         [
-            _marked(without_joint(first.text), group[0], language),
-            *(_marked(each.said.text, each, language) for each in group[1:]),
+            _with_later(without_joint(first.text), group[0], language),
+            *(_with_later(each.said.text, each, language) for each in group[1:]),
         ]
     )
     body += "".join(f" [{each.said.picture}]" for each in group if each.said.picture)

@@ -24,7 +24,7 @@ from memory_service.flush.notes import Candidate
 from memory_service.flush.replies import extraction_prompt, facts_of_reply, is_failure
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
 from memory_service.llm.calls import ModelCalls, Spent, estimate_prompt
-from memory_service.llm.chunks import SAFETY, first_chunk, grouped
+from memory_service.llm.chunks import SAFETY, first_chunk, group_by_unit
 from memory_service.llm.transcript import TranscriptEntry, transcript, transcript_entries
 from memory_service.llm.validation import validate_answer
 from memory_service.messages import Numbered, is_system, own_text_of, text_of, tool_calls_of, with_text
@@ -139,13 +139,13 @@ def _read(stretch: Sequence[Numbered]) -> Iterator[Numbered]:
 
 def _all_found(reader: _Reader, entries: Sequence[TranscriptEntry]) -> Iterator[Candidate]:
     """Facts of the chunks in turn; a chunk that does not fit is divided again."""
-    groups = grouped(entries)
+    groups = group_by_unit(entries)
     start = 0
     while start < len(groups):
         window_tokens = reader.calls.window_tokens
         end = first_chunk(groups, start, reader.room())
         try:
-            found = reader.found([entry for group in groups[start:end] for entry in group])
+            found = reader.facts_of([entry for group in groups[start:end] for entry in group])
         except ContextOverflow as error:
             reader.calls.learn(error, window_tokens)
             continue
@@ -177,10 +177,10 @@ class _Reader:
         prompt = self._prompt("")
         room = window_tokens - min(ANSWER_TOKENS, window_tokens // 4) - estimate_prompt(prompt)
         if room < _LEAST_ROOM_TOKENS:
-            raise _refused("token_overflow")
+            raise _refusal("token_overflow")
         return min(room, MAX_CHUNK_TOKENS)
 
-    def found(self, chunk: Sequence[TranscriptEntry]) -> list[Candidate]:
+    def facts_of(self, chunk: Sequence[TranscriptEntry]) -> list[Candidate]:
         """The facts of a chunk."""
         # A single unit may be larger than the window; most of such a one is what a tool printed.
         limit = int(self.room() * 4 / SAFETY)
@@ -215,7 +215,7 @@ class _Reader:
             if kind == "content_filter":
                 break
             reasons = (reason,)
-        raise _refused(kind)
+        raise _refusal(kind)
 
     def _completion(self, prompt: Sequence[ChatMessage]) -> Completion:
         try:
@@ -223,7 +223,7 @@ class _Reader:
         except CallCancelled:
             raise CallCancelled("The flush was cancelled. Nothing was written.") from None
         except SummaryFailed as error:
-            raise _refused(error.kind) from error
+            raise _refusal(error.kind) from error
 
 
 class _Source:
@@ -301,7 +301,7 @@ def _users_words(messages: Sequence[Numbered]) -> Iterator[str]:
             before = text
 
 
-def _refused(kind: str) -> SummaryFailed:
+def _refusal(kind: str) -> SummaryFailed:
     """The error for a stretch that a model could not be brought to read."""
     what = _SAYINGS.get(kind, "it gave no answer that can be used")
     return SummaryFailed(

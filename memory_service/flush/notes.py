@@ -100,7 +100,7 @@ def _is_read(part: MessagePart, item: Utterance) -> bool:
     return part.kind != "pasted" or bool(introduction(item.text, part.start))
 
 
-def joined(texts: Iterable[str]) -> str:
+def join_sentences(texts: Iterable[str]) -> str:
     """Sentences as one text; after a Chinese full stop stands no blank."""
     return re.sub("(?<=[。！？；：]) ", "", " ".join(_after_lead(list(texts))))
 

@@ -183,10 +183,10 @@ _WIDE = lazy_regex(f"[{EAST_ASIAN}]")
 def is_silent(reply: str) -> bool:
     """True if a reply says that there is nothing: `NO_REPLY` in a short one without a list, or no word."""
     said = without_thoughts(reply).strip()
-    short = len(said) <= _SHORT_CHARS and _unwrapped(said)[:1] not in ("[", "{")
+    short = len(said) <= _SHORT_CHARS and _unwrap(said)[:1] not in ("[", "{")
     if short and _SILENT_WORD.search(said) and not any(map(_lists, said.splitlines())):
         return True
-    return not said or _SILENT.fullmatch(_unwrapped(said)) is not None or not any(map(str.isalnum, said))
+    return not said or _SILENT.fullmatch(_unwrap(said)) is not None or not any(map(str.isalnum, said))
 
 
 def _lists(line: str) -> bool:
@@ -257,7 +257,7 @@ class _Places:
 
 def _lines(reply: str) -> Iterator[str]:
     """Lines that may be facts: list items with their continuations, and plain lines."""
-    said = redacted(_unwrapped(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip()))
+    said = redacted(_unwrap(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip()))
     if is_failure(said):
         return
     listed = _from_json(said)
@@ -267,7 +267,7 @@ def _lines(reply: str) -> Iterator[str]:
     yield from _from_markdown(_SILENT_END.sub("", _without_ours(without_public_blocks(said)).rstrip()))
 
 
-def _unwrapped(said: str) -> str:
+def _unwrap(said: str) -> str:
     """A reply without a code block around the whole of it."""
     first, _, rest = said.partition("\n")
     opening = _FENCE.match(first)
@@ -386,7 +386,7 @@ class _Reader:
     def end(self) -> Iterator[str]:
         """The fact that was begun."""
         if self._fact:
-            text = _joined(self._fact)
+            text = _join_lines(self._fact)
             if not _announces(text):
                 yield text
             elif self._is_item:
@@ -423,7 +423,7 @@ def _announces(text: str) -> bool:
     return text.rstrip("* _").endswith((":", "："))
 
 
-def _joined(lines: Sequence[str]) -> str:
+def _join_lines(lines: Sequence[str]) -> str:
     text = lines[0]
     for line in lines[1:]:
         wide = _WIDE.match(text[-1:]) and _WIDE.match(line)

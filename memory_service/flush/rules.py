@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from indexer.common import THROTTLE, lazy_regex
 from indexer.language import asks, introduction, is_reported, ornament
-from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Note, joined, lines_of, note_of
+from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Note, join_sentences, lines_of, note_of
 from memory_service.flush.tool_outcomes import outcome_line, tool_names
 from memory_service.messages import Numbered, tool_calls_of
 from memory_service.text.grounding import names_user
@@ -122,7 +122,7 @@ class _Reader:
         yield self._note(item, "", line, frozenset(content_of(words_of(line))), chance(_OUTCOME_WORTH))
 
     def _message(self, item: Utterance) -> Iterator[Note]:
-        asked, question = self._answered(item), ""
+        asked, question = self._answered_question(item), ""
         for line, kind in lines_of(item):
             if kind != "typed":
                 yield from self._passed_on(line, item)
@@ -139,7 +139,7 @@ class _Reader:
                 yield note
         self._question = _Question(seq=item.seq, name=item.name, role=item.role, text=question) if question else None
 
-    def _answered(self, item: Utterance) -> _Question | None:
+    def _answered_question(self, item: Utterance) -> _Question | None:
         asked = self._question
         return asked if asked and (asked.name, asked.role) != (item.name, item.role) else None
 
@@ -221,13 +221,13 @@ class _Reader:
             if not intro or asks(raw) or _binds(text, "user") or lays_down(text):
                 continue
             if statement := self._statement(text, item, "", answers=False):
-                passed = replace(statement, text=joined((intro, statement.text)), binding=False, lasting=False)
+                passed = replace(statement, text=join_sentences((intro, statement.text)), binding=False, lasting=False)
                 if note := self._fact(replace(item, role="quoted"), [passed], "", None):
                     yield note
 
     def _fact(self, item: Utterance, group: list[_Statement], picture: str, asked: _Question | None) -> Note | None:
-        kept = group if group and group[0].binding else _shortened(group)
-        body = joined(statement.text for statement in kept)
+        kept = group if group and group[0].binding else _shorten_group(group)
+        body = join_sentences(statement.text for statement in kept)
         content = frozenset[str]().union(*(statement.content for statement in kept))
         marks = limit_marks(*(statement.marks for statement in kept))
         worth = worth_of(marks, _size(content), answers=asked is not None, picture=bool(picture))
@@ -310,7 +310,7 @@ def _groups(facts: list[_Statement]) -> Iterator[list[_Statement]]:
         yield group
 
 
-def _shortened(group: list[_Statement]) -> list[_Statement]:
+def _shorten_group(group: list[_Statement]) -> list[_Statement]:
     """The statements that carry most of what a group says, in order."""
     everything = frozenset[str]().union(*(statement.content for statement in group))
     got: set[str] = set()

@@ -46,12 +46,12 @@ def outcome_line(tool: str, text: str, *, failed: bool, texts: Texts = ENGLISH) 
         return ""
     if tool and _MAKING.search(tool):
         # The id of a message that went out is of no use to anybody.
-        made = ", ".join(_made(text)) if not _SENDING.search(tool) else ""
+        made = ", ".join(_outcomes_in(text)) if not _SENDING.search(tool) else ""
         return f"{named}{texts.tool_made}{made}" if made else ""
     return ""
 
 
-def _made(text: str) -> list[str]:
+def _outcomes_in(text: str) -> list[str]:
     if len(text) <= _LOOKED_AT_CHARS:
         try:
             fields = json.loads(text)

@@ -80,7 +80,7 @@ class ServerEvent:
         value = json.loads(self.text)
         return value if isinstance(value, dict) else {}
 
-    def written(self) -> str:
+    def encode(self) -> str:
         """The event as it goes over the wire."""
         lines = "".join(f"data: {line}\n" for line in self.text.split("\n"))
         return f"{f'event: {self.name}' + chr(10) if self.name else ''}{lines}\n"
@@ -195,7 +195,7 @@ class Dialect(ABC):
         """A reader for one that comes in pieces."""
 
     @abstractmethod
-    def spoken(self, text: str, body: JsonObject) -> JsonObject:
+    def text_answer(self, text: str, body: JsonObject) -> JsonObject:
         """A whole answer that says a text, in the place of the model."""
 
     @abstractmethod
@@ -206,7 +206,7 @@ class Dialect(ABC):
     def error(self, status: int, code: str, message: str) -> JsonObject:
         """An error as the protocol's clients read it."""
 
-    def compacted(self, prompt: ConversationPrompt, body: JsonObject) -> JsonObject:
+    def compaction_answer(self, prompt: ConversationPrompt, body: JsonObject) -> JsonObject:
         """A whole answer to a call that asks for a compaction alone."""
         raise NotImplementedError
 
@@ -300,4 +300,4 @@ def texts_of(content: object) -> str:
 
 def event(value: Mapping[str, object], name: str = "") -> str:
     """A server-sent event with a value."""
-    return ServerEvent(name, json.dumps(value)).written()
+    return ServerEvent(name, json.dumps(value)).encode()

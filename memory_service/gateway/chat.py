@@ -82,7 +82,7 @@ class ChatCompletions(Dialect):
         """See `Dialect`."""
         return _ChatReader()
 
-    def spoken(self, text: str, body: JsonObject) -> JsonObject:
+    def text_answer(self, text: str, body: JsonObject) -> JsonObject:
         """See `Dialect`."""
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
         usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
@@ -142,7 +142,7 @@ class _ChatReader(AnswerReader):
             if self._other_chars > _MOST_OTHER_CHARS:
                 self.shortened = f"of fields that are not known only {_MOST_OTHER_CHARS:,} characters are kept"
             else:
-                self._others = _grown(self._others, others)
+                self._others = _merge_pieces(self._others, others)
         self._reason = field_of(choice, "finish_reason", str) or self._reason
 
     def _call(self, piece: JsonObject) -> None:
@@ -163,7 +163,7 @@ class _ChatReader(AnswerReader):
                 message[name] = text
         message |= self._others if whole else {}
         if self._calls and whole:
-            message["tool_calls"] = [self._calls[index].written() for index in sorted(self._calls)]
+            message["tool_calls"] = [self._calls[index].to_json() for index in sorted(self._calls)]
         return GivenAnswer(
             messages=(message,) if self._choices == 1 else (), counted=self._usage, finish_reason=self._reason
         )
@@ -178,13 +178,13 @@ class _GrowingCall:
     texts: dict[str, list[str]] = field(default_factory=dict)
     others: JsonObject = field(default_factory=dict)
 
-    def written(self) -> JsonObject:
+    def to_json(self) -> JsonObject:
         empty = {"name": "", "arguments": ""} if self.kind == "function" else {}
         own = empty | {name: "".join(pieces) for name, pieces in self.texts.items()}
         return {"id": self.id, "type": self.kind, self.kind: own, **self.others}
 
 
-def _grown(one: JsonObject, more: JsonObject) -> JsonObject:
+def _merge_pieces(one: JsonObject, more: JsonObject) -> JsonObject:
     """An object with the pieces of another behind its own: texts and lists grow, other values are the last ones."""
     grown = dict(one)
     for name, value in more.items():
@@ -197,7 +197,7 @@ def _grown(one: JsonObject, more: JsonObject) -> JsonObject:
             case list(), list():
                 grown[name] = [*before, *value]
             case dict(), dict():
-                grown[name] = _grown(before, value)
+                grown[name] = _merge_pieces(before, value)
             case _:
                 grown[name] = value
     return grown

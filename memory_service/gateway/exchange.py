@@ -116,14 +116,14 @@ class Exchange:
         """
         await self._prepare()
         if self.prompt is not None and self.prompt.commanded:
-            return await self._commanded(self.prompt.commanded)
+            return await self._command_response(self.prompt.commanded)
         if self.call is not None and self.call.compacts and self.prompt is not None:
-            return self._compacted(self.prompt)
-        answer = await self._gone_aside(self._asked)
+            return self._compaction_response(self.prompt)
+        answer = await self._cancel_on_disconnect(self._ask_upstream)
         try:
             if answer.is_stream:
                 return PassedAnswer(self, answer, self._reading)
-            return await self._gone_aside(lambda: self._whole(answer))
+            return await self._cancel_on_disconnect(lambda: self._plain_response(answer))
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await answer.close()
@@ -163,7 +163,7 @@ class Exchange:
         elif call.compacts:
             await self._compact(call)
         elif call.messages or call.follows or call.reference:
-            self.prompt = await self._admitted(
+            self.prompt = await self._admit(
                 lambda: service.conversation_prompt(self.workspace, call, cancelled=cancelled)
             )
 
@@ -172,13 +172,13 @@ class Exchange:
         if call.compacts:
             self.miss("compaction: X-Memory-Mode is read-only, so the provider was asked for it.")
         else:
-            self.prompt = await self._admitted(lambda: self.runtime.service.recalled_prompt(self.workspace, call))
+            self.prompt = await self._admit(lambda: self.runtime.service.recalled_prompt(self.workspace, call))
 
     async def _compact(self, call: ConversationCall) -> None:
         """Make the compaction that is all the call asks for; where memory cannot, the provider may."""
         service, cancelled = self.runtime.service, self.runtime.cancelled
         try:
-            self.prompt = await self._worked(
+            self.prompt = await self._work(
                 lambda: service.compact_conversation(self.workspace, call, cancelled=cancelled)
             )
         except InvalidRequest as error:
@@ -212,15 +212,15 @@ class Exchange:
             body = self.dialect.with_messages(body, prompt.messages, whole=bool(prompt.session_id))
         return {**body, "model": self.target.model} if self.target.model else body
 
-    async def _asked(self) -> UpstreamAnswer:
+    async def _ask_upstream(self) -> UpstreamAnswer:
         """The upstream's answer; a prompt that it refuses as too long is made smaller, as often as that helps."""
         while True:
             answer = await self._send()
             if self.prompt is None or self.call is None:
                 return answer
             try:
-                answer, refusal = await self._looked_at(answer)
-                again = await self._recovered(self.prompt, self.call, refusal) if refusal else None
+                answer, refusal = await self._split_error(answer)
+                again = await self._recover(self.prompt, self.call, refusal) if refusal else None
             except BaseException:
                 with anyio.CancelScope(shield=True):
                     await answer.close()
@@ -232,7 +232,7 @@ class Exchange:
             await answer.close()
             self.prompt = again
 
-    async def _looked_at(self, answer: UpstreamAnswer) -> tuple[UpstreamAnswer, _Refusal | None]:
+    async def _split_error(self, answer: UpstreamAnswer) -> tuple[UpstreamAnswer, _Refusal | None]:
         """The answer, and the error in it, if it has one before anything was said."""
         self._reading = None
         if answer.status >= 400:
@@ -244,11 +244,11 @@ class Exchange:
         encoding, reference = answer.entity.get("content-encoding", ""), self.prompt.reference
         opening = ReadAlong(self.dialect, encoding)
 
-        def begun(piece: bytes) -> bool:
-            opening.passed(piece)
+        def has_begun(piece: bytes) -> bool:
+            opening.feed(piece)
             return opening.begun or bool(opening.fault)
 
-        held = await beginning_of(answer, begun, _MOST_HELD_BYTES)
+        held = await beginning_of(answer, has_begun, _MOST_HELD_BYTES)
         if opening.fault:
             self.miss(f"answer: {opening.fault}")
         else:
@@ -265,27 +265,27 @@ class Exchange:
             self.target, self.sent_body(), request.headers, request.url.query, plain=plain
         )
 
-    async def relayed(self, content: bytes) -> UpstreamAnswer:
+    async def relay(self, content: bytes) -> UpstreamAnswer:
         """The upstream's answer to the request as it came, with these bytes as its body."""
-        return await self._gone_aside(
-            lambda: self.runtime.relay.passed(self.target, self.request.method, content, self.request.headers,
+        return await self._cancel_on_disconnect(
+            lambda: self.runtime.relay.send_bytes(self.target, self.request.method, content, self.request.headers,
                                               self.request.url.query)
         )  # fmt: skip
 
-    async def _recovered(
+    async def _recover(
         self, prompt: ConversationPrompt, call: ConversationCall, refusal: _Refusal
     ) -> ConversationPrompt | None:
         if not prompt.session_id:
             return None
         service, cancelled = self.runtime.service, self.runtime.cancelled
         text, status = refusal
-        return await self._worked(
+        return await self._work(
             lambda: service.recovered_prompt(self.workspace, prompt, call, text, status, cancelled=cancelled)
         )
 
     # After
 
-    async def _whole(self, answer: UpstreamAnswer) -> Response:
+    async def _plain_response(self, answer: UpstreamAnswer) -> Response:
         """An answer in one piece, sent on byte for byte."""
         held = await beginning_of(answer)
         if not held.is_whole:
@@ -337,21 +337,21 @@ class Exchange:
                 _log.exception("defect while an answer was kept")
                 self.miss(f"session: the answer was not kept ({type(error).__name__})")
 
-    def _compacted(self, prompt: ConversationPrompt) -> Response:
+    def _compaction_response(self, prompt: ConversationPrompt) -> Response:
         """The answer to a call that asked for a compaction alone."""
         if self.body.get("stream"):
             events = self.dialect.compacted_events(prompt, self.body)
             return Response(events, 200, self.headers(), media_type="text/event-stream")
-        return json_answer(self.dialect.compacted(prompt, self.body), 200, self.headers())
+        return json_answer(self.dialect.compaction_answer(prompt, self.body), 200, self.headers())
 
-    async def _commanded(self, text: str) -> Response:
+    async def _command_response(self, text: str) -> Response:
         """The service's own answer to a command of the user's, which no model has to give."""
         await self.keep(GivenAnswer(messages=({"role": "assistant", "content": text},)))
         if self.body.get("stream"):
             return Response(
                 self.dialect.spoken_events(text, self.body), 200, self.headers(), media_type="text/event-stream"
             )
-        return json_answer(self.dialect.spoken(text, self.body), 200, self.headers())
+        return json_answer(self.dialect.text_answer(text, self.body), 200, self.headers())
 
     def headers(self) -> dict[str, str]:
         """Headers that say what memory did."""
@@ -376,13 +376,13 @@ class Exchange:
 
     # Waiting
 
-    async def _admitted(self, act: Callable[[], Made]) -> Made:
+    async def _admit(self, act: Callable[[], Made]) -> Made:
         return await self.runtime.admit(act, self.request.receive)  # type: ignore[return-value]  # what `act` gives
 
-    async def _worked(self, act: Callable[[], Made]) -> Made:
+    async def _work(self, act: Callable[[], Made]) -> Made:
         return await self.runtime.work(act)  # type: ignore[return-value]  # the same
 
-    async def _gone_aside(self, act: Callable[[], Awaitable[Made]]) -> Made:
+    async def _cancel_on_disconnect(self, act: Callable[[], Awaitable[Made]]) -> Made:
         """Do something that ends when the caller goes away."""
         done, failed = list[Made](), list[MemoryServiceError]()
         async with anyio.create_task_group() as group:

@@ -64,9 +64,9 @@ class KeyMask:
     def text(self, text: str) -> str:
         """A text without the keys."""
         marked = bytearray(len(text))
-        for start, end in self._found(text):
+        for start, end in self._find_spans(text):
             marked[start:end] = b"\1" * (end - start)
-        return text if not any(marked) else _masked(text, marked)
+        return text if not any(marked) else _mask_spans(text, marked)
 
     def content(self, raw: bytes) -> bytes:
         """Bytes without the keys, whatever their encoding."""
@@ -118,13 +118,13 @@ class KeyMask:
         """A piece of a stream; none of it is cut."""
         return self.content(raw[:most]) + raw[most:] if _ERROR.search(raw) else raw
 
-    def _found(self, text: str) -> Iterator[_Span]:
+    def _find_spans(self, text: str) -> Iterator[_Span]:
         """The places in a text that say something of a key."""
         seen, places = text, None
         for _ in range(_ROUNDS):
-            for spans in (self._plainly(seen), self._encoded(seen), self._quoted(seen)):
+            for spans in (self._plainly(seen), self._encoded_spans(seen), self._quoted_spans(seen)):
                 yield from ((places[start][0], places[end - 1][1]) if places else (start, end) for start, end in spans)
-            decoded = _decoded(seen, places)
+            decoded = _decode_escapes(seen, places)
             if decoded is None:
                 return
             seen, places = decoded
@@ -152,12 +152,12 @@ class KeyMask:
             for of in range(0, len(key) - half + 1, half):
                 at = plain.find(key[of : of + half])
                 while at >= 0:
-                    start, end = _extended(plain, at, key, of, half)
+                    start, end = _extend_span(plain, at, key, of, half)
                     if end - start >= _LEAST_CHARS:
                         yield start, end
                     at = plain.find(key[of : of + half], max(at + 1, end - half + 1))
 
-    def _encoded(self, text: str) -> Iterator[_Span]:
+    def _encoded_spans(self, text: str) -> Iterator[_Span]:
         for match in _BASE64.finditer(text):
             if any(self._is_in(raw) for raw in _base64_readings(match[0])):
                 yield match.span()
@@ -169,7 +169,7 @@ class KeyMask:
     def _is_in(self, raw: bytes) -> bool:
         return next(self._runs(_plain(raw.decode("latin-1"))), None) is not None
 
-    def _quoted(self, text: str) -> Iterator[_Span]:
+    def _quoted_spans(self, text: str) -> Iterator[_Span]:
         """Parts of keys beside what stands for their rest."""
         for match in _REST_OF_KEY.finditer(text):
             begin = max(0, match.start() - _BESIDE_CHARS)
@@ -186,7 +186,7 @@ def _plain(text: str) -> str:
     return _NO_PLAIN.sub("", text.translate(_SMALL))
 
 
-def _extended(plain: str, at: int, key: str, of: int, size: int) -> _Span:
+def _extend_span(plain: str, at: int, key: str, of: int, size: int) -> _Span:
     """The longest common part of two texts around one that both have."""
     start, end = at, at + size
     before, after = of, of + size
@@ -207,7 +207,7 @@ def _base64_readings(text: str) -> Iterator[bytes]:
             yield base64.b64decode(part + "=" * (-len(part) % 4))
 
 
-def _decoded(text: str, places: Sequence[_Span] | None) -> tuple[str, list[_Span]] | None:
+def _decode_escapes(text: str, places: Sequence[_Span] | None) -> tuple[str, list[_Span]] | None:
     """A text with its escapes read, and where each character of it stands; None where there are none."""
     made, spans, at = list[str](), list[_Span](), 0
     if _ESCAPE.search(text) is None:
@@ -224,7 +224,7 @@ def _decoded(text: str, places: Sequence[_Span] | None) -> tuple[str, list[_Span
     return "".join(made), [*spans, *places[at:]]
 
 
-def _masked(text: str, marked: bytearray) -> str:
+def _mask_spans(text: str, marked: bytearray) -> str:
     made, at = list[str](), 0
     for match in re.finditer(b"\1+", marked):
         made += [text[at : match.start()], _MASK]

@@ -105,7 +105,7 @@ class AnthropicMessages(Dialect):
         """See `Dialect`."""
         return _MessageReader()
 
-    def spoken(self, text: str, body: JsonObject) -> JsonObject:
+    def text_answer(self, text: str, body: JsonObject) -> JsonObject:
         """See `Dialect`."""
         return {
             "id": f"msg_{uuid.uuid4().hex}",
@@ -120,7 +120,7 @@ class AnthropicMessages(Dialect):
 
     def spoken_events(self, text: str, body: JsonObject) -> str:
         """See `Dialect`."""
-        whole = self.spoken(text, body)
+        whole = self.text_answer(text, body)
         told: list[JsonObject] = [
             {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
             {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},

@@ -41,23 +41,23 @@ def read_whole(dialect: Dialect, content: bytes, encoding: str) -> tuple[JsonObj
     """
 
     def read() -> tuple[JsonObject, GivenAnswer]:
-        parsed = json.loads(_inflated(content, encoding))
+        parsed = json.loads(_inflate_all(content, encoding))
         if not isinstance(parsed, dict):
             raise Unreadable("it is no JSON object")
         return parsed, dialect.answer(parsed)
 
-    return _observed(read)
+    return _observe(read)
 
 
 def plain_text(content: bytes, encoding: str) -> str:
     """The text of a content; empty where it cannot be read."""
     try:
-        return _observed(lambda: _inflated(content, encoding).decode("utf-8", "replace"))
+        return _observe(lambda: _inflate_all(content, encoding).decode("utf-8", "replace"))
     except Unreadable:
         return ""
 
 
-def _inflated(content: bytes, encoding: str) -> bytes:
+def _inflate_all(content: bytes, encoding: str) -> bytes:
     plain = bytearray()
     for piece in _Inflation(encoding).pieces(content):
         plain += piece
@@ -66,7 +66,7 @@ def _inflated(content: bytes, encoding: str) -> bytes:
     return bytes(plain)
 
 
-def _observed(read: Callable[[], _Made]) -> _Made:
+def _observe(read: Callable[[], _Made]) -> _Made:
     """The result of reading something: the one place where a failure of that stops.
 
     Raises:
@@ -110,7 +110,7 @@ class ReadAlong:
         return self._rewritten is not None
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True if the model said all it wanted."""
         return self._reader.ended
 
@@ -120,17 +120,17 @@ class ReadAlong:
         return self._reader.failure
 
     @property
-    def shortened(self) -> str:
+    def omission(self) -> str:
         """The part of a long answer that is not kept; empty for none."""
         return self._reader.shortened
 
-    def passed(self, piece: bytes) -> bytes:
+    def feed(self, piece: bytes) -> bytes:
         """The bytes that go on for those that came."""
         if self.fault:
             return piece
         written = list[str]()
         try:
-            _observed(lambda: self._read(piece, written))
+            _observe(lambda: self._read(piece, written))
         except Unreadable as error:
             self.fault = str(error)
         if self._rewritten is None:
@@ -147,7 +147,7 @@ class ReadAlong:
         """The answer so far; an empty one if it cannot be read."""
         if not self.fault:
             try:
-                return _observed(lambda: self._reader.answer(whole=whole))
+                return _observe(lambda: self._reader.answer(whole=whole))
             except Unreadable as error:
                 self.fault = str(error)
         return GivenAnswer(messages=())
@@ -156,7 +156,7 @@ class ReadAlong:
         for plain in self._inflation.pieces(piece):
             for event in self._events.feed(plain):
                 if self._rewritten is not None:
-                    written.append(event.written())
+                    written.append(event.encode())
                     written[-1] = self._rewritten(event)
                 if self._reader.ended:
                     continue

@@ -75,19 +75,19 @@ def dialect_of(path: str, scope: Scope) -> Dialect:
 
 
 def _endpoint(runtime: GatewayRuntime) -> Callable[[Request], Awaitable[Response]]:
-    async def passed(request: Request) -> Response:
+    async def pass_on(request: Request) -> Response:
         path = request.path_params["provider_path"]
         dialect = dialect_of(path, request.scope)
         try:
-            return await _passed(runtime, dialect, path, request)
+            return await _pass_on(runtime, dialect, path, request)
         except MemoryServiceError as error:
             message = runtime.place_of(request).told(error)
             return json_answer(dialect.error(error.status, error.code, message), error.status, retry_headers(error))
 
-    return passed
+    return pass_on
 
 
-async def _passed(runtime: GatewayRuntime, dialect: Dialect, path: str, request: Request) -> Response:
+async def _pass_on(runtime: GatewayRuntime, dialect: Dialect, path: str, request: Request) -> Response:
     if request.state.grant != _EVERY_WORKSPACE and not path.startswith(_STATELESS):
         raise Forbidden(
             "The key is for one workspace, and this path holds what everybody has stored with the provider's key of "
@@ -105,7 +105,7 @@ async def _passed(runtime: GatewayRuntime, dialect: Dialect, path: str, request:
         runtime=runtime, dialect=dialect, request=request, body={}, workspace="", session_id=None, mode="off",
         target=target,
     )  # fmt: skip
-    return PassedAnswer(exchange, await exchange.relayed(content), None)
+    return PassedAnswer(exchange, await exchange.relay(content), None)
 
 
 def _without_upstream(runtime: GatewayRuntime, path: str, content: bytes, kind: str) -> tuple[str, bytes, str]:

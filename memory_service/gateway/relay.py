@@ -78,7 +78,7 @@ class Relay:
             UpstreamFailed: The upstream cannot be reached, or does not answer in time.
         """
         if target.protocol == LITELLM:
-            return await self._translated(target, body)
+            return await self._translate(target, body)
         # What may name a key has to be read whole.
         encoding = "identity" if plain or self._mask else readable_encoding(headers.get("accept-encoding", ""))
         request = self._request(
@@ -94,7 +94,7 @@ class Relay:
         sent = {**_sent_headers(headers, target), "accept-encoding": "identity"}
         return await self._answer(self._request("GET", target.url, sent), target)
 
-    async def passed(
+    async def send_bytes(
         self, target: Target, method: str, content: bytes, headers: Mapping[str, str], query: str
     ) -> UpstreamAnswer:
         """Send a request on byte for byte; see `send`."""
@@ -111,8 +111,8 @@ class Relay:
             await self._client.aclose()
         await end_translating()
 
-    async def _translated(self, target: Target, body: Mapping[str, object]) -> UpstreamAnswer:
-        return self._masked(await self.upstreams.translated(target, body))
+    async def _translate(self, target: Target, body: Mapping[str, object]) -> UpstreamAnswer:
+        return self._mask_answer(await self.upstreams.translate(target, body))
 
     def _request(self, method: str, url: str, headers: Mapping[str, str], content: bytes = b"") -> httpx.Request:
         import httpx
@@ -130,10 +130,10 @@ class Relay:
         try:
             response = await self._http().send(request, stream=True)
         except httpx.HTTPError as error:
-            raise _failed(f"The upstream {target.upstream} at {request.url.host}", error) from error
+            raise _failure(f"The upstream {target.upstream} at {request.url.host}", error) from error
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers.raw}
         kind = headers.get("content-type", "").lower()
-        return self._masked(
+        return self._mask_answer(
             UpstreamAnswer(
                 status=response.status_code,
                 headers=headers,
@@ -145,7 +145,7 @@ class Relay:
             )
         )
 
-    def _masked(self, answer: UpstreamAnswer) -> UpstreamAnswer:
+    def _mask_answer(self, answer: UpstreamAnswer) -> UpstreamAnswer:
         """An answer as a caller may have it: without the keys of this server."""
         headers, mask, failed = _given_back(answer.headers), self._mask, answer.status >= 400
         if not mask:
@@ -217,12 +217,12 @@ async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
         async for piece in response.aiter_raw():
             yield piece
     except httpx.TimeoutException as error:
-        raise _failed("the upstream", error) from error
+        raise _failure("the upstream", error) from error
     except httpx.HTTPError as error:
-        raise ConnectionCut(str(_failed("the upstream", error))) from error
+        raise ConnectionCut(str(_failure("the upstream", error))) from error
 
 
-def _failed(who: str, error: httpx.HTTPError) -> UpstreamFailed:
+def _failure(who: str, error: httpx.HTTPError) -> UpstreamFailed:
     import httpx
 
     if isinstance(error, httpx.TimeoutException):

@@ -130,7 +130,7 @@ class OpenAIResponses(Dialect):
         """See `Dialect`."""
         return _ResponseReader()
 
-    def spoken(self, text: str, body: JsonObject) -> JsonObject:
+    def text_answer(self, text: str, body: JsonObject) -> JsonObject:
         """See `Dialect`."""
         part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
         said = {"type": "message", "id": _new_id("msg"), "role": "assistant", "status": "completed", "content": [part]}
@@ -138,7 +138,7 @@ class OpenAIResponses(Dialect):
 
     def spoken_events(self, text: str, body: JsonObject) -> str:
         """See `Dialect`."""
-        response = self.spoken(text, body)
+        response = self.text_answer(text, body)
         [said] = response["output"]
         place = {"item_id": said["id"], "output_index": 0, "content_index": 0}
         part = said["content"][0]
@@ -152,7 +152,7 @@ class OpenAIResponses(Dialect):
             {"type": "response.output_item.done", "output_index": 0, "item": said},
         ])  # fmt: skip
 
-    def compacted(self, prompt: ConversationPrompt, body: JsonObject) -> JsonObject:
+    def compaction_answer(self, prompt: ConversationPrompt, body: JsonObject) -> JsonObject:
         """See `Dialect`."""
         item = _compaction_item(prompt.reference)
         response = _response([item], body, prompt.compaction)
@@ -173,7 +173,7 @@ class OpenAIResponses(Dialect):
 
     def with_compaction_event(self, reference: str) -> Callable[[ServerEvent], str]:
         """See `Dialect`."""
-        return _CompactionFirst(_compaction_item(reference)).rewritten
+        return _CompactionFirst(_compaction_item(reference)).rewrite
 
     def error(self, status: int, code: str, message: str) -> JsonObject:
         """See `Dialect`."""
@@ -219,14 +219,14 @@ class _ResponseReader(AnswerReader):
         """See `AnswerReader`."""
         items = [self._items[index] for index in sorted(self._items)]
         if not whole:
-            items = self._said()
+            items = self._broken_off_texts()
         return GivenAnswer(
             messages=_messages(items, field_of(self._response, "id", str) or ""),
             counted=object_of(self._response.get("usage")),
             finish_reason=_finish_reason(self._response),
         )
 
-    def _said(self) -> list[JsonObject]:
+    def _broken_off_texts(self) -> list[JsonObject]:
         """The words of an answer that was broken off: a call has no output then, and reasoning nothing behind it."""
         texts = {index: "".join(pieces) for index, pieces in self._texts.items()}
         return [{"role": "assistant", "content": texts[index]} for index in sorted(texts) if texts[index]]
@@ -240,16 +240,16 @@ class _CompactionFirst:
         self._events = _item_events(item)
         self._is_told = False
 
-    def rewritten(self, given: ServerEvent) -> str:
+    def rewrite(self, given: ServerEvent) -> str:
         """An event as it goes on, behind those of the item if it is the first to need them."""
         content = given.json()
         if not content:
-            return given.written()
+            return given.encode()
         told = ""
         if not self._is_told and content.get("type") not in _BEFORE_ITEMS:
             self._is_told = True
             begin = int(content.get("sequence_number") or 0)
-            told = _numbered(self._events, begin)
+            told = _number_events(self._events, begin)
         if self._is_told:
             content = self._behind(content)
         return told + event(content, given.name)
@@ -404,8 +404,8 @@ def _events(response: JsonObject, told: Sequence[JsonObject]) -> str:
         *told,
         {"type": "response.completed", "response": response},
     ]
-    return _numbered(events, 0)
+    return _number_events(events, 0)
 
 
-def _numbered(events: Sequence[JsonObject], begin: int) -> str:
+def _number_events(events: Sequence[JsonObject], begin: int) -> str:
     return "".join(event({**each, "sequence_number": at}, each["type"]) for at, each in enumerate(events, begin))

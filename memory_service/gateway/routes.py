@@ -61,7 +61,7 @@ def gateway_router(
 
         Every parameter goes through as it came, `stream` and tools too. Headers of the answer say what was added.
         """
-        return await _answered(runtime, ChatCompletions(), request, workspace, session, mode)
+        return await _answer(runtime, ChatCompletions(), request, workspace, session, mode)
 
     @router.post("/responses", summary="Responses", response_class=Response, openapi_extra=_BODY)
     async def responses(
@@ -72,7 +72,7 @@ def gateway_router(
         Every parameter goes through as it came, `stream` and tools too, but for those that tell the conversation.
         Headers of the answer say what was added.
         """
-        return await _answered(runtime, OpenAIResponses(), request, workspace, session, mode)
+        return await _answer(runtime, OpenAIResponses(), request, workspace, session, mode)
 
     @router.post("/responses/compact", summary="Compacted response", response_class=Response, openapi_extra=_BODY)
     async def compact_response(
@@ -82,7 +82,7 @@ def gateway_router(
 
         The item refers to the session. In the input of a later call it stands for all that was said before it.
         """
-        return await _answered(runtime, OpenAIResponses(compacts=True), request, workspace, session, mode, "/compact")
+        return await _answer(runtime, OpenAIResponses(compacts=True), request, workspace, session, mode, "/compact")
 
     @router.post("/messages", summary="Messages", response_class=Response, openapi_extra=_BODY)
     async def messages(
@@ -92,12 +92,12 @@ def gateway_router(
 
         Every parameter goes through as it came, `stream` and tools too. Headers of the answer say what was added.
         """
-        return await _answered(runtime, AnthropicMessages(ours=ours), request, workspace, session, mode)
+        return await _answer(runtime, AnthropicMessages(ours=ours), request, workspace, session, mode)
 
     @router.post("/messages/count_tokens", summary="Tokens of messages", response_class=Response, openapi_extra=_BODY)
     async def count_tokens(request: Request) -> Response:
         """Anthropic's count of tokens for messages as they are sent here, without what memory would change."""
-        return await _answered(runtime, AnthropicMessages(), request, None, None, "off", "/count_tokens")
+        return await _answer(runtime, AnthropicMessages(), request, None, None, "off", "/count_tokens")
 
     @router.get("/models", summary="Models", response_class=Response)
     async def models(request: Request) -> Response:
@@ -107,7 +107,7 @@ def gateway_router(
     return router
 
 
-async def _answered(
+async def _answer(
     runtime: GatewayRuntime,
     dialect: Dialect,
     request: Request,

@@ -143,7 +143,7 @@ class PassedAnswer(Response):
             await _send_piece(send, self._exchange.dialect.error_event(str(error)).encode())
             return True
         if self._reading is not None:
-            await self._keep("" if self._reading.ended else _UPSTREAM_GONE)
+            await self._keep("" if self._reading.has_ended else _UPSTREAM_GONE)
             await _send_piece(send, self._reading.rest())
         return True
 
@@ -151,8 +151,8 @@ class PassedAnswer(Response):
         """The bytes that go on for a piece, once what they end is kept."""
         if self._reading is None:
             return piece
-        passed = self._reading.passed(piece)
-        if self._reading.ended or self._reading.fault:
+        passed = self._reading.feed(piece)
+        if self._reading.has_ended or self._reading.fault:
             await self._keep("")
         return passed
 
@@ -162,7 +162,7 @@ class PassedAnswer(Response):
             return
         self._is_kept = True
         said = self._reading.answer(whole=not cut)
-        self._exchange.miss(*(f"answer: {why}" for why in (self._reading.fault, self._reading.shortened) if why))
+        self._exchange.miss(*(f"answer: {why}" for why in (self._reading.fault, self._reading.omission) if why))
         await self._exchange.keep(said, cut)
 
 

@@ -198,7 +198,7 @@ class Upstreams:
             key=key,
         )
 
-    async def translated(self, target: Target, body: Mapping[str, Any]) -> UpstreamAnswer:
+    async def translate(self, target: Target, body: Mapping[str, Any]) -> UpstreamAnswer:
         """Send a call to any provider; see `memory_service.llm.translation`."""
         if target.call == "responses":
             raise NotFound(f"The upstream {target.upstream} does not speak the protocol of this route. Name another.")

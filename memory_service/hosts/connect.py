@@ -25,7 +25,7 @@ from memory_service.home import DEFAULT_HOME, home_of
 from memory_service.hosts import HostName
 from memory_service.hosts.connections import ConnectionNotes, carry_out
 from memory_service.hosts.places import user_folder
-from memory_service.hosts.settings_files import NAME, Change, FileNote, HostFile, OwnEntry, connected, restored
+from memory_service.hosts.settings_files import NAME, Change, FileNote, HostFile, OwnEntry, connect_file, restore_file
 
 Scope: TypeAlias = Literal["user", "project"]
 
@@ -126,8 +126,8 @@ def connect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> Hos
         InvalidRequest: A file is not fit for it, or the host has no settings of that scope; nothing was written.
         StorageFailed: A file could not be written; nothing was changed.
     """
-    with ConnectionNotes.held() if not dry_run else nullcontext(ConnectionNotes.load()) as notes:
-        planned = [connected(file, notes.files.get(file.path)) for file in _files(host, target)]
+    with ConnectionNotes.hold() if not dry_run else nullcontext(ConnectionNotes.load()) as notes:
+        planned = [connect_file(file, notes.files.get(file.path)) for file in _files(host, target)]
         changes = [change for change, _ in planned]
         if not dry_run and any(change.action != "unchanged" for change in changes):
             _put_in(planned, notes)
@@ -136,7 +136,7 @@ def connect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> Hos
         scope=target.scope,
         connected=True,
         dry_run=dry_run,
-        files=_told(changes),
+        files=_connected_files(changes),
         home=str(Path(target.memory_options(project="")[1]).expanduser()),
         see=_HOSTS[host].see,
         notes=(*_HOSTS[host].notes(target), *_twice(host, target, notes)),
@@ -163,16 +163,18 @@ def disconnect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> 
         InvalidRequest: A file cannot be read, or the host has no settings of that scope; nothing was written.
         StorageFailed: A file could not be written; nothing was changed.
     """
-    with ConnectionNotes.held() if not dry_run else nullcontext(ConnectionNotes.load()) as notes:
+    with ConnectionNotes.hold() if not dry_run else nullcontext(ConnectionNotes.load()) as notes:
         found = _files(host, target)
-        changes = [restored(file, notes.files.get(file.path)) for file in found]
+        changes = [restore_file(file, notes.files.get(file.path)) for file in found]
         if not dry_run:
             carry_out(changes)
             for file in found:
                 notes.files.pop(file.path, None)
             notes.leave()
             notes.save()
-    return HostConnection(host=host, scope=target.scope, connected=False, dry_run=dry_run, files=_told(changes))
+    return HostConnection(
+        host=host, scope=target.scope, connected=False, dry_run=dry_run, files=_connected_files(changes)
+    )
 
 
 def _twice(host: HostName, target: HostTarget, notes: ConnectionNotes) -> Iterator[str]:
@@ -187,7 +189,7 @@ def _twice(host: HostName, target: HostTarget, notes: ConnectionNotes) -> Iterat
         yield f"{whose} it too, and both run here. Keep one: memory-service disconnect {host}{option}"
 
 
-def _told(changes: list[Change]) -> tuple[ConnectedFile, ...]:
+def _connected_files(changes: list[Change]) -> tuple[ConnectedFile, ...]:
     return tuple(
         ConnectedFile(path=str(each.path), action=each.action, note=each.note, diff=each.diff)
         for each in changes
@@ -199,15 +201,15 @@ def _files(host: HostName, target: HostTarget) -> list[HostFile]:
     return list(_HOSTS[host].files(target))
 
 
-def _packaged(*names: str) -> str:
+def _packaged_text(*names: str) -> str:
     return _DATA.joinpath(*names).read_text("utf-8")
 
 
 def _skill(folder: Path) -> HostFile:
-    return HostFile(path=folder / NAME / "SKILL.md", dialect="text", text=_packaged("SKILL.md"))
+    return HostFile(path=folder / NAME / "SKILL.md", dialect="text", text=_packaged_text("SKILL.md"))
 
 
-def _grouped(events: tuple[str, ...], command: str) -> tuple[OwnEntry, ...]:
+def _hook_groups(events: tuple[str, ...], command: str) -> tuple[OwnEntry, ...]:
     """Hooks in groups, as Claude Code and Codex have them."""
     hook = {"type": "command", "command": command, "timeout": _HOOK_SECONDS}
     return tuple(OwnEntry(keys=("hooks", event), value={"hooks": [hook]}, listed=True) for event in events)
@@ -223,7 +225,7 @@ def _claude_code(target: HostTarget) -> Iterator[HostFile]:
     else:
         folder = user_folder("CLAUDE_CONFIG_DIR", ".claude")
         servers = (folder if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()) / ".claude.json"
-    hooks = _grouped(_CLAUDE_EVENTS, target.hook_command("claude-code"))
+    hooks = _hook_groups(_CLAUDE_EVENTS, target.hook_command("claude-code"))
     server = OwnEntry(keys=("mcpServers", NAME), value=_server(target.mcp_command(), type="stdio"))
     yield HostFile(path=folder / "settings.json", entries=hooks)
     yield HostFile(path=servers, entries=(server,))
@@ -237,7 +239,7 @@ def _codex(target: HostTarget) -> Iterator[HostFile]:
     # Every JSON string and list of strings is one of TOML.
     program, options = (json.dumps(each, ensure_ascii=False) for each in (command[0], command[1:]))
     table = f"[mcp_servers.{NAME}]\ncommand = {program}\nargs = {options}\n"
-    yield HostFile(path=folder / "hooks.json", entries=_grouped(_CODEX_EVENTS, target.hook_command("codex")))
+    yield HostFile(path=folder / "hooks.json", entries=_hook_groups(_CODEX_EVENTS, target.hook_command("codex")))
     yield HostFile(path=folder / "config.toml", dialect="toml", text=table)
     yield _skill((target.root if project else Path.home()) / ".agents" / "skills")
 
@@ -272,7 +274,7 @@ def _opencode(target: HostTarget) -> Iterator[HostFile]:
 def _opencode_plugin(target: HostTarget) -> str:
     command = [target.program, "hook", "opencode", *target.memory_options(project="")]
     settings = json.dumps({"url": target.url, "command": command} if target.url else {"command": command})
-    source = _packaged("opencode.ts")
+    source = _packaged_text("opencode.ts")
     return source.replace(_PLUGIN_SETTINGS, f"{_PLUGIN_SETTINGS[:-2]}{settings}")
 
 
@@ -299,7 +301,7 @@ def _openclaw(target: HostTarget) -> Iterator[HostFile]:
         ),
     )
     for name in ("openclaw.plugin.json", "package.json", "index.ts"):
-        yield HostFile(path=plugin / name, dialect="text", text=_packaged("openclaw", name))
+        yield HostFile(path=plugin / name, dialect="text", text=_packaged_text("openclaw", name))
     yield _skill(plugin / "skills")
 
 

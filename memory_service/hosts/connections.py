@@ -53,7 +53,7 @@ class ConnectionNotes:
 
     @classmethod
     @contextmanager
-    def held(cls) -> Iterator[ConnectionNotes]:
+    def hold(cls) -> Iterator[ConnectionNotes]:
         """The notes of this user, while no other command may change them.
 
         Raises:

@@ -107,7 +107,7 @@ def read_event(host: HostName, call: Mapping[str, object]) -> HostEvent:
         model=_text(call, "model"),
         turn=_text(call, "prompt_id", "turn_id", "generation_id"),
         messages=tuple(each for each in _list(call, "messages") if isinstance(each, Mapping)),
-        spoken=_spoken(kind, call) if host in ("claude-code", "codex", "cursor") else (),
+        spoken=_message_of(kind, call) if host in ("claude-code", "codex", "cursor") else (),
     )
 
 
@@ -146,7 +146,7 @@ def _session_of(host: HostName, call: Mapping[str, object]) -> str:
     return f"{host}-{name}" if name else ""
 
 
-def _spoken(kind: HostEventKind, call: Mapping[str, object]) -> tuple[Mapping[str, object], ...]:
+def _message_of(kind: HostEventKind, call: Mapping[str, object]) -> tuple[Mapping[str, object], ...]:
     """The prompt of a user, or the words that a turn ended with."""
     role, text = "assistant", _text(call, "text", "last_assistant_message")
     if kind == "prompt":

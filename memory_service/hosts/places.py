@@ -61,7 +61,7 @@ class ReadablePlaces:
         if self.access == "hosts":
             with suppress(OSError, ValueError):
                 place = os.path.realpath(named)
-                if os.path.isabs(named) and any(_is_below(place, folder) for folder in self._allowed()):
+                if os.path.isabs(named) and any(_is_below(place, folder) for folder in self._allowed_folders()):
                     return Path(place)
         return None
 
@@ -79,7 +79,7 @@ class ReadablePlaces:
             "hosts. Let the host run `memory-service hook`, or add its folder to the setting host_folders."
         )
 
-    def _allowed(self) -> Iterable[str]:
+    def _allowed_folders(self) -> Iterable[str]:
         return {os.path.realpath(folder) for folder in (*_host_folders(), *self.folders)}
 
 

@@ -85,7 +85,7 @@ class ProgressFile:
         self._lock = WriteLock(self._path.with_suffix(_LOCK))
 
     @contextmanager
-    def held(self, *, make: bool) -> Iterator[Progress]:
+    def hold(self, *, make: bool) -> Iterator[Progress]:
         """The progress, for one at a time; what was changed in it is kept, even when the work fails.
 
         Args:
@@ -178,7 +178,7 @@ def move_former_progress(home: Path) -> None:
         for file in former.iterdir():
             with suppress(OSError, ValueError, TypeError, KeyError):
                 if file.suffix == _SUFFIX:
-                    workspace = home / _checked(json.loads(file.read_bytes())["workspace"])
+                    workspace = home / _check_name(json.loads(file.read_bytes())["workspace"])
                     place = workspace / _FOLDER / file.name
                     if workspace.is_dir() and not workspace.is_symlink() and not place.exists():
                         disk.make_folder(place.parent)
@@ -187,7 +187,7 @@ def move_former_progress(home: Path) -> None:
         former.rmdir()
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if WORKSPACE_NAME.fullmatch(name) is None:
         raise ValueError(name)
     return name

@@ -49,13 +49,13 @@ class Project:
         """The name of its workspace in a home, there or not: readable, such as `shop-1f3a`, and its own."""
         if (home / self.workspace_elsewhere).is_dir():
             return self.workspace_elsewhere
-        short = self._named(_DIGEST_CHARS)
+        short = self._make_name(_DIGEST_CHARS)
         return short if project_of_workspace(home / short) in ("", self._place) else self.workspace_elsewhere
 
     @property
     def workspace_elsewhere(self) -> str:
         """The name of its workspace in a home on another machine, where nobody can look whose a short name is."""
-        return self._named(_LONG_DIGEST_CHARS)
+        return self._make_name(_LONG_DIGEST_CHARS)
 
     def mark(self, folder: Path) -> None:
         """Note in the folder of its workspace, if that is there, which project it is of."""
@@ -73,7 +73,7 @@ class Project:
     def _path(self) -> str:
         return unicodedata.normalize("NFC", os.fspath(self.identity))
 
-    def _named(self, digits: int) -> str:
+    def _make_name(self, digits: int) -> str:
         named = self.identity.parent if self.identity.name == ".git" else self.identity
         plain = unicodedata.normalize("NFKD", named.name.removesuffix(".git")).lower()
         name = _NOT_IN_NAME.sub("-", plain).strip("-")[:_MOST_NAME_CHARS].strip("-")

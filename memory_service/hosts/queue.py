@@ -143,15 +143,15 @@ class CallQueue:
         if count >= _MOST_STARTS:
             self.done(call)
             return None
-        return replace(call, path=self._renamed(call, f"{stem}.{count + 1}{_SUFFIX}"))
+        return replace(call, path=self._rename(call, f"{stem}.{count + 1}{_SUFFIX}"))
 
     def put_back(self, call: QueuedCall) -> Path:
         """Leave a call for later, as if its work had not begun; gives where it stands then."""
         assert call.path is not None
         stem = call.path.name.removesuffix(_SUFFIX).rpartition(".")[0]
-        return self._renamed(call, f"{stem}.0{_SUFFIX}")
+        return self._rename(call, f"{stem}.0{_SUFFIX}")
 
-    def _renamed(self, call: QueuedCall, name: str) -> Path:
+    def _rename(self, call: QueuedCall, name: str) -> Path:
         assert call.path is not None
         place = self._folder / name
         with storage_errors(f"{_FOLDER}/{name}"):

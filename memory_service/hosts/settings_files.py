@@ -135,7 +135,7 @@ def _lines(raw: bytes | None) -> list[str]:
     return (raw or b"").decode("utf-8", "replace").splitlines(keepends=True)
 
 
-def connected(file: HostFile, note: FileNote | None) -> tuple[Change, FileNote]:
+def connect_file(file: HostFile, note: FileNote | None) -> tuple[Change, FileNote]:
     """The change that puts ours into a file, and its note.
 
     Raises:
@@ -143,13 +143,13 @@ def connected(file: HostFile, note: FileNote | None) -> tuple[Change, FileNote]:
     """
     before, seen = _content(file.path)
     note = deepcopy(note) if note else FileNote(created=before is None)
-    text = _decoded(file.path, before)
+    text = _decode(file.path, before)
     with _unfit(file.path):
         after = _WITH_OURS[file.dialect](file, text, note)
     return Change(path=file.path, before=before, after=after.encode(), signature=seen), note
 
 
-def restored(file: HostFile, note: FileNote | None) -> Change:
+def restore_file(file: HostFile, note: FileNote | None) -> Change:
     """The change that takes ours out of a file again.
 
     Raises:
@@ -158,7 +158,7 @@ def restored(file: HostFile, note: FileNote | None) -> Change:
     before, seen = _content(file.path)
     if before is None:
         return Change(path=file.path, before=None, after=None, signature=None)
-    text = _decoded(file.path, before)
+    text = _decode(file.path, before)
     with _unfit(file.path):
         if file.dialect == "text":
             return _text_removed(file, before, seen, note)
@@ -241,7 +241,7 @@ def _is_ours(element: Member) -> bool:
 
 def _json_without_ours(file: HostFile, text: str, note: FileNote | None) -> str:
     dialect: SettingsDialect = "json5" if file.dialect == "json5" else "json"
-    before, note = text, note or _guessed(file, read(text, dialect))
+    before, note = text, note or _guess_note(file, read(text, dialect))
     for keys in dict.fromkeys([*note.lists, *(each.keys for each in file.entries if each.listed)]):
         for part in _own_parts(text, keys, dialect):
             text = without(text, part[:-1], int(part[-1]), blank=note.filled.get(keys, ""), dialect=dialect)
@@ -254,7 +254,7 @@ def _json_without_ours(file: HostFile, text: str, note: FileNote | None) -> str:
     return text
 
 
-def _guessed(file: HostFile, root: Member) -> FileNote:
+def _guess_note(file: HostFile, root: Member) -> FileNote:
     """A note of a file that is connected without one, as a copy of somebody else's: what is empty then was ours."""
     named = [each.keys for each in file.entries if not each.listed and NAME in (each.keys[-1], each.value)]
     found = {keys: member for keys in named if (member := root.find(keys))}
@@ -349,7 +349,7 @@ def _content(path: Path) -> tuple[bytes | None, Signature | None]:
         return read_all(descriptor), signature(status)
 
 
-def _decoded(path: Path, raw: bytes | None) -> str | None:
+def _decode(path: Path, raw: bytes | None) -> str | None:
     with _unfit(path):
         try:
             return None if raw is None else raw.decode()

@@ -150,7 +150,7 @@ class _Reader:
             raise self._error("Something other than a string stands where a key has to be, or a string has no end")
         self._at = found.end()
         if self._json5:
-            return _ESCAPE.sub(_unescaped, found[0][1:-1])
+            return _ESCAPE.sub(_unescape, found[0][1:-1])
         try:
             return str(json.loads(found[0]))
         except ValueError:
@@ -170,7 +170,7 @@ class _Reader:
         raise self._error("A value cannot be read")
 
 
-def _unescaped(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     code = escape[1] or escape[2]
     return chr(int(code, 16)) if code else _ESCAPED.get(escape[3], escape[3])
 
@@ -212,12 +212,12 @@ def with_member(text: str, path: KeyPath, value: object, dialect: SettingsDialec
     root = read(text, dialect)
     present = root.find(path)
     if present is None:
-        return _inserted(text, root, path, value, containers=len(path))
+        return _insert(text, root, path, value, containers=len(path))
     if present.value == _as_read(value):
         return Added(text=text)
     before = text[present.value_start : present.end]
     style = _Style.of(text, root) if _begins_line(text, present.start) else None
-    after = _rendered(value, _indentation(text, present.start), style)
+    after = _render_json(value, _indentation(text, present.start), style)
     return Added(
         text=text[: present.value_start] + after + text[present.end :],
         replaced=((path, before),),
@@ -229,17 +229,17 @@ def with_element(text: str, path: KeyPath, value: object, dialect: SettingsDiale
     root = read(text, dialect)
     present = root.find(path)
     if present is None:
-        return _inserted(text, root, path, [value], containers=len(path) + 1)
+        return _insert(text, root, path, [value], containers=len(path) + 1)
     if not isinstance(present.value, list):
         raise InvalidRequest(f"A list is needed at {'.'.join(path)}")
-    return _appended(text, present, path, "", value, _Style.of(text, root))
+    return _append_item(text, present, path, "", value, _Style.of(text, root))
 
 
 def _as_read(value: object) -> object:
     return read(json.dumps({"": value})).members[0].value
 
 
-def _inserted(text: str, root: Member, path: KeyPath, value: object, *, containers: int) -> Added:
+def _insert(text: str, root: Member, path: KeyPath, value: object, *, containers: int) -> Added:
     """Adds a value and all that has to stand around it."""
     depth = next(n for n in range(len(path) - 1, -1, -1) if root.find(path[:n]) is not None)
     place = root.find(path[:depth])
@@ -247,7 +247,7 @@ def _inserted(text: str, root: Member, path: KeyPath, value: object, *, containe
         raise InvalidRequest(f"An object is needed at {'.'.join(path[:depth])}")
     for key in reversed(path[depth + 1 :]):
         value = {key: value}
-    added = _appended(text, place, path[:depth], path[depth], value, _Style.of(text, root))
+    added = _append_item(text, place, path[:depth], path[depth], value, _Style.of(text, root))
     made = tuple(path[:n] for n in range(depth + 1, containers))
     return Added(text=added.text, made=made, filled=added.filled)
 
@@ -281,7 +281,7 @@ def _begins_line(text: str, at: int) -> bool:
     return start > 0 and not text[start:at].strip(" \t")
 
 
-def _rendered(value: object, indentation: str, style: _Style | None) -> str:
+def _render_json(value: object, indentation: str, style: _Style | None) -> str:
     """A value as JSON: in lines, or in one without a style."""
     if style is None:
         return json.dumps(value, ensure_ascii=False)
@@ -289,23 +289,23 @@ def _rendered(value: object, indentation: str, style: _Style | None) -> str:
     return f"{style.newline}{indentation}".join(lines)
 
 
-def _appended(text: str, place: Member, path: KeyPath, key: str, value: object, style: _Style) -> Added:
+def _append_item(text: str, place: Member, path: KeyPath, key: str, value: object, style: _Style) -> Added:
     """Adds a value behind the last one of an object or list."""
     name = f"{json.dumps(key, ensure_ascii=False)}: " if key else ""
     outer = _indentation(text, place.start)
     last = place.members[-1] if place.members else None
     if last is None:
         inner = outer + style.unit
-        line = f"{style.newline}{inner}{name}{_rendered(value, inner, style)}"
+        line = f"{style.newline}{inner}{name}{_render_json(value, inner, style)}"
         if place.comments:
             at = place.comments[-1][1]
             return Added(text=text[:at] + line + text[at:])
         start, end = place.value_start + 1, place.end - 1
         return Added(text=f"{text[:start]}{line}{style.newline}{outer}{text[end:]}", filled=((path, text[start:end]),))
     if not _begins_line(text, last.start):
-        return Added(text=_behind(text, last, f" {name}{_rendered(value, '', None)}", last.end))
+        return Added(text=_behind(text, last, f" {name}{_render_json(value, '', None)}", last.end))
     inner = _indentation(text, last.start)
-    line = f"{style.newline}{inner}{name}{_rendered(value, inner, style)}"
+    line = f"{style.newline}{inner}{name}{_render_json(value, inner, style)}"
     behind = _REST_OF_LINE.match(text, max(last.end, last.comma + 1))
     return Added(text=_behind(text, last, line, behind.end() if behind else last.end))
 
@@ -373,9 +373,9 @@ def with_table(text: str, name: str, body: str) -> str:
 def table_span(text: str, name: str) -> tuple[int, int] | None:
     """The place of a TOML table with the tables below it; its end is behind the last line that is not blank."""
     _check_toml(text)
-    heads = [(match.start(), _dotted(match["name"])) for match in _TABLE.finditer(_masked(text))]
+    heads = [(match.start(), _table_path(match["name"])) for match in _TABLE.finditer(_mask_strings(text))]
     bounds = [*heads, (len(text), ())]
-    own = _dotted(name)
+    own = _table_path(name)
     spans = [(start, end) for (start, found), (end, _) in pairwise(bounds) if found[: len(own)] == own]
     if not spans:
         return None
@@ -408,12 +408,12 @@ def _check_toml(text: str) -> None:
         raise InvalidRequest(f"It cannot be read: {error}") from None
 
 
-def _dotted(name: str) -> KeyPath:
+def _table_path(name: str) -> KeyPath:
     """The parts of a table's name."""
     return tuple("".join(part) for part in _PART.findall(name))
 
 
-def _masked(text: str) -> str:
+def _mask_strings(text: str) -> str:
     """The text with its strings of several lines blotted out: a line of theirs is no head of a table."""
     return _LONG_STRING.sub(lambda found: re.sub(r"[^\n]", "x", found[0]), text)
 

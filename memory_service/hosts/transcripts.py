@@ -108,7 +108,7 @@ def read_on(file: Path, place: TranscriptPlace, *, until: int | None = None) -> 
         NotFound: There is none.
         StorageFailed: It cannot be read.
     """
-    with _opened(file) as opened:
+    with _open_transcript(file) as opened:
         size = os.fstat(opened.fileno()).st_size
         change = _change(opened, place, size, until or 0)
         start = 0 if change else place.offset
@@ -132,7 +132,7 @@ def read_on(file: Path, place: TranscriptPlace, *, until: int | None = None) -> 
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[BinaryIO]:
+def _open_transcript(file: Path) -> Iterator[BinaryIO]:
     with storage_errors(file.name):
         # Opening a pipe would wait for somebody to write into it.
         if not stat.S_ISREG(file.stat().st_mode):
@@ -266,7 +266,7 @@ def is_of_subagent(file: Path) -> bool:
         InvalidRequest: It is no regular file.
         StorageFailed: It cannot be read.
     """
-    with _opened(file) as opened:
+    with _open_transcript(file) as opened:
         line = opened.readline(_STRETCH_BYTES)
     try:
         entry = json.loads(line)
@@ -305,7 +305,7 @@ def _claude_part(part: object) -> _Entry | None:
         case {"type": "tool_use", "id": str(call_id), "name": str(name), "input": dict(given)}:
             return {"type": "tool_use", "id": call_id, "name": name, "input": given}
         case {"type": "tool_result", "tool_use_id": str(call_id), **rest}:
-            told = _shortened(_words(rest.get("content")))
+            told = _shorten_result(_words(rest.get("content")))
             failed = {"is_error": True} if rest.get("is_error") is True else {}
             return {"type": "tool_result", "tool_use_id": call_id, "content": told, **failed}
         case {"type": "image" | "document" as kind}:
@@ -338,7 +338,7 @@ def _codex_result(item: _Entry) -> _Entry | None:
     call_id = item.get("call_id")
     if not isinstance(call_id, str):
         return None
-    return {"role": "tool", "tool_call_id": call_id, "content": _shortened(_words(item.get("output")))}
+    return {"role": "tool", "tool_call_id": call_id, "content": _shorten_result(_words(item.get("output")))}
 
 
 _CODEX_ITEMS: Mapping[str, Callable[[_Entry], _Entry | None]] = {
@@ -401,7 +401,7 @@ def _texts_of(content: object) -> Iterator[str]:
             yield text
 
 
-def _shortened(text: str) -> str:
+def _shorten_result(text: str) -> str:
     if len(text) <= _RESULT_CHARS:
         return text
     half = _RESULT_CHARS // 2

@@ -21,13 +21,13 @@ from memory_service.errors import MemoryServiceError
 from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,
     MemorySource,
+    framework_messages,
     keep,
     log_failure,
     memory_of,
     missing,
     recalled_block,
     session_name,
-    wired,
 )
 
 try:
@@ -77,7 +77,7 @@ class MemoryProvider(ContextProvider):
         await self._keep(session, context.response.messages if context.response else (), flush=True)
 
     async def _keep(self, session: AgentSession, messages: Sequence[Message], *, flush: bool) -> None:
-        wire = [part for message in messages for part in _wired(message)]
+        wire = [part for message in messages for part in _to_wire(message)]
         if not wire:
             return
         name = session_name(session.session_id)
@@ -87,11 +87,11 @@ class MemoryProvider(ContextProvider):
             log_failure("session", error)
 
 
-def _wired(message: Message) -> list[WireMessage]:
+def _to_wire(message: Message) -> list[WireMessage]:
     calls = [(each.call_id, each.name, each.arguments) for each in message.contents if each.type == "function_call"]
     results = [
         (each.call_id, str(each.result if each.exception is None else each.exception))
         for each in message.contents
         if each.type == "function_result"
     ]
-    return wired(message.role, message.text, calls, results)
+    return framework_messages(message.role, message.text, calls, results)

@@ -67,14 +67,14 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
     def view(self, command: Any) -> str:
         """Show a file with its line numbers, or what is in a folder."""
         if command.path.rstrip("/") == _ROOT:
-            return self._listed(command.path)
+            return self._list_folder(command.path)
         try:
             lines = whole_file(self._memory, _path(command.path))[0].split("\n")
         except NotFound:
-            return self._listed(command.path)
+            return self._list_folder(command.path)
         first, last = command.view_range or (1, -1)
         shown = lines[max(0, first - 1) : len(lines) if last == -1 else last]
-        return f"Here's the content of {command.path} with line numbers:\n{_numbered(shown, max(1, first))}"
+        return f"Here's the content of {command.path} with line numbers:\n{_number_lines(shown, max(1, first))}"
 
     def create(self, command: Any) -> str:
         """Write a file that is not there yet."""
@@ -82,7 +82,7 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
             self._memory.put(_path(command.path), command.file_text)
         except PreconditionFailed:
             raise ToolError(f"File {command.path} already exists") from None
-        return f"File created successfully at: {_shown(_path(command.path))}"
+        return f"File created successfully at: {_shown_path(_path(command.path))}"
 
     def str_replace(self, command: Any) -> str:
         """Replace a text that stands in a file once."""
@@ -95,7 +95,7 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         self._memory.put(_path(command.path), edited, etag=etag)
         first = max(1, lines[0] - _AROUND)
         shown = edited.split("\n")[first - 1 : lines[0] + _AROUND]
-        return f"{_EDITED}\n{_numbered(shown, first)}"
+        return f"{_EDITED}\n{_number_lines(shown, first)}"
 
     def insert(self, command: Any) -> str:
         """Insert text behind a line."""
@@ -117,22 +117,22 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
     def rename(self, command: Any) -> str:
         """Give a file or a folder another name; the old one goes when the new one is on the disk."""
         files = self._own_files(command.old_path, "renamed")
-        single = len(files) == 1 and _composed(files[0]) == _composed(_path(command.old_path))
+        single = len(files) == 1 and _to_nfc(files[0]) == _to_nfc(_path(command.old_path))
         old, new = (_path(command.old_path), _path(command.new_path)) if single else (
             f"memory{command.old_path.removeprefix(_ROOT).rstrip('/')}/",
             f"memory{_below_root(command.new_path).rstrip('/')}/",
         )  # fmt: skip
-        names = {file: new + _composed(file).removeprefix(_composed(old)) for file in files}
-        taken = {_composed(file.path) for file in self._files()}
+        names = {file: new + _to_nfc(file).removeprefix(_to_nfc(old)) for file in files}
+        taken = {_to_nfc(file.path) for file in self._files()}
         if clash := next(
-            (name for name in names.values() if _composed(name) in taken or _SERVICE_FILES.fullmatch(name)), ""
+            (name for name in names.values() if _to_nfc(name) in taken or _SERVICE_FILES.fullmatch(name)), ""
         ):
-            raise ToolError(f"The destination {_shown(clash)} already exists, or is a file of the memory service")
+            raise ToolError(f"The destination {_shown_path(clash)} already exists, or is a file of the memory service")
         for file, name in names.items():
             text, etag = whole_file(self._memory, file)
             self._memory.put(name, text)
             if whole_file(self._memory, file)[1] != etag:
-                raise ToolError(f"{_shown(file)} was changed meanwhile. It is kept beside {_shown(name)}.")
+                raise ToolError(f"{_shown_path(file)} was changed meanwhile. It is kept beside {_shown_path(name)}.")
             self._memory.delete(file)
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
@@ -160,23 +160,25 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         if not _below_root(path).strip("/"):
             raise ToolError(f"The {_ROOT} directory itself cannot be {done}")
         one, folder = _path(path), f"memory{_below_root(path).rstrip('/')}/"
-        paths = {file.path: _composed(file.path) for file in self._files()}
+        paths = {file.path: _to_nfc(file.path) for file in self._files()}
         found = [each for each in paths if each == one or each.startswith(folder)]
         if not found:  # The disk may spell its name in another Unicode form.
-            one, folder = _composed(one), _composed(folder)
+            one, folder = _to_nfc(one), _to_nfc(folder)
             found = [each for each, name in paths.items() if name == one or name.startswith(folder)]
         if not found:
             raise ToolError(f"The path {path} does not exist")
         if kept := next((file for file in found if _SERVICE_FILES.fullmatch(file)), ""):
-            raise ToolError(f"{_shown(kept)} is a file of the memory service and is not {done}. Edit its text instead.")
+            raise ToolError(
+                f"{_shown_path(kept)} is a file of the memory service and is not {done}. Edit its text instead."
+            )
         return found
 
-    def _listed(self, path: str) -> str:
+    def _list_folder(self, path: str) -> str:
         """Sizes and names, two levels deep."""
         below = f"{_ROOT}{_below_root(path).rstrip('/')}"
         sizes: dict[str, int] = {}
         for file in self._files():
-            shown = _shown(file.path)
+            shown = _shown_path(file.path)
             parts = shown.removeprefix(f"{below}/").split("/")
             if shown.startswith(f"{below}/"):
                 for level in range(min(_MOST_LEVELS, len(parts) - 1)):
@@ -191,7 +193,7 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         return "\n".join([head, f"{_size(sum(file.bytes for file in self._files()))}\t{path}", *lines])
 
 
-async def _asked(self: AsyncMemoryServiceTool, command: Any) -> str:
+async def _execute_async(self: AsyncMemoryServiceTool, command: Any) -> str:
     return str(await asyncio.to_thread(self._tool.execute, command))
 
 
@@ -210,7 +212,7 @@ class AsyncMemoryServiceTool(BetaAsyncAbstractMemoryTool):
         self._tool = MemoryServiceTool(memory, workspace, api_key=api_key)
 
     # Each command goes through `execute` of the other tool.
-    view = create = str_replace = insert = delete = rename = _asked
+    view = create = str_replace = insert = delete = rename = _execute_async
 
     async def clear_all_memory(self) -> str:
         """Erase all files that the tool may delete."""
@@ -232,7 +234,7 @@ def _below_root(path: str) -> str:
     return path.removeprefix(_ROOT)
 
 
-def _composed(path: str) -> str:
+def _to_nfc(path: str) -> str:
     return unicodedata.normalize("NFC", path)
 
 
@@ -245,11 +247,11 @@ def _path(path: str) -> str:
     return name if name in _EVERGREEN else f"memory/{name}{ending}"
 
 
-def _shown(path: str) -> str:
+def _shown_path(path: str) -> str:
     return f"{_ROOT}/{path.removeprefix('memory/')}"
 
 
-def _numbered(lines: list[str], first: int) -> str:
+def _number_lines(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))
 
 

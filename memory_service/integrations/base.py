@@ -270,17 +270,17 @@ def session_name(name: str) -> str:
 
 def recalled_block(memory: Memory, words: str, budget_tokens: int = DEFAULT_BUDGET_TOKENS) -> str:
     """A block of the memories that some words ask for; empty if they ask for none, or if the memory fails."""
-    made = _recalled(words, lambda query: memory.context(query, budget_tokens=budget_tokens))
+    made = _recall(words, lambda query: memory.context(query, budget_tokens=budget_tokens))
     return made.block if made else ""
 
 
 def recalled_passages(memory: Memory, words: str, limit: int) -> list[schemas.SearchResult]:
     """The passages that some words ask for, best first; none if they ask for none, or if the memory fails."""
-    made = _recalled(words, lambda query: memory.search(query, limit=min(limit, schemas.MAX_LIMIT)))
+    made = _recall(words, lambda query: memory.search(query, limit=min(limit, schemas.MAX_LIMIT)))
     return made.results if made else []
 
 
-def _recalled(words: str, ask: Callable[[str], _Recalled]) -> _Recalled | None:
+def _recall(words: str, ask: Callable[[str], _Recalled]) -> _Recalled | None:
     decision = decide_recall(words)
     if not decision.search:
         return None
@@ -326,7 +326,7 @@ def key_of(*parts: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def wired(
+def framework_messages(
     role: str, text: str, calls: Sequence[tuple[str, str, object]] = (), results: Sequence[tuple[str, str]] = ()
 ) -> list[WireMessage]:
     """A message of a framework as messages in OpenAI's shape: results first, each a message of its own.
@@ -432,7 +432,7 @@ class HostConversations(Generic[_T]):
         view = made.messages[1:] if system_prompt and made.messages[0]["role"] == "system" else made.messages
         return self._own(view, wired, messages), PromptPlace(made.session_id, made.last_seq)
 
-    def answered(self, place: PromptPlace, answers: Sequence[_T], usage: object = None) -> None:
+    def append_answers(self, place: PromptPlace, answers: Sequence[_T], usage: object = None) -> None:
         """Keep what the model answered to the prompt that stands there, whenever that is told.
 
         The next prompt may have been made meanwhile, with the answer among its messages.
@@ -447,11 +447,11 @@ class HostConversations(Generic[_T]):
 
     def _own(self, view: Sequence[WireMessage], wired: Sequence[WireMessage], messages: Sequence[_T]) -> list[_T]:
         """The view with the framework's own messages in it, wherever it shows them unchanged."""
-        known = [_said(each) for each in wired]
+        known = [_comparable(each) for each in wired]
         found: list[_T] = []
         left = len(known)
         for shown in reversed(view):
-            wanted = _said(shown)
+            wanted = _comparable(shown)
             at = next((index for index in range(left - 1, -1, -1) if known[index] == wanted), None)
             found.append(self.from_wire(shown) if at is None else messages[at])
             left = left if at is None else at
@@ -461,11 +461,11 @@ class HostConversations(Generic[_T]):
 def _beginning(messages: Sequence[WireMessage], hint: str) -> str:
     """A name for the conversation that begins with these: the same while it goes on."""
     first = next((at for at, each in enumerate(messages) if each["role"] == "user"), len(messages))
-    said = hint + "".join(map(_said, messages[: first + 1]))
+    said = hint + "".join(map(_comparable, messages[: first + 1]))
     return f"chat-{hashlib.blake2b(said.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
 
 
-def _said(message: Mapping[str, Any]) -> str:
+def _comparable(message: Mapping[str, Any]) -> str:
     """A message as it is compared: role, text, calls and what it answers to."""
     content = message.get("content")
     calls = [[call["id"], call["function"]["name"]] for call in message.get("tool_calls") or ()]

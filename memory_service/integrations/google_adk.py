@@ -28,6 +28,7 @@ from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound
 from memory_service.integrations.base import (
     LocalMemory,
     Memory,
+    framework_messages,
     keep,
     key_of,
     log_failure,
@@ -36,7 +37,6 @@ from memory_service.integrations.base import (
     recalled_passages,
     session_name,
     whole_file,
-    wired,
 )
 from memory_service.memories.format import Entry, day_of, find_entries
 from memory_service.schemas import SearchResult
@@ -113,7 +113,7 @@ class MemoryServiceBackend(BaseMemoryService):
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Passages for a query, best first; none for small talk, and none if the memory fails, which the log says."""
         memory = self._memory(app_name, user_id)
-        return SearchMemoryResponse(memories=await asyncio.to_thread(_found, memory, query))
+        return SearchMemoryResponse(memories=await asyncio.to_thread(_search, memory, query))
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Erase a memory from its file and from the index; one that is gone already is no error."""
@@ -132,7 +132,7 @@ class MemoryServiceBackend(BaseMemoryService):
 
     def _add(self, app_name: str, user_id: str, session_id: str, events: Iterable[Event]) -> None:
         keyed = ((key_of(app_name, user_id, session_id, event.id), event) for event in events)
-        new = [(key, wire) for key, event in keyed if key not in self._kept and (wire := _wired(event))]
+        new = [(key, wire) for key, event in keyed if key not in self._kept and (wire := _to_wire(event))]
         if not new:
             return
         try:
@@ -144,7 +144,7 @@ class MemoryServiceBackend(BaseMemoryService):
             self._kept[key] = True
 
 
-def _found(memory: Memory, query: str) -> list[MemoryEntry]:
+def _search(memory: Memory, query: str) -> list[MemoryEntry]:
     pages: dict[str, list[Entry]] = {}
     return [
         MemoryEntry(
@@ -170,7 +170,7 @@ def _memory_id(memory: Memory, found: SearchResult, pages: dict[str, list[Entry]
     return next(at, None)
 
 
-def _wired(event: Event) -> list[WireMessage]:
+def _to_wire(event: Event) -> list[WireMessage]:
     if event.content is None:
         return []
     parts = event.content.parts or []
@@ -179,7 +179,7 @@ def _wired(event: Event) -> list[WireMessage]:
     calls = [(number, call.name, call.args) for number, call in zip(_ids(called), called, strict=True)]
     results = [(number, _json(answer.response)) for number, answer in zip(_ids(answered), answered, strict=True)]
     role = "user" if event.author == "user" else "assistant"
-    return wired(role, _text(event.content), calls, results)
+    return framework_messages(role, _text(event.content), calls, results)
 
 
 def _ids(parts: Sequence[Any]) -> Iterator[str]:

@@ -123,7 +123,7 @@ def _json(value: object) -> str:
 
 def item_path(namespace: Sequence[str], key: str) -> str:
     """The path of an item's file."""
-    name = _encoded(key)
+    name = _encode_name(key)
     if len(name.encode()) > _KEY_BYTES:
         name = f"{name.encode()[:_KEY_BYTES].decode('utf-8', 'ignore').rpartition('=')[0] or 'key'}~~{_digest(key)}"
     return f"{item_folder(namespace)}{name}.md"
@@ -131,10 +131,10 @@ def item_path(namespace: Sequence[str], key: str) -> str:
 
 def item_folder(namespace: Sequence[str]) -> str:
     """The folder of a namespace, with its slash."""
-    return "".join(f"{part}/" for part in (FOLDER, *map(_encoded, namespace)))
+    return "".join(f"{part}/" for part in (FOLDER, *map(_encode_name, namespace)))
 
 
-def _encoded(text: str) -> str:
+def _encode_name(text: str) -> str:
     """A text as a part of a path: letters and digits as they are, the rest in hexadecimal."""
     kept = unicodedata.normalize("NFC", text) == text
     name = "".join(

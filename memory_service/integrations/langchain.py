@@ -80,7 +80,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Call the model with the view of the session, and keep its answer."""
         prompt, place = self._prompt(request)
         response = handler(prompt)
-        self._answered(place, response)
+        self._append_answers(place, response)
         return response
 
     async def awrap_model_call(
@@ -89,7 +89,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Call the model with the view of the session, and keep its answer."""
         prompt, place = await asyncio.to_thread(self._prompt, request)
         response = await handler(prompt)
-        await asyncio.to_thread(self._answered, place, response)
+        await asyncio.to_thread(self._append_answers, place, response)
         return response
 
     def _prompt(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], PromptPlace]:
@@ -105,9 +105,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         return request.override(messages=messages), place
 
-    def _answered(self, place: PromptPlace, response: ModelResponse[Any]) -> None:
+    def _append_answers(self, place: PromptPlace, response: ModelResponse[Any]) -> None:
         answers = [each for each in response.result if isinstance(each, AIMessage)]
-        self._conversations.answered(place, answers, _usage(answers[-1]) if answers else None)
+        self._conversations.append_answers(place, answers, _usage(answers[-1]) if answers else None)
 
 
 def _usage(answer: AIMessage) -> dict[str, Any] | None:

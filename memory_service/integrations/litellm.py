@@ -109,15 +109,15 @@ class MemoryLogger(CustomLogger):
         self, request_data: dict[str, Any], response: Any, call_type: CallTypes | None
     ) -> None:
         """Keep the answer before the caller has it; a stream has none yet."""
-        await self._answered(request_data, response)
+        await self._append_answer(request_data, response)
 
     async def async_log_success_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
         """Keep the answer of a stream that is over."""
-        await self._answered(kwargs, response_obj)
+        await self._append_answer(kwargs, response_obj)
 
-    async def _answered(self, call: dict[str, Any], response: Any) -> None:
+    async def _append_answer(self, call: dict[str, Any], response: Any) -> None:
         if not isinstance(response, ModelResponse) or not response.choices:
             return
         place = self._places.pop(str(call.get("litellm_call_id")))
@@ -125,7 +125,7 @@ class MemoryLogger(CustomLogger):
             answer = response.choices[0].message.model_dump(exclude_none=True)
             kept = {"content": None} | {key: answer[key] for key in _KEPT if key in answer}
             usage = getattr(response, "usage", None)
-            await asyncio.to_thread(self._conversations.answered, place, [kept], usage)
+            await asyncio.to_thread(self._conversations.append_answers, place, [kept], usage)
 
     def log_pre_api_call(self, model: str, messages: Any, kwargs: dict[str, Any]) -> None:
         """Say that litellm has no place for a memory before `completion`."""

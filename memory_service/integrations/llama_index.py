@@ -25,13 +25,13 @@ from memory_service.integrations.base import (
     DEFAULT_BUDGET_TOKENS,
     Memory,
     MemorySource,
+    framework_messages,
     keep,
     log_failure,
     memory_of,
     missing,
     recalled_block,
     session_name,
-    wired,
 )
 
 try:
@@ -76,21 +76,23 @@ class MemoryServiceBlock(BaseMemoryBlock[str]):
 
     def _keep(self, messages: Sequence[ChatMessage]) -> None:
         for session, said in groupby(messages, key=lambda each: str(each.additional_kwargs.get("session_id") or "")):
-            wire = [part for message in said for part in _wired(message)]
+            wire = [part for message in said for part in _to_wire(message)]
             if wire:
                 keep(self._memory, session_name(session or self.name), [(None, wire)])
 
 
-def _wired(message: ChatMessage) -> list[WireMessage]:
+def _to_wire(message: ChatMessage) -> list[WireMessage]:
     text = "\n".join(_text(block) for block in message.blocks if not isinstance(block, ToolCallBlock))
     if message.role == "tool":
-        return wired("tool", "", results=[(str(message.additional_kwargs.get("tool_call_id") or ""), text)])
+        return framework_messages(
+            "tool", "", results=[(str(message.additional_kwargs.get("tool_call_id") or ""), text)]
+        )
     calls = [
         (block.tool_call_id or block.tool_name, block.tool_name, block.tool_kwargs)
         for block in message.blocks
         if isinstance(block, ToolCallBlock)
     ]
-    return wired("user" if message.role == "user" else "assistant", text, calls)
+    return framework_messages("user" if message.role == "user" else "assistant", text, calls)
 
 
 def _text(block: Any) -> str:

@@ -114,7 +114,7 @@ class MemoryServiceSession(SessionABC):
 
         It is a `call_model_input_filter`; sessions do not keep what it adds or leaves out.
         """
-        made = await self._recalled(data.model_data)
+        made = await self._add_recall(data.model_data)
         try:
             items = await asyncio.to_thread(self._fitting, made, data.agent)
         except MemoryServiceError as error:
@@ -135,7 +135,7 @@ class MemoryServiceSession(SessionABC):
         )
         return _items_of(fitting.messages) if fitting.receipt.applied else list(made.input)
 
-    async def _recalled(self, made: ModelInputData) -> ModelInputData:
+    async def _add_recall(self, made: ModelInputData) -> ModelInputData:
         at = next((at for at in range(len(made.input) - 1, -1, -1) if _is_said_by_user(made.input[at])), -1)
         words = _words(made.input[at]) if at >= 0 else ""
         block = await asyncio.to_thread(recalled_block, self._memory, words, self._budget_tokens) if words else ""
@@ -158,10 +158,10 @@ class MemoryServiceSession(SessionABC):
         return self._memory.session(self._current, model=self._model, context_window=self._window)
 
     def _newest(self) -> str:
-        listed = [each for each in self._all() if each.last_seq]
+        listed = [each for each in self._all_sessions() if each.last_seq]
         return max(listed, key=lambda each: each.last_activity).session_id if listed else self._root
 
-    def _all(self) -> list[Any]:
+    def _all_sessions(self) -> list[Any]:
         try:
             sessions = self._memory.sessions()
         except NotFound:
@@ -202,7 +202,7 @@ class MemoryServiceSession(SessionABC):
         return popped
 
     def _clear(self) -> None:
-        for each in self._all():
+        for each in self._all_sessions():
             self._memory.delete_session(each.session_id)
         self._current = self._root
 

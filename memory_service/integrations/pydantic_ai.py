@@ -108,7 +108,7 @@ class MemoryCapability(AbstractCapability[Any]):
             model=request_context.model.model_name,
         )
         self._places[ctx.run_id or ""] = place
-        return replace(request_context, messages=[*system, *_named(messages)])
+        return replace(request_context, messages=[*system, *_name_tools(messages)])
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
@@ -121,7 +121,7 @@ class MemoryCapability(AbstractCapability[Any]):
         }
         place = self._places.get(ctx.run_id or "") or PromptPlace("", 0)
         counted = usage if response.usage.input_tokens else None
-        await asyncio.to_thread(self._conversations.answered, place, [response], counted)
+        await asyncio.to_thread(self._conversations.append_answers, place, [response], counted)
         return response
 
 
@@ -156,7 +156,7 @@ def _tool(definition: Any) -> dict[str, Any]:
 def _to_wire(piece: ModelMessage) -> WireMessage:
     if isinstance(piece, ModelResponse):
         return _answer(piece.parts)
-    return _said(piece.parts[0]) if piece.parts else {"role": "user", "content": ""}
+    return _part_message(piece.parts[0]) if piece.parts else {"role": "user", "content": ""}
 
 
 def _answer(parts: Sequence[ModelResponsePart]) -> WireMessage:
@@ -175,7 +175,7 @@ def _answer(parts: Sequence[ModelResponsePart]) -> WireMessage:
     }  # fmt: skip
 
 
-def _said(part: ModelRequestPart) -> WireMessage:
+def _part_message(part: ModelRequestPart) -> WireMessage:
     answered = getattr(part, "tool_call_id", None) if getattr(part, "tool_name", None) else None
     if answered:
         return {"role": "tool", "tool_call_id": answered, "content": _read(part)}
@@ -218,7 +218,7 @@ def _from_wire(message: WireMessage) -> ModelMessage:
     return ModelResponse(parts=[*([TextPart(text)] if text else []), *calls])
 
 
-def _named(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+def _name_tools(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     """The messages with the names of the tools whose results were cleared: a stub on the wire has none."""
     names = {
         part.tool_call_id: part.tool_name
@@ -226,10 +226,10 @@ def _named(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
         for part in message.parts
         if isinstance(part, ToolCallPart)
     }
-    return [_renamed(message, names) for message in messages]
+    return [_with_tool_name(message, names) for message in messages]
 
 
-def _renamed(message: ModelMessage, names: dict[str, str]) -> ModelMessage:
+def _with_tool_name(message: ModelMessage, names: dict[str, str]) -> ModelMessage:
     part = message.parts[0] if message.parts else None
     if isinstance(message, ModelRequest) and isinstance(part, ToolReturnPart) and not part.tool_name:
         return replace(message, parts=[replace(part, tool_name=names.get(part.tool_call_id, ""))])

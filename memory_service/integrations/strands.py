@@ -24,13 +24,13 @@ from memory_service.client._messages import WireMessage
 from memory_service.errors import InvalidRequest
 from memory_service.integrations.base import (
     MemorySource,
+    framework_messages,
     keep,
     key_of,
     memory_of,
     missing,
     recalled_passages,
     session_name,
-    wired,
 )
 from memory_service.text.injected import said_messages
 
@@ -109,7 +109,7 @@ class StrandsStore(MemoryStore):
         said = [
             (key_of(self._run, numbers[at], wire) if numbers else None, wire)
             for at, message in enumerate(messages)
-            if (wire := said_messages(_wired(message), self._asked))
+            if (wire := said_messages(_to_wire(message), self._asked))
         ]
         if said:
             await asyncio.to_thread(keep, self._memory, self.session_id, said)
@@ -119,7 +119,7 @@ class StrandsStore(MemoryStore):
             raise InvalidRequest(f"The store {self.name} is read-only. Make it with writable=True.")
 
 
-def _wired(message: Message) -> list[WireMessage]:
+def _to_wire(message: Message) -> list[WireMessage]:
     content = message["content"]
     text = "\n".join(_text(block) for block in content if not ("toolUse" in block or "toolResult" in block))
     calls = [(use["toolUseId"], use["name"], use["input"]) for each in content if (use := each.get("toolUse"))]
@@ -128,7 +128,7 @@ def _wired(message: Message) -> list[WireMessage]:
         for each in content
         if (result := each.get("toolResult"))
     ]
-    return wired(message["role"], text, calls, results)
+    return framework_messages(message["role"], text, calls, results)
 
 
 def _text(block: ContentBlock | Any) -> str:

@@ -114,13 +114,15 @@ class ModelCalls:
             UpstreamFailed: The provider failed, as often as it was tried.
         """
         if self._stopped_at is not None:
-            raise _ended()
+            raise _cancellation()
         tries = 0
         while True:
             model = self._next_model()
             tries += 1
             try:
-                return self._counted(model.complete(prompt, timeout_seconds=self._seconds, cancelled=self._cancelled))
+                return self._count_usage(
+                    model.complete(prompt, timeout_seconds=self._seconds, cancelled=self._is_cancelled)
+                )
             except UpstreamFailed as error:
                 self._count_failed(error)
                 if isinstance(error, ModelUnavailable):
@@ -155,8 +157,8 @@ class ModelCalls:
             self.notes.append(f"The summariser's window was taken for {self.window_tokens:,} tokens, {how}.")
 
     def _next_model(self) -> ChatModel:
-        if self._cancelled():
-            raise _ended()
+        if self._is_cancelled():
+            raise _cancellation()
         with self._changing:
             if self._seconds <= 0:
                 raise SummaryFailed(call_failure("there is no time left", "allow it more time"), kind="timeout")
@@ -169,7 +171,7 @@ class ModelCalls:
             self.spent.requests += 1
             return self._models[0]
 
-    def _counted(self, completion: Completion) -> Completion:
+    def _count_usage(self, completion: Completion) -> Completion:
         with self._changing:
             self.spent.input_tokens += completion.usage.input_tokens
             self.spent.output_tokens += completion.usage.output_tokens
@@ -206,17 +208,17 @@ class ModelCalls:
     def _seconds(self) -> float:
         return self._deadline - time.monotonic()
 
-    def _cancelled(self) -> bool:
+    def _is_cancelled(self) -> bool:
         stopped = self._stopped_at is not None and time.monotonic() > self._stopped_at + _GRACE_SECONDS
         return stopped or self._cancelled_by_caller()
 
     def _pause(self, seconds: float) -> None:
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not self._cancelled():
+        while (left := end - time.monotonic()) > 0 and not self._is_cancelled():
             time.sleep(min(left, _POLL_SECONDS))
 
 
-def _ended() -> CallCancelled:
+def _cancellation() -> CallCancelled:
     return CallCancelled("The summary was cancelled. Nothing was changed.")
 
 

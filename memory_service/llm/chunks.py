@@ -58,7 +58,7 @@ def is_oversized(message: Numbered, window_tokens: int, *, safety: float = SAFET
     return message.tokens * safety > window_tokens * OVERSIZED_SHARE
 
 
-def grouped(messages: Sequence[_N]) -> list[tuple[_N, ...]]:
+def group_by_unit(messages: Sequence[_N]) -> list[tuple[_N, ...]]:
     """The messages by units."""
     units = units_of([each.message for each in messages])
     return [tuple(messages[unit.first : unit.last + 1]) for unit in units]
@@ -88,11 +88,11 @@ def chunks(messages: Sequence[_N], max_tokens: int, *, safety: float = SAFETY) -
         max_tokens: The most that a chunk takes with the safety margin; a larger unit is a chunk of its own.
         safety: By what the estimates are multiplied.
     """
-    groups = grouped(messages)
+    groups = group_by_unit(messages)
     borders = [0]
     while borders[-1] < len(groups):
         borders.append(first_chunk(groups, borders[-1], max_tokens, safety=safety))
-    return [_joined(groups[start:end]) for start, end in pairwise(borders)]
+    return [_flatten(groups[start:end]) for start, end in pairwise(borders)]
 
 
 def parts(messages: Sequence[_N], count: int) -> list[tuple[_N, ...]]:
@@ -102,13 +102,13 @@ def parts(messages: Sequence[_N], count: int) -> list[tuple[_N, ...]]:
         messages: In order.
         count: How many shares; fewer come back where there are fewer units, or some are too large.
     """
-    groups = grouped(messages)
+    groups = group_by_unit(messages)
     total = sum(map(group_tokens, groups)) or 1
     shares: dict[int, list[tuple[_N, ...]]] = {}
     for group, middle in _with_middles(groups):
         # A unit belongs where its middle lies.
         shares.setdefault(min(int(middle / total * count), count - 1), []).append(group)
-    return [_joined(share) for share in shares.values()]
+    return [_flatten(share) for share in shares.values()]
 
 
 def _with_middles(groups: Sequence[tuple[_N, ...]]) -> Iterator[tuple[tuple[_N, ...], float]]:
@@ -119,5 +119,5 @@ def _with_middles(groups: Sequence[tuple[_N, ...]]) -> Iterator[tuple[tuple[_N, 
         before += size
 
 
-def _joined(groups: Sequence[tuple[_N, ...]]) -> tuple[_N, ...]:
+def _flatten(groups: Sequence[tuple[_N, ...]]) -> tuple[_N, ...]:
     return tuple(each for group in groups for each in group)

@@ -129,13 +129,13 @@ class LiteLLMModel:
         """See `ChatModel`; where none was given, from litellm's table, which is part of the package."""
         if self._window_tokens:
             return self._window_tokens
-        known = _known(self._model)
+        known = _table_entry(self._model)
         window = known.get("max_input_tokens")
         return window if isinstance(window, int) and window > 0 else None
 
     def count_tokens(self, messages: Sequence[ChatMessage]) -> int | None:
         """See `ChatModel`; for OpenAI's models, whose tokenizers litellm has; others it would fetch."""
-        if _known(self._model).get("litellm_provider") not in ("openai", "azure"):
+        if _table_entry(self._model).get("litellm_provider") not in ("openai", "azure"):
             return None
         name = self._model.rpartition("/")[2]
         return int(package().token_counter(model=name, messages=[dict(message) for message in messages]))
@@ -276,7 +276,7 @@ def package() -> Any:
         ) from error
 
 
-def _known(model: str) -> dict[str, Any]:
+def _table_entry(model: str) -> dict[str, Any]:
     """Entry of a model in litellm's table, by its full name or its name at the provider."""
     table: dict[str, dict[str, Any]] = package().model_cost
     if model in table:

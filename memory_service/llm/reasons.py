@@ -34,14 +34,14 @@ def provider_reason(text: str, sent: Iterable[str] = (), keys: Iterable[str] = (
         sent: The texts of the call.
         keys: Keys and passwords of the caller, which no form may tell.
     """
-    said = redacted(_unwrapped(text[:_READ_CHARS].split(" | ")[0]))
+    said = redacted(_unwrap(text[:_READ_CHARS].split(" | ")[0]))
     for key in filter(None, keys):
         said = said.replace(key, REDACTED)
     words = " ".join(_without(said[:_SAID_CHARS], sent).split())
     return words if len(words) <= MOST_REASON_CHARS else f"{words[: MOST_REASON_CHARS - 1].rstrip()}…"
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap(text: str) -> str:
     """The message of the provider's body, or the text without what libraries put before it."""
     text = text.strip()
     while (shorter := _WRAPPING.sub("", text)) != text:

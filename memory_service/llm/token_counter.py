@@ -81,7 +81,7 @@ def _counter(name: str) -> Callable[[str], int] | None:
 
 
 def _encoder(name: str) -> Callable[[str], list[int]] | None:
-    folder = os.environ.get(_FOLDER) or _bundled()
+    folder = os.environ.get(_FOLDER) or _bundled_folder()
     if not folder or not _is(Path(folder) / _VOCABULARIES[name][0], _VOCABULARIES[name][1]):
         return None
     # Stays set, as litellm leaves it: taking it back could undo litellm's own setting, and then tiktoken would fetch.
@@ -95,7 +95,7 @@ def _encoder(name: str) -> Callable[[str], list[int]] | None:
     return encode
 
 
-def _bundled() -> str | None:
+def _bundled_folder() -> str | None:
     """The folder of vocabularies in litellm's package."""
     spec = importlib.util.find_spec("litellm")
     return str(Path(spec.origin).parent / "litellm_core_utils" / "tokenizers") if spec and spec.origin else None

@@ -118,14 +118,14 @@ def _pieces(each: Numbered, names: Mapping[str, str], limit: int, texts: Texts) 
         name = names.get(message.get("tool_call_id", "")) or message.get("name") or "unknown tool"
         failed = ", failed" if message.get("is_error") else ""
         content = _clean("\n".join(_content_pieces(each, texts)))
-        said = _cut(content, limit, each.seq, texts, failed=bool(failed)) or "(empty)"
+        said = _trim_text(content, limit, each.seq, texts, failed=bool(failed)) or "(empty)"
         yield f"{at} [Tool result of {_label(name)}{failed}]: {said}"
         return
     said = _clean("\n".join(_content_pieces(each, texts)))
     if said.strip():
         yield f"{at} [{_role(message)}]: {said}"
     for name, arguments in _calls(message):
-        yield f"{at} [Assistant tool call]: {_label(name)}({_cut(_clean(arguments), limit, each.seq, texts)})"
+        yield f"{at} [Assistant tool call]: {_label(name)}({_trim_text(_clean(arguments), limit, each.seq, texts)})"
 
 
 def _content_pieces(each: Numbered, texts: Texts) -> Iterator[str]:
@@ -172,11 +172,11 @@ def _label(name: str) -> str:
 
 def _clean(text: str) -> str:
     """A text without encoded bytes, unable to close its fence or to begin another message."""
-    text = _ENCODED.sub(_encoded, text)
+    text = _ENCODED.sub(_encoded_label, text)
     return _FALSE_HEAD.sub(r"\1\\", escaped(visible(text)))
 
 
-def _encoded(found: re.Match[str]) -> str:
+def _encoded_label(found: re.Match[str]) -> str:
     run = found[0]
     if run.startswith("data:"):
         return f"[Attached {run[5:].partition(';')[0]}]"
@@ -185,7 +185,7 @@ def _encoded(found: re.Match[str]) -> str:
     return f"[{len(run):,} encoded characters]" if mixed else run
 
 
-def _cut(text: str, limit: int, seq: int, texts: Texts, *, failed: bool = False) -> str:
+def _trim_text(text: str, limit: int, seq: int, texts: Texts, *, failed: bool = False) -> str:
     """A text within a limit: its beginning, and its end where that tells what went wrong."""
     if quarters(text) <= limit:
         return text

@@ -101,12 +101,12 @@ async def translated(call: TranslatedCall) -> UpstreamAnswer:
     if not call.body.get("stream"):
         return _whole(200, headers, answer if isinstance(answer, dict) else _answer(answer))
     if not headers.get("content-type", "text/event-stream").startswith("text/event-stream"):
-        await _closed(answer)
+        await _close(answer)
         raise UpstreamFailed(f"The model {call.model} answered with what is no stream of events. Check its address.")
     events = _chat_events(answer, call.model) if call.protocol == "chat" else _message_events(answer, call.model)
     return UpstreamAnswer(
         status=200, headers=headers, entity={"content-type": "text/event-stream"}, is_stream=True, pieces=events,
-        close=lambda: _closed(answer),
+        close=lambda: _close(answer),
     )  # fmt: skip
 
 
@@ -191,7 +191,7 @@ async def _chat_events(stream: Any, model: str) -> AsyncIterator[bytes]:
         async for chunk in stream:
             yield f"data: {json.dumps(_chunk(chunk))}\n\n".encode()
     except Exception as error:
-        raise _broken(model) from error
+        raise _broken_connection(model) from error
     yield b"data: [DONE]\n\n"
 
 
@@ -211,10 +211,10 @@ async def _message_events(stream: Any, model: str) -> AsyncIterator[bytes]:
         async for piece in stream:
             yield piece if isinstance(piece, bytes) else str(piece).encode("utf-8", "replace")
     except Exception as error:
-        raise _broken(model) from error
+        raise _broken_connection(model) from error
 
 
-def _broken(model: str) -> UpstreamFailed:
+def _broken_connection(model: str) -> UpstreamFailed:
     return UpstreamFailed(f"The model {model} broke the connection. Try again.", kind="unavailable", transient=True)
 
 
@@ -227,14 +227,14 @@ def _headers(answer: Any) -> dict[str, str]:
     return {str(name)[len(prefix) :]: str(value) for name, value in told.items() if str(name).startswith(prefix)}
 
 
-async def _closed(answer: Any) -> None:
+async def _close(answer: Any) -> None:
     close = getattr(answer, "aclose", None)
     if close is not None:
         await close()
 
 
 def _whole(status: int, headers: Mapping[str, str], content: Mapping[str, Any]) -> UpstreamAnswer:
-    async def one() -> AsyncIterator[bytes]:
+    async def piece() -> AsyncIterator[bytes]:
         # Escaped: half a surrogate pair can be named in JSON, but not encoded.
         yield json.dumps(content, default=str).encode()
 
@@ -242,7 +242,7 @@ def _whole(status: int, headers: Mapping[str, str], content: Mapping[str, Any]) 
         pass
 
     return UpstreamAnswer(
-        status=status, headers=headers, entity={"content-type": "application/json"}, is_stream=False, pieces=one(),
+        status=status, headers=headers, entity={"content-type": "application/json"}, is_stream=False, pieces=piece(),
         close=close,
     )  # fmt: skip
 
@@ -268,7 +268,7 @@ def _error_body(protocol: TranslatedProtocol, error: Exception) -> JsonBody:
     text = str(error)
     parsed = (body for one in error_chain(error) if isinstance(body := getattr(one, "body", None), dict) and body)
     body = next(parsed, None)
-    quoted = {"error": body} if body else _quoted(text)
+    quoted = {"error": body} if body else _object(text)
     inner = quoted.get("error") if quoted else None
     if protocol == "chat" and isinstance(quoted, dict) and inner:
         return quoted
@@ -278,7 +278,7 @@ def _error_body(protocol: TranslatedProtocol, error: Exception) -> JsonBody:
     return {"type": "error", "error": {"type": "api_error", **told}}
 
 
-def _quoted(text: str) -> JsonBody | None:
+def _object(text: str) -> JsonBody | None:
     """The JSON object that a text quotes."""
     begin = text.find("{")
     try:

@@ -57,7 +57,7 @@ def answer_first(read: BinaryIO, write: BinaryIO, on_listed: Callable[[], None])
     """
     heard = Heard()
     while line := read.readline():
-        message = _parsed(line)
+        message = _parse(line)
         method, number = message.get("method"), message.get("id")
         if method == "notifications/initialized" and heard.answered is not None:
             heard.lines.append(line)
@@ -78,7 +78,7 @@ def answer_first(read: BinaryIO, write: BinaryIO, on_listed: Callable[[], None])
     return heard
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> dict[str, Any]:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):

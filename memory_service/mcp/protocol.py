@@ -82,7 +82,7 @@ class ToolServer:
         try:
             answer: types.CallToolResult = await self._run(tools.tools()[asked.name].kind, call)
         except MemoryServiceError as error:
-            return _failed(str(error))
+            return _failure(str(error))
         return answer
 
     def _call(self, context: _Context, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
@@ -92,10 +92,10 @@ class ToolServer:
             answer, medium = tools.call(name, arguments, place)
             found = tools.as_json(answer)
         except MemoryServiceError as error:
-            return _failed(place.told(error) if place else str(error))
+            return _failure(place.error_message(error) if place else str(error))
         except Exception:
             _log.exception("defect in the tool %s", name)
-            return _failed(_DEFECT)
+            return _failure(_DEFECT)
         content: list[types.ContentBlock] = [_text(tools.as_text(found))]
         if medium is not None and medium.mime.startswith("image/") and len(medium.content) <= _MAX_IMAGE_BYTES:
             data = base64.b64encode(medium.content).decode()
@@ -107,7 +107,7 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-def _failed(message: str) -> types.CallToolResult:
+def _failure(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[_text(message.encode("utf-8", "replace").decode())], is_error=True)
 
 
@@ -240,16 +240,16 @@ class Forwarding:
         Raises:
             ConnectionFailed: No server answers, or it refuses the key.
         """
-        return await self._asked(lambda client: client.list_tools())
+        return await self._ask(lambda client: client.list_tools())
 
     async def call_tool(self, _: _Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         """See `ToolServer.call_tool`."""
         try:
-            return await self._asked(lambda client: client.call_tool(asked.name, asked.arguments))
+            return await self._ask(lambda client: client.call_tool(asked.name, asked.arguments))
         except ConnectionFailed as error:
-            return _failed(str(error))
+            return _failure(str(error))
 
-    async def _asked(self, ask: Callable[[Client], Awaitable[_Answer]]) -> _Answer:
+    async def _ask(self, ask: Callable[[Client], Awaitable[_Answer]]) -> _Answer:
         self._refusal = ""
         transport = streamable_http_client(f"{self._url}/mcp", http_client=self._http)
         try:

@@ -55,7 +55,7 @@ class CallPlace:
     session_id: str | None = None
     shows_home: bool = True
 
-    def told(self, error: MemoryServiceError) -> str:
+    def error_message(self, error: MemoryServiceError) -> str:
         """The message of an error, in which what is missing comes with the place where it was looked for."""
         place = SearchedPlace(home=self.service.settings.home, workspace=self.workspace, shows_home=self.shows_home)
         return place.told(error)
@@ -122,11 +122,11 @@ def call(name: str, arguments: Mapping[str, Any], place: CallPlace) -> Result:
     try:
         checked = tool.arguments.model_validate(dict(arguments))
     except ValidationError as error:
-        raise InvalidRequest(_explained(tool, error.errors()[0])) from None
+        raise InvalidRequest(_explain(tool, error.errors()[0])) from None
     return tool.run(place, checked)
 
 
-def _explained(tool: Tool, error: Any) -> str:
+def _explain(tool: Tool, error: Any) -> str:
     """A validation error in plain words, without the value."""
     place, reason = fault_in(error)
     name = repr(place[:80])
@@ -286,10 +286,10 @@ def tools() -> Mapping[str, Tool]:
 
 def described_tools(*, connector: bool = False) -> list[dict[str, Any]]:
     """The tools as a host is told of them, in the protocol's own words; a connector looks for `fetch`."""
-    return [_described(FETCH if connector and tool.name == "get" else tool.name, tool) for tool in _TOOLS]
+    return [_describe(FETCH if connector and tool.name == "get" else tool.name, tool) for tool in _TOOLS]
 
 
-def _described(name: str, tool: Tool) -> dict[str, Any]:
+def _describe(name: str, tool: Tool) -> dict[str, Any]:
     return {
         "annotations": {
             "destructiveHint": tool.destroys,

@@ -32,7 +32,7 @@ def with_marks_taken(
     """
     ahead = [*_marks_of(system)]
     behind = [mark for turn in turns for mark in _marks_of(_blocks(turn.get("content")))]
-    kept = _Marks(dict(enumerate(_chosen(ahead, behind, most))))
+    kept = _Marks(dict(enumerate(_choose_marks(ahead, behind, most))))
     return kept.of(system), [_with_content(turn, kept) for turn in turns]
 
 
@@ -44,7 +44,7 @@ def _marks_of(blocks: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, o
         yield mark if isinstance(mark, Mapping) and mark.get("type") == _SHORT_MARK["type"] else None
 
 
-def _chosen(
+def _choose_marks(
     ahead: Sequence[Mapping[str, object] | None], behind: Sequence[Mapping[str, object] | None], most: int
 ) -> list[Mapping[str, object] | None]:
     """The marks that stay, each in its place."""
@@ -74,9 +74,9 @@ class _Marks:
 
     def of(self, blocks: Sequence[_Block]) -> list[_Block]:
         """Blocks with the marks that stay."""
-        return [self._marked(block) for block in blocks]
+        return [self._mark_block(block) for block in blocks]
 
-    def _marked(self, block: _Block) -> _Block:
+    def _mark_block(self, block: _Block) -> _Block:
         inner = block.get("content")
         made: dict[str, object] = dict(block)
         if blocks := _blocks(inner):

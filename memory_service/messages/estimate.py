@@ -90,22 +90,22 @@ def milli_tokens(text: str) -> int:
     if size is None:
         if len(_KNOWN) >= _REMEMBERED:
             _KNOWN.clear()
-        size = _KNOWN[key] = _counted(text) if len(text) <= _LONGEST else _counted_by_slices(text)
+        size = _KNOWN[key] = _count_text(text) if len(text) <= _LONGEST else _counted_by_slices(text)
     return size
 
 
 @lru_cache(_REMEMBERED)
 def _of_short(text: str) -> int:
-    return _counted(text)
+    return _count_text(text)
 
 
 def _counted_by_slices(text: str) -> int:
     step, size = len(text) / _SLICES, _LONGEST // _SLICES
     slices = (text[int(step * at) : int(step * at) + size] for at in range(_SLICES))
-    return sum(map(_counted, slices)) * len(text) // (size * _SLICES)
+    return sum(map(_count_text, slices)) * len(text) // (size * _SLICES)
 
 
-def _counted(text: str) -> int:
+def _count_text(text: str) -> int:
     if not text:
         return 0
     read = _classes_of(text)

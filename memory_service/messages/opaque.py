@@ -39,19 +39,19 @@ _WORD_CHARS = 80
 _BYTES = frozenset({"type", "id", "data", "signature", "encrypted_content", "cache_control"})
 
 
-def wrapped(value: object) -> dict[str, Any]:
+def wrap_value(value: object) -> dict[str, Any]:
     """A value as a part."""
     return {"type": WRAPPED, _VALUE: value}
 
 
-def unwrapped(part: Mapping[str, Any]) -> Any:
+def unwrap_part(part: Mapping[str, Any]) -> Any:
     """The value of a part that wraps one; any other part itself."""
     return part.get(_VALUE) if part.get("type") == WRAPPED else part
 
 
 def is_chat_shaped(part: Mapping[str, Any]) -> bool:
     """True if an unknown part is one of OpenAI's chat: its content stands in a field of its own name, or it says so."""
-    value = unwrapped(part)
+    value = unwrap_part(part)
     if not isinstance(value, Mapping):
         return True
     kind = value.get("type")
@@ -60,11 +60,11 @@ def is_chat_shaped(part: Mapping[str, Any]) -> bool:
 
 def opaque_label(part: Mapping[str, Any]) -> str:
     """One line for a part: its type, and what its short fields name."""
-    value = unwrapped(part)
+    value = unwrap_part(part)
     if isinstance(value, str):
         return _line(value)
     if isinstance(value, list):
-        return _line(" ".join(opaque_label(wrapped(each)) for each in value)) or "[part]"
+        return _line(" ".join(opaque_label(wrap_value(each)) for each in value)) or "[part]"
     if not isinstance(value, Mapping):
         return "[part]"
     kind = value.get("type")

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import cast, get_args
 
 from memory_service.errors import InvalidRequest, TooLarge
-from memory_service.messages.opaque import LEGACY, OWN_CALL, OWN_ROLE, wrapped
+from memory_service.messages.opaque import LEGACY, OWN_CALL, OWN_ROLE, wrap_value
 from memory_service.messages.shapes import (
     THINKING,
     Message,
@@ -103,7 +103,7 @@ def _carried_message(item: object, at: str) -> list[Message]:
         role = fields.get("role")
         # A result without its call, or calls that cannot be read, are nobody's words.
         own = {"role": role} if role in ("user", "assistant", "system", "developer") else _stand_in(role)
-        return [cast(Message, {**own, "content": [wrapped(fields.get("content", item))]})]
+        return [cast(Message, {**own, "content": [wrap_value(fields.get("content", item))]})]
 
 
 def _stand_in(role: object) -> dict[str, object]:
@@ -168,7 +168,7 @@ def _read_content(content: object, role: Role, at: str, *, strict: bool) -> list
     if isinstance(content, str) or (content is None and role in ("assistant", "tool")):
         return []
     if not strict and not isinstance(content, list):
-        return [cast(Part, wrapped(content))]
+        return [cast(Part, wrap_value(content))]
     _check(isinstance(content, list), at, "text or a list of parts")
     parts = cast("list[object]", content)
     if len(parts) > MAX_PARTS:
@@ -179,13 +179,13 @@ def _read_content(content: object, role: Role, at: str, *, strict: bool) -> list
 def _read_part(item: object, role: Role, at: str, *, strict: bool) -> Part:
     """A part as it came; wrapped where it cannot be used and nothing is refused."""
     if _is_of_others(item, role):
-        return cast(Part, wrapped(item))
+        return cast(Part, wrap_value(item))
     try:
         _check_part(item, role, at, strict=strict)
     except InvalidRequest:
         if strict:
             raise
-        return cast(Part, wrapped(item))
+        return cast(Part, wrap_value(item))
     part = cast(Part, item)
     if part["type"] == "tool_result" and part.get("content") is not None:
         content = _read_content(part["content"], "tool", f"{at}.content", strict=strict)
@@ -306,7 +306,7 @@ def _function_call(function: Mapping[str, object], at: str) -> ToolCall:
     """A call in OpenAI's first shape, where calls have no ids: a result belongs to the last one of its name."""
     name, arguments = function.get("name"), function.get("arguments", "")
     _check(isinstance(name, str), f"{at}.name", "text")
-    written = arguments if isinstance(arguments, str) else _written(arguments, f"{at}.arguments")
+    written = arguments if isinstance(arguments, str) else _arguments_text(arguments, f"{at}.arguments")
     called = {"name": name, "arguments": written}
     return cast(ToolCall, {"id": f"function_{name}", "type": "function", "function": called, LEGACY: True})
 
@@ -322,7 +322,7 @@ def _call_of_kind(call: dict[str, object], kind: str, at: str) -> ToolCall:
     own = call.get(kind)
     fields = own if isinstance(own, Mapping) else {key: call[key] for key in call if key not in ("id", "type")}
     name, given = fields.get("name"), fields.get("input", fields.get("arguments", fields))
-    written = given if isinstance(given, str) else _written(given, at)
+    written = given if isinstance(given, str) else _arguments_text(given, at)
     function = {"name": name if isinstance(name, str) and name else kind, "arguments": written}
     return cast(ToolCall, {"id": _id_of(call.get("id")), "type": "function", "function": function, OWN_CALL: call})
 
@@ -350,7 +350,7 @@ def _checked_call(call: dict[str, object], at: str) -> ToolCall:
     _check(isinstance(function.get("name"), str), f"{at}.function.name", "text")
     arguments = "" if function.get("arguments") is None else function["arguments"]
     _check(isinstance(arguments, str | Mapping), f"{at}.function.arguments", "JSON as text")
-    written = arguments if isinstance(arguments, str) else _written(arguments, f"{at}.function.arguments")
+    written = arguments if isinstance(arguments, str) else _arguments_text(arguments, f"{at}.function.arguments")
     if call.get("type") == "function" and function.get("arguments") == written:
         return cast(ToolCall, call)
     return cast(ToolCall, {**call, "type": "function", "function": {**function, "arguments": written}})
@@ -358,12 +358,12 @@ def _checked_call(call: dict[str, object], at: str) -> ToolCall:
 
 def _call_of(block: dict[str, object], at: str) -> ToolCall:
     given = {} if block.get("input") is None else block["input"]
-    function = {"name": block["name"], "arguments": given if isinstance(given, str) else _written(given, at)}
+    function = {"name": block["name"], "arguments": given if isinstance(given, str) else _arguments_text(given, at)}
     rest = {key: value for key, value in block.items() if key not in ("type", "id", "name", "input")}
     return cast(ToolCall, {"id": block["id"], "type": "function", "function": function, **rest})
 
 
-def _written(arguments: object, at: str) -> str:
+def _arguments_text(arguments: object, at: str) -> str:
     try:
         return json_text(arguments)
     except (RecursionError, TypeError, ValueError) as error:

@@ -17,7 +17,7 @@ from typing import Any
 
 from memory_service.errors import InvalidRequest
 from memory_service.messages import Message, to_openai
-from memory_service.messages.opaque import WRAPPED, opaque_label, unwrapped
+from memory_service.messages.opaque import WRAPPED, opaque_label, unwrap_part
 
 Item = dict[str, Any]
 # Keys of a message that begin so never reach a provider.
@@ -43,7 +43,7 @@ def messages_of_items(items: Sequence[object]) -> list[Item]:
     """
     groups = list[list[Item]]()
     for at, item in enumerate(items):
-        checked = _checked(item, at)
+        checked = _check_item(item, at)
         if groups and _belongs_to(groups[-1], checked):
             groups[-1].append(checked)
         else:
@@ -62,7 +62,7 @@ def standalone(message: Message) -> dict[str, object]:
     Ids of words and calls go, since a provider looks them up, and so does reasoning that is not sealed into its item.
     """
     [plain] = to_openai([message])
-    known = _known(message)
+    known = _bare_items(message)
     if not known:
         return plain
     kept = {key: value for key, value in message.items() if key in (*plain, "reasoning_content")}
@@ -72,7 +72,7 @@ def standalone(message: Message) -> dict[str, object]:
 # Kinds of items
 
 
-def _checked(item: object, at: int) -> Item:
+def _check_item(item: object, at: int) -> Item:
     if not isinstance(item, dict):
         raise InvalidRequest(f"input[{at}] cannot be used: an item with all that it says is needed there.")
     if item.get("type") == TRIGGER:
@@ -127,10 +127,10 @@ def _without_id(item: Item) -> Item:
 
 def _label(items: Sequence[Item]) -> str:
     """Text in place of items that have none of their own."""
-    return " ".join(_named(item) for item in items if item.get("type") != "reasoning")
+    return " ".join(_item_label(item) for item in items if item.get("type") != "reasoning")
 
 
-def _named(item: Item) -> str:
+def _item_label(item: Item) -> str:
     return f"[{kind}]" if (kind := _kind(item)) else opaque_label(item)
 
 
@@ -153,13 +153,13 @@ def _turn(items: Sequence[Item]) -> Item:
     """The message of what the model gave."""
     parts = [part for item in items if _is_words(item) for part in _parts(item.get("content"))]
     calls = [_call(item) for item in items if _is_call(item)]
-    message: Item = {"role": "assistant", "content": _joined(parts) if parts else None}
+    message: Item = {"role": "assistant", "content": _content_of(parts) if parts else None}
     if calls:
         message["tool_calls"] = calls
     if not parts and not calls:
         message["content"] = _label(items)
     if any(item.get("type") == "reasoning" for item in items):
-        message["reasoning_content"] = "\n".join(filter(None, map(_thought, items)))
+        message["reasoning_content"] = "\n".join(filter(None, map(_reasoning_text, items)))
     return message if _items_of(message) == items else {**message, _ITEMS: list(map(_bare, items))}
 
 
@@ -182,10 +182,10 @@ def _output(item: Item) -> str | list[Item]:
 
 
 def _content(content: object) -> str | list[Item]:
-    return content if isinstance(content, str) else _joined(_parts(content))
+    return content if isinstance(content, str) else _content_of(_parts(content))
 
 
-def _joined(parts: list[Item]) -> str | list[Item]:
+def _content_of(parts: list[Item]) -> str | list[Item]:
     """Parts as content: a text alone is itself."""
     return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
 
@@ -211,7 +211,7 @@ def _part(part: object) -> Item:
     return {"type": _MEDIA[kind], _MEDIA[kind]: fields}
 
 
-def _thought(item: Item) -> str:
+def _reasoning_text(item: Item) -> str:
     found = item.get("summary") or item.get("content") if item.get("type") == "reasoning" else None
     parts = found if isinstance(found, list) else []
     return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
@@ -229,18 +229,18 @@ def _json(value: object) -> str:
 
 
 def _items_of(message: Mapping[str, Any]) -> list[Item]:
-    known, role, content = _known(message), message["role"], message.get("content")
+    known, role, content = _bare_items(message), message["role"], message.get("content")
     if role == "assistant":
         return _turn_items(message, known)
     [item] = known if len(known) == 1 else [Item()]
     kind = _kind(item)
     if item and not _field(item):
         return [item]
-    filled = _filled(known, content)
+    filled = _fill_items(known, content)
     if filled is not None and filled:
         return filled
     if role == "tool":
-        output = content if isinstance(content, str) else _written(content, "input_text")
+        output = content if isinstance(content, str) else _written_parts(content, "input_text")
         return [{"type": kind or "function_call_output", "call_id": message.get("tool_call_id"), "output": output}]
     return [_words(role, content, "input_text")]
 
@@ -248,7 +248,7 @@ def _items_of(message: Mapping[str, Any]) -> list[Item]:
 def _turn_items(message: Mapping[str, Any], known: Sequence[Item]) -> list[Item]:
     content = message.get("content")
     calls = {call["id"]: call for call in message.get("tool_calls") or []}
-    words = _filled([item for item in known if _is_words(item)], content)
+    words = _fill_items([item for item in known if _is_words(item)], content)
     if words is None or (content and not words):
         is_label = bool(known) and content == _label(known)
         words = [] if is_label or not content else [_words("assistant", content, "output_text")]
@@ -258,13 +258,13 @@ def _turn_items(message: Mapping[str, Any], known: Sequence[Item]) -> list[Item]
             items += [words.pop(0)] if words else []
         elif _is_call(item):
             call = calls.pop(item["call_id"], None)
-            items += [_called(item, call)] if call else []
+            items += [_with_call_fields(item, call)] if call else []
         elif item.get("type") != "reasoning" or "reasoning_content" in message:
             items.append(item)
-    return [*items, *words, *(_called({"type": "function_call"}, call) for call in calls.values())]
+    return [*items, *words, *(_with_call_fields({"type": "function_call"}, call) for call in calls.values())]
 
 
-def _called(item: Item, call: Item) -> Item:
+def _with_call_fields(item: Item, call: Item) -> Item:
     """A call, whose bare item is known."""
     function = call["function"]
     field = _WRITTEN.get(_kind(item))
@@ -274,13 +274,13 @@ def _called(item: Item, call: Item) -> Item:
 
 
 def _words(role: str, content: Any, kind: str) -> Item:
-    written = content if isinstance(content, str) else _written(content, kind)
+    written = content if isinstance(content, str) else _written_parts(content, kind)
     return {"role": role, "content": written} if isinstance(written, str) else {
         "type": "message", "role": role, "content": written
     }  # fmt: skip
 
 
-def _written(content: Any, kind: str) -> list[Any]:
+def _written_parts(content: Any, kind: str) -> list[Any]:
     return [_written_part(part, kind) for part in content or []]
 
 
@@ -295,7 +295,7 @@ def _written_part(part: Any, kind: str) -> Any:
         case {"type": "file", "file": {**file}}:
             return {"type": "input_file", **file}
         case {}:
-            return unwrapped(part)
+            return unwrap_part(part)
         case _:
             return part
 
@@ -303,7 +303,7 @@ def _written_part(part: Any, kind: str) -> Any:
 # What a message does not say
 
 
-def _known(message: Mapping[str, Any]) -> list[Item]:
+def _bare_items(message: Mapping[str, Any]) -> list[Item]:
     known = message.get(_ITEMS)
     return [item for item in known if isinstance(item, dict)] if isinstance(known, list) else []
 
@@ -336,7 +336,7 @@ def _field_of_text(part: object) -> str:
     return _TEXTS.get(_kind(part), "") if isinstance(part, dict) else ""
 
 
-def _filled(bare: Sequence[Item], content: str | Sequence[Item] | None) -> list[Item] | None:
+def _fill_items(bare: Sequence[Item], content: str | Sequence[Item] | None) -> list[Item] | None:
     """Bare items with the parts of a content; None if it has become another one."""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else [*(content or ())]
     filled = list[Item]()

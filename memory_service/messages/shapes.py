@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, Required, TypeAlias, TypedDict, cast
 
-from memory_service.messages.opaque import opaque_label, unwrapped
+from memory_service.messages.opaque import opaque_label, unwrap_part
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -80,7 +80,7 @@ def is_blank(part: Part) -> bool:
 
 def is_thought(part: Part) -> bool:
     """True if a part that was carried as it came is what a model thought, such as Mistral's chunks."""
-    value = unwrapped(part)
+    value = unwrap_part(part)
     kind = value.get("type") if value is not part and isinstance(value, Mapping) else None
     return isinstance(kind, str) and kind in THINKING
 
@@ -303,18 +303,18 @@ def with_text(message: Message, text: str) -> Message:
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
     """Copy of a message with every text and call argument changed; the message itself if nothing changed."""
-    changed = _changed(message, change)
+    changed = _map_strings(message, change)
     return message if changed == message else cast(Message, changed)
 
 
-def _changed(value: object, change: Callable[[str], str]) -> object:
+def _map_strings(value: object, change: Callable[[str], str]) -> object:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_changed(item, change) for item in value]
+        return [_map_strings(item, change) for item in value]
     if isinstance(value, dict):
         return {
-            key: item if key in _STRUCTURE and isinstance(item, str | dict) else _changed(item, change)
+            key: item if key in _STRUCTURE and isinstance(item, str | dict) else _map_strings(item, change)
             for key, item in value.items()
         }
     return value

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory_service.messages.estimate import estimate_tokens, milli_tokens
-from memory_service.messages.opaque import unwrapped
+from memory_service.messages.opaque import unwrap_part
 from memory_service.messages.shapes import MEDIA, Message, is_known, parts_of, text_of, tool_calls_of
 
 # Han, kana, Hangul, their punctuation and full-width forms: tokenizers spend about one token on each.
@@ -107,7 +107,7 @@ def message_tokens(message: Message) -> int:
 def _unknown_tokens(part: Mapping[str, Any]) -> int:
     """Size of a part of an unknown type in tokens; none counts for more than a picture."""
     try:
-        return min(estimate_tokens(json.dumps(unwrapped(part), ensure_ascii=False)), MEDIA_TOKENS)
+        return min(estimate_tokens(json.dumps(unwrap_part(part), ensure_ascii=False)), MEDIA_TOKENS)
     except (RecursionError, TypeError, ValueError):
         return MEDIA_TOKENS
 

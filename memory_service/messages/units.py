@@ -47,13 +47,13 @@ def units_of(messages: Sequence[Message]) -> list[Unit]:
     at = 0
     while at < len(messages):
         end = _end_of_unit(messages, at)
-        waits = end == len(messages) and bool(_unanswered(messages[at:end]))
+        waits = end == len(messages) and bool(_unanswered_ids(messages[at:end]))
         units.append(Unit(kind=_kind_of(messages[at]), first=at, last=end - 1, open=waits))
         at = end
     return units
 
 
-def _unanswered(unit: Sequence[Message]) -> list[str]:
+def _unanswered_ids(unit: Sequence[Message]) -> list[str]:
     """The ids of the calls of a unit's messages that have no result, in their order."""
     if not unit:
         return []

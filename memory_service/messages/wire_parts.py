@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from memory_service.messages.opaque import is_chat_shaped, opaque_label, unwrapped
+from memory_service.messages.opaque import is_chat_shaped, opaque_label, unwrap_part
 from memory_service.messages.providers import PROVIDERS, ProviderRules
 from memory_service.messages.shapes import Part, Role, is_known, is_thought, text_of_part, text_part
 
@@ -95,7 +95,7 @@ def openai_part(part: Part, role: Role, rules: ProviderRules, *, extensions: boo
     if is_thought(part):
         return None
     if not is_known(part["type"]) and is_chat_shaped(part) and not rules.own_keys_alone:
-        return cast(Part, unwrapped(part))
+        return cast(Part, unwrap_part(part))
     if part["type"].endswith(("_tool_use", "_tool_result")):
         return None
     form = _openai_media(part, rules) if _holds_media(part) else part
@@ -136,7 +136,7 @@ def mistral_part(part: Part, role: Role) -> Part | None:
     if part["type"].endswith(("_tool_use", "_tool_result")):
         return None
     if not is_known(part["type"]):
-        value = unwrapped(part)
+        value = unwrap_part(part)
         kind = value.get("type") if isinstance(value, Mapping) else None
         if kind in takes:
             return cast(Part, value)
@@ -159,7 +159,7 @@ def _mistral_media(part: Part) -> Part:
         address = media.address or f"data:{_PDF};base64,{media.data}"
         named = {"document_name": media.name} if media.name else {}
         return cast(Part, {"type": "document_url", "document_url": address, **named})
-    return text_part(_decoded(media) or _text_of_document(part) or _label(part))
+    return text_part(_decode_text(media) or _text_of_document(part) or _label(part))
 
 
 # Anthropic's
@@ -172,7 +172,7 @@ def anthropic_block(part: Part, role: Role) -> Part | None:
         if is_thought(part):
             return None
         is_theirs = is_chat_shaped(part) or role in ("system", "developer")
-        return text_part(opaque_label(part)) if is_theirs else cast(Part, unwrapped(part))
+        return text_part(opaque_label(part)) if is_theirs else cast(Part, unwrap_part(part))
     form = _anthropic_media(part) if _holds_media(part) else part
     if not _anthropic_takes(form["type"], role):
         form = cast(Part, {**text_part(text_of_part(form) or _label(part)), **_cache_mark(part)})
@@ -195,11 +195,11 @@ def _anthropic_media(part: Part) -> Part:
     if _is_image(media, part):
         if not _is_image_taken(media, PROVIDERS["anthropic"]):
             return text_part(_label(part))
-        return _sourced(part, "image", _source_of(media))
+        return _source_block(part, "image", _source_of(media))
     if media.kind == _PDF or media.address.startswith(PROVIDERS["anthropic"].addresses):
-        return _sourced(part, "document", _source_of(media), media.name)
-    if words := _decoded(media):
-        return _sourced(part, "document", {"type": "text", "media_type": "text/plain", "data": words}, media.name)
+        return _source_block(part, "document", _source_of(media), media.name)
+    if words := _decode_text(media):
+        return _source_block(part, "document", {"type": "text", "media_type": "text/plain", "data": words}, media.name)
     return text_part(_label(part))
 
 
@@ -209,7 +209,7 @@ def _source_of(media: _Media) -> dict[str, object]:
     return {"type": "base64", "media_type": media.kind, "data": media.data}
 
 
-def _sourced(part: Part, kind: str, source: dict[str, object], name: str = "") -> Part:
+def _source_block(part: Part, kind: str, source: dict[str, object], name: str = "") -> Part:
     """A block of a source; the part itself if it is that already."""
     if part["type"] == kind:
         return part if part["source"] == source else {**part, "source": source}
@@ -226,7 +226,7 @@ def _holds_media(part: Part) -> bool:
 
 def _by_its_name(part: Part) -> Part:
     """An image that is told by its address alone, as Mistral takes it, in OpenAI's form; any other part itself."""
-    value = unwrapped(part)
+    value = unwrap_part(part)
     if isinstance(value, Mapping) and value.get("type") == "image_url" and isinstance(value.get("image_url"), str):
         return cast(Part, {**value, "image_url": {"url": value["image_url"]}})
     return part
@@ -234,7 +234,7 @@ def _by_its_name(part: Part) -> Part:
 
 def _by_its_id(part: Part) -> Part:
     """A file that is told by its id, as Mistral takes it, in OpenAI's form; any other part itself."""
-    value = unwrapped(part)
+    value = unwrap_part(part)
     if isinstance(value, Mapping) and value.get("type") == "file" and isinstance(value.get("file_id"), str):
         return {"type": "file", "file": {"file_id": value["file_id"]}}
     return part
@@ -282,7 +282,7 @@ def _is_image_taken(media: _Media, rules: ProviderRules) -> bool:
     return media.kind in rules.images and bool(media.data)
 
 
-def _decoded(media: _Media) -> str:
+def _decode_text(media: _Media) -> str:
     """The words of a file that is text; empty for any other."""
     if not (media.kind.startswith("text/") or media.kind in _TEXT_TYPES):
         return ""

@@ -49,7 +49,7 @@ def _anthropic_blocks(message: Message) -> list[object]:
     content = _anthropic_content(message)
     match message["role"]:
         case "assistant":
-            return [*_ordered(message, content), *map(_tool_use, tool_calls_of(message))]
+            return [*_order_content(message, content), *map(_tool_use, tool_calls_of(message))]
         case "tool":
             return [_tool_result(message, content)]
         case _:
@@ -65,7 +65,7 @@ def _anthropic_content(message: Message) -> list[Part]:
     return [block for block in blocks if block is not None]
 
 
-def _ordered(message: Message, content: list[Part]) -> list[Part]:
+def _order_content(message: Message, content: list[Part]) -> list[Part]:
     """Thinking and content, in the order in which they came if that is known and nothing was cut since."""
     # What was never signed came from another provider; Anthropic refuses it.
     thinking = [block for block in message.get("thinking_blocks", []) if block.get("signature") or block.get("data")]

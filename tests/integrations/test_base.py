@@ -125,7 +125,7 @@ def test_a_conversation_without_a_name_is_named_after_its_beginning(place: Place
     both = conversations(place, recall="never")
     said = [Said({"role": "user", "content": "部署是哪天？"})]
     _, first = both.prompt("", said)
-    both.answered(first, [Said({"role": "assistant", "content": "Tuesday."})])
+    both.append_answers(first, [Said({"role": "assistant", "content": "Tuesday."})])
     said += [Said({"role": "assistant", "content": "Tuesday."}), Said({"role": "user", "content": "And on holidays?"})]
     view, again = both.prompt("", said)
     assert (again.session_id, view) == (first.session_id, said) and again.seq == first.seq + 2
@@ -142,13 +142,13 @@ def test_an_answer_that_is_told_late_stands_where_it_belongs(place: Place) -> No
     result = Said({"role": "tool", "tool_call_id": "c1", "content": "It is empty."})
     _, first = kept.prompt("loop", [asked])
     view, second = kept.prompt("loop", [asked, answer, result])
-    kept.answered(first, [answer])
+    kept.append_answers(first, [answer])
     assert [each.wire for each in view] == place.log("loop") == [asked.wire, answer.wire, result.wire]
     done = Said({"role": "assistant", "content": "The shelf is empty."})
-    kept.answered(second, [done])
-    kept.answered(second, [done])
+    kept.append_answers(second, [done])
+    kept.append_answers(second, [done])
     assert place.log("loop")[3:] == [done.wire]
-    kept.answered(first, [Said({"role": "assistant", "content": "I do not know."})])
+    kept.append_answers(first, [Said({"role": "assistant", "content": "I do not know."})])
     assert place.log("loop")[3:] == [done.wire], "another answer goes on in a branch"
 
 
@@ -165,7 +165,7 @@ def test_the_agent_goes_on_without_its_memory(caplog: pytest.LogCaptureFixture) 
     kept = HostConversations[Said](memory=down, to_wire=lambda each: each.wire, from_wire=Said)
     with caplog.at_level(logging.WARNING):
         assert kept.prompt("s", said) == (said, ("", 0))
-        kept.answered(PromptPlace("", 0), said)
+        kept.append_answers(PromptPlace("", 0), said)
     assert [record.name for record in caplog.records] == ["memory_service.integrations"]
     assert "session: the agent goes on without it" in caplog.text and "was not reached" in caplog.text
 

@@ -52,7 +52,7 @@ class _Reader:
         self.place += struct.calcsize(f"<{layout}")
         return found
 
-    def taken(self, size: int) -> bytes:
+    def take(self, size: int) -> bytes:
         self.place += size
         return self.content[self.place - size : self.place]
 
@@ -104,14 +104,14 @@ def _read_source(path: Path) -> _Source:
     count = reader.numbers("5i")[0]
     (size,) = reader.numbers("Q")
     starts = reader.numbers(f"{count + 1}I")
-    scores = np.frombuffer(reader.taken(4 * count), "<f4")
-    text = reader.taken(size)
+    scores = np.frombuffer(reader.take(4 * count), "<f4")
+    text = reader.take(size)
     pieces = [text[start:end].decode() for start, end in pairwise(starts)]
     # The map of characters, which sentencepiece has with combinations of them.
-    reader.taken(reader.numbers("iI")[1])
+    reader.take(reader.numbers("iI")[1])
     tensors = {}
     for _ in range(reader.numbers("i")[0]):
-        name = reader.taken(reader.numbers("H")[0]).decode()
+        name = reader.take(reader.numbers("H")[0]).decode()
         kind, _, start, length = reader.numbers("BIQQ")
         tensors[name] = _Tensor(content[start : start + length], bool(kind))
     # As short as they can be told apart: "-3.4635427".

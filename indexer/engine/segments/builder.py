@@ -67,7 +67,7 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
             generation = store.head().generation
             if not generation:
                 return None
-            arrays, notes = _built(store)
+            arrays, notes = _build_arrays(store)
             try:
                 write_pack(path, arrays, notes)
             except StoreError:
@@ -170,7 +170,7 @@ def _standing(pack: Pack, segment: Segment, standing: Mask) -> tuple[dict[str, A
     arrays["totals"] = _small(totals, np.int32)
     arrays["files"], arrays["sources"] = arrays["files"][kept], arrays["sources"][kept]
     arrays["starts"] = np.r_[0, np.cumsum(sizes[kept])]
-    arrays["paths"] = _joined([segment.paths[position] for position in kept.tolist()])
+    arrays["paths"] = _join_paths([segment.paths[position] for position in kept.tolist()])
     arrays["speakers"] = np.unique(arrays["labels"][arrays["labels"] > 0])
     every = np.arange(len(rows))
     now = {name: _reach(arrays["steps"], name, 0.0).of(every) for name in _REACHES}
@@ -180,11 +180,11 @@ def _standing(pack: Pack, segment: Segment, standing: Mask) -> tuple[dict[str, A
     return arrays | _lexicon(words), {**pack.notes, **lengths}
 
 
-def _joined(paths: Sequence[str]) -> Array:
+def _join_paths(paths: Sequence[str]) -> Array:
     return np.frombuffer("\0".join(paths).encode("utf-8", "surrogatepass"), np.uint8)
 
 
-def _built(store: IndexStore) -> tuple[dict[str, Array], dict[str, str]]:
+def _build_arrays(store: IndexStore) -> tuple[dict[str, Array], dict[str, str]]:
     """All arrays of a segment, and the notes beside them."""
     with store.reading():
         whole = store.corpus(None)
@@ -208,7 +208,7 @@ def _columns(corpus: Corpus) -> dict[str, Array]:
     columns: dict[str, Array] = {
         "files": np.array([file.file for file in files], np.int64),
         "starts": np.cumsum([0, *(len(file.table) for file in files)]),
-        "paths": _joined([file.path for file in files]),
+        "paths": _join_paths([file.path for file in files]),
         "sources": np.array([SOURCES.index(file.source) for file in files], np.uint8),
         "key_offsets": _small(corpus.keys - _first_key(corpus), np.uint32),
         "days": corpus.days.astype(np.int32),
@@ -277,7 +277,7 @@ def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
     first = list(islice(chunks, _FITTED_CHUNKS))
     if not first:
         return None
-    coder = Coder.fitted(np.concatenate([vectors for _, vectors in first]))
+    coder = Coder.fit(np.concatenate([vectors for _, vectors in first]))
     codes = Codes(
         coder=coder,
         bits=np.zeros((coder.words, len(corpus)), np.uint64),

@@ -67,7 +67,7 @@ def write_pack(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, str]
     places, offset = dict[str, _Place](), 0
     for name, array in flat.items():
         places[name] = _Place(dtype=array.dtype.str, shape=array.shape, offset=offset, crc=_checksum(_bytes(array)))
-        offset = _padded(offset + array.nbytes)
+        offset = _padded_size(offset + array.nbytes)
     header = _header(places, notes, offset)
     temporary = path.with_name(f".{path.name}.{os.getpid()}{_DRAFT}")
     try:
@@ -75,7 +75,7 @@ def write_pack(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, str]
             stream.write(header)
             for array in flat.values():
                 _write(stream, _bytes(array))
-                stream.write(b"\0" * (_padded(array.nbytes) - array.nbytes))
+                stream.write(b"\0" * (_padded_size(array.nbytes) - array.nbytes))
             stream.flush()
             sync_file(stream.fileno())
         os.replace(temporary, path)
@@ -99,7 +99,7 @@ def open_pack(path: Path) -> Pack | None:
             header = _read_header(stream.readline(), stream.readline(), stream.readline())
             if header is None:
                 return None
-            start = _padded(stream.tell())
+            start = _padded_size(stream.tell())
             places, notes, size = header
             if os.fstat(stream.fileno()).st_size != start + size:
                 return None
@@ -145,7 +145,7 @@ def _header(places: Mapping[str, _Place], notes: Mapping[str, str], size: int) -
     listed = {name: (place.dtype, place.shape, place.offset, place.crc) for name, place in places.items()}
     body = json.dumps({"arrays": listed, "notes": dict(notes), "size": size}).encode() + b"\n"
     header = _MAGIC + f"{zlib.crc32(body)}\n".encode() + body
-    return header.ljust(_padded(len(header)), b"\0")
+    return header.ljust(_padded_size(len(header)), b"\0")
 
 
 def _read_header(magic: bytes, crc: bytes, body: bytes) -> tuple[dict[str, _Place], dict[str, str], int] | None:
@@ -179,5 +179,5 @@ def _checksum(content: memoryview) -> int:
     return crc
 
 
-def _padded(size: int) -> int:
+def _padded_size(size: int) -> int:
     return -(-size // _ALIGNED) * _ALIGNED

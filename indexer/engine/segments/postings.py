@@ -99,7 +99,7 @@ def build(chunks: Iterable[TermEntries], pairs: Ranges, windows: Ranges) -> Post
     starts = np.zeros(len(distinct) + 1, np.int64)
     np.add.at(starts, rank + 1, np.concatenate(sizes))
     np.cumsum(starts, out=starts)
-    rows, repeated, counts = _unpacked(_sorted(taken, rank, len(pairs[0])), len(pairs[0]))
+    rows, repeated, counts = _unpack_postings(_sort_postings(taken, rank, len(pairs[0])), len(pairs[0]))
     containing = np.stack([_containing(rows, starts, pairs), _containing(rows, starts, windows)], axis=1)
     kept = np.diff(starts) > 0
     if not kept.all():
@@ -116,7 +116,7 @@ def take(postings: Postings, new_rows: Ints, pairs: Ranges, windows: Ranges) -> 
         pairs: As for `build`, for the new rows.
         windows: The same.
     """
-    return build(_moved(postings, new_rows), pairs, windows)
+    return build(_move_entries(postings, new_rows), pairs, windows)
 
 
 def find(postings: Postings, terms: Sequence[str]) -> list[Found]:
@@ -133,7 +133,7 @@ def find(postings: Postings, terms: Sequence[str]) -> list[Found]:
     return found
 
 
-def _moved(postings: Postings, moved: Ints) -> Iterator[TermEntries]:
+def _move_entries(postings: Postings, moved: Ints) -> Iterator[TermEntries]:
     """The entries of a segment, each row moved to its new number where that is not -1."""
     for low, high in _blocks(postings.starts):
         first, last = int(postings.starts[low]), int(postings.starts[high])
@@ -153,7 +153,7 @@ def _blocks(starts: NDArray[np.integer]) -> Iterator[tuple[int, int]]:
         yield from pairwise(edges)
 
 
-def _sorted(taken: list[tuple[Rows, Counts, Ints]], rank: Ints, rows: int) -> Hashes:
+def _sort_postings(taken: list[tuple[Rows, Counts, Ints]], rank: Ints, rows: int) -> Hashes:
     """Postings as numbers of rank, row, count from the highest bit down, ascending. Empties `taken`.
 
     One sort of plain numbers is several times faster than any that returns an order.
@@ -177,7 +177,7 @@ def _sorted(taken: list[tuple[Rows, Counts, Ints]], rank: Ints, rows: int) -> Ha
     return packed
 
 
-def _unpacked(packed: Hashes, rows: int) -> tuple[Rows, NDArray[np.uint32], Counts]:
+def _unpack_postings(packed: Hashes, rows: int) -> tuple[Rows, NDArray[np.uint32], Counts]:
     """Rows of the postings, places of those with a frequency above one, and these frequencies."""
     mask = np.uint64((1 << rows.bit_length()) - 1)
     unpacked = np.empty(len(packed), np.int32)

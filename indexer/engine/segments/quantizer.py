@@ -66,7 +66,7 @@ class Coder:
     mean: Vectors
 
     @classmethod
-    def fitted(cls, vectors: Vectors) -> Coder:
+    def fit(cls, vectors: Vectors) -> Coder:
         """A coder for vectors like these, float32 of shape (m, dimensions); some thousands are enough."""
         usable = vectors[_usable(vectors)]
         dimensions = vectors.shape[1]
@@ -103,7 +103,7 @@ class Coder:
 
     def sign_bits(self, vectors: Vectors) -> Bits:
         """Signs of the turned vectors: shape (words, m)."""
-        turned = _turned(vectors - self.mean)
+        turned = _rotate(vectors - self.mean)
         packed = np.packbits(turned > 0, axis=0, bitorder="little")
         words = packed.reshape(self.words, 8, len(vectors)).transpose(0, 2, 1)
         return np.ascontiguousarray(words).view(np.uint64)[:, :, 0]
@@ -154,7 +154,7 @@ def nearest_rows(codes: Codes, query: Vectors, k: int, allowed: Mask | None) -> 
         EmbeddingError: The query has another length, no direction, or is not finite.
     """
     unit = _unit(query, codes.coder)
-    searched = _both(codes.present, allowed)
+    searched = _intersection(codes.present, allowed)
     count = len(codes) if searched is None else int(np.count_nonzero(searched))
     wanted = _survivors(count, k)
     if count <= max(_DIRECT_ROWS, wanted):
@@ -272,7 +272,7 @@ def _lowest(distances: _Distances, wanted: int, farthest: int) -> Ints:
     return places[kept]
 
 
-def _both(one: Mask | None, other: Mask | None) -> Mask | None:
+def _intersection(one: Mask | None, other: Mask | None) -> Mask | None:
     return one & other if one is not None and other is not None else one if other is None else other
 
 
@@ -305,7 +305,7 @@ def _steps(count: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, count))
 
 
-def _turned(vectors: Vectors) -> Vectors:
+def _rotate(vectors: Vectors) -> Vectors:
     """The vectors turned in fixed ways, one below the other: shape (64 · words, m).
 
     Three rounds of sign flips and Hadamard transforms of groups of 64 numbers, so that every number of the outcome

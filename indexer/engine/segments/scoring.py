@@ -109,7 +109,7 @@ def search_segment(segment: Segment, wanted: SegmentQuery) -> Candidates:
         evergreen=segment.evergreen(rows),
         files=segment.files_of(rows),
         folders=segment.folders(rows),
-        spoken=segment.spoken(rows),
+        spoken=segment.session_messages(rows),
         text=text,
         vector=_vector(segment, rows, near) if near else None,
     )
@@ -169,13 +169,13 @@ def _text(segment: Segment, wanted: SegmentQuery, rows: Ints) -> TextEvidence:
     alone = counts.take(place, axis=1).astype(np.int32)
     before = counts.take(np.maximum(place - 1, 0), axis=1)
 
-    def scored(frequency: Frequencies, ranges: tuple[Ints, Ints], of_kind: RangeStatistics) -> Floats:
+    def score(frequency: Frequencies, ranges: tuple[Ints, Ints], of_kind: RangeStatistics) -> Floats:
         return bm25_of(frequency, around.lengths(ranges), _idfs(found, of_kind), of_kind.mean_length)
 
     return TextEvidence(
-        unit=scored(alone, (rows, rows), known.unit),
-        pair=scored(alone + before * (pairs[0] < rows), pairs, known.pair),
-        window=scored(frequencies(counts, every, windows), windows, known.window),
+        unit=score(alone, (rows, rows), known.unit),
+        pair=score(alone + before * (pairs[0] < rows), pairs, known.pair),
+        window=score(frequencies(counts, every, windows), windows, known.window),
     )
 
 

@@ -107,7 +107,7 @@ class Segment:
         files: Ints = self.files[np.searchsorted(self.starts, rows, "right") - 1]
         return files
 
-    def spoken(self, rows: Ints) -> Mask:
+    def session_messages(self, rows: Ints) -> Mask:
         """Mask of some rows: True for messages of sessions."""
         spoken: Mask = self._session_files[np.searchsorted(self.starts, rows, "right") - 1]
         return spoken
@@ -173,7 +173,7 @@ class Segment:
         known: Ints = at[self.files[at] == wanted]
         return known
 
-    def allowed(self, filter: SearchFilter, standing: Mask | None, tagged: Ints | None = None) -> Mask | None:
+    def allowed_rows(self, filter: SearchFilter, standing: Mask | None, tagged: Ints | None = None) -> Mask | None:
         """Mask of the rows that a filter leaves of those that nothing has replaced; None for all.
 
         Args:
@@ -183,15 +183,15 @@ class Segment:
         """
         mask = standing
         if tagged is not None:
-            mask = _both(mask, np.isin(self.keys(np.arange(len(self))), tagged))
+            mask = _intersection(mask, np.isin(self.keys(np.arange(len(self))), tagged))
         if filter.sources or filter.path_prefix:
             files = zip(self.sources, self.paths, strict=True)
             chosen = np.array([filter.reaches(source, path) for source, path in files], bool)
-            mask = _both(mask, np.repeat(chosen, np.diff(self.starts)))
+            mask = _intersection(mask, np.repeat(chosen, np.diff(self.starts)))
         if filter.since or filter.until:
             first = filter.since.toordinal() if filter.since else 1
             last = (filter.until or dt.date.max).toordinal()
-            mask = _both(mask, (self.days >= first) & (self.days <= last))
+            mask = _intersection(mask, (self.days >= first) & (self.days <= last))
         if filter.without:
             mask = self._left_out(filter, mask)
         return mask
@@ -223,5 +223,5 @@ class Segment:
         )
 
 
-def _both(mask: Mask | None, other: Mask) -> Mask:
+def _intersection(mask: Mask | None, other: Mask) -> Mask:
     return other if mask is None else mask & other

@@ -69,7 +69,7 @@ def candidate_rows(
     """
     if not found:
         return np.empty(0, np.int64)
-    rows, pair, window = _touched(found, idfs, around, budget)
+    rows, pair, window = _touched_rows(found, idfs, around, budget)
     near = _within(rows, window, around.windows(rows))
     if allowed is not None:
         # What may not be found itself still speaks for the rows around it.
@@ -160,7 +160,7 @@ def bm25_of(frequency: Frequencies, lengths: Lengths, idfs: Floats, mean_length:
     return weighed
 
 
-def _touched(found: Sequence[Found], idfs: Floats, around: Surroundings, budget: int) -> tuple[Ints, Guess, Guess]:
+def _touched_rows(found: Sequence[Found], idfs: Floats, around: Surroundings, budget: int) -> tuple[Ints, Guess, Guess]:
     """Distinct rows of the terms that fit, ascending, with the contribution of their terms to a pair and a window."""
     chosen = list[int]()
     for at in sorted(range(len(found)), key=lambda at: len(found[at].rows)):

@@ -115,7 +115,7 @@ def handle_hook(
         access: Whose files the call may name; see `memory_service.hosts.places`.
         keeps: Whether what it brings is stored, too; otherwise `finish_hook` does that.
     """
-    return HookCall(service, read_event(host, call), workspace, access=access, keeps=keeps).answered()
+    return HookCall(service, read_event(host, call), workspace, access=access, keeps=keeps).answer()
 
 
 def finish_hook(
@@ -128,7 +128,7 @@ def finish_hook(
     cancelled: Callable[[], bool] = not_cancelled,
 ) -> HostAnswer:
     """Work that a hook call left behind its answer, done here and now; see `memory_service.hosts.queue`."""
-    return HookCall(service, read_event(host, call), workspace, access="all").finished(work, cancelled)
+    return HookCall(service, read_event(host, call), workspace, access="all").finish(work, cancelled)
 
 
 class HookCall:
@@ -164,7 +164,7 @@ class HookCall:
         self._rules = dict[str, str]()
 
     @THROTTLE.passing()
-    def answered(self) -> HostAnswer:
+    def answer(self) -> HostAnswer:
         """The answer; never an error."""
         event = self._event
         text = ""
@@ -172,37 +172,37 @@ class HookCall:
             with self._noting():
                 if not event.session_id:
                     raise InvalidRequest("The call has no session_id. Send the host's own JSON as it came.")
-                text = self._worked()
+                text = self._act()
         return HostAnswer(
             answer=rendered_answer(event, text, stored=self._is_stored),
-            faults=self._logged(),
+            faults=self._log_faults(),
             afterwards=self.afterwards if event.kind in READING and event.session_id else lambda _: None,
             workspace=self._log.workspace,
             is_kept=not self._failed,
         )
 
     @THROTTLE.behind()
-    def finished(self, work: HookWork, cancelled: Callable[[], bool]) -> HostAnswer:
+    def finish(self, work: HookWork, cancelled: Callable[[], bool]) -> HostAnswer:
         """Work that the call left behind its answer, done; see `memory_service.hosts.queue`."""
-        done = self.answered() if work == "all" else HostAnswer()
+        done = self.answer() if work == "all" else HostAnswer()
         with self._noting():
             if work != "all":
                 self._log.workspace = self._chosen_workspace()
             if work == "keep" or (work == "after" and self._log.transcript):
-                with self._log.opened(make=self._log.brings_messages) as progress:
+                with self._log.open_progress(make=self._log.brings_messages) as progress:
                     self._store(progress)
                     if self._event.kind == "pre_compact" and (snapshot := self._snapshot()):
                         progress.forgotten = max(progress.forgotten, snapshot.state.last_seq)
         if self._event.kind in READING and self._event.session_id:
             self.afterwards(cancelled)
-        faults = (*done.faults, *self._logged())
+        faults = (*done.faults, *self._log_faults())
         return HostAnswer(faults=faults, workspace=self._log.workspace, is_kept=not self._failed)
 
-    def _worked(self) -> str:
+    def _act(self) -> str:
         """Do what the event asks for; gives the text for the agent."""
         move_former_progress(self._service.settings.home)
         self._log.workspace = self._chosen_workspace()
-        with self._log.opened(make=self._log.brings_messages) as progress:
+        with self._log.open_progress(make=self._log.brings_messages) as progress:
             progress.is_followed |= self._named is None
             if self._event.kind in STORING and self._keeps:
                 self._store(progress)
@@ -214,7 +214,7 @@ class HookCall:
                 progress.forgotten = snapshot.state.last_seq
             progress.owes_summary |= self._event.kind == "pre_compact"
             if self._event.kind == "prompt":
-                return self._recalled(progress, snapshot, rules)
+                return self._recall(progress, snapshot, rules)
             if self._is_known(progress):
                 return rules
             self._forget_given()
@@ -234,29 +234,29 @@ class HookCall:
         while self._log.unread_bytes not in (0, before) and not cancelled():
             before = self._log.unread_bytes
             THROTTLE.give_way()  # to another hook of the conversation, which waits for the file
-            with self._noting(), self._log.opened(make=True) as progress:
+            with self._noting(), self._log.open_progress(make=True) as progress:
                 self._store(progress)
         with self._noting(), suppress(NotFound, CallCancelled):
             if (self._service.settings.home / self._log.workspace).is_dir():
-                self._put_off(lambda: self._flushed(cancelled), cancelled)
-                with self._log.opened(make=False) as progress:
+                self._put_off(lambda: self._flush(cancelled), cancelled)
+                with self._log.open_progress(make=False) as progress:
                     owes_summary = progress.owes_summary
                 if owes_summary:
                     # What the host forgets is not in view any more: the summary stands for it, and recall finds it.
-                    self._put_off(lambda: self._summarised(cancelled), cancelled)
-        self._logged()
+                    self._put_off(lambda: self._summarise(cancelled), cancelled)
+        self._log_faults()
 
-    def _flushed(self, cancelled: Callable[[], bool]) -> None:
+    def _flush(self, cancelled: Callable[[], bool]) -> None:
         service = self._service
         if service.settings.flush.mode != "off":
             degraded = service.flush(self._log.workspace, self._log.session_id, cancelled=cancelled).degraded
             # Vectors that nobody wants are no fault.
             self._faults += [each for each in degraded if each != RULES_ALONE]
 
-    def _summarised(self, cancelled: Callable[[], bool]) -> None:
+    def _summarise(self, cancelled: Callable[[], bool]) -> None:
         request = CompactRequest(force=True)
         self._service.compact(self._log.workspace, self._log.session_id, request, cancelled=cancelled)
-        with self._log.opened(make=False) as progress:
+        with self._log.open_progress(make=False) as progress:
             progress.owes_summary = False
 
     def _put_off(self, work: Callable[[], None], cancelled: Callable[[], bool]) -> None:
@@ -310,7 +310,7 @@ class HookCall:
             place = traceback.extract_tb(error.__traceback__)[-1]
             self._faults.append(f"defect: {type(error).__name__} at {Path(place.filename).name}:{place.lineno}")
 
-    def _logged(self) -> tuple[str, ...]:
+    def _log_faults(self) -> tuple[str, ...]:
         """The faults since the last time, which stand in the log now."""
         faults = tuple(dict.fromkeys(self._faults))
         self._faults.clear()
@@ -325,20 +325,20 @@ class HookCall:
         if not self._event.most_chars:
             return ""
         room = self._event.most_chars - SPARE_CHARS
-        record = self._rendered(progress, snapshot, room - _MEMORY_CHARS)
+        record = self._render(progress, snapshot, room - _MEMORY_CHARS)
         tokens = (room - host_chars(record)) // _CHARS_PER_TOKEN
-        found = self._found(self._topic(snapshot), tokens, progress, snapshot, beside=record)
+        found = self._find(self._topic(snapshot), tokens, progress, snapshot, beside=record)
         block = found.context.block if found.context else ""
         # The summary has what the memories left of the room.
-        record = self._rendered(progress, snapshot, room - host_chars(block))
+        record = self._render(progress, snapshot, room - host_chars(block))
         self._note_given(found, record)
         return "\n\n".join(filter(None, (record, block)))
 
-    def _rendered(self, progress: Progress, snapshot: SessionSnapshot | None, room: int) -> str:
+    def _render(self, progress: Progress, snapshot: SessionSnapshot | None, room: int) -> str:
         """Pins, summary and request within some room."""
         return record_of(snapshot, progress.forgotten, room) if snapshot else rules_record(self._rules, room)
 
-    def _recalled(self, progress: Progress, snapshot: SessionSnapshot | None, rules: str) -> str:
+    def _recall(self, progress: Progress, snapshot: SessionSnapshot | None, rules: str) -> str:
         """Memories that a prompt asks for."""
         event = self._event
         if not event.most_chars:
@@ -348,12 +348,12 @@ class HookCall:
             return rules
         room = (event.most_chars - SPARE_CHARS - host_chars(rules)) // _CHARS_PER_TOKEN
         judged = "" if decision.outright else event.prompt
-        found = self._found(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot, judged=judged)
+        found = self._find(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot, judged=judged)
         self._note_given(found)
         block = found.context.block if found.context else ""
         return "\n\n".join(filter(None, (rules, block)))
 
-    def _found(
+    def _find(
         self,
         query: str,
         tokens: int,
@@ -371,7 +371,7 @@ class HookCall:
         with suppress(NotFound):
             if query and tokens > 0:
                 sessions = self._service.sessions(self._log.workspace)
-                given = self._given(sessions.longterm.prompts)
+                given = self._given_blocks(sessions.longterm.prompts)
                 given += _blocks_of(StandingPassage("", "", beside)) if beside else ()
                 question = Question(query=query, budget_tokens=tokens, prompt=judged, before=_before(snapshot, judged))
                 now = self._service.settings.now()
@@ -379,7 +379,7 @@ class HookCall:
         self._faults += _lasting(found.degraded)
         return found
 
-    def _given(self, prompts: StandingBlocks) -> tuple[StandingBlock, ...]:
+    def _given_blocks(self, prompts: StandingBlocks) -> tuple[StandingBlock, ...]:
         before = prompts.of(self._log.session_id)
         return before.blocks if before.view == _GIVEN_BY_HOOKS else ()
 
@@ -391,7 +391,7 @@ class HookCall:
             prompts = self._service.sessions(self._log.workspace).longterm.prompts
             before, session_id = prompts.of(self._log.session_id), self._log.session_id
             new = _blocks_of(*((StandingPassage("", "", record),) if record else ()), *found.passages)
-            blocks = (*self._given(prompts), *new)[-_MOST_GIVEN:]
+            blocks = (*self._given_blocks(prompts), *new)[-_MOST_GIVEN:]
             if blocks or before.blocks:  # else a workspace would be made for nothing
                 with self._noting():
                     prompts.put(session_id, replace(before, view=_GIVEN_BY_HOOKS, blocks=blocks))

@@ -68,9 +68,9 @@ class ConversationLog:
         self._places = places
 
     @contextmanager
-    def opened(self, *, make: bool) -> Iterator[Progress]:
-        """The progress of the conversation, for one at a time; see `ProgressFile.held`."""
-        with self._file.held(make=make) as progress:
+    def open_progress(self, *, make: bool) -> Iterator[Progress]:
+        """The progress of the conversation, for one at a time; see `ProgressFile.hold`."""
+        with self._file.hold(make=make) as progress:
             self.session_id = progress.branch or self._event.session_id
             yield progress
 
@@ -112,7 +112,7 @@ class ConversationLog:
         """Append messages of the event itself, those with an id once."""
         known = set(progress.message_ids)
         fresh = [each for each in sent if str(each.get("id") or "") not in known]
-        new = _said(fresh, progress)
+        new = _without_memory(fresh, progress)
         if not new:
             return
         digest = hashlib.blake2b(repr(new).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
@@ -150,7 +150,7 @@ class ConversationLog:
         first, cut = _way_back(stretch, progress)
         session_id = self.session_id
         said = [(at, each) for at, each in _said_at(stretch.messages, progress) if at >= first]
-        new = self._unsaid(said) if progress.again else said
+        new = self._new_messages(said) if progress.again else said
         if cut and new and not progress.again:
             self.session_id = self._branch(cut)
         if new:
@@ -188,7 +188,7 @@ class ConversationLog:
                 return branch
         raise Conflict(f"The session {root} has {_MOST_BRANCHES} branches from here. Begin a new conversation.")
 
-    def _unsaid(self, messages: Sequence[_Placed]) -> list[_Placed]:
+    def _new_messages(self, messages: Sequence[_Placed]) -> list[_Placed]:
         """Messages that the session does not have; of a file that was cut or replaced it may have most."""
         known = set[str]()
         with suppress(NotFound):
@@ -199,18 +199,18 @@ class ConversationLog:
     def _append(self, messages: Sequence[Mapping[str, object]], key: str | None) -> AppendedMessages | None:
         """Append messages; one that is of no shape is left out, and the others are kept."""
         try:
-            return self._appended(messages, key)
+            return self._append_messages(messages, key)
         except (InvalidRequest, TooLarge):
             good = [each for each in messages if _is_readable(each)]
             self.faults.append(f"messages: {len(messages) - len(good)} are in no known shape; left out")
-            return self._appended(good, key) if good else None
+            return self._append_messages(good, key) if good else None
 
-    def _appended(self, messages: Sequence[Mapping[str, object]], key: str | None) -> AppendedMessages:
+    def _append_messages(self, messages: Sequence[Mapping[str, object]], key: str | None) -> AppendedMessages:
         workspace, session_id = self.workspace, self.session_id
         return self._service.append(workspace, session_id, messages, model=self._event.model or None, key=key)
 
 
-def _said(messages: Sequence[Mapping[str, object]], progress: Progress) -> list[Mapping[str, object]]:
+def _without_memory(messages: Sequence[Mapping[str, object]], progress: Progress) -> list[Mapping[str, object]]:
     """Messages without what the memory itself gave the agent."""
     return [message for _, message in _said_at(messages, progress)]
 

@@ -35,7 +35,7 @@ def test_what_was_refused_is_sent_in_another_way_or_not_learned(texts: list[str]
     limits = Limits()
     sent = texts[: len(next(limits.batches(texts)))]
     if limits.learn(failure, sent):
-        cut = [limits.cut(text) for text in sent]
+        cut = [limits.truncate(text) for text in sent]
         assert len(list(limits.batches(sent))) > 1 or cut != sent
         assert all(text.startswith(short) for text, short in zip(sent, cut, strict=True))
 
@@ -46,7 +46,7 @@ def test_learning_comes_to_an_end(kind: FailureKind, text: str) -> None:
     limits = Limits()
     lengths = []
     while limits.learn(EmbeddingFailure(kind=kind), [text]):
-        text = limits.cut(text)
+        text = limits.truncate(text)
         lengths.append(len(text))
     assert lengths == sorted(set(lengths), reverse=True)
     assert 16 <= lengths[-1] <= 32 and len(lengths) < 30
@@ -56,8 +56,8 @@ def test_numbers_are_taken_in_the_proportion_of_the_estimate() -> None:
     limits = Limits()
     text = "{}[]" * 1_000  # 1,000 tokens by our estimate, 4,000 by the provider's
     assert limits.learn(EmbeddingFailure(kind="text", limit=2_000, given=4_000), [text])
-    assert 440 <= estimated_tokens(limits.cut(text)) <= 450
-    assert limits.cut("short") == "short"
+    assert 440 <= estimated_tokens(limits.truncate(text)) <= 450
+    assert limits.truncate("short") == "short"
 
 
 def test_a_limit_only_goes_down() -> None:
@@ -71,4 +71,4 @@ def test_a_text_of_a_megabyte_is_cut_in_no_time() -> None:
     limits = Limits()
     limits.learn(EmbeddingFailure(kind="text", limit=512), ["word " * 1_000])
     with at_most_readings(40):
-        assert estimated_tokens(limits.cut("数" + "a" * 1_000_000)) <= 512
+        assert estimated_tokens(limits.truncate("数" + "a" * 1_000_000)) <= 512

@@ -105,7 +105,7 @@ def test_model_comes_with_its_papers(name: str) -> None:
 
 @pytest.mark.parametrize("language", KEY)
 def test_every_script_is_read_without_unknown_pieces(embedder: MultilingualE5, language: str) -> None:
-    ids = embedder._loaded().token_ids(KEY[language])
+    ids = embedder._load().token_ids(KEY[language])
     assert ids[0] == 0 and ids[-1] == 2
     # Each is a piece of the full vocabulary, too: id 3 is what it gives for a character that it does not have.
     assert 3 not in ids

@@ -100,7 +100,7 @@ def test_company_does_not_change_a_vector(embedder: MiniLM) -> None:
 
 
 def test_padding_does_not_change_a_vector(embedder: MiniLM) -> None:
-    engine = embedder._loaded()
+    engine = embedder._load()
     tokens = [engine.token_ids(text) for text in TEXTS]
     alone = np.concatenate([engine.vectors([ids]) for ids in tokens])
     assert (alone * engine.vectors(tokens)).sum(axis=1) == pytest.approx(1.0, abs=1e-4)
@@ -119,7 +119,7 @@ def test_order_is_that_of_the_texts(embedder: MiniLM) -> None:
 
 def test_few_texts_are_shared_out_among_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     by_two, sizes = MiniLM(threads=2), list[int]()
-    engine, run = by_two._loaded(), bundled.Engine.vectors
+    engine, run = by_two._load(), bundled.Engine.vectors
 
     def vectors(self: bundled.Engine, batch: Sequence[Sequence[int]]) -> Vectors:
         sizes.append(len(batch))
@@ -212,7 +212,7 @@ def test_missing_package_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_runtime_errors_are_translated(embedder: MiniLM) -> None:
     with pytest.raises(EmbeddingError, match=r"failed on 1 texts \(\w+\)\. Try again"):
-        embedder._loaded().vectors([[101, 10**6, 102]])
+        embedder._load().vectors([[101, 10**6, 102]])
 
 
 def test_vectors_that_are_not_finite_are_refused() -> None:

@@ -103,7 +103,7 @@ def test_a_summary_reads_back_the_same(texts: Texts) -> None:
     ]
     assert render_summary(read, texts) == text
     for line in LINES:
-        assert line.size(texts) == count_quarters(line.written(texts)) + 1
+        assert line.size(texts) == count_quarters(line.render(texts)) + 1
 
 
 def count_quarters(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_service.flush.candidates import find_candidates
-from memory_service.flush.notes import joined
+from memory_service.flush.notes import join_sentences
 from memory_service.messages import Message, numbered
 from tests.memory_service.compaction.work import called, said
 
@@ -39,7 +39,7 @@ def test_an_answer_through_a_tool_is_the_users() -> None:
 
 def test_items_of_one_list_are_told_with_its_line_once() -> None:
     items = ["Keep these: VPN on 51820", "Keep these: lease 10.0.0.9 for the NAS", "Thanks: all."]
-    assert joined(items) == "Keep these: VPN on 51820; lease 10.0.0.9 for the NAS Thanks: all."
+    assert join_sentences(items) == "Keep these: VPN on 51820; lease 10.0.0.9 for the NAS Thanks: all."
 
 
 def test_letters_keep_their_case_and_emoji_stay() -> None:

@@ -83,10 +83,10 @@ def test_an_event_without_an_end_is_held_up_to_a_limit() -> None:
     reading = ReadAlong(ChatCompletions())
     piece = b"x" * 10_000
     for _ in range(MOST_READ_BYTES // len(piece) + 2):
-        assert reading.passed(piece) == piece
+        assert reading.feed(piece) == piece
     assert "longer than" in reading.fault
-    assert reading._events._held == b"" and reading.passed(b"data: [DONE]\n\n") == b"data: [DONE]\n\n"
-    assert not reading.ended and reading.answer(whole=True).messages == ()
+    assert reading._events._held == b"" and reading.feed(b"data: [DONE]\n\n") == b"data: [DONE]\n\n"
+    assert not reading.has_ended and reading.answer(whole=True).messages == ()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_an_event_without_an_end_is_held_up_to_a_limit() -> None:
 )
 def test_a_fault_ends_the_reading_and_nothing_of_it_is_kept(event: dict[str, Any], why: str) -> None:
     reading, good = ReadAlong(ChatCompletions()), sse(good_events("chat"))
-    passed = [reading.passed(piece) for piece in [*good[:2], *sse([event]), *good[2:]]]
+    passed = [reading.feed(piece) for piece in [*good[:2], *sse([event]), *good[2:]]]
     assert b"".join(passed) == b"".join([*good[:2], *sse([event]), *good[2:]])
     assert why in reading.fault and reading.answer(whole=True).messages == ()
 
@@ -109,14 +109,14 @@ def test_what_is_kept_of_an_endless_answer_is_bounded() -> None:
     reading, piece = ReadAlong(ChatCompletions()), "x" * 100_000
     event = sse([{"choices": [{"index": 0, "delta": {"content": piece}}]}])[0]
     for _ in range(60):
-        reading.passed(event)
-    reading.passed(b"data: [DONE]\n\n")
+        reading.feed(event)
+    reading.feed(b"data: [DONE]\n\n")
     [message] = reading.answer(whole=True).messages
     assert MOST_KEPT_CHARS <= len(message["content"]) <= MOST_KEPT_CHARS + len(piece)
-    assert reading.ended and "only its first" in reading.shortened
+    assert reading.has_ended and "only its first" in reading.omission
     calls = ReadAlong(ChatCompletions())
     for number in range(10_002):
-        calls.passed(sse([{"choices": [{"index": 0, "delta": {"tool_calls": [{"index": number}]}}]}])[0])
+        calls.feed(sse([{"choices": [{"index": 0, "delta": {"tool_calls": [{"index": number}]}}]}])[0])
     assert "more than 10,000 parts" in calls.fault
 
 
@@ -124,9 +124,9 @@ def test_a_stream_with_other_events_goes_on_whole_after_a_fault() -> None:
     good = sse(good_events("responses"))
     bad = b'data: {"type": "response.output_text.delta", "sequence_number": "x", "output_index": "abc"}\n\n'
     reading = ReadAlong(OpenAIResponses(), "", "sealed")
-    passed = [reading.passed(piece) for piece in good[:3]]
+    passed = [reading.feed(piece) for piece in good[:3]]
     rest = b"".join([bad, *good[3:]])
-    passed += [reading.passed(rest[at : at + 50]) for at in range(0, len(rest), 50)]
+    passed += [reading.feed(rest[at : at + 50]) for at in range(0, len(rest), 50)]
     passed.append(reading.rest())
     told = b"".join(passed)
     assert reading.fault and b'"encrypted_content": "sealed"' in told
@@ -147,7 +147,7 @@ def test_a_compressed_answer_is_read_and_a_bomb_is_not_inflated(compress: Any) -
             read_whole(ChatCompletions(), compress(plain), encoding)
     reading, flood = ReadAlong(ChatCompletions(), encoding), compress(b": %b\n\n" % (b"x" * 1_000) * 20_000)
     for at in range(0, len(flood), 5_000):
-        reading.passed(flood[at : at + 5_000])
+        reading.feed(flood[at : at + 5_000])
     assert "once it is not compressed" in reading.fault
     with pytest.raises(Unreadable, match="encoded as 'br'"):
         read_whole(ChatCompletions(), content, "br")

@@ -12,8 +12,8 @@ from memory_service.llm.chunks import (
     chunk_tokens,
     chunks,
     first_chunk,
+    group_by_unit,
     group_tokens,
-    grouped,
     is_oversized,
     parts,
 )
@@ -95,11 +95,11 @@ def test_chunks_hold_every_message_once_and_part_no_unit(messages: list[Message]
     assert tuple(each for chunk in found for each in chunk) == history
     assert all(found)
     for chunk in found:
-        units = grouped(chunk)
+        units = group_by_unit(chunk)
         assert sum(map(group_tokens, units)) * 1.2 <= most or len(units) == 1
     _keeps_units(history, found)
     for chunk, following in pairwise(found):
-        assert (group_tokens(chunk) + group_tokens(grouped(following)[0])) * 1.2 > most
+        assert (group_tokens(chunk) + group_tokens(group_by_unit(following)[0])) * 1.2 > most
 
 
 @given(st.lists(message, max_size=40), st.integers(1, 6))
@@ -110,12 +110,12 @@ def test_parts_hold_every_message_once_and_part_no_unit(messages: list[Message],
     assert tuple(each for part in found for each in part) == history
     assert all(found) and len(found) <= count
     _keeps_units(history, found)
-    largest = max(map(group_tokens, grouped(history)), default=0)
+    largest = max(map(group_tokens, group_by_unit(history)), default=0)
     assert all(group_tokens(part) <= group_tokens(history) / count + largest for part in found)
 
 
 def _keeps_units(history: tuple[Numbered, ...], found: list[tuple[Numbered, ...]]) -> None:
-    assert [unit for piece in found for unit in grouped(piece)] == grouped(history)
+    assert [unit for piece in found for unit in group_by_unit(piece)] == group_by_unit(history)
 
 
 def test_a_call_stays_with_its_results() -> None:
@@ -126,6 +126,6 @@ def test_a_call_stays_with_its_results() -> None:
 
 
 def test_the_first_chunk_begins_anywhere() -> None:
-    groups = grouped(sized(100, 100, 100, 100))
+    groups = group_by_unit(sized(100, 100, 100, 100))
     assert first_chunk(groups, 1, 240) == 3
     assert first_chunk(groups, 3, 1) == 4

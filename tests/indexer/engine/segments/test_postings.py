@@ -122,4 +122,4 @@ def test_terms_are_known_by_the_same_hash_everywhere() -> None:
 
 def test_what_cannot_be_numbered_is_refused() -> None:
     with pytest.raises(OverflowError, match="Split"):
-        building._sorted([], np.array([0, 1], np.int64), 1 << 60)
+        building._sort_postings([], np.array([0, 1], np.int64), 1 << 60)

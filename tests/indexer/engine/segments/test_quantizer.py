@@ -38,7 +38,7 @@ def clustered(count: int, dimensions: int, *, clusters: int = 400, lean: float =
 
 
 def coded(vectors: Vectors) -> Codes:
-    return Coder.fitted(vectors[:5000]).encode(vectors)
+    return Coder.fit(vectors[:5000]).encode(vectors)
 
 
 def steps_off(codes: Codes, near: Vectors, vectors: Vectors, query: Vectors, rows: Ints) -> float:
@@ -70,7 +70,7 @@ def some(count: int, share: float, seed: int = 0) -> Mask:
 @pytest.mark.parametrize("dimensions", [8, 100, 384, 1000])
 def test_turning_keeps_angles(dimensions: int) -> None:
     vectors = clustered(20, dimensions)
-    turned = coding._turned(vectors)
+    turned = coding._rotate(vectors)
     assert turned.shape[0] >= max(dimensions, coding.MIN_BITS)
     assert turned.shape[0] % 64 == 0
     factor = float(np.sum(turned[:, 0] ** 2))
@@ -80,7 +80,7 @@ def test_turning_keeps_angles(dimensions: int) -> None:
 @pytest.mark.parametrize("dimensions", [8, 64, 384, 1024])
 def test_turning_spreads_a_single_number(dimensions: int) -> None:
     axes = np.eye(dimensions, dtype=np.float32)[:: max(1, dimensions // 50)]
-    turned = coding._turned(axes)
+    turned = coding._rotate(axes)
     powers = turned**2 / np.sum(turned**2, axis=0)
     assert powers.max() < 40 / turned.shape[0]
     differing = (turned[:, :, None] > 0) != (turned[:, None, :] > 0)
@@ -118,7 +118,7 @@ def test_distances_do_not_overflow() -> None:
 
 def test_encoding_does_not_depend_on_company() -> None:
     vectors = clustered(3000, 100, lean=1.0)
-    coder = Coder.fitted(vectors)
+    coder = Coder.fit(vectors)
     whole = coder.encode(vectors)
     for rows in (slice(0, 1), slice(1234, 1240), slice(5, 2999)):
         part = coder.encode(vectors[rows])
@@ -286,7 +286,7 @@ def test_a_question_without_direction_is_refused(query: Vectors) -> None:
 
 def test_vectors_of_another_length_are_refused() -> None:
     with pytest.raises(EmbeddingError, match="32 dimensions"):
-        Coder.fitted(clustered(10, 32)).encode(clustered(10, 33))
+        Coder.fit(clustered(10, 32)).encode(clustered(10, 33))
 
 
 def alone(count: int) -> tuple[Ints, Ints]:
