@@ -55,7 +55,7 @@ def any_of(*patterns: str) -> re.Pattern[str]:
     return lazy_regex("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
-def number_patterns(*patterns: str) -> tuple[re.Pattern[str], ...]:
+def _number_patterns(*patterns: str) -> tuple[re.Pattern[str], ...]:
     """Patterns with # for the wanted number, or <limit> and <given> for two; the first that fits counts."""
     number = {"#": f"({_N})", "<limit>": f"(?P<limit>{_N})", "<given>": f"(?P<given>{_N})"}
     fill = partial(re.sub, "|".join(number), lambda found: number[found[0]])
@@ -228,7 +228,7 @@ STATUS = any_of(
 
 # --- numbers ---------------------------------------------------------------------------------------------------
 
-WINDOW_TOKENS = number_patterns(
+WINDOW_TOKENS = _number_patterns(
     r"context (?:length|size|window)(?: is| of|:)? ?(?:only )?\(?#",
     r"maximum (?:prompt|model|input|allowed|allowed input) length(?: is| of|:)? ?\(?#",
     r"> ?# maximum|\d \+ [\d,]+ ?> ?#",
@@ -244,12 +244,12 @@ WINDOW_TOKENS = number_patterns(
     r"must be <= ?#|must have less than # tokens",
     r"cannot exceed #|maximum limit of #|limit #, content",
 )
-TOTAL_TOKENS = number_patterns(
+TOTAL_TOKENS = _number_patterns(
     r"requested (?:a total of |about )?# tokens",
     r"for a total of (?:at least )?#",
     r"\(requested: ?#|received #|resulted in # tokens|current length is #|requested tokens \(#\)",
 )
-INPUT_TOKENS = number_patterns(
+INPUT_TOKENS = _number_patterns(
     r"\(# in (?:your|the) (?:prompt|messages)|# tokens from the input",
     r"contains (?:at least )?# (?:input )?tokens|(?:has|passed) # input tokens",
     r"too long: ?#",
@@ -259,16 +259,16 @@ INPUT_TOKENS = number_patterns(
     r"input length \(?#|(?:input|request|prompt) \(# tokens|prompt \((?:total )?length #|prompt has # tokens",
     r"n_prompt_tokens[\"']? ?: ?#|keep the first # tokens|, content #",
 )
-OUTPUT_TOKENS = number_patterns(
+OUTPUT_TOKENS = _number_patterns(
     r"# (?:in|for) the completion|# tokens for the completion|requested # output tokens|is too large: ?#",
     r"context limit[^\d]{0,12}\d[\d,]* \+ #|and # `?max_new_tokens|max_tokens: ?# > context_window",
 )
-MAX_OUTPUT_TOKENS = number_patterns(
+MAX_OUTPUT_TOKENS = _number_patterns(
     r"# ?, which is the maximum allowed|at most # (?:completion|output)|tokens (?:should be|is) \[\d+, ?#\]",
     r"maximum output tokens \(#|value <= ?#|less than or equal to `?#|限制数值范围 ?\[\d+, ?#\]",
 )
 # The allowance of a period and what one request wanted of it.
-(_ALLOWANCE,) = number_patterns(r"limit:? <limit>, requested:? <given>")
+(_ALLOWANCE,) = _number_patterns(r"limit:? <limit>, requested:? <given>")
 
 _AMOUNT = r"(\d[\d,]{0,15}(?:\.\d{1,6})?)"
 LIMIT_BYTES = tuple(
@@ -284,7 +284,7 @@ REQUESTED_BYTES = tuple(
     lazy_regex(pattern.replace("#", _AMOUNT), re.IGNORECASE)
     for pattern in (r"(?<![\d,])# (bytes) >", r"a string with length #()")
 )
-_WAITS = number_patterns(
+_WAITS = _number_patterns(
     r"(?:try again|retry) (?:in|after) (?:about )?((?:\d[\d.]{0,16} ?(?:ms|[hms])\w{0,8} ?){1,4})",
     r"retry[-_ ]?(?:after|delay)[\"']? ?[:=]? ?[\"']?(\d[\d.]{0,16} ?(?:ms|[hms])?)",
     r"(?<![\d.])(\d[\d.]{0,16} ?秒)钟?(?:之?后)",
@@ -292,7 +292,7 @@ _WAITS = number_patterns(
 
 # --- what a request for vectors may hold: numbers, and words without them ----------------------------------------
 
-REQUEST_SIZES = number_patterns(
+REQUEST_SIZES = _number_patterns(
     r"too many tokens in (?:the )?batch\D{0,20}<limit>\D{0,20}<given>",
     r"tokens per (?:submitted )?batch is <limit>\D{0,20}<given>",
     r"requested <given> tokens, max <limit> tokens per request",
@@ -303,7 +303,7 @@ REQUEST_WORDS = any_of(
     REQUEST_TOO_LARGE.pattern,
     r"request (?:is )?too large|too many tokens (?:overall|in (?:the )?(?:batch|request))|max_tokens_per_request",
 )
-TEXT_SIZES = number_patterns(
+TEXT_SIZES = _number_patterns(
     r"maximum (?:context|input) length is <limit> tokens?(?:\D{0,40}requested <given>)?",
     r"must have less than <limit> tokens(?:\D{0,10}<given>)?",
     r"max input tokens: <limit>\D{0,40}<given>",
@@ -322,7 +322,7 @@ TEXT_WORDS = any_of(
     r"exceeds? (?:the )?(?:model's )?max(?:imum)? (?:sequence|input) length",
     r"输入(?:的)?(?:文本|内容)?(?:过长|超长)",
 )
-ITEM_SIZES = number_patterns(
+ITEM_SIZES = _number_patterns(
     r"batch size <given> > maximum allowed batch size <limit>",
     r"max(?:imum)? (?:number of )?(?:inputs|items|texts|documents|batch size)(?: is| of|:| allowed)* ?<limit>",
     r"batch size is invalid, it should not be larger than <limit>",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from indexer.providers.errors import read_failure
-from indexer.providers.wordings import number_patterns, over_allowance, readable, wait_seconds, whole
+from indexer.providers.wordings import _number_patterns, over_allowance, readable, wait_seconds, whole
 
 CHAT_TABLE = Path(__file__).parents[2] / "memory_service" / "llm" / "provider_errors.json"
 CHAT = [row for row in json.loads(CHAT_TABLE.read_text("utf-8"))["errors"] if row["kind"] in ("auth", "quota")]
@@ -28,7 +28,7 @@ def test_escapes_and_a_long_middle_are_gone() -> None:
     ("number", "value"), [("131072", 131072), ("131,072", 131072), ("128k", 128000), ("1m", 10**6)]
 )
 def test_numbers(number: str, value: int) -> None:
-    (pattern,) = number_patterns("at most <limit>, not <given>")
+    (pattern,) = _number_patterns("at most <limit>, not <given>")
     found = pattern.search(f"AT MOST {number}, not 7")
     assert found and (whole(found["limit"]), whole(found["given"])) == (value, 7)
 
