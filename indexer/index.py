@@ -62,8 +62,8 @@ class Index:
         embedder: Makes vectors; None searches by words alone. Of a choice, the one is taken that fits what the
             workspace is written in. One whose texts are as near each other as those of another model, say as another
             export of it, may have its fingerprint as `calibrated_as`.
-        store: Where passages are kept: the name of a store, "sqlite" (the file `<root>/index.sqlite`) or "memory" (lost
-            with the process), or the store itself.
+        store: Where passages are kept: the name of a store, "sqlite" (the file `<root>/index.sqlite`), or the store
+            itself.
         ranking: How results are ordered.
         sessions: Whether session logs are indexed; without, a sync takes out those that are.
         extra: Folders beside the workspace that are indexed with it; a sync takes out those that are not named.

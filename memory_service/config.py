@@ -441,12 +441,9 @@ class Settings(_Table):
 
     @field_validator("store")
     @classmethod
-    def _lasting_store(cls, value: str) -> str:
-        known = " or ".join(name for name, kind in STORES.items() if kind.is_lasting)
+    def _known_store(cls, value: str) -> str:
         if value not in STORES:
-            raise ValueError(f"there is no store {value!r}: write {known}")
-        if not STORES[value].is_lasting:
-            raise ValueError(f"what the store {value!r} holds is lost with the process: write {known}")
+            raise ValueError(f"there is no store {value!r}: write {' or '.join(STORES)}")
         return value
 
     @field_validator("timezone")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from indexer.errors import StoreError
 
@@ -21,24 +21,8 @@ def _sqlite(folder: Path) -> IndexStore:
     return SqliteStore(folder / INDEX_NAME)
 
 
-def _memory(_: Path) -> IndexStore:
-    from indexer.stores.memory import InMemoryStore
-
-    return InMemoryStore()
-
-
-class StoreKind(NamedTuple):
-    """How a store is opened for the index of a folder, and whether what it holds outlives the process."""
-
-    open: Callable[[Path], IndexStore]
-    is_lasting: bool
-
-
 # Each is imported when it is opened.
-STORES: Mapping[str, StoreKind] = {
-    "sqlite": StoreKind(_sqlite, is_lasting=True),
-    "memory": StoreKind(_memory, is_lasting=False),
-}
+STORES: Mapping[str, Callable[[Path], IndexStore]] = {"sqlite": _sqlite}
 
 
 def open_store(name: str, folder: Path) -> IndexStore:
@@ -47,7 +31,6 @@ def open_store(name: str, folder: Path) -> IndexStore:
     Raises:
         StoreError: There is none of this name.
     """
-    kind = STORES.get(name)
-    if kind is None:
+    if name not in STORES:
         raise StoreError(f"There is no store {name!r}. Choose one of {', '.join(STORES)}, or give an `IndexStore`.")
-    return kind.open(folder)
+    return STORES[name](folder)

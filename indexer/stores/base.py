@@ -265,7 +265,7 @@ class SegmentSource(Protocol):
         ...
 
     def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
-        """Every stored vector: keys of shape (m,), float32 of shape (m, dimensions), in chunks."""
+        """Every stored vector: keys of shape (m,), float32 of shape (m, dimensions), in chunks of any size."""
         ...
 
 

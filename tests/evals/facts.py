@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from indexer import Index
+from tests.indexer.memory_store import InMemoryStore
 
 TEMPLATES = Path(__file__).with_name("fact_changes.json")
 PAIRS = Path(__file__).with_name("fact_pairs.json")
@@ -175,7 +176,7 @@ def outcome(case: Case) -> Outcome:
         root = Path(folder)
         (root / "memory").mkdir()
         _write(root, case)
-        index = Index(root, None, store="memory")
+        index = Index(root, None, store=InMemoryStore())
         index.sync()
         hits = index.search(case.question, limit=8, history=True).hits
         index.close()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from indexer import Index
 from indexer.types import Hit
+from tests.indexer.memory_store import InMemoryStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,7 +351,7 @@ def marks_of(files: dict[str, str], questions: Sequence[str]) -> list[Hit]:
         for path, text in files.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text, encoding="utf-8")
-        index = Index(root, None, store="memory")
+        index = Index(root, None, store=InMemoryStore())
         index.sync()
         found = [hit for question in questions for hit in index.search(question, limit=50).hits]
         index.close()

@@ -27,9 +27,9 @@ from indexer import (
 )
 from indexer.documents import formats, markdown, transcripts
 from indexer.language import terms
-from indexer.stores.memory import InMemoryStore
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
+from tests.indexer.memory_store import InMemoryStore
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.stores.test_sqlite import beside, holding, two_sentences
 from tests.indexer.talks import turns, write_log

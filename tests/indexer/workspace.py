@@ -16,18 +16,24 @@ import numpy as np
 import pytest
 
 from indexer import Embedder, EmbeddingError, Index, LanguageChoice, SearchFilter
-from indexer.stores import STORES, open_store
+from indexer.stores import open_store
 from indexer.stores.base import IndexStore
-from indexer.stores.memory import InMemoryStore
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
+from tests.indexer.memory_store import InMemoryStore
 
+STORE_NAMES = ("sqlite", "memory")
 # The fixture `workspace` with its index in each of the stores.
-every_store = pytest.mark.parametrize("workspace", [*STORES], indirect=True)
+every_store = pytest.mark.parametrize("workspace", [*STORE_NAMES], indirect=True)
 
 TODAY = dt.date(2026, 11, 20)
 LONG_AGO_NS = 1_700_000_000_123_456_789
 NOBODY = 65534
+
+
+def store_named(name: str, folder: Path) -> IndexStore:
+    """A store for the index of a folder, by its name in `STORE_NAMES`."""
+    return InMemoryStore() if name == "memory" else open_store(name, folder)
 
 
 class Workspace:

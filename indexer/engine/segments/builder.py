@@ -6,7 +6,7 @@ packing holds no lock that a reader or a writer waits for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from itertools import chain, islice
@@ -27,15 +27,15 @@ from indexer.engine.segments.quantizer import Coder, Codes
 from indexer.engine.segments.segment import Reach, Segment
 from indexer.errors import StoreError, StoreLocked, StoreReadOnly
 from indexer.stores.base import IndexStore, TermEntries
-from indexer.types import Source, file_mode, short_path
+from indexer.types import Source, Vectors, file_mode, short_path
 
 SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
 _FORMAT = "4"
 # Where the steps of each kind of range begin among the bits of a row, and how many each side of it has.
 _REACHES = {"pairs": (0, 1), "triples": (2, 1), "windows": (4, 3)}
 _ROW_COLUMNS = ("key_offsets", "days", "marks", "labels", "greeted", "start_lines", "end_lines", "sections", "steps")
-# What the coder is fitted to: some thousands of vectors, not all of one file.
-_FITTED_CHUNKS = 8
+# What is coded at once, and of these what the coder is fitted to: some thousands of vectors, not all of one file.
+_CODED_ROWS, _FITTED_BLOCKS = 2_048, 8
 # How long an erasure waits for a packing that began before it.
 _SCRUB_SECONDS = 60.0
 
@@ -272,9 +272,9 @@ def _entries(store: IndexStore, corpus: Corpus) -> Iterator[TermEntries]:
 
 
 def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
-    """The codes of all vectors, made chunk by chunk."""
-    chunks = THROTTLE.paced(store.segments.vectors())
-    first = list(islice(chunks, _FITTED_CHUNKS))
+    """The codes of all vectors, made block by block; those of any store that gives the same vectors are the same."""
+    blocks = THROTTLE.paced(_blocks(store.segments.vectors(), _CODED_ROWS))
+    first = list(islice(blocks, _FITTED_BLOCKS))
     if not first:
         return None
     coder = Coder.fit(np.concatenate([vectors for _, vectors in first]))
@@ -284,13 +284,38 @@ def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
         levels=np.zeros((len(corpus), coder.dimensions), np.int8),
         scales=np.zeros(len(corpus), np.float16),
     )
-    for keys, vectors in THROTTLE.paced(chain(first, chunks)):
+    for keys, vectors in THROTTLE.paced(chain(first, blocks)):
         part = codes.coder.encode(vectors)
         rows, known = corpus.rows(keys)
         codes.bits[:, rows] = part.bits[:, known]
         codes.levels[rows] = part.levels[known]
         codes.scales[rows] = part.scales[known]
     return codes
+
+
+def _blocks(chunks: Iterable[tuple[Ints, Vectors]], size: int) -> Iterator[tuple[Ints, Vectors]]:
+    """The same rows in blocks of one size, the last one excepted, however many a chunk has."""
+    waiting, count = list[tuple[Ints, Vectors]](), 0
+    for chunk in chunks:
+        waiting.append(chunk)
+        count += len(chunk[0])
+        if count < size:
+            continue
+        keys, vectors = _one(waiting)
+        whole = count - count % size
+        for start in range(0, whole, size):
+            yield keys[start : start + size], vectors[start : start + size]
+        count -= whole
+        waiting = [(keys[whole:], vectors[whole:])] if count else []
+    if count:
+        yield _one(waiting)
+
+
+def _one(chunks: Sequence[tuple[Ints, Vectors]]) -> tuple[Ints, Vectors]:
+    """Several chunks as one; a single one is not copied."""
+    if len(chunks) == 1:
+        return chunks[0]
+    return np.concatenate([keys for keys, _ in chunks]), np.concatenate([vectors for _, vectors in chunks])
 
 
 def _segment(pack: Pack) -> Segment:

@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 from indexer import Hit, Index
 from indexer.testing import HashEmbedder
+from tests.indexer.memory_store import InMemoryStore
+from tests.indexer.workspace import STORE_NAMES, store_named
 
 _TODAY = dt.date(2026, 11, 25)
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=STORE_NAMES)
 def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Index]:
-    made = Index(tmp_path, None, store=request.param, today=lambda: _TODAY, zone=dt.UTC)
+    made = Index(tmp_path, None, store=store_named(request.param, tmp_path), today=lambda: _TODAY, zone=dt.UTC)
     yield made
     made.close()
 
@@ -194,7 +196,7 @@ def test_no_lower_word_changes_the_first_hit_or_marks_it(
     vectors: bool,
 ) -> None:
     root = tmp_path_factory.mktemp("authority")
-    index = Index(root, HashEmbedder() if vectors else None, store="memory", today=lambda: _TODAY, zone=dt.UTC)
+    index = Index(root, HashEmbedder() if vectors else None, store=InMemoryStore(), today=lambda: _TODAY, zone=dt.UTC)
     write(index, "memory/2026-11-20.md", f"- My {subject} is {value}.\n- I like walks.\n- The sky was grey.\n")
 
     def first() -> Hit:

@@ -31,11 +31,11 @@ from indexer.stores.base import (
     Written,
     passages_of,
 )
-from indexer.stores.memory import InMemoryStore
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync.plan import text_hash
 from indexer.testing import HashEmbedder
 from indexer.types import Cue, Fingerprint, LineRange, Passage, SearchFilter
+from tests.indexer.memory_store import InMemoryStore
 
 DIMENSIONS = 16
 MADE = Fingerprint(model="hash", dimensions=DIMENSIONS, rules="r", schema=1)

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from indexer.corpus import Ints
 from indexer.engine.segments import builder
-from indexer.engine.segments.builder import _columns, _reach
+from indexer.engine.segments.builder import _columns, _reach, open_segment, pack_store
+from indexer.stores import sqlite_rows
+from indexer.stores.base import SegmentSource
+from indexer.stores.sqlite import SqliteStore
+from indexer.types import Fingerprint, Vectors
 from tests.indexer.corpora import Row, corpus_of, rows
+from tests.indexer.engine.segments.test_quantizer import clustered, filled
 
 
 @settings(max_examples=40)
@@ -34,3 +43,37 @@ def test_numbers_are_small_where_they_fit(values: list[int], kind: type[np.integ
     small = builder._small(np.array(values, np.int64), kind)
     assert small.dtype == kept
     assert small.tolist() == values
+
+
+# More than the coder is fitted to, and no whole number of blocks.
+_ROWS, _FITTED_ROWS, _DIMENSIONS = 17_000, 16_384, 8
+
+
+class _Chunked:
+    """The material of a store's segment, whose chunks of vectors have so many rows."""
+
+    def __init__(self, store: SqliteStore, rows: int) -> None:
+        self._segments, self._database, self._rows = store.segments, store._database, rows
+        self.path, self.terms = self._segments.path, self._segments.terms
+
+    def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
+        return sqlite_rows.vectors(self._database, count=self._rows)
+
+
+def test_a_segment_is_the_same_however_many_rows_a_chunk_of_vectors_has(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "index.sqlite")
+    store.begin(Fingerprint(model="m", dimensions=_DIMENSIONS, rules="r", schema=1))
+    made = clustered(_ROWS, _DIMENSIONS, lean=0.5, seed=3)
+    store.write([filled("memory/a.md", "memory", made, np.arange(_ROWS))])
+    path, packs = store.segments.path(), list[bytes]()
+    assert path is not None
+    chunked: list[SegmentSource] = [_Chunked(store, count) for count in (2_048, 1, 500, 4_096)]
+    for store.segments in chunked:  # type: ignore[assignment]
+        assert pack_store(store, path) is not None
+        packs.append(path.read_bytes())
+    segment = open_segment(path, store.head().generation)
+    assert segment is not None and segment.codes is not None
+    mean = made[:_FITTED_ROWS].mean(axis=0, dtype=np.float64).astype(np.float32)
+    assert np.array_equal(segment.codes.coder.mean, mean), "fitted to rows, not to all of them"
+    assert len({*packs}) == 1
+    store.close()

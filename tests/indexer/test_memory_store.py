@@ -13,9 +13,9 @@ import pytest
 
 from indexer import Hit, Index, LineRange, Mode, SearchFilter, StoreBusy, StoreError, SyncCancelled
 from indexer.stores import STORES, open_store
-from indexer.stores.memory import InMemoryStore
 from indexer.testing import HashEmbedder
 from indexer.types import Fingerprint
+from tests.indexer.memory_store import InMemoryStore
 from tests.indexer.rebuilds import rebuild
 from tests.indexer.talks import write_log
 from tests.indexer.workspace import Workspace
@@ -182,16 +182,16 @@ def test_a_reader_keeps_its_generation_while_another_takes_its_place(workspace: 
     assert store.head().generation != generation
 
 
-def test_it_is_opened_by_its_name_and_makes_no_file(workspace: Workspace) -> None:
+def test_it_makes_no_file(workspace: Workspace) -> None:
     write_all(workspace, range(2))
     before = sorted(workspace.root.rglob("*"))
-    index = Index(workspace.root, HashEmbedder(), store="memory")
+    index = Index(workspace.root, HashEmbedder(), store=InMemoryStore())
     index.sync()
     assert index.search("word1 word2").hits
     index.sync(full=True)
     index.close()
     assert sorted(workspace.root.rglob("*")) == before
-    other = Index(workspace.root, HashEmbedder(), store="memory")
+    other = Index(workspace.root, HashEmbedder(), store=InMemoryStore())
     assert other.is_missing, "another index in memory is another index"
 
 

@@ -1,4 +1,4 @@
-"""An `IndexStore` in the memory of one process: for tests, notebooks and indexes that are thrown away.
+"""An `IndexStore` in the memory of one process: the oracle of the contract, and a quick store for other tests.
 
 Invariants: the contents of an index are never changed, a write puts others in their place, so a reader holds one state
 for as long as it likes; no number of a passage, a file, a name or a revision is given twice; nothing is written to the
@@ -45,8 +45,8 @@ from indexer.stores.base import (
     Unfinished,
     Written,
 )
-from indexer.stores.memory_contents import Contents, Draft, FileRows
 from indexer.types import Fingerprint, SearchFilter, Vectors
+from tests.indexer.memory_contents import Contents, Draft, FileRows
 
 _LOCK_SECONDS = 1.0
 # Terms that are packed at once, and files whose vectors are.
