@@ -27,7 +27,7 @@ _HEAD_CHARS = 240
 _TITLE_CHARS = 80
 
 
-class Language(Enum):
+class CodeLanguage(Enum):
     """How the blocks of a language are told apart."""
 
     INDENTED = 0
@@ -86,29 +86,29 @@ _KEY = lazy_regex(r"(?:-\s+)?[\"']?([^\W_][^:#\"'{}\[\]]{0,60})[\"']?:\s*(?:[|>&
 _TABLE = lazy_regex(r"\[{1,2}\s*([^\[\]]{1,100}?)\s*\]{1,2}\s*(?:[#;].*)?$")
 
 
-def _depths(lines: list[str], language: Language) -> list[int]:
+def _depths(lines: list[str], language: CodeLanguage) -> list[int]:
     """Depth of each line at its beginning; `BLANK` for empty lines."""
-    if language is Language.TABLES:
+    if language is CodeLanguage.TABLES:
         return _table_depths(lines)
-    if language is Language.BRACES:
+    if language is CodeLanguage.BRACES:
         found = _bracket_depths(lines)
         if found is not None:
             return found
-    indents = [_indent(line, is_key=language is Language.KEYS) for line in lines]
-    return _with_long_strings(lines, indents) if language is Language.INDENTED else indents
+    indents = [_indent(line, is_key=language is CodeLanguage.KEYS) for line in lines]
+    return _with_long_strings(lines, indents) if language is CodeLanguage.INDENTED else indents
 
 
-def title(lines: list[str], at: int, language: Language) -> str:
+def title(lines: list[str], at: int, language: CodeLanguage) -> str:
     """Name of the definition on a line, such as "class Store" or "open()"; empty if there is none."""
     head = lines[at].strip()[:_HEAD_CHARS]
-    if language is Language.KEYS:
+    if language is CodeLanguage.KEYS:
         match = _KEY.match(head)
         return match[1].strip() if match else ""
-    if language is Language.TABLES:
+    if language is CodeLanguage.TABLES:
         match = _TABLE.match(head)
         return match[1] if match else ""
     found = _keyword_title(head)
-    if not found and language is Language.BRACES:
+    if not found and language is CodeLanguage.BRACES:
         found = _call_title(lines, at, head)
     return found[:_TITLE_CHARS]
 
@@ -238,7 +238,7 @@ class _Chunk:
     opens: bool
 
 
-def split_code(text: str, *, path: str, language: Language) -> list[Passage]:
+def split_code(text: str, *, path: str, language: CodeLanguage) -> list[Passage]:
     """Split source code into passages, in the order of their lines.
 
     Args:
@@ -264,7 +264,7 @@ def split_code(text: str, *, path: str, language: Language) -> list[Passage]:
     ]
 
 
-def _outline(lines: list[str], language: Language) -> _Block:
+def _outline(lines: list[str], language: CodeLanguage) -> _Block:
     """The definitions of a file, each with the comments and decorators right above it."""
     found = _depths(lines, language)
     root = _Block(0, BLANK, end=len(lines))

@@ -13,7 +13,7 @@ from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import WIDE
 from indexer.documents import code, rst
 from indexer.documents.blocks import Kind, Line, Outline, dedented
-from indexer.documents.code import Language
+from indexer.documents.code import CodeLanguage
 from indexer.documents.markdown import outline_passages, split_lines, split_markdown
 from indexer.language.sentences import LIST_ITEM
 from indexer.types import Passage
@@ -77,26 +77,26 @@ FILE_RULES = "files-2"
 _MARKDOWN = frozenset("md markdown mdown mkd mdx qmd rmd".split())
 _TEXT = frozenset("txt text adoc asciidoc org tex".split())
 _RST = frozenset(("rst", "rest"))
-_LANGUAGES: dict[str, Language] = {
-    **dict.fromkeys("py pyi pyx bzl star gd".split(), Language.INDENTED),
+_LANGUAGES: dict[str, CodeLanguage] = {
+    **dict.fromkeys("py pyi pyx bzl star gd".split(), CodeLanguage.INDENTED),
     **dict.fromkeys(
         "js mjs cjs jsx ts mts cts tsx vue svelte java kt kts scala swift go rs c h cc cpp cxx hpp hh hxx inl m mm "
         "cs php dart groovy gradle proto thrift graphql gql scss less css sol zig v d cu glsl hlsl wgsl r pl pm "
         "awk".split(),
-        Language.BRACES,
+        CodeLanguage.BRACES,
     ),
     **dict.fromkeys(
         "rb rake ex exs lua jl sh bash zsh fish ps1 sql hs ml mli fs erl clj cljs lisp el nim cr tcl vim cmake mk tf "
         "hcl nix bat cmd f90 asm s".split(),
-        Language.INDENTED,
+        CodeLanguage.INDENTED,
     ),
-    **dict.fromkeys("yaml yml".split(), Language.KEYS),
-    **dict.fromkeys("toml ini cfg conf editorconfig".split(), Language.TABLES),
+    **dict.fromkeys("yaml yml".split(), CodeLanguage.KEYS),
+    **dict.fromkeys("toml ini cfg conf editorconfig".split(), CodeLanguage.TABLES),
 }
 # Files that have no ending, or one that says nothing.
-_NAMES: dict[str, Language | None] = {
+_NAMES: dict[str, CodeLanguage | None] = {
     **dict.fromkeys(
-        "makefile gnumakefile dockerfile justfile rakefile gemfile procfile vagrantfile".split(), Language.INDENTED
+        "makefile gnumakefile dockerfile justfile rakefile gemfile procfile vagrantfile".split(), CodeLanguage.INDENTED
     ),
     **dict.fromkeys("readme changelog changes news todo contributing authors history install".split(), None),
 }

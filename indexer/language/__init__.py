@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         spelled_numbers,
         spoken_times,
     )
+    from indexer.language.tables import ANY, LANGUAGES
     from indexer.language.terms import (
         MOSTLY,
         STOP_WORDS,
@@ -87,9 +88,11 @@ if TYPE_CHECKING:
     from indexer.language.tool_output import is_tool_output
 
 __all__ = [
+    "ANY",
     "FAILURES",
     "FOUND_HERE",
     "LABELS",
+    "LANGUAGES",
     "MOSTLY",
     "STATED_HOLDS",
     "STOP_WORDS",
@@ -162,6 +165,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ANY": "tables",
     "ChoiceLabel": "short_replies",
     "Day": "dates",
     "FAILURES": "ornaments",
@@ -169,6 +173,7 @@ _MODULES = {
     "Fences": "sentences",
     "IdentifierKind": "identifiers",
     "LABELS": "names",
+    "LANGUAGES": "tables",
     "MOSTLY": "terms",
     "MessagePart": "authorship",
     "PartKind": "authorship",

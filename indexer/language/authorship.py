@@ -18,6 +18,7 @@ from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import COMMON_HAN
 from indexer.language.markup import is_prose, markup_spans
 from indexer.language.sentences import Fences
+from indexer.language.tables import ANY
 
 PartKind = Literal["typed", "quoted", "pasted"]
 # Start, end and kind of what is not typed.
@@ -52,21 +53,8 @@ _QUOTE_LIMIT: Final = 4_000
 _QUOTE_WORDS: Final = 5
 _LED_WORDS: Final = 2
 _BEFORE_CHARS: Final = 120
-_LEAD: Final = (
-    r"(?:^|[.!?,;:。！？，；：\n]\s*"
-    r"|\b(?:always|never|please|and|or|to|must|should|can|just|only|then|you|with|not|don['’]t)\s+)"
-)
 # The writer's own words in quotation marks: "always write “Dear Sir or Madam, …”", "the film is called “…”".
-_OWN_QUOTE = lazy_regex(
-    rf"{_LEAD}(?:write|say|answer|reply|respond|call|name|use|sign|label|greet|start|begin|end|close|finish|put|add|title"
-    r"|replace|avoid|prefer|tell|ask|spell|pronounce)\b(?:[^\S\n]+[\w'’-]+){0,4}[^\S\n]*[,:：]?\s*$"
-    r"|\b(?:called|titled|named|(?:film|movie|book|song|album|podcast|show|series|game|motto|slogan|band|play|novel)"
-    r"(?: is| was)?|words?|phrases?|terms?|expression|names?|commands?|prompt)[^\S\n]*[,:：]?\s*$"
-    r"|\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|told (?:him|her|them|\w+)|asked|sent)"
-    r"[^\S\n]*[,:：]?\s*$"
-    r"|(?:叫我?|称呼我?|称我为?|[写說说用]上?|回答|回复|名为|叫做|标题[是为]?|开头[是用写]?|结尾[是用写]?|这个?词|[片歌书]名[是叫]?|我[说写问回]了?)[:：]?\s*$",
-    re.IGNORECASE,
-)
+_OWN_QUOTE = lazy_regex(ANY.authorship.own_quotes, re.IGNORECASE)
 
 # What others wrote, by name.
 _TEXT: Final = (
@@ -87,69 +75,30 @@ _SAYS: Final = (
     r"|replies|answered|answers|goes|asks|asked|posted|sent)"
 )
 # "Lee answered:" with the answer on the next lines.
-_PASSED_ON = lazy_regex(
-    r"\b(?:said|says|wrote|writes|answer(?:ed|s)|repl(?:ied|ies)|asks|asked|sent|reports|reported|posted"
-    r"|forwarded|told me|from)\b[^.!?\n]{0,40}[:：]$|[说問问写寫回发發][^。！？\n]{0,8}[:：]$"
-    r"|(?:邮件|郵件|消息|留言|信|原话|原文|反馈)[:：]$"
-)
-_OWN_WORDS = lazy_regex(
-    r"\b(?:i|we)(?:['’]ve| have| just| had)? (?:said|wrote|answered|replied|asked|sent|told)\b|我[说问写回]"
-)
+_PASSED_ON = lazy_regex(ANY.authorship.passed_on)
+_OWN_WORDS = lazy_regex(ANY.authorship.own_words)
 _INTRO_CHARS: Final = 120
 # A mail that is quoted below an answer, or passed on.
-MAIL_BELOW = lazy_regex(
-    r"\s{0,8}(?:On .{4,160} wrote:$|-{2,} ?(?:Original|Forwarded) [Mm]essage|Begin forwarded message:"
-    r"|-{2,} ?(?:原始邮件|原邮件|转发的?邮件|原始郵件)|在?.{4,80}写道[:：]$|发件人[:：]|寄件者[:：]|From: .{0,80}@)"
-)
+MAIL_BELOW = lazy_regex(rf"\s{{0,8}}(?:{ANY.authorship.mail_heads})")
 # "Summarise this page:" with the page behind it; all that follows is the page.
-_PASTED = lazy_regex(
-    rf"""(?ix)\b(?:summari[sz]e|sum\ up|tl;?dr|translate|proofread|review|read|explain|analy[sz]e|rewrite|rephrase
-      |shorten|edit|extract|reply\ to|answer|respond\ to|here(?:['’]s|\ is|\ are)|this\ is|see|got|received|found|check
-      |look\ at|what(?:['’]s|\ is|\ does|\ do|\ are|\ did)?|who|think\ of|copied|pasted|opened)
-    \b[^.!?\n:：]{{0,60}}\b{_TEXT}\b[^.!?\n:：]{{0,60}}[:：]
-    | (?:总结|摘要|概括|翻译|润色|审阅|阅读|解释|分析|改写|提取|回复|读|看|收到)[^。！？\n:：]{{0,12}}
-      {_TEXT_HAN}[^。！？\n:：]{{0,12}}[:：]
-    | (?:下面|以下|这)(?:是|为)[^。！？\n:：]{{0,12}}{_TEXT_HAN}[^。！？\n:：]{{0,12}}[:：]"""
-)
+_PASTED = lazy_regex(f"(?ix){ANY.authorship.announcements}")
 # "page:", "Tool output:", 网页内容： at the beginning of a sentence.
-_LABEL = lazy_regex(
-    rf"""(?imx)(?:^|[.?!。？！;；,，—–)(-]\s{{0,3}})\s{{0,8}}
-    (?:(?:(?:the|its|my|here|page|web|tool|search|full|raw|body|site|from|on|of|quoted|pasted|scraped|fetched)\s+){{0,3}}
-      (?:(?:tool|search|query|api)\s+(?:results?|response)|contents?|body|source|clipboard|{_TEXT})
-      (?:\s+(?:contents?|text|body|source|says|reads|follows))?
-    | (?:工具|搜索|网页|页面|网站|文章|邮件|原文|全文|以下|下面|附上|粘贴|抓取)?的?(?:{_TEXT_HAN}|返回结果|搜索结果)
-      (?:的?(?:内容|全文|正文|原文|如下|写道|写着|上写着|上说|里说|说))?)\s{{0,3}}[:：]"""
-)
+_LABEL = lazy_regex(rf"(?imx)(?:^|[.?!。？！;；,，—–)(-]\s{{0,3}})\s{{0,8}}(?:{ANY.authorship.labels})\s{{0,3}}[:：]")
 _REPORT = lazy_regex(rf"\b{_OTHER}\s+(?:\w+\s+){{0,2}}?{_SAYS}\b(?:\s+(?:me|us|you|that))?\s*[:：,]?", re.IGNORECASE)
 _REPORT_HAN = lazy_regex(
     f"(?:{_TEXT_HAN}|他们?|她们?|对方|客户|卖家|作者|有人)(?:上面?|里面?|中)?(?:还|又|都)?(?:说|写道?|写着|要求|声称|称|表示)[道着：:，,]?"
 )
 _REPORT_BEFORE = lazy_regex(rf"(?:{_REPORT.pattern}|{_REPORT_HAN.pattern})(?<=[:：])", re.IGNORECASE)
-_OWN_TEXT = lazy_regex(
-    r"\b(?:my|our) (?:own )?(?:rules?|wish|requirements?|instructions?|preferences?)\b|我的(?:规则|要求)"
-    r"|\b(?:every|each|all|any|my|our|your|for|in|when|before|after|if)\s+(?:[\w-]+\s+){0,2}\S{1,20}\s*[:：]\s*\Z",
-    re.IGNORECASE,
-)
+_OWN_TEXT = lazy_regex(ANY.authorship.own_texts, re.IGNORECASE)
 # "Translate “…”": what is worked on is no wish.
 _WORK_ON = lazy_regex(
-    r"(?:translat(?:e|ion of)|summari[sz]e|explain|rephrase|proofread|rewrite|shorten|improve|correct|analy[sz]e"
-    r"|mean(?:s|ing of)?|check|review|quote[ds]?|read|copied|found"
-    r"|翻译|总结|概括|解释|润色|改写|分析|修改|检查|校对|意思|看到|读到|收到|写着|上说)"
-    r"(?:\s+(?:this|that|the|into|to|in|sentence|text|line|following|\w+))?\W*\Z",
+    rf"(?:{ANY.authorship.works})(?:\s+(?:this|that|the|into|to|in|sentence|text|line"
+    r"|following|\w+))?\W*\Z",
     re.IGNORECASE,
 )
 _VALUE = lazy_regex(r"\s{0,4}[!-+\--:<-~]{0,80}(?:[@/\d]|\.(?=\w))[!-+\--:<-~]{0,80}")
 # "What is on this page?" with the page behind it, on the line or below.
-_ASKED_OF = lazy_regex(
-    rf"""(?ix)(?:
-      \b(?:this|that|the\ following)\s(?:[\w-]+\s){{0,2}}{_TEXT}\b[^.!?。！？\n]{{0,60}}[?？]
-    | \b(?:summari[sz]e|sum\ up|translate|proofread|analy[sz]e|rewrite|rephrase|shorten|explain|check|review)\s
-      (?:this|that|the\ following)\s(?:[\w-]+\s){{0,2}}{_TEXT}\b[^.!?。！？\n]{{0,60}}[.!]
-    | (?:这|该|此|下面)[^。！？?\n]{{0,4}}{_TEXT_HAN}[^。！？?\n]{{0,30}}[?？]
-    | (?:总结|概括|翻译|润色|分析|改写|解释)[^。！？?\n]{{0,4}}(?:这|该|此|下面)[^。！？?\n]{{0,4}}
-      {_TEXT_HAN}[^。！？?\n]{{0,12}}[。！]
-    )+(?:\s|(?<=[？。！]))"""
-)
+_ASKED_OF = lazy_regex(rf"(?ix)(?:{ANY.authorship.questions_of_text})+(?:\s|(?<=[？。！]))")
 _Way = Literal["task", "label", "report", "question"]
 _ANNOUNCING: Final[Mapping[_Way, re.Pattern[str]]] = MappingProxyType(
     {"task": _PASTED, "label": _LABEL, "report": _REPORT_BEFORE, "question": _ASKED_OF}
@@ -158,16 +107,9 @@ _ANNOUNCING: Final[Mapping[_Way, re.Pattern[str]]] = MappingProxyType(
 _COLON = lazy_regex("[:：]")
 _ANNOUNCEMENT_CHARS: Final = 400
 # A question of others' words has one of these.
-_POINTING = lazy_regex(r"[Tt][Hh][Ii][Ss]|[Tt][Hh][Aa][Tt]|[Ff][Oo][Ll][Ll][Oo][Ww][Ii][Nn][Gg]|[这该此下]")
+_POINTING = lazy_regex(ANY.authorship.pointing)
 # Where the writer speaks again.
-_SPEAKS_AGAIN = lazy_regex(
-    r"\W{0,6}(?:please|pls|can|could|would|will|summari[sz]e|translate|explain|tell|what|which|who|why|how|is|are|do"
-    r"|does|and|also|but|so|i|i['’]\w+|we|we['’]\w+|my|our|me|you|your|thanks|thank|now|then|by the way|btw|from now on"
-    r"|always|never|don['’]t|do not|remember|note|ignore|just|only|if|give|list|in one|keep it|answer|reply|use|write"
-    r"|yes|no|ok|okay)\b"
-    "|\\W{0,6}(?:请|請|帮|幫|麻烦|总结|翻译|解释|我|你|您|咱|另外|还有|以后|今后|从现在|不要|别|记住|用|谢谢|顺便|然后|并)",
-    re.IGNORECASE,
-)
+_SPEAKS_AGAIN = lazy_regex(ANY.authorship.speaks_again, re.IGNORECASE)
 # Speech in quotation marks, and who said it behind or in front of it.
 _WHO = (
     r"(?:he|she|they|it|(?:the|my|our|his|her|their|a)\ [\w'’-]{2,20}(?:\ [\w'’-]{2,20})?|[A-Z][\w'’-]{1,20}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from indexer.common.patterns import lazy_regex
+from indexer.language.tables import ANY
 
 # Subjects: the person of the notes, and the group that they speak for.
 ME, WE = "@me", "@we"
@@ -281,16 +282,12 @@ _ONE_AT_A_TIME: dict[str, str] = {
 }  # fmt: skip
 _SORT_OF = {word: sort for sort, words in _ONE_AT_A_TIME.items() for word in words.split()}
 _AMOUNT = lazy_regex(
-    r"(?:(?:at least|at most|up to|about|around|至少|最多|大约|约)\s*)?(?P<money>[$€£¥￥]\s?)?"
-    r"(?:\d[\d.,]*|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b|[一二两三四五六七八九十百]+)\s*(?P<scale>k|m|bn|万|亿)?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{1,2})?"
-    r"(?P<of>\s+of [a-z]+)?(?:\s*(?:per|a|an|/|每)\s*[a-z\u4e00-\u9fff]+)?$"
+    rf"(?:(?:{ANY.values.least_or_most})\s*)?(?P<money>[$€£¥￥]\s?)?(?:\d[\d.,]*|{ANY.values.numerals})\s*(?P<scal"
+    rf"e>{ANY.values.scales})?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{{1,2}})?(?P<of>\s+of [a-z]+)?(?:\s*(?:/"
+    rf"|{ANY.values.per})\s*[a-z\u4e00-\u9fff]+)?$"
 )
 _EACH = lazy_regex("^每(?:分钟|小时|个月|[晚天日周月年人次秒])(?=\\d)")
-_PERIOD = lazy_regex(
-    "(?:/|\\b(?:per|an?|each|every)) ?(minute|hour|day|night|week|month|quarter|year|person|user|seat|head|kg"
-    "|kilo|liter|litre)"
-    "|每(分钟|小时|个?月|季度|[晚天日周年人次秒])|/ ?([晚天日周月年人次])"
-)
+_PERIOD = lazy_regex(ANY.values.periods)
 _ASIDE = lazy_regex(r"\s+(?:to|with|from|for)\s.*$")
 _DATE = lazy_regex(r"\d{1,2}\. ?\d{1,2}\. ?\d{4}|\d{4}\.\d{1,2}\.\d{1,2}")
 _VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
@@ -342,12 +339,7 @@ def sort_of(value: str) -> tuple[str, str]:
 # --- values ------------------------------------------------------------------------------------------------------
 
 # Behind it stands the former value, or one that does not hold: the value before it is a correction.
-_CORRECTS = lazy_regex(
-    r"\s*[,(（，]?\s*\b(?:was|were|formerly|previously|before (?:it was|that)|used to be|instead of|rather than"
-    r"|in place of|no longer|not|up from|down from|replacing|changed from|moved from)\b.*$"
-    r"|[,(（，]\s*(?:原来?(?:是|为)?|之前(?:是|为)?|以前(?:是|为)?|不是|而不是|不再是|原价).*$",
-    re.IGNORECASE | re.DOTALL,
-)
+_CORRECTS = lazy_regex(ANY.values.corrects, re.IGNORECASE | re.DOTALL)
 _THOUSANDS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
 _ARROW = lazy_regex("->|=>|→")
 _CUT = lazy_regex(
@@ -358,9 +350,7 @@ _CUT = lazy_regex(
     re.IGNORECASE | re.DOTALL,
 )
 _FRESH = lazy_regex(
-    r"^(?:(?P<now>now|at present|from now on|already|officially|back (?:to|in"
-    r"|at)|现在|目前|如今|改为|改成|已改为|已经?)"
-    r"|(?:currently|actually|only|just|set to|still|probably the|the|目前|暂定|大约|约))\s*[:：]?\s*(?=\S)",
+    rf"^(?:(?P<now>{ANY.values.fresh})|(?:{ANY.values.lead}))\s*[:：]?\s*(?=\S)",
     re.IGNORECASE,
 )
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -383,21 +373,11 @@ _NO_VALUE = frozenset(
 )
 _PART = lazy_regex(rf"[{_HAN}]+|[a-z0-9]+(?:[.:/@+\-][a-z0-9]+)*")
 _HAS_DAY = lazy_regex(
-    rf"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?s?\b|\b(?:{_MONTHS})"
-    rf"(?:[a-z]{{0,6}})\.? ?\d{{1,2}}"
-    rf"|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTHS})|\b\d{{4}}-\d\d?-\d\d?\b|\btomorrow\b"
-    rf"|\b(?:{_MONTHS}|january|february"
-    r"|march|april|june|july|august|september|october|november|december)\b|\bq[1-4]\b|\bnext"
-    r" (?:week|month|year|quarter)\b"
-    r"|\bweekend|\b\d{1,2}/\d{1,2}\b|周[一二三四五六日天末]|星期[一二三四五六日天]"
-    r"|礼拜[一二三四五六日天]|\d+ ?月|\d+ ?[日号]|明天|后天|下周|月底|年底|季度",
+    rf"\b(?:{_MONTHS})(?:[a-z]{{0,6}})\.? ?\d{{1,2}}|\b\d{{4}}-\d\d?-\d\d?\b|\b\d{{1,2}}/\d{{1,2}}\b"
+    f"|{ANY.values.days}",
     re.IGNORECASE,
 )
-_HAS_TIME = lazy_regex(
-    r"(?<![a-z\d])\d{1,2}[:.]\d\d(?![a-z\d])|\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o['’]clock)\b|\bnoon\b"
-    r"|\bmidnight\b|\d+ ?点|[一二两三四五六七八九十]+点|中午",
-    re.IGNORECASE,
-)
+_HAS_TIME = lazy_regex(rf"(?<![a-z\d])\d{{1,2}}[:.]\d\d(?![a-z\d])|{ANY.values.hours}", re.IGNORECASE)
 
 
 def is_holder(noun: str) -> bool:
@@ -425,8 +405,7 @@ def leads_with_time(value: str) -> bool:
 
 
 _BEFORE_DAY = lazy_regex(
-    r"(?:(?:the|next|this|every|each|early|late|mid|end of|around|about|on|at|by|half past|week of|of"
-    r"|每|每天|每个?|下个?|下午|上午|早上|晚上|凌晨|中午|傍晚|本)[\s-]*+|\d++(?:st|nd|rd|th|年|[-/])?[\s,]*+)*",
+    rf"(?:(?:{ANY.values.before_day})[\s-]*+|\d++(?:[-/]|{ANY.values.day_signs})?[\s,]*+)*",
     re.IGNORECASE,
 )
 

@@ -22,9 +22,9 @@ from typing import NamedTuple
 from indexer.common.patterns import lazy_regex
 from indexer.language.dates import day_of_name, full_day, heading_day, leading_day
 from indexer.language.fact_words import ME, WE, words_of
-from indexer.language.facts_chinese import chinese_claims
+from indexer.language.facts_chinese import chinese_claims, ended_in_chinese
 from indexer.language.facts_clause import Claim, Clause
-from indexer.language.facts_english import english_claims
+from indexer.language.facts_english import ended_in_english, english_claims
 from indexer.language.facts_frame import framed_claims, is_frame
 from indexer.language.facts_records import (
     KEYED,
@@ -36,6 +36,7 @@ from indexer.language.facts_records import (
     names_another,
     words_of_label,
 )
+from indexer.language.tables import ANY
 from indexer.types import EVERGREEN
 
 # Version of these rules: an index whose passages were read with others is read again.
@@ -51,22 +52,9 @@ _MARKUP = lazy_regex(r"\*\*|__|`|~~|(?<=\s)\*(?=\S)|(?<=\S)\*(?=\s|$)|^\*|^\[[ x
 _MARKS = frozenset("*_`~[#")
 _LINK = lazy_regex(r"\[([^\]]+)\]\([^)]*\)")
 _SPLIT = lazy_regex(
-    r"(?<=[.!?])(?<!\b[DM]r\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)"
-    r"[\"'”’)]?\s+(?=[\"'“(\[]?[A-Z0-9\u4e00-\u9fff])|[;；。！\n]+|(?<=[？?])|\s[—–]\s|\s\|\s"
-    r"|,?\s+(?:but|and|so|then)\s+(?=(?:(?:I|we|she|he|they|it) )?(?:now|no longer|currently"
-    r"|instead|(?:works?|lives?|uses?"
-    r"|prefers?|moved|joined|switched|owns?|costs?|drives?|stud(?:y|ies)|plays?|is|are|am)\b))"
-    r"|,\s+(?=[A-Z][a-z]+ (?:is|took|takes|now|has)\b)"
-    r"|,\s+(?=(?:now|currently|she|he|they|I|we|it|no longer)\b)"
-    r"|,\s+(?=(?:my|our|his|her|their|the) (?:[\w-]+ ){1,3}(?:is|are) now\b)"
-    r"|(?:,|,? and)\s+(?=(?:my|our|his|her|their) [\w-]+ is\b)"
-    r"|(?<=[\u4e00-\u9fff了])[，,、](?=\S)|[，](?=\S)|,(?=[\u4e00-\u9fff])"
+    rf"[;；。！\n]+|(?<=[？?])|\s[—–]\s|\s\|\s|[，](?=\S)|,(?=[\u4e00-\u9fff])|{ANY.clauses.clause_ends}"
 )
-_QUESTION = lazy_regex(
-    r"[\"”」],?\s*(?:said|says|asked|joked|claimed|wrote)\b|\b(?:said|says|joked|claimed|wrote)[,:]?\s*[\"“]"
-    r"|[说问][：:，,]?\s*[“\"「]|"
-    r"[?？]\s*$|[吗呢]$|什么|哪[里儿个些家]|是谁|谁是|多少|怎么|为什么|是否|能否"
-)
+_QUESTION = lazy_regex(rf"[?？]\s*$|{ANY.clauses.reported_or_asked}")
 _ASKS = lazy_regex(
     r"^(?:what|where|who|whose|when|which|how|why|do|does|did|is|are|can|could|will|should|has|have|todo|ask|remind"
     r"|remember to|check|verify|confirm|find out)\b(?!:)",
@@ -97,35 +85,19 @@ _HEDGED_ZH = lazy_regex(
 )
 _FROM_FORMER = lazy_regex("从|由|改|换|变|调整")
 _CORRECTION = lazy_regex(
-    r"^(?:\W{0,3}(?:change of plans?|plans? changed|correction|corrected|update[ds]?|edit(?:ed)?|errat(?:um|a)"
-    r"|fix|change[ds]?"
-    r"|news|rename[ds]?|actually"
-    r"|from now on|going forward|henceforth|as of (?:now|today)|更正|更新|修正|计划有变|其实|实际上"
-    r"|订正|纠正|勘误|变更|改名|最新|从现在起|从今以后|从今天起"
-    r"|今后|以后|改)\s*(?:\([^)]{1,20}\))?[:：,，—–-]?\s*)+(?=\S)",
+    rf"^(?:\W{{0,3}}(?:{ANY.clauses.corrections})\s*(?:\([^)]{{1,20}}\))?[:：,，—–-]?\s*)+(?=\S)",
     re.IGNORECASE,
 )
 _OPENING = lazy_regex(
-    r"^(?:(?:please|so|well|ok|okay|fyi|btw|note|heads[- ]up|reminder|fact|good news|also note|and|but"
-    r"|then|remember|today|yesterday"
-    r"|recently|last \w+|this \w+|decided|decision|since \w+|注意|备注|提醒|记住"
-    r"|对了|今天|昨天|上周|上个月|最近|这周|本周|但是?|而且"
-    r"|决定)[:：,，]?\s+|(?:记住|注意|提醒|备注|决定|今天|昨天|上周|上个月|最近|本周)[:：,，]?\s*)(?=\S)",
+    rf"^(?:(?:{ANY.clauses.openings})[:：,，]?\s+|{ANY.clauses.joined_openings})(?=\S)",
     re.IGNORECASE,
 )
-_AS_OF = lazy_regex(
-    r"\b(?:as of|since|effective|from|on)\s+(\d{4}-\d{2}-\d{2})\b,?|(?:截至|自"
-    r"|从)\s*(\d{4}[年-]\d{1,2}[月-]\d{1,2}日?)起?[，,]?"
-)
+_AS_OF = lazy_regex(ANY.clauses.as_of)
 # Told of a year before the one of the note, a change is history: others may have come since.
-_IN_YEAR = lazy_regex(r"\b(?:in|until|till) ((?:19|20)\d\d)\b|(?<![从自])((?:19|20)\d\d) ?年(?![起来以]|\d)")
+_IN_YEAR = lazy_regex(ANY.clauses.in_year)
 # What the two patterns above need, and most texts have not.
 _YEAR_DIGITS = lazy_regex(r"\d\d\d\d")
-_NOW = lazy_regex(
-    r"\b(?:now|no longer|any ?more|instead|nowadays|these days|from now on|going forward|henceforth"
-    r"|correction|starting)\b"
-    "|现在|如今|改|换|不再|从现在起|以后|今后|目前已|变为|变成|更正"
-)
+_NOW = lazy_regex(ANY.clauses.now)
 _GENERIC = frozenset(
     "notes note facts fact memory memories log logs daily journal preferences preference"
     " decisions decision"
@@ -146,11 +118,7 @@ _NO_TOPIC = frozenset(
 _ORDINAL = lazy_regex(r"^\s*(?:\d+(?:\.\d+)*[.)、:：]?\s+|\d+[.)、])|\b(?:19|20)\d\d\b")
 _CODE = lazy_regex(r"[\w]+", re.UNICODE)
 _TICKET = lazy_regex(r"(?:pr|issue|ticket|bug|task|mr|story)\W{0,2}[\w-]*\d|#\d", re.IGNORECASE)
-_NOT_SAME = lazy_regex(
-    r"^\W*(?:not the same(?: thing)?|both (?:are true|hold)|different things|不是同一件事|不是一回事|两者不同"
-    r"|并不矛盾|都成立)\s*[:：]\s*(?P<both>.+)$",
-    re.IGNORECASE,
-)
+_NOT_SAME = lazy_regex(rf"^\W*(?:{ANY.clauses.not_same})\s*[:：]\s*(?P<both>.+)$", re.IGNORECASE)
 _BETWEEN = lazy_regex(
     r"\s+(?:and|und|vs\.?|/|\||&|<>)\s+|\s*(?:和|与|以及|，|、|；|;)\s*(?=[\"“「『'‘]"
     r"|[\w/.-]+#L)|(?<=[\"”」』])\s*[,/&]?\s*"
@@ -190,9 +158,7 @@ _LEAD_ZH = lazy_regex(
 )
 _HAN = lazy_regex("[\u4e00-\u9fff]")
 _OF_ME = lazy_regex("[我咱]|用户")
-_SPEAKS = lazy_regex(
-    "(?:[我咱]们?|用户)(?![的妈爸爷奶姐妹哥弟叔姨舅姑表堂女儿同朋家公婆老])|(?:.*\\s)?(?:I|[Ww]e|[Mm]y|[Oo]ur)\\b"
-)
+_SPEAKS = lazy_regex(ANY.clauses.speaks)
 # "…, now lives in Bonn": not whoever says "I".
 _THIRD = lazy_regex(r"(?:now |currently |then )?(?:is|has|[a-z]{3,}s)\b")
 _ONLY_NEW = lazy_regex("^(?:现在|如今|目前|新的|已经?)?(?:是|为|改[成为到]|换[成到]|变[成为]|[涨降升]到)")
@@ -320,7 +286,9 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
             said = said[opening.end() :]
         if _OF_BEFORE.match(said):
             continue
-        if _is_open(said) or (year and any(int(match[1] or match[2]) < year for match in _IN_YEAR.finditer(said))):
+        if _is_open(said) or (
+            year and any(int(match[match.lastindex or 0]) < year for match in _IN_YEAR.finditer(said))
+        ):
             continue
         changes = bool(corrected) or _NOW.search(said) is not None
         said = LIST_NUMBER.sub("", said)
@@ -345,7 +313,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         lead = found[1] if found else ""
         if not before and (lead or _SPEAKS.match(said)):
             before = clause.subject_of(lead) or before if lead else speaker
-        for claim in framed_claims(clause, changes=changes):
+        for claim in framed_claims(clause, changes=changes, ended=_ended):
             yield claim._replace(is_borrowed=is_key)
         for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
             ours = claim.subject >= _GROUP
@@ -356,7 +324,17 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
             yield claim._replace(is_borrowed=borrowed)
 
 
-_GENITIVE = lazy_regex(r"^[^:：=→]*(?:\b(?:of|for)\b|['’]s\b|的)", re.IGNORECASE)
+def _ended(text: str) -> str:
+    """The statement that a clause tells the end of; empty for none."""
+    return ended_in_chinese(text) if _HAN.search(text) else ended_in_english(text)
+
+
+def _is_before(said: str, year: int) -> bool:
+    """True if a clause tells of a year before another."""
+    return any(int(match[match.lastindex or 0]) < year for match in _IN_YEAR.finditer(said))
+
+
+_GENITIVE = lazy_regex(f"^[^:：=→]*(?:{ANY.clauses.genitives})", re.IGNORECASE)
 
 
 def _is_elsewhere(claim: Claim, said: str) -> bool:
@@ -396,9 +374,7 @@ def _is_key(label: str) -> bool:
 
 
 _TAG = lazy_regex(r"</?[A-Za-z][^<>\n]{0,200}>")
-_TURN = lazy_regex(
-    r"^[ \t]*(?:user|human|assistant|ai|system|tool|q|a|用户|助手|系统|问|答)[:：][ \t]*", re.IGNORECASE | re.MULTILINE
-)
+_TURN = lazy_regex(rf"^[ \t]*(?:{ANY.clauses.turns})[:：][ \t]*", re.IGNORECASE | re.MULTILINE)
 _FIELD = lazy_regex(r"[{}\[\]]|\"\s*[:,]\s*\"?|(?<=[{,\s])\"|\"(?=[},\s]|$)")
 
 
@@ -455,9 +431,7 @@ def _is_open(said: str) -> bool:
     return _HEDGED_ZH.search(_without_aside(said)) is not None and _FROM_FORMER.search(said) is None
 
 
-_ASIDE = lazy_regex(
-    r"[(（][^)）]*[)）]|[,，]\s*(?:was|formerly|previously|before|not|原|之前|以前).*$|\b(?:formerly|previously) \w+$"
-)
+_ASIDE = lazy_regex(rf"[(（][^)）]*[)）]|[,，]\s*(?:{ANY.clauses.former}).*$|{ANY.clauses.former_words}")
 
 
 _ASIDE_MARKS = frozenset("(（,，")
@@ -473,6 +447,6 @@ def _day_of(said: str) -> tuple[dt.date | None, str]:
         day, end = led
         return day, said[end:]
     if _YEAR_DIGITS.search(said) and (since := _AS_OF.search(said)):
-        written = re.sub(r"[年月]", "-", since[1] or since[2]).rstrip("日")
+        written = re.sub(r"[年月]", "-", since[since.lastindex or 0]).rstrip("日")
         return full_day(written), (said[: since.start()] + said[since.end() :]).strip()
     return None, said

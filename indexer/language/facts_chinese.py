@@ -1,4 +1,4 @@
-"""Facts in Chinese clauses: what the wordings of `wordings_chinese` claim. Pure."""
+"""Facts in Chinese clauses: what the wordings of `chinese_wordings` claim. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from indexer.common.patterns import lazy_regex
+from indexer.language.chinese.chinese_wordings import CHINESE_WORDINGS, JOBS_ZH, STATES_ZH
 from indexer.language.fact_wordings import CHINESE_SCRIPT, Wording, Wordings
 from indexer.language.fact_words import (
     HOLDERS,
@@ -23,7 +24,6 @@ from indexer.language.fact_words import (
     words_of,
 )
 from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, ended
-from indexer.language.wordings_chinese import CHINESE, JOBS_ZH, STATES_ZH
 
 _TRAILING = lazy_regex(
     "(?:现在|目前|如今|已经?|刚刚?|最近|以后|今后|从今天起|从现在起|统一|都|的|也|又|已|被|今天|昨天|上周|上个?月|本周|下周起|开始"
@@ -91,7 +91,7 @@ def ended_in_chinese(text: str) -> str:
 
 @cache
 def _table() -> Wordings:
-    return Wordings(CHINESE, CHINESE_SCRIPT)
+    return Wordings(CHINESE_WORDINGS, CHINESE_SCRIPT)
 
 
 def _stated(clause: Clause) -> Iterator[Claim]:

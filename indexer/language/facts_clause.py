@@ -30,6 +30,7 @@ from indexer.language.fact_words import (
     value_of,
     words_of,
 )
+from indexer.language.tables import ANY
 
 _PRONOUNS = {
     **dict.fromkeys(("we", "us", "our team", "the team", "the company", "team", "everyone",
@@ -41,12 +42,8 @@ _PRONOUNS = {
 }  # fmt: skip
 _THEIRS = lazy_regex(r"(his|her|their|its|your)\s+(?=\S)", re.IGNORECASE)
 _OWNERS = {"his": "@he", "her": "@she", "their": "@they", "its": "@it", "your": "@you"}
-_FORMER = lazy_regex(
-    r"^(?:the |our |my )?(?:old|previous|former|original|initial|first|next|last|other|another"
-    r"|alternative)\b|旧的?|上一|下一|其他",
-    re.IGNORECASE,
-)
-_NEW = lazy_regex(r"^(?:the |our |my )?(?:new|latest|updated)\b|^新的?|^最新的?", re.IGNORECASE)
+_FORMER = lazy_regex(ANY.nouns.former, re.IGNORECASE)
+_NEW = lazy_regex(ANY.nouns.new, re.IGNORECASE)
 _OF = lazy_regex(r"^(?P<a>.+?)\s+(?P<by>of|for|on|at|in)\s+(?P<s>.+)$", re.IGNORECASE)
 _A_NOUN = lazy_regex(r"(?:now )?an? ", re.IGNORECASE)
 _MOST_VALUE_CHARS = 48
@@ -55,7 +52,7 @@ TIMELY = frozenset("day time deadline birthday cadence status interval length ho
 _SEVERAL_ZH = tuple("爱好 朋友 同事 孩子 儿子 女儿 问题 想法 优点 缺点 理由 原因 目标 梦想 建议 之一 任务".split())
 _FAVOURITE = frozenset({"favorite", "favourite", "preferred", "usual"})
 _ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", re.IGNORECASE)
-_DEFINITE = lazy_regex(r"^(?:the|our|my|your|his|her|their|its)\b|['’]s?\s|\bof\b|的", re.IGNORECASE)
+_DEFINITE = lazy_regex(ANY.nouns.definite, re.IGNORECASE)
 _IDENTIFIER = lazy_regex(r"\w+(?:[_.]\w+)+|[a-z]+[A-Z]\w*")
 _FILLER = lazy_regex(
     r"(?:^|\s+)(?:has|have|had|is|are|am|was|were|be|been|being|got|gets|will|just|recently|finally"

@@ -1,4 +1,4 @@
-"""Facts in English clauses: what the wordings of `wordings_english` claim. Pure."""
+"""Facts in English clauses: what the wordings of `english_wordings` claim. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Set
 from functools import cache
 
 from indexer.common.patterns import lazy_regex
+from indexer.language.english.english_wordings import ENGLISH_WORDINGS
 from indexer.language.fact_wordings import ENGLISH_SCRIPT, Wording, Wordings, place_of_be
 from indexer.language.fact_words import (
     DESCRIPTIONS,
@@ -30,7 +31,6 @@ from indexer.language.fact_words import (
     words_of,
 )
 from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, ended
-from indexer.language.wordings_english import ENGLISH
 
 _I = re.IGNORECASE
 _NOT = r"(?:n['’]t| not) "
@@ -150,7 +150,7 @@ def _is_past(wording: Wording, match: re.Match[str]) -> bool:
 
 @cache
 def _table() -> Wordings:
-    return Wordings(ENGLISH, ENGLISH_SCRIPT)
+    return Wordings(ENGLISH_WORDINGS, ENGLISH_SCRIPT)
 
 
 def _bare(noun: str) -> str:

@@ -11,13 +11,12 @@ grammar, tell no difference; any other word does, and so do the titles above.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.fact_words import ME
-from indexer.language.facts_chinese import ended_in_chinese
 from indexer.language.facts_clause import Claim, Clause
-from indexer.language.facts_english import ended_in_english
+from indexer.language.tables import ANY
 from indexer.language.terms import index_terms, simplified
 
 # How the things of these claims end.
@@ -34,10 +33,7 @@ _MOST_WORDS = 10
 _MOST_CHARS_BEHIND = 24
 _HAN = lazy_regex("[\u4e00-\u9fff]")
 # Of whom they tell depends on what was said before.
-_SOMEBODY = lazy_regex(
-    r"\b(?:he|she|it|they|him|her|his|their|its|this|that|these|those|there|you|your|one)\b|[他她它你您这那]",
-    re.IGNORECASE,
-)
+_SOMEBODY = lazy_regex(ANY.clauses.somebody, re.IGNORECASE)
 _WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 # A number with its sign, a weekday or a month, and such beside each other: "3 June", "$2,650", "7:15 am".
@@ -89,21 +85,22 @@ _LEADS_ZH = lazy_regex("[坐住在从到停搬换用是为改发]$")
 _MOST_BEHIND_ZH = 8
 
 
-def framed_claims(clause: Clause, *, changes: bool) -> Iterator[Claim]:
+def framed_claims(clause: Clause, *, changes: bool, ended: Callable[[str], str]) -> Iterator[Claim]:
     """Claims of a clause as a whole.
 
     Args:
         clause: The clause.
         changes: True if it has a word of change itself, and not only the clause before.
+        ended: Gives the statement that a text tells the end of; empty for none.
     """
     text = clause.text
     if not 5 <= len(text) <= _MOST_CHARS or _SOMEBODY.search(text):
         return
     if _HAN.search(text):
-        denied, slot = ended_in_chinese(text), _slot_zh(clause, changes)
+        denied, slot = ended(text), _slot_zh(clause, changes)
         whole = _chars_of(denied or text)
     else:
-        denied, slot = ended_in_english(text), _slot(clause, changes)
+        denied, slot = ended(text), _slot(clause, changes)
         whole = _words_of(denied or text, _GRAMMAR)
     if 2 <= len(whole) <= _MOST_WORDS + 14 * (not text.isascii()):
         yield _claim(clause, whole, _WHOLE, "off" if denied else "on", changes=bool(denied))

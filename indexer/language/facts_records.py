@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.fact_words import words_of
+from indexer.language.tables import ANY
 
 # The number of a list item, which names nothing: "6、", "(1)", "3)", "Step 2:".
 LIST_NUMBER = lazy_regex(
@@ -30,20 +31,13 @@ _SENTENCE = lazy_regex(r"[.!?。！？;；]\s*\S|[,，].*[,，]|[。！？?!;；
 _MOST_LABEL_CHARS, _MOST_LABEL_WORDS = 60, 6
 _BRACKETS = lazy_regex(r"[(（](?P<aside>[^()（）]{1,40})[)）]\s*[.。]?$")
 # In brackets behind a value: when it holds, or what it was, and not of whom it is.
-_OF_VALUE = lazy_regex(
-    r"\W*(?:was|were|formerly|previously|before|since|from|as of|until|till|now|new|currently|updated|changed"
-    r"|about|approx|ca|per|incl\w*|excl\w*|not|no longer|instead|up|down|starting|effective|confirmed|tbc|see|used to"
-    r"|old|replac\w+|moved|原|之前|以前|现|自|从|截至|含|不|旧|新|改|[\d\W]+(?:\w{0,3}\W*)?$)",
-    re.IGNORECASE,
-)
+_OF_VALUE = lazy_regex(rf"\W*(?:[\d\W]+(?:\w{{0,3}}\W*)?$|{ANY.clauses.of_value})", re.IGNORECASE)
 _VERSION_TITLE = lazy_regex(
     r"(?:\W*(?:version|release|v)\W*)?\[?v?\d+\.\d+(?:\.\w+)*(?:[-+]\w[\w.]*)?\]?(?:\W.*)?|\W*unreleased\W*",
     re.IGNORECASE,
 )
 _HOUR = lazy_regex(r"(?:[01]?\d|2[0-3])[.:][0-5]\d(?:\D.*)?")
-_CHANGES_FILE = lazy_regex(
-    r"(?:change[-_ ]?log|changes|history|releases?|release[-_ ]?notes|news|更新日志|变更记录)", re.IGNORECASE
-)
+_CHANGES_FILE = lazy_regex(f"(?:{ANY.clauses.change_logs})", re.IGNORECASE)
 
 
 def is_newest_first(heading: tuple[str, ...], path: str) -> bool:

@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from indexer.common.patterns import lazy_regex
+from indexer.language.tables import ANY
 
 # Tags that hosts put around what they insert, and nobody writes at the beginning of a line.
 _TAGS = (
@@ -101,16 +102,8 @@ _OF_A_TALK = (
     r"|user['’]s\ (?:first\ )?(?:message|prompt|request))"
 )
 _AUXILIARY = lazy_regex(
-    rf"""(?ix)
-      \b{_ASKS_FOR}\b[^.!?\n]{{0,120}}\b{_FOR_LISTS}\b(?=[\s\S]{{0,300}}?\b{_OF_A_TALK}\b)
-    | \b{_ASKS_FOR}\b[^.!?\n]{{0,60}}\b(?:thread|chat|conversation|session)\ titles?\b
-    | \byou\ are\ a\ (?:(?:thread|chat|conversation|session)\ )?(?:title|summary|topic)\ (?:generator|writer)\b
-    | \banaly[sz]e\ (?:if|whether)\ this\ message\ indicates\ a\ new\ conversation\ topic
-    | \bsummari[sz]e\ this\ (?:coding\ )?(?:conversation|chat|session)\ in\ (?:under\ |at\ most\ )?\d+
-    | \byour\ task\ is\ to\ process\ (?:bash|shell)\ commands\b
-    | \bwhat\ the\ user\ (?:might|would)\ (?:naturally\ )?type\ next
-    | \bwho\ should\ speak\ next\b
-    | 会话总结为.{{0,20}}标题 | 生成.{{0,30}}(?:标题|標題)"""
+    rf"(?ix)\b{_ASKS_FOR}\b[^.!?\n]{{0,120}}\b{_FOR_LISTS}\b(?=[\s\S]{{0,300}}?\b{_OF_A_TALK}\b)"
+    f"|{ANY.authorship.auxiliary}"
 )
 # All that a call says which asks if the model is there.
 _PROBES = frozenset({"quota", "warmup", "count", "warm-up"})

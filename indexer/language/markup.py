@@ -15,6 +15,7 @@ from typing import Final
 
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import HAN, HANGUL, KANA
+from indexer.language.tables import ANY
 
 # An angle bracket as it is, or as an entity, escaped once or more.
 _LESS: Final = r"(?:<|&(?:amp;){0,4}(?:lt|\#0{0,6}60|\#x0{0,6}3c);|\\u003c)"
@@ -68,11 +69,7 @@ _HTML_NAMES = frozenset(
 _DATA = lazy_regex(r"(\bdata:[\w/+.;=-]{1,80};base64,)[A-Za-z0-9+/=%_-]{64,}")
 _FEWEST_OF_ALT: Final = 3
 _HAN_PER_WORD: Final = 1.6
-_GOES_ON = lazy_regex(
-    r"\W{0,6}(?:please|pls|can|could|would|summari[sz]e|translate|explain|tell|what|which|who|why|how|is|are|do|does|and"
-    r"|also|but|so|i|we|my|our|thanks|thank|now|then|give|answer)\b|\W{0,6}[请請帮幫麻总翻解我你您另还谢顺然并]|\s*\Z",
-    re.IGNORECASE,
-)
+_GOES_ON = lazy_regex(rf"\s*\Z|{ANY.authorship.goes_on}", re.IGNORECASE)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from indexer.common.patterns import lazy_regex
+from indexer.language.tables import ANY
 
 # Found anywhere in a word: one sign too many keeps some of an end that could have gone, one too few loses the reason.
 _SIGNS = (
@@ -21,33 +22,22 @@ _SIGNS = (
 _LOOKED_AT = 2_000  # of the end, in characters, for such signs
 
 _EXIT = lazy_regex(
-    r"(?:\bexit(?:ed)?(?:[ _-]?with)?(?:[ _-]?(?:code|status))?|\breturn[ _-]?code|退出码|退出代码|退出状态|返回码)"
-    r"[\s:=\"'>:]{0,4}(-?\d{1,5})\b",
+    rf"(?:{ANY.outcomes.exit_words})[\s:=\""
+    r"'>:]{0,4}(-?\d{1,5})\b",
     re.IGNORECASE,
 )
 _EXIT_SIGNS = ("exit", "return", "退出", "返回")
 # Of a command whose failure is recorded: no number that goes on behind a dot, and fewer signs in between.
 _ENDED = lazy_regex(
-    r"(?:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|return[ _]?code|退出码)"
-    r"[\"'>]{0,2}[ \t]{0,3}[:=：]?[ \t]{0,3}(-?\d{1,5})(?![\d.])"
+    rf"(?:{ANY.outcomes.command_exit_words})[\""
+    r"'>]{0,2}[ \t]{0,3}[:=：]?[ \t]{0,3}(-?\d{1,5})(?![\d.])"
 )
 _FAILURE = lazy_regex(
-    r"""(?mx)^[ \t>|*-]{0,8}(?:[\w.]{0,60}(?:Error|Exception|Panic)\b
-      |[Ee]rror\b|ERROR\b|FAILED\b|FATAL\b|[Ff]atal:|panic:|E[ ]{3}
-      |npm[ ]ERR!|[Ff]ailed\b|[Pp]ermission[ ]denied|Traceback|错误|失败|异常|报错|无法|找不到)[^\n]{0,240}
-    | ^[^\n:]{1,80}:[^\n]{0,80}(?:command[ ]not[ ]found|[Nn]o[ ]such[ ]file|[Pp]ermission[ ]denied
-      |[Cc]onnection[ ]refused)[^\n]{0,120}"""
+    rf"(?mx)^[ \t>|*-]{{0,8}}(?:{ANY.outcomes.failure_starts})[^\n]{{0,240}}|{ANY.outcomes.failure_lines}"
 )
 # Stricter than that of sentences: "Failed: 3, no warnings" is a failure.
-_NO_FAILURE = lazy_regex(r"(?i)\b(?:0|no) (?:errors?|failed|failures?)\b|没有(?:错误|失败|异常)|无错误")
-_ERROR_PAGE = lazy_regex(
-    r"\W{0,8}(?:[\w.]{0,40}(?:error|exception)\b[^\n]{0,40}[:：]|(?:error|exception|traceback|fatal|http) ?[:(\d]"
-    r"|(?:4\d\d|5\d\d) [A-Z]|(?:request|connection|upstream|call) (?:failed|timed out|error)"
-    r"|(?:rate limit|quota|context length|maximum context|too many requests|internal server error|service unavailable"
-    r"|bad gateway|overloaded|insufficient)\b|(?:i'?m|i am|we'?re) (?:very )?(?:sorry|unable)|sorry,"
-    r"|i (?:can(?:'t|not)|could ?n[o']t)\b|(?:错误|出错|请求失败|调用失败|服务不可用|抱歉|对不起|很抱歉))",
-    re.IGNORECASE,
-)
+_NO_FAILURE = lazy_regex(f"(?i){ANY.outcomes.no_failures}")
+_ERROR_PAGE = lazy_regex(rf"\W{{0,8}}(?:(?:4\d\d|5\d\d) [A-Z]|{ANY.outcomes.error_pages})", re.IGNORECASE)
 
 
 def ends_in_error(text: str) -> bool:
@@ -89,30 +79,19 @@ _FAILED = lazy_regex(
     r"|(?:does|did|do|is|was)(?:n['’]t| not) (?:work|help|fix|start|run|compile|working|load|connect)(?:ing)?"
     r"|no luck|dead end|segfault|unauthori[sz]ed|forbidden|aborted)\b"
 )
-_NOT_FAILED = lazy_regex(
-    r"\b(?:0|no|without|zero) (?:errors?|fail(?:ures?|ed)?|exceptions?|warnings?)\b|没有(?:报错|错误|异常|失败)"
-)
+_NOT_FAILED = lazy_regex(ANY.outcomes.not_failed)
 _FAILED_HINT = lazy_regex("[失败报错异不没无崩超找拒回]")
 _FAILED_ZH = lazy_regex(
     "失败|报错|出错|错误|异常|不行|没用|无效|崩溃|超时|找不到|被?拒绝|回滚|没成功|没有成功|不起作用|没解决|起不来"
 )
 # What a program prints when it fails is no rule, whatever words it has.
-_ERROR_LINE = lazy_regex(
-    r"^(?:error|fatal|warn(?:ing)?|panic|e {2}|npm err!|err!|\[(?:error|warn|fatal)|traceback|\d{4}-\d\d-\d\d[t ]\d\d:)"
-    r"|^\W*\w*(?:error|exception)\b ?[:：(]|^(?:报错|错误)[:：]"
-)
-_OUTCOME = lazy_regex(
-    r"\b\d+ (?:tests? )?(?:passed|failed|errors?|warnings?|failures?)\b|\bexit(?:ed)?(?: with)?(?: code"
-    r"| status)?[ :=]+\d"
-    r"|\bbuild (?:succe|fail)|\b(?:succeeded|successful(?:ly)?|deployed|published)\b|\w*(?:error|exception)\b ?:"
-    r"|测试|成功|失败|报错|通过"
-)
+_ERROR_LINE = lazy_regex(ANY.outcomes.error_lines)
+_OUTCOME = lazy_regex(ANY.outcomes.outcomes)
 
 
 # What it was the exit of stands in no line; the commands of the ledger have it.
 _EXIT_ONLY = lazy_regex(
-    r"\W*(?:error:? )?(?:process |command )?(?:failed with )?(?:exit(?:ed)?(?: with)?(?: code| status)?"
-    r"|return code|退出码)\W*-?\d+\W*"
+    rf"\W*(?:error:? )?(?:process |command )?(?:failed with )?(?:{ANY.outcomes.exit_only})\W*-?\d+\W*"
 )
 
 
@@ -144,14 +123,8 @@ def is_exit_only(lower: str) -> bool:
 
 _ACKNOWLEDGED_CHARS = 120
 _WORD = lazy_regex(r"\w+(?:\.\d+)?")
-_FINE = (
-    "ok|okay|done|yes|true|success|successful|successfully|succeeded|accepted|complete|completed|finished"
-    "|成功|已?完成|好的?|操作成功|执行成功|已确认"
-)
-_DEED = (
-    "sent|saved|stored|updated|created|deleted|removed|written|added|delivered|received|applied|queued|scheduled"
-    "|acknowledged|posted|moved|copied|renamed|已?(?:发送|保存|更新|创建|删除|添加|送达|提交)(?:成功)?"
-)
+_FINE = ANY.outcomes.fine
+_DEED = ANY.outcomes.deeds
 # "exit code 0" and "1 sent" say that it went well; "exit code 1" and "0 sent" are news.
 _CLAUSES = (
     f"(?:(?:status|result|state|message) )?(?:{_FINE})",
@@ -162,7 +135,7 @@ _CLAUSES = (
     "(?:errors?|stderr|stdout|output) (?:null|none|false|empty)",
     "stdout|stderr|no output|无输出|退出码 0",
 )
-_TAKEN = r"[0-9]{1,4}(?:\.[0-9]+)? ?(?:s|ms|seconds|秒)"
+_TAKEN = rf"[0-9]{{1,4}}(?:\.[0-9]+)? ?(?:{ANY.outcomes.seconds})"
 _ACKNOWLEDGEMENT = lazy_regex(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+(?:{_TAKEN})?")
 
 

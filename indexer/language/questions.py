@@ -12,6 +12,7 @@ from typing import Literal
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.dates import MONTH_NAMES, MONTH_NUMBERS, WEEKDAY_NAMES, WEEKDAY_SHORT
+from indexer.language.tables import ANY
 
 _WORD = lazy_regex(r"[a-z]+")
 # "may" and "march" are verbs too.
@@ -70,18 +71,7 @@ _CHINESE = lazy_regex(
 )
 # "[shares a picture: …]" or "(see below)" behind a sentence does not change what the sentence is.
 _ASIDE = lazy_regex(r"(?<=[?？])[ \t]*(?:\[[^\[\]\n]*\]|\([^()\n]*\)|（[^（）\n]*）)[ \t]*\Z")
-_ASKING_WHEN = lazy_regex(
-    r"^\W*(?:(?:and|so|but|ok|okay|hey|well|then|also|please|remind me|tell me|(?:do|did|can|could) you \w+(?: me)?)"
-    r",? )*(?:since |until |till |by |from |around |exactly )?(?:when|when's)\b(?! (?:i|you|we|they|he|she|it)\b)"
-    r"|\bwhen(?:'s|’s| exactly)? (?:did|do|does|is|are|was|were|will|would|has|have|had|should|shall|can|could)\b"
-    r"|\b(?:since|until|by) when\b|\bwhen\W*$"
-    r"|\b(?:what|which)(?:'s|’s| is| was| are| were)?(?: the)?(?: exact| approximate)?"
-    r" (?:dates?|days?(?!-)|months?|years?|time(?![ -]?zone)|week|weekday|weekend|season|decade|century|hour)\b"
-    r"|\bhow (?:long|soon|recently)\b|\bhow many (?:days|weeks|months|years|hours|minutes)\b"
-    "|[什甚][么麼]?时[候间刻]|[什甚]麼時[候間刻]|啥时候|何时|何時|几时|幾時|何年|何月|何日|哪一?[天年月日周週]|哪个(?:月|星期|季度)"
-    "|[几幾][月号號点點年时時]|哪[几幾][天周週年]|[几幾](?:天|周|个月|小时)[前后後]|(?:星期|周|週|礼拜|禮拜)[几幾]|多久|多长时间|多長時間|什么日[期子]",
-    re.IGNORECASE,
-)
+_ASKING_WHEN = lazy_regex(ANY.questions.asking_when, re.IGNORECASE)
 
 # A text that asks and is longer says something, too. Source: the evidence of foreign data sets, at no limit, 600, 400,
 # 250, 150 and without the cue: .329, .354, .360, .357, .370, .370 in long talks with an assistant, .511, .512, .508,
@@ -89,17 +79,7 @@ _ASKING_WHEN = lazy_regex(
 SHORT_CHARS = 150
 _MARK = lazy_regex("[?\uff1f\u061f\u037e]")
 
-_REQUEST = lazy_regex(
-    r"\W*(?:(?:ok(?:ay)?|so|now|then|and|also|great|thanks|hi|hey|hello|well|good|next)\b[,.!:]?\s+){0,3}"
-    r"(?:please|pls|(?:can|could|would|will) you|let['’]?s|let me|help me|i(?: want| need|['’]d like| would like)"
-    r" (?:you )?to"
-    r"|tell|show|find|check|look|explain|write|fix|add|run|make|create|search|read|open|list|give|help|summari[sz]e"
-    r"|implement|refactor|rename|remove|delete|change|install|review|describe|remind|draft|translate|go|try|continue"
-    r"|build|generate|compare|investigate|analy[sz]e|debug|print|fetch|move|convert|replace|update|set up|clean"
-    r"|what|where|when|who|why|how|which|is|are|do|does|did)\b(?!['’]s\b)(?!:)"
-    "|\\W*(?:请|帮我?|麻烦|给我|告诉我|看看|看一下|查一?下|查查|你能|能不能|能否|写一?[个段下]|总结|翻译|解释|运行|打开|修复|添加)",
-    re.IGNORECASE,
-)
+_REQUEST = lazy_regex(ANY.questions.requests, re.IGNORECASE)
 
 
 def has_time_words(text: str) -> bool:

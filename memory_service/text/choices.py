@@ -11,18 +11,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from indexer.common import lazy_regex
-from indexer.language import ChoiceLabel, asks, chosen_labels, has_unspaced, is_bare_assent
+from indexer.language import ANY, ChoiceLabel, asks, chosen_labels, has_unspaced, is_bare_assent
 from memory_service.text.sentences import single_line, split_sentences
 from memory_service.text.statements import is_order, question_of
 
 _LINE = lazy_regex(
-    r"[ \t>]{0,8}(?:[-*+•][ \t]+)?(?:\*\*|__)?(?:(?:[Oo]ption|OPTION|Variant[e]?|Plan|方案|选项)[ \t]?)?[(\[]?"
-    r"(?P<label>\d{1,2}|[A-Za-z])(?:[)\]][.:]?|[.:、：](?=\s|\*\*|[^\x00-\x7f]))[ \t]*(?:\*\*|__)?[ \t]*(?P<text>\S.*)"
+    rf"[ \t>]{{0,8}}(?:[-*+•][ \t]+)?(?:\*\*|__)?(?:(?:{ANY.replies.option_words})[ \t]?)?[(\[]?(?P<label>\d{{1,2}}"
+    r"|[A-Za-z])(?:[)\]][.:]?|[.:、：](?=\s|\*\*|[^\x00-\x7f]))[ \t]*(?:\*\*|__)?[ \t]*(?P<text>\S.*)"
 )
 _BULLET = lazy_regex(r"[ \t>]{0,8}[-*+•][ \t]+(?P<text>\S.*)")
 _INLINE = lazy_regex(
-    r"(?:(?<=\s)|(?<=[(:：,，;；])|\A)(?:[(]?(?P<label>\d{1,2}|[A-Ha-h])[)]|(?P<dotted>[A-H1-9])[.:](?=\s))\s*"
-    r"(?P<text>[^\n]+?)(?=(?:[,;，；.]|\s+(?:or|oder|ou|o)\b|或)?\s*[(]?(?:\d{1,2}|[A-Ha-h])[)]\s|(?:[,;]|\s+or\b)\s*[A-H1-9][.:]\s|[?？\n]|\Z)"
+    r"(?:(?<=\s)|(?<=[(:：,，;；])|\A)(?:[(]?(?P<label>\d{1,2}|[A-Ha-h])[)]|(?P<dotted>[A-H1-9])[.:](?=\s))\s*(?P"
+    rf"<text>[^\n]+?)(?=(?:[,;，；.]|{ANY.replies.or_words})?\s*[(]?(?:\d{{1,2}}|[A-Ha-h])[)]\s"
+    rf"|[?？\n]|\Z|{ANY.replies.or_labels})"
 )
 _OPTION_CHARS = 200
 _QUESTION_CHARS = 1_200

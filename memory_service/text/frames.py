@@ -15,6 +15,7 @@ import unicodedata
 from html import unescape
 
 from indexer.common import lazy_regex
+from indexer.language import ANY
 from memory_service.text.texts import ENGLISH, Texts, in_every_language
 
 # What a prompt for a summary or for memories is made of.
@@ -153,15 +154,12 @@ def _folded(text: str) -> str:
 
 
 # Who speaks at the beginning of a line, as chat templates and transcripts write it.
-_SPEAKER = (
-    r"(?:system|human|user|assistant|developer|ai|bot|model|tool|function|instructions?|gpt|claude|chatgpt"
-    "|系统|系統|用户|用戶|人类|人類|助手|助理|开发者|模型|工具|指令|指示)"
-)
+_SPEAKER = f"(?:{ANY.phrases.speaker_words})"
 _TURN = lazy_regex(
-    rf"[^\w\[<(【#]{{0,8}}(?:(?P<head>\[/?\s*(?:inst|sys|{_SPEAKER})\s*\]|#{{1,6}}\s*(?:{_SPEAKER}|response|input)\b\s*:?\s*\Z"
-    rf"|[(【]\s*{_SPEAKER}\s*[)】]|<{{1,2}}[|/]?\s*(?:{_SPEAKER}|sys|im_start|im_end|start_of_turn|end_of_turn|s|inst)\b)"
-    rf"|(?P<colon>[^\w:]{{0,6}}{_SPEAKER}(?:[ _-](?:message|prompt|note|instructions?|turn|role)"
-    rf"|消息|提示词?|指令)?\W{{0,4}}?(?:\([^()]{{0,24}}\))?\W{{0,3}}?:))"
+    rf"[^\w\[<(【#]{{0,8}}(?:(?P<colon>[^\w:]{{0,6}}{_SPEAKER}(?:{ANY.phrases.turn_words})?\W{{0,4}}?(?:\([^()]{{0,24}}\))"
+    rf"?\W{{0,3}}?:)|(?P<head>\[/?\s*(?:inst|sys|{_SPEAKER})\s*\]|#{{1,6}}\s*(?:{_SPEAKER}"
+    rf"|response|input)\b\s*:?\s*\Z|[(【]\s*{_SPEAKER}\s*[)】]|<{{1,2}}[|/]?\s*(?:{_SPEAKER}"
+    r"|sys|im_start|im_end|start_of_turn|end_of_turn|s|inst)\b))"
 )
 _TURN_CHARS = 60
 _NOTED = {

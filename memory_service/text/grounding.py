@@ -16,7 +16,16 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from indexer.common import COMMON_HAN, lazy_regex
-from indexer.language import Day, clock_times_of, days_of, language_of, names_relative_day, ordinal_days, spoken_times
+from indexer.language import (
+    ANY,
+    Day,
+    clock_times_of,
+    days_of,
+    language_of,
+    names_relative_day,
+    ordinal_days,
+    spoken_times,
+)
 from memory_service.text.identifiers import (
     Amount,
     Identifier,
@@ -358,23 +367,9 @@ def _is_word(char: str) -> bool:
 
 # --- consents ----------------------------------------------------------------------------------------------------
 
-_USER = lazy_regex(r"\b(?:user|customer|client|owner)\b|用户|客户", re.IGNORECASE)
-_CLAIM = lazy_regex(
-    r"""(?ix)\b(?:user|customer|client|owner|they|he|she)\s+
-      (?:(?:has|have|had|already|explicitly|also|then|later|clearly)\s+){0,3}
-      (?:confirmed|agreed|approved|accepted|consented|authori[sz]ed|signed\s+off
-      |gave\s+(?:\w+\s+){0,2}(?:go-ahead|permission|approval|consent))
-    | \b(?:confirmed|agreed|approved|accepted|authori[sz]ed)\s+by\s+(?:the\s+)?(?:user|customer|client|owner)
-    | \bwith\s+(?:the\s+)?(?:user|customer|client)['’]s\s+(?:approval|consent|permission|agreement)
-    | \b(?:user|customer)\s+(?:approval|consent|confirmation)\s+(?:was\s+)?(?:given|received|obtained)
-    | (?:用户|客户)(?:已经?|也|明确|都){0,3}(?:确认|同意|批准|认可|授权|许可|答应)
-    | (?:经|得到|获得|征得)(?:了)?(?:用户|客户)(?:的)?(?:确认|同意|批准|认可|授权|许可)"""
-)
-_ONLY_ASKED = lazy_regex(
-    r"""(?ix)\b(?:if|until|once|unless|when|whether|after|before|wait(?:ing)?(?:\s+for)?|await(?:ing|s)?
-      |needs?|not|never|hasn['’]?t)\b[^.;]{0,24}\Z
-    | (?:等|等待|待|需|需要|请|若|如果|一旦|直到|除非|是否|未|没有?|尚未)[^。；，,]{0,6}\Z"""
-)
+_USER = lazy_regex(ANY.statements.user_words, re.IGNORECASE)
+_CLAIM = lazy_regex(f"(?ix){ANY.statements.consents}")
+_ONLY_ASKED = lazy_regex(f"(?ix){ANY.statements.only_asked}")
 _LATER_HAN = lazy_regex("后|前|之后|之前|再")
 _WORD = lazy_regex(r"[a-z]{4,}|[a-z]*[0-9][a-z0-9]*")
 _HAN = lazy_regex(f"[{COMMON_HAN}]+")

@@ -8,7 +8,7 @@ Chinese, in both scripts, have the same classes.
 from __future__ import annotations
 
 from indexer.common import lazy_regex
-from indexer.language import facts_of, is_tool
+from indexer.language import ANY, facts_of, is_tool
 
 _REMEMBER = lazy_regex(
     r"""(?x)(?:^|[,;.–—-]\s|\b(?:please|and|also|must|should|you\sto)\s)
@@ -113,12 +113,7 @@ _CALLED = lazy_regex(
     r"[A-Z][a-zà-ÿ]{2,}(?: [A-Z][a-zà-ÿ]+)?(?=[.,!;]|$)"
 )
 # A liking, or a question announced, whose object only who was there can name.
-_NAMELESS = lazy_regex(
-    r"(?:i\s)?(?:\w+\s)?(?:prefer|enjoy|hate|dislike)\s(?:it|this|that|them|these|those)(?:\s(?:one|too|all|more))*\W*"
-    "|(?:我们?|我們)?(?:也|都|真的?|还是|還是|最|很|好|非常|特别|特別|挺|更|比较|比較)*"
-    "(?:喜欢|喜歡|讨厌|討厭)(?:[这這那][个個种種样樣些边邊]?|它)?[了的啊哦呢吧 ]*\\W*"
-    "|我(?:还|還)?有(?:一?[个個点點]|几个|幾個|一?些)?(?:问题|問題|想法|疑问|疑問|建议|建議)\\W*"
-)
+_NAMELESS = lazy_regex(ANY.phrases.nameless)
 # Attributes whose values outlive a talk, of a thing that has to be named and of whatever is spoken of; not the state,
 # the size or the hour of what is at hand.
 _OF_SOMETHING = frozenset(

@@ -9,87 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from indexer.common import HAN, lazy_regex
-from indexer.language import Fences
+from indexer.common import lazy_regex
+from indexer.language import ANY, Fences
 from memory_service.text.sentences import led_lines, split_sentences
 
-_RELATIVE = lazy_regex(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|(?<!from )now|soon|upcoming|earlier"
-    r"|(?:last|next|this|past|coming|previous|the other) (?:\w{1,12} )?"
-    r"(?:day|night|week|weekend|month|year|quarter|summer|winter|spring|fall|autumn|morning|afternoon|evening"
-    r"|mon|tue|wed|thu|fri|sat|sun|january|february|march|april|may|june|july|august|september|october|november"
-    r"|december)[a-z]{0,8}|(?:on|by|until|since) (?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
-    "|[昨今明前后]天|[昨今明][日晚早]|[今明去前后]年|[上下本这][一个個]?(?:周|週|星期|礼拜|月|季度|学期)"
-    "|(?:周|星期|礼拜)[一二三四五六日天末]|刚才|刚刚|最近|近期|不久前|过几天|前几天|前阵子|目前|现在|[月年]底|[天周月年][前后](?!面)",
-    re.IGNORECASE,
-)
-_POINTING = lazy_regex(
-    r"(?:it|it's|its|that|that's|this|they|they're|he|she|he's|she's|those|these|them|there|same|one|both|so|because"
-    r"|but|and|plus|also|then)\b|它|[那这]个|[那这]是|[他她]|[那这][样里边]|而且|但是|不过|因为|所以|还有",
-    re.IGNORECASE,
-)
-_JOINT = lazy_regex(
-    r"(?:and|but|also|then|oh|one more|now)\b[,:]? (?=\w)|(?:另外|还有|但是|不过|对了|然后)[，,：]?", re.IGNORECASE
-)
-_NARRATION = lazy_regex(
-    r"(?:(?:ok|okay|now|first|next|then|great|good|perfect|alright)[,.]? )?(?:let me"
-    r"|let's (?:see|look|check|try|start|run)|i'll (?:now|first|start|begin|check|look|read|run|try|take|search|go|use"
-    r"|need|also|open|have|update|fix|add|help|do|make|write|create)|i (?:will|can|am going to|need to|should|see|now"
-    r"|have the)|i'm (?:going to|now|checking|looking|running|reading)|looking at|checking|reading|running|searching"
-    r"|continuing|proceeding|moving on|starting with|on it|working on it|one moment|hold on|now,? (?:i|we|for|to)"
-    r"|here(?:'s| is| are)|below is|would you like|feel free|happy to|hope this|if you(?:'d)?|as an ai|you can)\b"
-    "|让我|我来|我先|我现在|接下来我|首先我|我会注意|正在|以下是|下面是|如果[你您]|希望[这对]|需要我|请告诉我|[你您]可以",
-    re.IGNORECASE,
-)
-_PLEASANTRY = lazy_regex(
-    r"(?:good ?bye|bye|see (?:you|ya)|take care|stay (?:safe|strong|positive)|talk (?:to you |later|soon)"
-    r"|have (?:a )?(?:fun|great|good|nice|safe|blast)|good (?:luck|night|to (?:see|hear|talk))"
-    r"|(?:great|nice|good|lovely) (?:to (?:see|hear|chat|talk|meet)|hearing|seeing|talking|chatting)"
-    r"|keep (?:it up|up|going|at it|pushing|shining)|let's (?:keep|catch up)|long time|hope (?:you|all|everything)"
-    r"|thanks|thank you|you're welcome|let me know|can't wait to (?:hear|see)"
-    r"|i'm (?:so |really |always )?(?:glad|happy|proud|here) (?:for|of|you|to hear)|i'm rooting|congrat|cheers"
-    r"|(?:i'm )?(?:always |more than )?(?:happy|glad) to help"
-    r"|no (?:worries|problem)|my pleasure|anytime|wish(?:ing)? you|best of luck|your (?:support|kind|words))\b[^\d]*$"
-    "|(?:再见|拜拜|回头聊|回见|保重|祝[你您]|晚安|辛苦|别客气|不客气|加油|周末愉快|一路顺风|好久不见|谢谢|多谢|感谢|恭喜|希望你)"
-    r"[^\d]*$",
-    re.IGNORECASE,
-)
-_REQUEST = lazy_regex(r"(?:can|could|would|will) you\b|please\b|请|能不能|能否|可以[帮把]|麻烦|帮我", re.IGNORECASE)
-_PICTURE = lazy_regex(
-    r"\[(?:shares?|shared|sends?|sent|attach(?:es|ed)|posts?) (?:an? |the )?(?:image|photo|picture|pic)s?\s*[:：]\s*"
-    r"(?:an? )?(?:photo(?:graph(?:y)?)?|picture|image)?(?: of )?\s*([^\]]+)\]$"
-    r"|\[(?:分享|发送|发)了?(?:一张|张)?(?:图片|照片)\s*[:：]\s*([^\]]+)\]$",
-    re.IGNORECASE,
-)
+_RELATIVE = lazy_regex(ANY.phrases.relative_times, re.IGNORECASE)
+_POINTING = lazy_regex(ANY.phrases.pointing, re.IGNORECASE)
+_JOINT = lazy_regex(ANY.phrases.joints, re.IGNORECASE)
+_NARRATION = lazy_regex(ANY.phrases.narration, re.IGNORECASE)
+_PLEASANTRY = lazy_regex(ANY.phrases.pleasantries, re.IGNORECASE)
+_REQUEST = lazy_regex(ANY.phrases.requests, re.IGNORECASE)
+_PICTURE = lazy_regex(ANY.phrases.pictures, re.IGNORECASE)
 _PICTURE_CHARS = 160
 # A word or three with a small number: a place in a list, and no value of anything.
-_LABEL = lazy_regex(
-    r"(?!(?:age|aged|weight|height|size|room|gate|seat|floor|budget|price|port|deadline)\b|.*\b(?:is|are|was|am)\b)"
-    r"[^\W\d_]+(?: [^\W\d_]+){0,2} (?:no\.? |number )?#?\d{1,3}(?:\.\d{1,3})*(?: (?:of|/) \d{1,4})?[.:：)]?"
-    r"|(?:question|message|note|item|line|entry|turn|test) #?\d+[.:：)]?"
-    f"|第 ?[0-9一二三四五六七八九十百]+ ?[{HAN}]{{1,3}}[：:。.]?"
-    f"|(?!年龄|年齡|身高|体重|體重|尺码|房间|座位|楼层|预算|价格|端口)[{HAN}]{{1,4}} ?[0-9]{{1,3}}[：:。.]?",
-    re.IGNORECASE,
-)
+_LABEL = lazy_regex(ANY.phrases.labels, re.IGNORECASE)
 _BARE_WORDS, _BARE_CHARS = 7, 40
-_BARE = lazy_regex(r"\b(?:it|this|that|them|these|those|why|how)\b|[这那]个|回一下|看一下|怎么办|为什么")
-_OWN = lazy_regex(r"\b(?:i|we)\b|我", re.IGNORECASE)
+_BARE = lazy_regex(ANY.phrases.bare)
+_OWN = lazy_regex(ANY.phrases.own, re.IGNORECASE)
 # A line that stands for nothing, for now or at all, and a whole reply that says so in words.
-_NOTHING = lazy_regex(
-    r"\W*(?:(?:no(?:pe)?[,.]? )?(?:none|n/?a|nothing|not)"
-    r"(?: (?:yet|so far|for now|right now|at the moment|to report|new))*"
-    r"|(?:暂时|暂|目前|现在)?(?:还|還)?(?:无|没有?|沒有?|尚未)(?:呢|啊|什么)?)?\W*",
-    re.IGNORECASE,
-)
-_NOTHING_REPORTED = lazy_regex(
-    r"(?:\W*(?:none|n/?a|nothing(?: (?:new|else|durable|important|notable|more|worth\w*))*"
-    r"(?: (?:to|that|was|is|worth)\b.{0,60})?"
-    r"|(?:there (?:is|are|was|were) )?(?:no|nothing)(?: (?:new|durable|further|other|lasting|relevant))*"
-    r"(?: (?:memories|facts|items|notes|durable|information))?(?: (?:to|that|were|worth|found|was)\b.{0,60})?)\W*"
-    r"|\W*(?:无|暂无|没有|無|沒有)(?:任何|新的?|什么|需要|值得|可以?|要|持久)*(?:记录|記錄|记住|保存|存储|补充|新增)*的?"
-    r"(?:内容|信息|事实|记忆|事项|東西|东西)?\W*)",
-    re.IGNORECASE,
-)
+_NOTHING = lazy_regex(rf"\W*(?:{ANY.phrases.nothing})?\W*", re.IGNORECASE)
+_NOTHING_REPORTED = lazy_regex(f"(?:{ANY.phrases.nothing_reported})", re.IGNORECASE)
 # Subjects of a summary's headings, by their words; the first that occurs decides.
 _SUBJECTS = tuple(
     (lazy_regex(pattern, re.IGNORECASE), subject)
@@ -190,7 +129,7 @@ def subject_of(heading: str) -> str:
 def picture_of(aside: str) -> str:
     """Short description of a shared picture from an aside; empty for other asides."""
     match = _PICTURE.match(aside)
-    return f"image: {(match[1] or match[2]).strip()[:_PICTURE_CHARS]}" if match else ""
+    return f"image: {match[match.lastindex or 0].strip()[:_PICTURE_CHARS]}" if match else ""
 
 
 _MARKER = lazy_regex(r"^[ \t>]*(?:#{1,6}[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?|\d{1,3}[.)、][ \t]+)?")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from indexer.common import COMMON_HAN, lazy_regex
-from indexer.language import MessagePart, fold, has_time_words, message_parts, ornament
+from indexer.language import ANY, MessagePart, fold, has_time_words, message_parts, ornament
 from memory_service.text.speech import without_inserted
 
 _MAX_QUERY_CHARS: Final = 500
@@ -23,7 +23,7 @@ _SMALL_TALK_CHARS = 120
 _COMMAND = lazy_regex(r"/([a-z][a-z0-9_-]{0,31}|回忆|记住|搜索)(?=\s|$)", re.IGNORECASE)
 _ASKS_MEMORY = frozenset("recall context memory memories search 回忆 搜索".split())
 _KEEPS_MEMORY = frozenset("remember 记住".split())
-_KEEP = lazy_regex(r"/(?:remember(?![\w/.-])|[记記]住)[\s:：,，]*(.*)", re.IGNORECASE | re.DOTALL)
+_KEEP = lazy_regex(rf"/(?:{ANY.recall.keep})[\s:：,，]*(.*)", re.IGNORECASE | re.DOTALL)
 # What clients take for themselves; the model never needs a memory for it.
 _OF_CLIENTS = frozenset(
     "compact clear new reset help model models status exit quit stop undo redo cost usage login logout config settings "
@@ -90,32 +90,15 @@ _SMALL_TALK_HAN = lazy_regex(
 )
 _WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)*")
 _PICK = lazy_regex(
-    r"(?:(?:the |let's go with |i'll take |go with )?(?:option|number|no\.?|choice|plan)|选项?|選項?|方案|第)?"
-    r"\s{0,3}[(\[]?[a-z0-9一二三四五六七八九十][)\].、]?\s{0,3}(?:个|個|项|項|种|種|条|條)?(?:吧)?[.。!！]?",
+    rf"(?:{ANY.recall.picks})?\s{{0,3}}[(\[]?[a-z0-9一二三四五六七八九十][)\].、]?\s{{0,3}}(?:个"
+    "|個|项|項|种|種|条|條)?(?:吧)?[.。!！]?",
     re.IGNORECASE,
 )
-_COURTESY = lazy_regex(
-    r"""(?ix)\s*(?:
-      (?:hi|hello|hey|hiya|ok|okay|alright|so|well|thanks|thank\ you|great|cool|nice|perfect|yes|yeah|yep|no|nope|sure
-        |hmm+|oh|ah|sorry)(?:\ (?:there|again|all|everyone|so\ much|a\ lot|very\ much))?\s{0,3}[,.!:;—–-]+\s
-    | (?:hi|hello|hey)(?:\ there)?\s | (?:(?:and|but|then|now)\s,?\s?)?(?:please|pls)[\s,]
-    | (?:can|could|would|will)\ you\ (?:please\ |kindly\ |quickly\ )?(?!remember|recall)
-    | i(?:['’]d|\ would)\ like\ you\ to\b | i\ (?:want|need)\ you\ to\b
-    | (?:[你您]好|嗨|哈喽|好的?|嗯+|行|可以|谢谢[你您]?|多谢|辛苦了?|明白了?|是的|对)\s*[，,。！!、~～]+
-    | (?:请问(?:一下)?|请你?|麻烦[你您]?|帮我|帮忙|劳驾|拜托)[，,]?
-    )\s*"""
-)
-_THANKS = lazy_regex(
-    r"(?i)[\s,.!?。，！？]*\b(?:please|pls|thanks(?: (?:a lot|so much|in advance))?|thank you(?: (?:so|very) much)?|thx"
-    r"|cheers)[.!\s]*$"
-    r"|[\s，,。！!]*(?:谢谢[你您]?|多谢|感谢|拜托了?|辛苦了?)[。！!~～\s]*$"
-)
+_COURTESY = lazy_regex(rf"(?ix)\s*(?:{ANY.recall.courtesies})\s*")
+_THANKS = lazy_regex(f"(?i){ANY.recall.thanks}")
 _SENTENCE = lazy_regex(r"[^.!?。！？；\n]*+(?:[.!?](?!\s|$)[^.!?。！？；\n]*+)*+(?:[.!?。！？；]+|\n|$)")
 _ASKING_END = ("?", "？", "吗", "呢", "吗。", "呢。", "么", "么。")
-_ASKING = lazy_regex(
-    r"(?i)(?:who|what|when|where|which|why|how|did|does|do|is|are|can|could|would|should|please|find|show|tell|give|list|check"
-    r"|fix|write|explain|remind|summari[sz]e|compare|look|help)\b|请|請|帮|幫|麻烦|麻煩|能不能|是否|怎么|怎麼|为什么|為什麼|什么|告诉我|给我|給我|看看|找"
-)
+_ASKING = lazy_regex(f"(?i){ANY.recall.asking}")
 _BLANKS = lazy_regex(r"\s+")
 _QUOTE_MARKS = lazy_regex(r"^[> ]+", re.MULTILINE)
 _QUOTATION: Final = "\"'“„「『«‹‘"

@@ -15,28 +15,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from indexer.common import lazy_regex
-from indexer.language import ornament
+from indexer.language import ANY, ornament
 from memory_service.text.similarity import read_fact
 
 _NOTE = lazy_regex(
-    r"(?P<name>assistant|助手)(?: ?[(（]\d{4}-\d{2}-\d{2}[)）])?"
-    r"(?:, asked \"(?P<asked>[^\"]*)\"|（问：(?P<asked_han>[^）]*)）)?[:：]\s*(?P<body>.*)",
+    rf"(?P<name>{ANY.recall.assistants})(?: ?[(（]\d{{4}}-\d{{2}}-\d{{2}}[)）])?(?:, asked \"(?P<asked>[^\"]*)\""
+    r"|（问：(?P<asked_han>[^）]*)）)?[:：]\s*(?P<body>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _USERS_NOTE = lazy_regex(r"\W*(?:assistant|助手)\b", re.IGNORECASE)
-_EARLIER = "(?: before| earlier| once)?"
-_RECALLING = lazy_regex(
-    r"(?:(?:yes|right|sure|of course)[,.!] )?"
-    r"(?:(?:as|so|from what) (?:far as )?i (?:can )?(?:remember|recall|know|have noted)|i (?:remember|recall)(?: that)?"
-    r"|(?:according to|based on|from) (?:my|your|the|our) (?:notes?|memory|memories|records?)"
-    r"|(?:my|your|the|our) (?:notes?|memory|records?) (?:say|says|tells? me)(?: that)?"
-    rf"|(?:as )?(?:you|we)(?:'ve| have)? (?:said|told me|mentioned|noted|decided|agreed){_EARLIER}(?: that)?"
-    rf"|as (?:noted|mentioned|said|decided|agreed){_EARLIER})[,:]? "
-    "|(?:(?:是的|对|好的)[，,])?"
-    "(?:就?我还?记得|据我所知|[根依]?[据照](?:我的|您的|你的|之前的)?(?:记忆|记录|笔记|备忘)"
-    "|(?:正如)?[您你](?:之前|以前|上次|曾经)?(?:说过?|提到过?|告诉过我)|如前所述|之前(?:说过|提到过?|记录))[是的]?[，,：:]?",
-    re.IGNORECASE,
-)
+_RECALLING = lazy_regex(ANY.recall.recalling, re.IGNORECASE)
 _CLAUSE = lazy_regex(r"[,;!?，；。！？\n]+|\.(?=\s|$)|[:：](?=\s|[^\d\s/])| and (?=(?:my|your|the|our|i|you|we) )")
 _USER: Final = frozenset({"user"})
 _SELF, _OTHER = frozenset("i me my mine myself 我 俺 咱".split()), frozenset("you your yours yourself 你 您".split())

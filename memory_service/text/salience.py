@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from indexer.common import HAN, HANGUL, KANA, lazy_regex
-from indexer.language import STOP_WORDS, has_time_words, has_unspaced
+from indexer.language import ANY, STOP_WORDS, has_time_words, has_unspaced
 
 # In this order: what one has found, the next does not see. Most sentences have nothing that an expression begins
 # with, so that they need not be searched for it: `0` stands for any digit, `None` for no hint.
@@ -58,11 +58,7 @@ _PERSONAL = frozenset(
     "named".split()
 )
 _PERSONAL_ZH = lazy_regex("我的|我们的|我是|我在|我住|生日|截止|地址|电话|邮箱|预算|负责人?|存放|部署在|过敏|位于")
-_INTRODUCED = lazy_regex(
-    r"\b(?i:my (?:full |last |first )?name(?:['’]s| is))|\b(?i:call me )[A-Z]|\b(?i:i(?:['’]m| am) )[A-Z][a-z]+"
-    r"|\b(?i:this is )[A-Z][a-z]+ (?:from|here|speaking)|\b(?:is called|named) "
-    r"|我叫|叫我|名字(?:是|叫)|我姓|名叫|(?:客户|老板|经理|同事|负责人|联系人)(?:是|叫)"
-)
+_INTRODUCED = lazy_regex(ANY.salience.introduced)
 _INTRODUCTIONS = ("name", "call", "i'm", "i’m", "i am", "this is", "叫", "名字", "我姓", "是")
 _STRESSED = frozenset("remember fyi important importantly btw reminder".split())
 _STRESSED_PHRASES = ("note that", "keep in mind", "by the way", "for the record")

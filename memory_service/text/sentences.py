@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from indexer.common import cached_for_short_texts, lazy_regex
-from indexer.language import LABELS, Fences, has_unspaced, says_little
+from indexer.language import ANY, LABELS, Fences, has_unspaced, says_little
 from memory_service.messages.shapes import Message, is_system, is_tool_result, media_parts_of, own_text_of
 from memory_service.messages.sizes import Numbered, quarters
 from memory_service.text.secrets import REDACTED
@@ -192,9 +192,7 @@ _NAME_CHARS = 64
 
 _MARKS = lazy_regex(r"(?:[#>*+•|=~-]++|\d{1,3}[.)]|\[[ xX]\])(?:\s++|$)")
 _BORDER = lazy_regex(r"[,;:](?=\s)|[，；：、]|\s(?=[-–(])|——")
-_REASON = lazy_regex(
-    r"(?i:because|since|the reason|so that|that way|reason:|due to|otherwise)\b|因为|原因|由于|这样|否则|理由|不然"
-)
+_REASON = lazy_regex(ANY.phrases.reasons)
 # When it was said, as a channel puts it in front.
 _DATED = lazy_regex(r"\s*[\[【]\d{4}-\d\d-\d\d[^\]】\n]{0,30}[\]】]\s*")
 _SPEAKER_HEAD = lazy_regex(r"(?:\*\*)?([^\W\d_][\w .'’-]{0,30}?)(?:\*\*)?(?:：|:(?:\*\*)?\s)")

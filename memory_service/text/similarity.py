@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from indexer.common import UNSPACED, lazy_regex
-from indexer.language import STOP_WORDS, fold, has_unspaced, ornament, query_terms, simplified
+from indexer.language import ANY, STOP_WORDS, fold, has_unspaced, ornament, query_terms, simplified
 from memory_service.text.phrases import picture_of
 
 Key: TypeAlias = tuple[object, ...]
@@ -45,7 +45,7 @@ _COLON = r"[ \t]?[:：](?!//)[*_]{0,2}[ \t]{0,4}(?=\S)"
 _SPEAKER = lazy_regex(rf"\s{{0,4}}{_NAME_AND_DAY}{_COLON}")
 # The same before each line of a text, also where a note tells what was asked.
 _SPEAKERS = lazy_regex(
-    rf"^[ \t]{{0,4}}(?:[-*+•][ \t])?{_NAME_AND_DAY}(?:, asked \"[^\"\n]{{1,100}}\"|（问：[^）\n]{{1,100}}）)?{_COLON}",
+    rf"^[ \t]{{0,4}}(?:[-*+•][ \t])?{_NAME_AND_DAY}(?:{ANY.sameness.asked_notes})?{_COLON}",
     re.MULTILINE,
 )
 _USERS = frozenset("user human customer client 用户 用戶 客户 客戶".split())
@@ -92,11 +92,7 @@ _NAMED = lazy_regex(
 _NO_NAMES = frozenset("he she they it we you who nobody someone somebody everyone this that user the".split())
 _NAMED_HAN = lazy_regex("(?:说|說|表示|提到)$")
 # In a longer text, what was decided is said by what it decides.
-_DECIDED = lazy_regex(
-    r"(?:the user|we|i) (?:have |has )?(?:decided|agreed|confirmed|asked|wants) that (?=\S)"
-    "|(?:我们|我們|用户|用戶|大家)(?:已经)?(?:决定|決定|说好|约定|同意)(?:了)?[，,]?(?=\\S)",
-    re.IGNORECASE,
-)
+_DECIDED = lazy_regex(ANY.sameness.decided, re.IGNORECASE)
 
 _LETTER = rf"[^\W_{UNSPACED}]"
 # Numbers, words, single characters of an unspaced script, signs that say something, and ends of sentences.
@@ -148,24 +144,11 @@ _TIME_HAN = lazy_regex(
 _FIXED_HAN = lazy_regex("[不没未别勿非只从到改换和或且但比]|然后|之[前后]")
 
 _PERSONAL = frozenset("i me my mine myself we us our ours ourselves you your yours 我 咱 俺 你 您".split())
-_ONESELF = lazy_regex(r"\b(?:i|me|my|mine|myself|you|your|yours)\b|[我你](?! 们)|[咱俺您]")
+_ONESELF = lazy_regex(ANY.sameness.oneself)
 # First words of a sentence that leaves out who it is about.
-_NO_SUBJECT = lazy_regex(
-    r"(?:\w+ed|am|was|been|bought|went|got|had|have|has|made|took|saw|met|left|lost|won|found|felt|ate|drank|gave|grew"
-    r"|began|built|wrote|ran|sold|paid|broke|quit|loves?|likes?|hates?|prefers?|wants?|needs?|lives?|works?|enjoys?"
-    r"|owns?|plays?|drinks?|eats?|studies|allergic|afraid|tired|happy|sorry|glad|born|pregnant|vegetarian|vegan|from"
-    r"|going|moving|working|living|planning|thinking|looking|trying|learning|reading|getting|having|starting|feeling"
-    r"|making|staying|hoping|buying|never|not|no|just|always|usually|used)"
-    "|[对喜爱讨住在有没养去要想会能打计准决觉习从跟和给买刚已今昨明上下周最以现每吃喝不也都还就只做怕来当到是]"
-)
+_NO_SUBJECT = lazy_regex(ANY.sameness.no_subject)
 
-_NEGATION = lazy_regex(
-    r"(?:^| )(?:not|no|never|none|nobody|nothing|neither|nor|without|unless|except|only|if|former|formerly|stop"
-    r"|stopped|cancel|cancelled|canceled|deprecated|obsolete|instead|longer|false|wrong|untrue|doubt|maybe|perhaps"
-    r"|rejected|avoid)(?= |$)"
-    "|(?:^| )(?:不(?! [仅但过错同断久管论])"
-    "|没(?! 关 系| 问 题| 事)|未(?! 来)|别(?! [的人])|勿|无(?! 论)|非|假|误|废|除|若|如 果|只)(?= |$)"
-)
+_NEGATION = lazy_regex(ANY.sameness.negations)
 # So far from a statement a negation is looked for, within its sentence; and so many places of it are looked at.
 _BEFORE, _AFTER, _TRIES = 60, 30, 8
 _SUBJECT_CHARS = 3

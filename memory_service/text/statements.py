@@ -12,7 +12,7 @@ from enum import Enum
 from functools import lru_cache
 
 from indexer.common import COMMON_HAN, lazy_regex
-from indexer.language import asks, has_failed, is_error_line, is_exit_only, is_reported, names_outcome, typed_text
+from indexer.language import ANY, asks, has_failed, is_error_line, is_exit_only, is_reported, names_outcome, typed_text
 from memory_service.text.sentences import (
     STATEMENT_CHARS,
     Sentence,
@@ -44,11 +44,7 @@ _RULE_HAN = lazy_regex(
     "(?!再|吧|见|見|会|會|可能|也许|有|没|想|可以|加油)[^，。！？；\\n]{3}|每次[^，。！？；\\n]{1,12}(?:都|先|要)"
     "|(?:^|[，。！；、\\n])(?:请)?(?:别|总是)"
 )
-_STANDING = lazy_regex(
-    r"\b(?:never|always|from now on|in future|in the future|at all times|no matter what|under no circumstances|must"
-    r"|(?:rule|policy)(?! is for)|whenever|such an?)\b|必须|必須|一律|不得|禁止|务必|務必|永远|绝不|绝对不|始终"
-    r"|以后|今后|从现在起|严禁|规矩|规则|总是"
-)
+_STANDING = lazy_regex(ANY.statements.standing)
 _RULE_HINTS = (
     "never", "always", "avoid", "make sure", "ensure", "only ", "do not", "don't", "don’t", "dont ", "must", "may not",
     "not allowed", "forbidden", "prohibited", "required to", "no circumstances", "no matter", "all times", "without ",
@@ -69,14 +65,9 @@ _DECISION_HINTS = (
     "decision", "settled on", " chose", "switch", "instead of", "stay", "say yes", "moved",
 )  # fmt: skip
 # A proposal, or the question whether, decides nothing.
-_UNDECIDED = lazy_regex(
-    r"\b(?:suggest|recommend|propose|would you|should we|could|whether|might|perhaps|maybe|i['’]d|i would)\b"
-    "|建议|能不能|可不可以|要不要|是否|是不是|或者|可以考虑|也许|如果"
-)
+_UNDECIDED = lazy_regex(ANY.statements.undecided)
 # Of a rule: what others ask is none.
-_ASKED = lazy_regex(
-    r"\b(?:asks?|asked|wonders?) (?:\w+ ){0,3}(?:whether|if)\b|[问問](?!题|題).{0,12}(?:要不要|能不能|是否|吗)"
-)
+_ASKED = lazy_regex(ANY.statements.asked)
 _WHEN = (
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tue|wed|thu|fri|sat|sun)\b|tomorrow|tonight|today|noon"
     r"|midnight|easter|christmas|new\syear|end\sof|eod|next\s(?:week|month|year)|the\s\d|[01]?\d:[0-5]\d|2[0-3]:[0-5]\d"
@@ -105,45 +96,15 @@ _DUE_HAN = lazy_regex(
     rf"|{_WHEN_HAN}[^。！？；\n]{{0,12}}(?:提醒|我会|我来|交付|交给|回复您)"
 )
 _HAN = lazy_regex(f"[{COMMON_HAN}]")
-_DECIDING = lazy_regex(r"(?i)\bdeci(?:ded|sion)\b|决定")
+_DECIDING = lazy_regex(f"(?i){ANY.statements.deciding}")
 _QUESTION_END = ("?", "？", "吗", "呢", "吗。", "呢。")
 # "Book nothing before I say so, ok?" asks nothing.
-_TAG = lazy_regex(r"(?i)[,，]\s?(?:ok|okay|right|please|agreed|alright|好吗|好嗎|行吗|可以吗|好不好|知道吗)[?？]\Z")
-_REQUEST = lazy_regex(
-    r"(?i)^(?:\W{0,3})(?:please|can you|could you|would you|will you|i need you to|i want you to|help me"
-    r"|(?:now|next|then|also|ok|so),? (?:please )?[a-z]+\b)|\bplease\b"
-    r"|帮我|请|麻烦|能不能|可以.{0,12}吗|给我|我要你|我想让你"
-)
-_ORDER_VERBS = (
-    "accept|add|analy[sz]e|answer|apply|approve|archive|ask|book|bring|build|bump|buy|call|cancel|change|check|clean"
-    "|close|commit|compare|configure|confirm|continue|convert|copy|count|create|cut|debug|delete|deploy|describe|design"
-    "|disable|document|draft|drop|enable|explain|export|fetch|find|finish|fix|format|forward|generate|get|give|go|hold"
-    "|ignore|implement|import|install|investigate|invite|join|keep|leave|let|list|log|look|make|mark|measure|merge"
-    "|migrate|move|note|offer|open|order|pay|pick|pin|plan|port|post|prepare|print|publish|push|put|read|rebase|refactor"
-    "|refund|reject|remind|remove|rename|replace|reply|reproduce|reserve|reset|restart|restore|retry|return|revert|review"
-    "|rewrite|run|save|say|schedule|search|send|set|ship|show|skip|sort|split|start|stop|store|suggest|summari[sz]e|switch"
-    "|take|tell|test|translate|try|turn|undo|update|upgrade|upload|use|verify|wait|wire|wrap|write"
-)
-_IMPERATIVE = lazy_regex(
-    r"(?i)^(?:(?:ok|okay|and|then|now|next|also|so|please|yes|good|great|right|first|thanks)\b[,.:! ]*)*"
-    rf"(?:{_ORDER_VERBS})\b"
-    r"(?! (?:is|was|are|were|has|will)\b|\w*[:：])"
-    r"|^(?:好的?|那|请|然后|再|先|另外|现在|就)?[，,]?(?:修|改|加|删|写|创建|更新|运行|检查|查|找|看"
-    r"|实现|重构|部署|测试|继续|列出|发送|比较|把|告诉|回复?(?!收)|问|订|预订|退|寄|联系|通知|取消|安排|提醒|帮)"
-)
-_YES = lazy_regex(
-    r"""(?ix)(?:^|[.!。！\n,，]\s{0,3})(?:yes|yep|yeah|sure|ok|okay|confirmed?|agreed?|approved?|correct|go\s+ahead|do\s+it
-      |sounds\s+good|looks\s+good|lgtm|please\s+do|fine|i\s+(?:confirm|agree|approve))\b
-    | (?:^|[。！\n，,]\s{0,3})(?:是的|好的|好|可以|同意|确认|行|没问题|对|嗯|批准|就这样)(?![^，。！,.\s]{6})"""
-)
-_NO = lazy_regex(
-    r"""(?ix)^\s{0,3}(?:no|nope|stop|cancel|don['’]?t|do\s+not|not\s+yet|wait|rejected?|denied)\b
-    | ^\s{0,3}(?:不行|不要|不用|不可以|不同意|别|取消|先不|不是|不对|不$|不[，。！])"""
-)
-_NAME = lazy_regex(
-    r"(?i)\b(?:my name is|call me|i am called|my name['’]s)\s+[^\s,.!?;]{2,40}"
-    r"|(?:我叫|我的名字(?:是|叫)|叫我|我姓)[^\s，。！？,.]{1,12}"
-)
+_TAG = lazy_regex(rf"(?i)[,，]\s?(?:{ANY.statements.tags})[?？]\Z")
+_REQUEST = lazy_regex(f"(?i){ANY.statements.requests}")
+_IMPERATIVE = lazy_regex(f"(?i){ANY.statements.imperatives}")
+_YES = lazy_regex(f"(?ix){ANY.statements.yes}")
+_NO = lazy_regex(f"(?ix){ANY.statements.no}")
+_NAME = lazy_regex(f"(?i){ANY.statements.names}")
 
 
 def rules_of(text: str) -> list[str]:
@@ -375,10 +336,7 @@ _DONE_ZH = lazy_regex(
     "|合并了|部署了|部署好|发布了|解决了|创建了|添加了"
     "|更新了|写好|做好|改好|改完|跑通|加好|配好|预订好|订好|发送了|删除了"
 )
-_NOT_DONE = lazy_regex(
-    r"\b(?:not|never|nothing|n['’]t|yet|will be|to be|should be|once|when|until|if|before|unless|almost)\b"
-    r"|n['’]t\b|未|没有?(?!问题)|尚|还没|如果|等.{0,12}(?:后|再)|一旦"
-)
+_NOT_DONE = lazy_regex(ANY.statements.not_done)
 _PLAN = lazy_regex(
     r"\b(?:working on|in progress|currently|next(?: step| up|,|:)|i['’]ll|i will|we['’]ll|we will|let me"
     r"|i['’]m going to|"
@@ -403,18 +361,9 @@ _ASK_ZH = lazy_regex(
     "|需要你|能不能|能否|可否|可不可以|给我|把"
     "|写|加|修|改|查|看看|做|跑|部署|实现|检查|分析|生成|翻译|总结|继续|整理|重构|比较|设计|解释)|帮我|帮忙|请你|麻烦你|你(?:帮|提醒)"
 )
-_EMPTY = lazy_regex(
-    r"^\W*(?:(?:ok|okay|yes|yep|yeah|no|nope|sure|thanks?|thank you|great|perfect|cool|nice|good|fine|question|point"
-    r"|idea|call|catch|job|work|hi|hello|hey|got it|"
-    r"sounds good|will do|of course|you['’]re welcome|no problem|understood|noted|right|alright|awesome|done|so much|"
-    r"very much|for that|morning|evening|afternoon|day|there|well|lovely|ha(?:ha)*|wow|let me know)\b\W*)+$"
-    "|^\\W*(?:好的?|嗯+|是的?|对|行|可以|好问题|好主意|谢谢你?|多谢|没问题|收到|明白了?|知道了|你好|您好|不客气|当然"
-    "|了解|好了|哈+|哈+谢谢|谢谢啦|ok)\\W*$"
-)
+_EMPTY = lazy_regex(rf"^\W*(?:{ANY.statements.empty})\W*$|{ANY.statements.empty_sentences}")
 _HEDGE_WORDS = frozenset("know feel happy hope anything".split())
-_HEDGE = lazy_regex(
-    r"\b(?:let me know|feel free|happy to help|hope this helps|anything else)\b|还有什么|如果还有|随时告诉"
-)
+_HEDGE = lazy_regex(ANY.statements.offers)
 
 
 # What only leads over to what follows.
@@ -574,10 +523,7 @@ _WILL_HAN = lazy_regex(
     "(?:允许|授权|批准|许可|同意|确认)|(?:无需|不用|不必|不需要|无须)再?(?:确认|询问|请示|批准|问|征求)|一致(?:同意|决定)|(?:根据|按照|依照)(?:用户|客户|您|你)的"
     "|(?:被|获)(?:允许|授权|批准)|(?:^|[\\W])(?:决定|规则|偏好|许可|授权|约定|用户决定|用户偏好)[:：]|(?:用户|客户|您|你)的(?:决定|偏好|规则|要求|意愿|许可|授权|指示)"
 )
-_CONDITION = lazy_regex(
-    r"(?i)\b(?:if|whether|when|once|unless|until|in case|should|shall|would you|do you|did you|may i|can i|could"
-    r"|let me know)\b[^.!?]{0,60}\Z|(?:如果|若|要是|是否|等|一旦|除非|只要|万一|假如)[^。！？]{0,20}\Z"
-)
+_CONDITION = lazy_regex(f"(?i){ANY.statements.conditions}")
 
 
 def reports_will(sentence: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer.documents.code import MAX_CODE_CHARS, MAX_CODE_LINES, Language, split_code
+from indexer.documents.code import MAX_CODE_CHARS, MAX_CODE_LINES, CodeLanguage, split_code
 from indexer.documents.markdown import split_lines
 from indexer.types import Passage
 from tests.growth import at_most_readings
@@ -64,7 +64,7 @@ def shown(text: str, passages: list[Passage]) -> None:
 
 def test_definitions_are_passages_below_the_names_around_them() -> None:
     text = PYTHON.format(opening=body(32), closing=body(32))
-    passages = split_code(text, path="@x/store.py", language=Language.INDENTED)
+    passages = split_code(text, path="@x/store.py", language=CodeLanguage.INDENTED)
     shown(text, passages)
     assert headings(passages) == [
         "",
@@ -81,7 +81,7 @@ def test_definitions_are_passages_below_the_names_around_them() -> None:
 
 def test_a_long_definition_is_cut_at_lines_below_its_own_name() -> None:
     text = PYTHON.format(opening=body(200), closing=body(2))
-    passages = split_code(text, path="@x/store.py", language=Language.INDENTED)
+    passages = split_code(text, path="@x/store.py", language=CodeLanguage.INDENTED)
     shown(text, passages)
     parts = [passage for passage in passages if passage.heading == ("class Store", "def open")]
     assert len(parts) > 4
@@ -91,7 +91,7 @@ def test_a_long_definition_is_cut_at_lines_below_its_own_name() -> None:
 
 def test_small_definitions_are_put_together() -> None:
     text = "\n\n".join(f"def f{n}():\n    return {n}" for n in range(60))
-    passages = split_code(text, path="x.py", language=Language.INDENTED)
+    passages = split_code(text, path="x.py", language=CodeLanguage.INDENTED)
     shown(text, passages)
     assert 2 <= len(passages) <= 5
 
@@ -112,7 +112,7 @@ def test_braces_decide_where_nothing_is_indented() -> None:
             "}",
         ]
     )
-    passages = split_code(text, path="x.cpp", language=Language.BRACES)
+    passages = split_code(text, path="x.cpp", language=CodeLanguage.BRACES)
     shown(text, passages)
     assert headings(passages)[0] == "namespace app"
     assert ("namespace app", "open()") in [passage.heading for passage in passages]
@@ -127,18 +127,18 @@ def test_brackets_that_do_not_add_up_leave_it_to_the_indentation() -> None:
         + "  call();\n" * 60
         + "}\n"
     )
-    passages = split_code(text, path="x.js", language=Language.BRACES)
+    passages = split_code(text, path="x.js", language=CodeLanguage.BRACES)
     shown(text, passages)
     assert {passage.heading for passage in passages} == {("function a",), ("function b",)}
 
 
 def test_keys_and_tables() -> None:
     text = "jobs:\n  build:\n" + "".join(f"    step{n}: run {n}\n" for n in range(70)) + "  test:\n    - x: 1\n"
-    found = split_code(text, path="x.yaml", language=Language.KEYS)
+    found = split_code(text, path="x.yaml", language=CodeLanguage.KEYS)
     shown(text, found)
     assert ("jobs", "build") in [passage.heading for passage in found]
     text = "[project]\nname = 1\n\n# About tools.\n[tool.ruff]\n" + "".join(f"key_{n} = {n}\n" for n in range(70))
-    found = split_code(text, path="x.toml", language=Language.TABLES)
+    found = split_code(text, path="x.toml", language=CodeLanguage.TABLES)
     shown(text, found)
     assert found[0].heading == ("project",)
     assert (found[1].start_line, found[1].heading) == (4, ("tool.ruff",))
@@ -146,19 +146,19 @@ def test_keys_and_tables() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n\n", "\ufeff", " \t\r\n"])
 def test_nothing(text: str) -> None:
-    assert split_code(text, path="x.py", language=Language.INDENTED) == []
+    assert split_code(text, path="x.py", language=CodeLanguage.INDENTED) == []
 
 
 def test_line_ends_tabs_and_no_end_at_the_last_line() -> None:
     text = "\ufeff// 说明\r\nfunc 部署() {\r\n\tdo()\r\n}\r\n\r\nvar x = 1"
-    (passage,) = split_code(text, path="2026-11-20.go", language=Language.BRACES)
+    (passage,) = split_code(text, path="2026-11-20.go", language=CodeLanguage.BRACES)
     assert (passage.start_line, passage.end_line, passage.date) == (1, 6, dt.date(2026, 11, 20))
     assert passage.text == "// 说明\nfunc 部署() {\n\tdo()\n}\n\nvar x = 1"
 
 
 def test_a_line_that_is_too_long_is_cut() -> None:
     text = "x = 1\n" + "data = [" + "123, " * 2_000 + "]\ny = 2\n"
-    passages = split_code(text, path="x.py", language=Language.INDENTED)
+    passages = split_code(text, path="x.py", language=CodeLanguage.INDENTED)
     assert sum(passage.start_line == 2 for passage in passages) > 5
     assert all(len(passage.text) <= MAX_CODE_CHARS for passage in passages)
     assert passages[-1].end_line == 3
@@ -175,8 +175,8 @@ INDENTS = st.sampled_from(["", "", "  ", "    ", "\t", "        "])
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(INDENTS, LINES), max_size=90), st.sampled_from(["\n", "\r\n"]), st.sampled_from(Language))
-def test_no_line_is_lost_and_none_stands_twice(lines: list[tuple[str, str]], end: str, language: Language) -> None:
+@given(st.lists(st.tuples(INDENTS, LINES), max_size=90), st.sampled_from(["\n", "\r\n"]), st.sampled_from(CodeLanguage))
+def test_no_line_is_lost_and_none_stands_twice(lines: list[tuple[str, str]], end: str, language: CodeLanguage) -> None:
     text = end.join(indent + line for indent, line in lines)
     shown(text, split_code(text, path="x", language=language))
 
@@ -188,7 +188,7 @@ def test_no_line_is_lost_and_none_stands_twice(lines: list[tuple[str, str]], end
      "".join(" " * n + "class A:\n" for n in range(500)), "a " * 75_000 + "(", "@d\n" * 37_500,
      "const a" + " " * 75_000],
 )  # fmt: skip
-@pytest.mark.parametrize("language", [Language.BRACES, Language.INDENTED])
-def test_hostile_text_takes_no_time(hostile: str, language: Language) -> None:
+@pytest.mark.parametrize("language", [CodeLanguage.BRACES, CodeLanguage.INDENTED])
+def test_hostile_text_takes_no_time(hostile: str, language: CodeLanguage) -> None:
     with at_most_readings(40):
         split_code(hostile, path="x", language=language)

@@ -6,7 +6,7 @@ A relation is an attribute with one value at a time, but for those that `facts_e
 `attribute`, `use`, `prefer`, `succeeded`, `ended`, `renamed`, `called`, `status`, `role`, `location`, `employer`.
 """
 
-ENGLISH = """
+ENGLISH_WORDINGS = """
 @moves changed/moved/updated/raised/lowered/increased/decreased/dropped/reduced/cut/bumped/set/switched/pushed
 @moves adjourned/deferred
 @moves postponed/delayed/brought_forward/put_back/put_off/rescheduled/extended/shortened/upgraded/downgraded

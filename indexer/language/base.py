@@ -1,0 +1,217 @@
+"""The words of a language, by what they are asked for.
+
+Each field is a table of one subject: alternatives for a regular expression without the group around them, or a set of
+words. A field that a language leaves empty adds nothing to what the engines look for.
+
+Invariants: pure data; alternatives have no number or name of a group, unless the field says so, as those of several
+languages stand in one pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """Words of failure and success."""
+
+    exit_words: str = ""  # words before the exit code of an output
+    command_exit_words: str = ""  # words before the exit code of a command, in small letters
+    failure_starts: str = ""  # beginnings of lines that report a failure
+    failure_lines: str = ""  # whole lines that do
+    no_failures: str = ""  # words of a result without failures
+    error_pages: str = ""  # beginnings of error pages and refusals
+    not_failed: str = ""  # words of a sentence that denies a failure
+    error_lines: str = ""  # lines that a program prints when it fails
+    outcomes: str = ""  # words of the outcome of a tool
+    exit_only: str = ""  # words of a line that tells an exit code alone
+    fine: str = ""  # words that say that all went well
+    deeds: str = ""  # words of what was done
+    seconds: str = ""  # units of seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """Words of questions and requests."""
+
+    asking_when: str = ""  # words that ask for a time
+    requests: str = ""  # beginnings of requests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorship:
+    """Words by which the author of a part of a message is known."""
+
+    own_quotes: str = ""  # words before a quotation that is the writer's own wording
+    passed_on: str = ""  # ends of lines behind which others' words follow
+    own_words: str = ""  # words by which writers quote themselves
+    mail_heads: str = ""  # lines above a mail that is quoted
+    announcements: str = ""  # tasks with the text that they are about behind them
+    labels: str = ""  # labels of a text of others
+    own_texts: str = ""  # labels of the writer's own rules
+    works: str = ""  # words for work on a text that is quoted
+    questions_of_text: str = ""  # questions of a text that follows
+    pointing: str = ""  # words of which such a question has one
+    speaks_again: str = ""  # words with which the writer speaks again
+    goes_on: str = ""  # words with which a message goes on behind its markup
+    auxiliary: str = ""  # orders of a host for a title or a summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clauses:
+    """Words of clauses that facts are read from."""
+
+    clause_ends: str = ""  # borders of clauses
+    reported_or_asked: str = ""  # words of a clause that asks, or repeats what was said
+    corrections: str = ""  # words with which a correction begins
+    openings: str = ""  # words that open a clause, with a blank behind them
+    joined_openings: str = ""  # words that open a clause and need no blank
+    as_of: str = ""  # words with the day that a clause holds from
+    in_year: str = ""  # words with the year that a clause tells of
+    now: str = ""  # words of change
+    not_same: str = ""  # words that say that two entries are not the same
+    speaks: str = ""  # beginnings of clauses of the one who speaks
+    genitives: str = ""  # words between a thing and whose it is
+    turns: str = ""  # names of those who speak in a transcript
+    former: str = ""  # words before a former value, behind a comma
+    former_words: str = ""  # words for a former value at the end
+    somebody: str = ""  # words whose meaning stands in another clause
+    of_value: str = ""  # words in brackets that say of a value when it holds, or what it was
+    change_logs: str = ""  # names of files and titles of changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nouns:
+    """Words of noun phrases."""
+
+    former: str = ""  # words of a noun phrase for another one than the present
+    new: str = ""  # words of a noun phrase for a new one
+    definite: str = ""  # words of a noun phrase that means one thing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """Words of values."""
+
+    least_or_most: str = ""  # words before an amount
+    numerals: str = ""  # numbers in words
+    scales: str = ""  # words that make a number larger
+    per: str = ""  # words between an amount and its period
+    periods: str = ""  # words of a period, each in a group
+    corrects: str = ""  # words behind a value, with what does not hold
+    fresh: str = ""  # words before a value that say that it is new
+    lead: str = ""  # words before a value that say nothing of it
+    days: str = ""  # words of a day
+    hours: str = ""  # words of an hour
+    before_day: str = ""  # words that may stand before a day
+    day_signs: str = ""  # signs behind the number of a day
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """Words of rules, decisions, promises and orders."""
+
+    standing: str = ""  # words of a rule that holds for all that comes
+    undecided: str = ""  # words of proposals, which decide nothing
+    asked: str = ""  # words of what others ask
+    deciding: str = ""  # the very words for a decision
+    tags: str = ""  # tags that make a question of a statement
+    requests: str = ""  # words of a request
+    imperatives: str = ""  # beginnings of orders
+    yes: str = ""  # words that say yes
+    no: str = ""  # words that say no
+    names: str = ""  # words with which people introduce themselves, and the name
+    not_done: str = ""  # words of what is not done
+    empty: str = ""  # whole sentences that say nothing
+    empty_sentences: str = ""  # the same, with their signs
+    offers: str = ""  # words of offers at the end of an answer
+    conditions: str = ""  # words of a condition before the will of others
+    user_words: str = ""  # words for the user
+    consents: str = ""  # words that claim that the user agreed
+    only_asked: str = ""  # words of what was only asked for, before such a claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrases:
+    """Set phrases."""
+
+    relative_times: str = ""  # words of time that mean another day tomorrow
+    pointing: str = ""  # first words whose meaning stands before the sentence
+    joints: str = ""  # words that join a sentence to the one before
+    narration: str = ""  # beginnings of what an assistant is about to do
+    pleasantries: str = ""  # greetings, thanks, wishes and leaves
+    requests: str = ""  # beginnings of questions that ask for a deed
+    pictures: str = ""  # asides that describe a picture, the description in a group
+    labels: str = ""  # texts that only number something
+    bare: str = ""  # words of a request that names nothing
+    own: str = ""  # words of the writer
+    nothing: str = ""  # lines that stand for nothing
+    nothing_reported: str = ""  # replies that report nothing
+    nameless: str = ""  # wishes that name nothing
+    reasons: str = ""  # first words of a reason
+    speaker_words: str = ""  # names of roles at the beginning of a line
+    turn_words: str = ""  # words behind such a name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """Words by which a message needs memories, or none."""
+
+    keep: str = ""  # commands that keep what follows
+    picks: str = ""  # words before the number of an option
+    courtesies: str = ""  # courtesies before a question
+    thanks: str = ""  # thanks behind a question
+    asking: str = ""  # first words of what asks
+    assistants: str = ""  # names of the assistant in a note
+    recalling: str = ""  # words with which an assistant says that it remembers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salience:
+    """Words of what is worth keeping."""
+
+    introduced: str = ""  # words with which somebody is introduced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sameness:
+    """Words that two texts may differ in, or that turn what a text says."""
+
+    asked_notes: str = ""  # words of a note with what was asked, without its group
+    decided: str = ""  # words before what was decided
+    oneself: str = ""  # words of those who speak
+    no_subject: str = ""  # first words of a sentence that leaves its subject out
+    negations: str = ""  # words that turn a statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replies:
+    """Words of short replies."""
+
+    option_words: str = ""  # words before the label of an option
+    or_words: str = ""  # words between options
+    or_labels: str = ""  # the same, with the next label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A language.
+
+    Attributes:
+        name: Its name in English.
+    """
+
+    name: str
+    outcomes: Outcomes = field(default_factory=Outcomes)
+    questions: Questions = field(default_factory=Questions)
+    authorship: Authorship = field(default_factory=Authorship)
+    clauses: Clauses = field(default_factory=Clauses)
+    nouns: Nouns = field(default_factory=Nouns)
+    values: Values = field(default_factory=Values)
+    statements: Statements = field(default_factory=Statements)
+    phrases: Phrases = field(default_factory=Phrases)
+    recall: Recall = field(default_factory=Recall)
+    salience: Salience = field(default_factory=Salience)
+    sameness: Sameness = field(default_factory=Sameness)
+    replies: Replies = field(default_factory=Replies)

@@ -1,0 +1,24 @@
+"""Chinese."""
+
+from indexer.language.base import Language
+from indexer.language.chinese.chinese_authorship import CHINESE_AUTHORSHIP
+from indexer.language.chinese.chinese_facts import CHINESE_CLAUSES, CHINESE_NOUNS, CHINESE_VALUES
+from indexer.language.chinese.chinese_phrases import CHINESE_PHRASES, CHINESE_RECALL, CHINESE_SALIENCE, CHINESE_SAMENESS
+from indexer.language.chinese.chinese_statements import CHINESE_OUTCOMES, CHINESE_QUESTIONS, CHINESE_STATEMENTS
+from indexer.language.chinese.chinese_words import CHINESE_REPLIES
+
+CHINESE = Language(
+    name="Chinese",
+    outcomes=CHINESE_OUTCOMES,
+    questions=CHINESE_QUESTIONS,
+    authorship=CHINESE_AUTHORSHIP,
+    clauses=CHINESE_CLAUSES,
+    nouns=CHINESE_NOUNS,
+    values=CHINESE_VALUES,
+    statements=CHINESE_STATEMENTS,
+    phrases=CHINESE_PHRASES,
+    recall=CHINESE_RECALL,
+    salience=CHINESE_SALIENCE,
+    sameness=CHINESE_SAMENESS,
+    replies=CHINESE_REPLIES,
+)

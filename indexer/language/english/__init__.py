@@ -1,0 +1,24 @@
+"""English."""
+
+from indexer.language.base import Language
+from indexer.language.english.english_authorship import ENGLISH_AUTHORSHIP
+from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_NOUNS, ENGLISH_VALUES
+from indexer.language.english.english_phrases import ENGLISH_PHRASES, ENGLISH_RECALL, ENGLISH_SALIENCE, ENGLISH_SAMENESS
+from indexer.language.english.english_statements import ENGLISH_OUTCOMES, ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
+from indexer.language.english.english_words import ENGLISH_REPLIES
+
+ENGLISH = Language(
+    name="English",
+    outcomes=ENGLISH_OUTCOMES,
+    questions=ENGLISH_QUESTIONS,
+    authorship=ENGLISH_AUTHORSHIP,
+    clauses=ENGLISH_CLAUSES,
+    nouns=ENGLISH_NOUNS,
+    values=ENGLISH_VALUES,
+    statements=ENGLISH_STATEMENTS,
+    phrases=ENGLISH_PHRASES,
+    recall=ENGLISH_RECALL,
+    salience=ENGLISH_SALIENCE,
+    sameness=ENGLISH_SAMENESS,
+    replies=ENGLISH_REPLIES,
+)

@@ -1,0 +1,79 @@
+"""Words of facts of English: data alone."""
+
+from indexer.language.base import Clauses, Nouns, Values
+
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+
+ENGLISH_CLAUSES = Clauses(
+    clause_ends=(
+        r"(?<=[.!?])(?<!\b[DM]r\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)[\""
+        r"'”’)]?\s+(?=["
+        r"\""
+        r"'“(\[]?[A-Z0-9\u4e00-\u9fff])|,?\s+(?:but|and|so|then)\s+(?=(?:(?:I|we|she|he|they|it) )?(?:now"
+        "|no longer|currently|instead|(?:works?|lives?|uses?|prefers?|moved|joined|switched|owns?|costs?|drives?"
+        r"|stud(?:y|ies)|plays?|is|are|am)\b))|,\s+(?=[A-Z][a-z]+ (?:is|took|takes|now|has)\b)|,\s+(?=(?:now"
+        r"|currently|she|he|they|I|we|it|no longer)\b)|,\s+(?=(?:my|our|his|her|their|the) (?:[\w-]+ ){1,3}(?:is"
+        r"|are) now\b)|(?:,|,? and)\s+(?=(?:my|our|his|her|their) [\w-]+ is\b)"
+    ),
+    reported_or_asked=(
+        r"[\"”」],?\s*(?:said|says|asked|joked|claimed|wrote)\b|\b(?:said|says|joked|claimed|wrote)[,:]?\s*[\"“]"
+    ),
+    corrections=(
+        "change of plans?|plans? changed|correction|corrected|update[ds]?|edit(?:ed)?|errat(?:um|a)|fix"
+        "|change[ds]?|news|rename[ds]?|actually|from now on|going forward|henceforth|as of (?:now|today)"
+    ),
+    openings=(
+        "please|so|well|ok|okay|fyi|btw|note|heads[- ]up|reminder|fact|good news|also note|and|but|then|remember"
+        r"|today|yesterday|recently|last \w+|this \w+|decided|decision|since \w+"
+    ),
+    as_of=(r"\b(?:as of|since|effective|from|on)\s+(\d{4}-\d{2}-\d{2})\b,?"),
+    in_year=(r"\b(?:in|until|till) ((?:19|20)\d\d)\b"),
+    now=(
+        r"\b(?:now|no longer|any ?more|instead|nowadays|these days|from now on|going forward|henceforth"
+        r"|correction|starting)\b"
+    ),
+    not_same=("not the same(?: thing)?|both (?:are true|hold)|different things"),
+    speaks=(r"(?:.*\s)?(?:I|[Ww]e|[Mm]y|[Oo]ur)\b"),
+    genitives=(r"\b(?:of|for)\b|['’]s\b"),
+    turns=("user|human|assistant|ai|system|tool|q|a"),
+    former=("was|formerly|previously|before|not"),
+    former_words=(r"\b(?:formerly|previously) \w+$"),
+    somebody=(r"\b(?:he|she|it|they|him|her|his|their|its|this|that|these|those|there|you|your|one)\b"),
+    of_value=(
+        "was|were|formerly|previously|before|since|from|as of|until|till|now|new|currently|updated|changed|about"
+        r"|approx|ca|per|incl\w*|excl\w*|not|no longer|instead|up|down|starting|effective|confirmed|tbc|see"
+        r"|used to|old|replac\w+|moved"
+    ),
+    change_logs=("change[-_ ]?log|changes|history|releases?|release[-_ ]?notes|news"),
+)
+
+ENGLISH_NOUNS = Nouns(
+    former=(r"^(?:the |our |my )?(?:old|previous|former|original|initial|first|next|last|other|another|alternative)\b"),
+    new=(r"^(?:the |our |my )?(?:new|latest|updated)\b"),
+    definite=(r"^(?:the|our|my|your|his|her|their|its)\b|['’]s?\s|\bof\b"),
+)
+
+ENGLISH_VALUES = Values(
+    least_or_most=("at least|at most|up to|about|around"),
+    numerals=(r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b"),
+    scales=("k|m|bn"),
+    per=("per|a|an"),
+    periods=(
+        r"(?:/|\b(?:per|an?|each|every)) ?(minute|hour|day|night|week|month|quarter|year|person|user|seat|head"
+        "|kg|kilo|liter|litre)"
+    ),
+    corrects=(
+        r"\s*[,(（，]?\s*\b(?:was|were|formerly|previously|before (?:it was|that)|used to be|instead of"
+        r"|rather than|in place of|no longer|not|up from|down from|replacing|changed from|moved from)\b.*$"
+    ),
+    fresh=("now|at present|from now on|already|officially|back (?:to|in|at)"),
+    lead=("currently|actually|only|just|set to|still|probably the|the"),
+    days=(
+        r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?s?\b|\b\d{1,2}(?:st|nd|rd"
+        rf"|th)? (?:of )?(?:{_MONTHS})|\btomorrow\b|\b(?:{_MONTHS}|january|february|march|april|june|july|august"
+        r"|september|october|november|december)\b|\bq[1-4]\b|\bnext (?:week|month|year|quarter)\b|\bweekend"
+    ),
+    hours=(r"\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o['’]clock)\b|\bnoon\b|\bmidnight\b"),
+    before_day=("the|next|this|every|each|early|late|mid|end of|around|about|on|at|by|half past|week of|of"),
+    day_signs=("st|nd|rd|th"),
+)

@@ -1,0 +1,44 @@
+"""The languages that the engines know, and the tables of all of them as one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from indexer.language.base import Language
+
+# One row a language: its file, in which it stands in capitals. The order is that of the alternatives in the patterns.
+_FILES = ("english", "chinese")
+
+
+def _language(file: str) -> Language:
+    language: Language = getattr(import_module(f"{__package__}.{file}"), file.upper())
+    return language
+
+
+LANGUAGES: tuple[Language, ...] = tuple(map(_language, _FILES))
+
+
+def _united(tables: Sequence[Any]) -> Any:
+    """One table of several of a kind: the alternatives, words and entries of all."""
+    first = tables[0]
+    match first:
+        case str():
+            return "|".join(filter(None, tables))
+        case tuple():
+            return tuple(entry for table in tables for entry in table)
+        case frozenset():
+            return first.union(*tables[1:])
+        case Mapping():
+            keys = dict.fromkeys(key for table in tables for key in table)
+            return {key: _united([table[key] for table in tables if key in table]) for key in keys}
+        case int() | float():
+            return first
+    fields = [each.name for each in dataclasses.fields(first)]
+    return type(first)(**{name: _united([getattr(table, name) for table in tables]) for name in fields})
+
+
+# Words of whatever language: each table has the entries of all.
+ANY: Language = dataclasses.replace(_united(LANGUAGES), name="")
