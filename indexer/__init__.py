@@ -84,7 +84,9 @@ if TYPE_CHECKING:
     from indexer.embeddings.sentence_transformers import CrossEncoderReranker, SentenceTransformerEmbedder
     from indexer.engine.chains import current_first
     from indexer.engine.echoes import AskedQuestion, is_echo
+    from indexer.engine.finding import recall
     from indexer.engine.ranking import RankingSettings
+    from indexer.engine.reader import neighbours, sampled_texts
     from indexer.index import Index
     from indexer.providers import wordings
     from indexer.providers.litellm_package import error_chain, litellm_package, provider_message
@@ -195,12 +197,15 @@ __all__ = [
     "multilingual_embedder",
     "name_fault",
     "needed_bytes",
+    "neighbours",
     "openclaw_messages",
     "path_for_new",
     "path_on_disk",
     "provider_message",
     "read_comment",
+    "recall",
     "role_of",
+    "sampled_texts",
     "scan_memories",
     "scan_workspace",
     "session_path",
@@ -267,12 +272,15 @@ _MODULES = {
     "multilingual_embedder": "embeddings.bundled",
     "name_fault": "sources.scan",
     "needed_bytes": "rebuild",
+    "neighbours": "engine.reader",
     "openclaw_messages": "documents.transcripts",
     "path_for_new": "sources.scan",
     "path_on_disk": "sources.scan",
     "provider_message": "providers.litellm_package",
     "read_comment": "documents.entries",
+    "recall": "engine.finding",
     "role_of": "documents.entries",
+    "sampled_texts": "engine.reader",
     "scan_memories": "sources.scan",
     "scan_workspace": "sources.scan",
     "session_path": "sources.scan",

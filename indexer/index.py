@@ -1,15 +1,15 @@
-"""`Index`: a workspace folder, its store and its embedder, held together; and measures of it on its own passages.
+"""`Index`: a workspace folder, its store and its embedder, held together.
 
 Invariants: what a sync has stored is found by every search that begins after it, in every process; the files are the
-truth, and nothing here writes to them; no lock is held while a text is embedded; the same index gives the same sample.
+truth, and nothing here writes to them; no lock is held while a text is embedded.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,15 +21,12 @@ from indexer.embeddings.base import Embedder
 from indexer.embeddings.bundled import LanguageChoice
 from indexer.embeddings.reranking import RERANKED_FROM, Reranker, Reranking
 from indexer.engine.chains import current_first
-from indexer.engine.finding import recall
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import (
     IndexReader,
     find_erased,
     find_named,
     find_terms,
-    neighbours,
-    sampled_texts,
     vector_text,
 )
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
@@ -415,36 +412,15 @@ class Index:
         finally:
             self._loading.release()
 
-    def sampled_texts(self, count: int) -> list[str]:
-        """Texts of some passages, for trying out what is asked about them."""
-        with self._store.reading():
-            return sampled_texts(self._reader(), count)
-
-    def recall(
-        self,
-        *,
-        limit: int = 10,
-        samples: int = 50,
-        filter: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
-    ) -> float | None:
-        """Share of the nearest passages, told exactly by sqlite-vec, that a search finds; None without vectors.
+    @contextmanager
+    def reader(self) -> Iterator[IndexReader]:
+        """A reader of what is stored now, for measuring the index on its own passages.
 
         Raises:
             StoreError: The index cannot be read.
         """
         with self._store.reading():
-            view = self._reader()
-            return recall(view, limit, samples, filter) if self._compatibility.dimensions() else None
-
-    def neighbours(self, samples: int = 5) -> tuple[int, int]:
-        """Of how many stored vectors the store was asked for the nearest, and how many it answered rightly.
-
-        Raises:
-            StoreError: The index cannot be read.
-        """
-        with self._store.reading():
-            view = self._reader()
-            return neighbours(view, samples) if self._compatibility.dimensions() else (0, 0)
+            yield self._reader()
 
     def pack(self) -> tuple[str, ...]:
         """Pack the index if it is large and that is due; what kept it from it."""

@@ -37,7 +37,7 @@ from indexer.engine.ranking import (
     vector_candidates,
     vector_evidence,
 )
-from indexer.engine.reader import IndexReader, Packed, QueryTerms, sampled_keys
+from indexer.engine.reader import IndexReader, Packed, QueryTerms, sampled_vectors
 from indexer.engine.segments.scoring import SegmentQuery, search_segment
 from indexer.engine.sought import Sought, with_sought
 from indexer.stores.base import IndexStore
@@ -342,14 +342,19 @@ def places_of(ranked: Ranked, keys: Ints) -> Ints:
     return places
 
 
-def recall(view: IndexReader, limit: int, samples: int, filter: SearchFilter) -> float | None:
+def recall(
+    view: IndexReader,
+    *,
+    limit: int = 10,
+    samples: int = 50,
+    filter: SearchFilter = SearchFilter(),  # noqa: B008  (frozen)
+) -> float | None:
     """Share of the exact nearest passages of some stored vectors that a search finds; None where there is none.
 
     The exact ones are sqlite-vec's, also where the search looks at all vectors itself.
     """
-    _, vectors = view.store.vectors(sampled_keys(view, samples).tolist())
     shares = []
-    for vector in vectors:
+    for vector in sampled_vectors(view, samples):
         exact, cosines = view.store.nearest(vector, limit, filter)
         found, found_cosines = nearest(view, vector, limit, filter)
         # Passages as near as the last exact one are as good as it.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -32,7 +32,7 @@ from indexer.language.questions import asks
 from indexer.language.sentences import sentences_of
 from indexer.language.terms import has_term_rules, passage_terms
 from indexer.stores.base import IndexStore, OfTags, StoredPassage, TermPosting
-from indexer.types import ErasedPassages, SearchFilter
+from indexer.types import ErasedPassages, SearchFilter, Vectors
 
 _REMEMBERED_TERMS = 128
 # To read so many new passages takes as long as to ask for the terms of a question again.
@@ -409,7 +409,7 @@ def find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Colle
     return ErasedPassages(passages=len(gone), checked=tuple(found), left=left)
 
 
-def sampled_keys(view: IndexReader, count: int) -> Ints:
+def _sampled_keys(view: IndexReader, count: int) -> Ints:
     """Keys of some passages, spread over all of them, the same ones for the same passages; in ascending order."""
     packed = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
     keys = np.concatenate([view.corpus.keys, packed])
@@ -417,15 +417,20 @@ def sampled_keys(view: IndexReader, count: int) -> Ints:
     return np.sort(keys[chosen])
 
 
+def sampled_vectors(view: IndexReader, count: int) -> Iterable[Vectors]:
+    """Vectors of some passages; none where the index was made without a model."""
+    made = view.store.head().fingerprint
+    return view.store.vectors(_sampled_keys(view, count).tolist())[1] if made and made.dimensions else ()
+
+
 def sampled_texts(view: IndexReader, count: int) -> list[str]:
     """Texts of some passages, spread over all of them."""
-    keys = sampled_keys(view, count)
+    keys = _sampled_keys(view, count)
     stored = view.store.passages(keys.tolist())
     return [found.passage.text for found in stored.values()]
 
 
-def neighbours(view: IndexReader, samples: int) -> tuple[int, int]:
+def neighbours(view: IndexReader, samples: int = 5) -> tuple[int, int]:
     """Of how many stored vectors sqlite-vec was asked for the nearest, and how many it answered with an equal."""
-    _, vectors = view.store.vectors(sampled_keys(view, samples).tolist())
-    found = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in vectors]
+    found = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in sampled_vectors(view, samples)]
     return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)

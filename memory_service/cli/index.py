@@ -1,4 +1,4 @@
-"""Commands of the index: reindex (once or with --watch), status, doctor, bench."""
+"""Commands of the index: reindex (once or with --watch), status, doctor."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import click
 
 from memory_service.cli.columns import columns
 from memory_service.cli.options import Place, with_place
-from memory_service.cli.output import announce_work, emit_json, emit_value, progress_bar, warn
+from memory_service.cli.output import emit_json, emit_value, progress_bar, warn
 from memory_service.cli.warm import found_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memory_service.schemas.memories import Check, Rebuild, ReindexReport, Status, Watching
-    from memory_service.service import Benchmark, MemoryService, SyncedChange
+    from memory_service.service import MemoryService, SyncedChange
 
 
 _NAMED_PATHS = 3
@@ -187,15 +187,19 @@ def _rebuild_row(rebuild: Rebuild) -> str:
 
 
 @click.command()
+@click.option("--measure", is_flag=True, help="Measure the index too: times of searches, recall against the exact.")
 @with_place
-def doctor(place: Place) -> None:
+def doctor(place: Place, measure: bool) -> None:
     """Check every part by using it.
 
-    Each line says ok, or what is wrong and what mends it.
+    Each line says ok, or what is wrong and what mends it. Measured is with words of the workspace's own passages; a
+    model of a provider is asked too, which may cost money. Of a search's time the line `speed` tells the parts: view
+    (see what has changed), words (look the question's up), embed (its vector), rank, fetch (read the passages), rerank.
     """
     checks = []
     with place.service() as service:
-        own, beside = service.examine(place.workspace), _server_checks(service.settings.home, place.workspace)
+        own = service.examine(place.workspace, measures=measure)
+        beside = _server_checks(service.settings.home, place.workspace)
         for check in chain(own, _home_checks(service), beside):
             checks.append(check)
             if not place.as_json:
@@ -224,47 +228,3 @@ def _server_checks(home: Path, workspace: str) -> Iterator[Check]:
     if server := found_server(home, workspace):
         remedy = "" if server.version == __version__ else "Restart it with this version."
         yield Check(name="server", ok=not remedy, detail=str(server), remedy=remedy)
-
-
-@click.command()
-@click.option(
-    "--seconds",
-    type=click.IntRange(1, 3600),
-    default=5,
-    show_default=True,
-    help="How long to search, and how long to index.",
-)
-@with_place
-def bench(place: Place, seconds: int) -> None:
-    """Measure the searching and indexing of this workspace.
-
-    Questions are words of its own passages, none asked twice. What a search finds by vector
-    is compared with the exact nearest passages as sqlite-vec tells them. Files are indexed anew into a
-    temporary folder; the workspace stays as it is. A model of a provider is asked too, which may cost money.
-
-    Stages: view (see what has changed), words (look the question's up), embed (its vector), rank, fetch (read
-    the passages), rerank (where rerank_model is set).
-    """
-    with place.service() as service:
-        measured = service.bench(place.workspace, seconds=seconds, told=announce_work)
-    if place.as_json:
-        emit_value(measured)
-    else:
-        for line in columns(_rows(measured)):
-            click.echo(line)
-    warn(measured.degraded)
-
-
-def _rows(measured: Benchmark) -> Iterator[tuple[str, str]]:
-    packed = f"{measured.packed:,} packed" if measured.packed else "all looked at for every question"
-    yield "passages", f"{measured.passages:,}, {packed}"
-    rate = f"{measured.searches_per_second:,.0f} a second"
-    yield "searches", f"{rate}, {measured.mode} ({measured.searches:,} made, one after another)"
-    for stage in measured.stages:
-        yield f"  {stage.name}", f"p50 {stage.p50_ms:7.2f} ms   p99 {stage.p99_ms:7.2f} ms"
-    if measured.recall is not None:
-        yield "recall@10", f"{measured.recall:.3f} of the exact nearest"
-    if measured.indexing_per_second is not None:
-        yield "indexing", f"{measured.indexing_per_second:,.0f} passages a second ({measured.indexed:,} made)"
-    if measured.embedding_per_second is not None:
-        yield "model alone", f"{measured.embedding_per_second:,.0f} passages a second"

@@ -40,7 +40,6 @@ _COMMANDS = {
     "join": "homes",
     "status": "index",
     "doctor": "index",
-    "bench": "index",
 }
 
 

@@ -25,11 +25,13 @@ from indexer import (
     empty_rows,
     is_memory_path,
     needed_bytes,
+    neighbours,
     unit_rows,
 )
 from memory_service.config import Settings
 from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.errors import MemoryServiceError
+from memory_service.health.measures import Measure, measure_recall, measure_searches
 from memory_service.home import is_shared, open_to_others, own_places
 from memory_service.hosts.progress import progress_drafts
 from memory_service.memories.drafts import entry_draft
@@ -63,6 +65,7 @@ def examine(
     reranker: Reranker | None = None,
     engine_problems: tuple[str, ...] = (),
     missed: str = "",
+    measures: bool = False,
 ) -> Iterator[Check]:
     """Check the parts, cheapest first.
 
@@ -73,6 +76,7 @@ def examine(
         reranker: The model that has a second look at results, or None.
         engine_problems: What a context engine failed to do in this process.
         missed: What the gateway could not do for conversations lately; empty for nothing.
+        measures: Whether the index is measured too, if it is sound.
     """
     yield _check("home", lambda: _home(settings.home))
     used = _used(settings, folder, embedder)
@@ -90,9 +94,12 @@ def examine(
             yield left
         index = _opened(settings, folder, embedder)
         try:
-            yield _check("index", lambda: _index(index))
+            yield (sound := _check("index", lambda: _index(index)))
             yield _check("files", lambda: _files(index))
             yield _check("retrieval", lambda: _retrieval(folder, index))
+            if measures and sound.ok:
+                yield _check("speed", lambda: measure_searches(index))
+                yield _check("recall", lambda: measure_recall(index))
         finally:
             index.close()
     else:
@@ -128,9 +135,11 @@ class _Failed(Exception):
     """A check that did not pass: what is wrong, and the remedy."""
 
 
-def _check(name: str, check: Callable[[], str]) -> Check:
+def _check(name: str, check: Callable[[], str | Measure]) -> Check:
     try:
-        return Check(name=name, ok=True, detail=check())
+        made = check()
+        detail, figures = (made, {}) if isinstance(made, str) else made
+        return Check(name=name, ok=True, detail=detail, figures=figures)
     except _Failed as failure:
         detail, remedy = failure.args
         return Check(name=name, ok=False, detail=detail, remedy=remedy)
@@ -332,7 +341,8 @@ def _index(index: Index) -> str:
             f"{status.unembedded} of {counts.passages} passages have no vector",
             "They get one when the model answers: mend that, then search, or run `memory-service reindex`.",
         )
-    asked, right = index.neighbours()
+    with index.reader() as view:
+        asked, right = neighbours(view)
     if right < asked:
         raise _Failed(
             f"sqlite-vec finds {right} of {asked} passages by their own vectors", "Run `memory-service reindex --full`."

@@ -533,12 +533,13 @@ class Workspaces(Answer):
 
 
 class Check(Answer):
-    """One line of the doctor."""
+    """One line of the doctor; `figures` are those of a measure, by name."""
 
     name: str
     ok: bool
     detail: str
     remedy: str = ""
+    figures: dict[str, float] = {}
 
 
 class ErrorBody(Answer):

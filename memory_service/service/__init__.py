@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
     from memory_service.conversations.join import ANSWER
     from memory_service.conversations.seals import is_sealed_here
-    from memory_service.health.benchmark import Benchmark
     from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translated
     from memory_service.memories.sample import SAMPLES, Recording, copy_sample
     from memory_service.messages.response_items import TRIGGER, items_of_messages, messages_of_items
@@ -39,7 +38,6 @@ __all__ = [
     "ANSWER",
     "SAMPLES",
     "TRIGGER",
-    "Benchmark",
     "CallOverview",
     "ConversationCall",
     "ConversationPrompt",
@@ -73,7 +71,6 @@ _MODULES = {
     "memory_service.conversations.join": ("ANSWER",),
     "memory_service.conversations.call_places": ("CallOverview", "call_overview"),
     "memory_service.conversations.seals": ("is_sealed_here",),
-    "memory_service.health.benchmark": ("Benchmark",),
     "memory_service.llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translated"),
     "memory_service.memories.sample": ("SAMPLES", "Recording", "copy_sample"),
     "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),

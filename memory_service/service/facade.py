@@ -10,7 +10,6 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
     from memory_service.conversations.join import Conversations
     from memory_service.conversations.references import CompactionItems
-    from memory_service.health.benchmark import Benchmark
     from memory_service.memories.joining import HomeJoin
     from memory_service.runtime.session_services import SharedServices
     from memory_service.service.short_term import ShortTermMemory
@@ -440,8 +438,8 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
         return other_homes(self.settings.home)
 
-    def examine(self, workspace: str) -> Iterator[Check]:
-        """Check every part by using it, one after the other."""
+    def examine(self, workspace: str, *, measures: bool = False) -> Iterator[Check]:
+        """Check every part by using it, one after the other; and if wanted, measure the index on its own passages."""
         from memory_service.health.doctor import examine
         from memory_service.health.missed_calls import told
 
@@ -449,17 +447,14 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         failing = self._workspaces.known_problems(workspace)
         missed = told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC)))
         return examine(
-            self.settings, folder, self._embedder, reranker=self._reranker, engine_problems=failing, missed=missed
+            self.settings,
+            folder,
+            self._embedder,
+            reranker=self._reranker,
+            engine_problems=failing,
+            missed=missed,
+            measures=measures,
         )
-
-    def bench(self, workspace: str, *, seconds: float = 5.0, told: Callable[[str], None] = lambda _: None) -> Benchmark:
-        """Measure a workspace's index: searches by stage, the fast path against the exact one, indexing."""
-        from memory_service.health.benchmark import measure
-
-        index = self._workspaces.memory(workspace).index
-        with translated():
-            opened = partial(self._workspaces.index, index.root)
-            return measure(index, opened, self._embedder, seconds=seconds, told=told)
 
     def ready(self) -> tuple[str, ...]:
         """Problems that keep the service from serving; empty if there are none."""

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from indexer import Index, Mode, SearchFilter
+from indexer import Index, Mode, SearchFilter, recall
 from indexer.engine import reader_manager
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import TODAY, Workspace, watched_statements
@@ -26,6 +26,16 @@ def packed(workspace: Workspace) -> Index:
     index.pack()
     assert index.status().packed == 2000
     return index
+
+
+def recall_of(index: Index, filter: SearchFilter = SearchFilter()) -> float | None:  # noqa: B008  (frozen)
+    with index.reader() as view:
+        return recall(view, filter=filter)
+
+
+def test_without_vectors_there_is_no_recall(workspace: Workspace) -> None:
+    workspace.write_items("MEMORY.md", ["A quokka digs."])
+    assert recall_of(workspace.synced(None)) is None
 
 
 @pytest.mark.parametrize("prefix", ["", "memory/2026-11-07"])
@@ -62,13 +72,12 @@ def test_match_runs_for_vectors_alone(packed: Index, workspace: Workspace) -> No
 def test_recall_is_measured_against_sqlite_vec_however_large_the_index(
     packed: Index, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (packed.recall() or 0.0) > 0.9
-    assert workspace.index(EMBEDDER).recall() == 1.0
+    assert (recall_of(packed) or 0.0) > 0.9
+    assert recall_of(workspace.index(EMBEDDER)) == 1.0
     monkeypatch.setattr(reader_manager, "MATRIX_PASSAGES", 100)
     few = SearchFilter(path_prefix="memory/2026-11-07")
-    assert workspace.index(EMBEDDER).recall() == workspace.index(EMBEDDER).recall(filter=few) == 1.0
+    assert recall_of(workspace.index(EMBEDDER)) == recall_of(workspace.index(EMBEDDER), few) == 1.0
     packed.close()
-    assert workspace.synced(None).recall() is None
 
 
 def matches(statements: list[str]) -> int:

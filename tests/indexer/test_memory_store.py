@@ -11,7 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexer import Hit, Index, LineRange, Mode, SearchFilter, StoreBusy, StoreError, SyncCancelled
+from indexer import (
+    Hit,
+    Index,
+    LineRange,
+    Mode,
+    SearchFilter,
+    StoreBusy,
+    StoreError,
+    SyncCancelled,
+    neighbours,
+    recall,
+)
 from indexer.stores import STORES, open_store
 from indexer.testing import HashEmbedder
 from indexer.types import Fingerprint
@@ -120,8 +131,9 @@ def test_answers_are_those_of_sqlite_whatever_happens(pair: Pair) -> None:
     pair.agree()
     for index in pair.indexes:
         index.check()
-        assert index.recall(samples=10) == pytest.approx(1.0, abs=0.1)
-        asked, right = index.neighbours()
+        with index.reader() as view:
+            assert recall(view, samples=10) == pytest.approx(1.0, abs=0.1)
+            asked, right = neighbours(view)
         assert asked == right == 5
 
 

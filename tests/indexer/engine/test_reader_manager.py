@@ -136,10 +136,10 @@ def test_codes_and_short_lists_find_the_best(workspace: Workspace) -> None:
     store = store_of(workspace)
     view, plain = seen(store, packed(store)), unpacked(store)
     with store.reading():
-        share = recall(view, 10, 30, SearchFilter())
+        share = recall(view, samples=30)
     assert share is not None
     assert share >= 0.99
-    assert recall(plain, 10, 30, SearchFilter()) == 1.0
+    assert recall(plain, samples=30) == 1.0
     agreeing = []
     for question in QUESTIONS:
         for kept in (FILTERS[0], FILTERS[2], SearchFilter(sources=("memory",))):

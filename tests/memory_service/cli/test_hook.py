@@ -145,7 +145,7 @@ def test_a_hook_without_a_server_loads_only_what_it_needs(cli: CommandLine, proj
             "flush.model",
             "llm.litellm",
             "llm.translation",
-            "health.benchmark",
+            "health.measures",
             "conversations.join",
             "health.doctor",
             "gateway.upstreams",

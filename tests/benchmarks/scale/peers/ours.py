@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from indexer import Index, RankingSettings, SearchFilter, SearchResults
+from indexer import Index, RankingSettings, SearchFilter, SearchResults, recall
 from indexer.sync.plan import text_hash
 from indexer.types import Vectors
 from tests.benchmarks.scale.material import Material
@@ -103,7 +103,8 @@ class Ours(System):
         found = dict[str, float | None]()
         for share in _FILTERED_SHARES:
             first = day_of_file(round(days * (1 - share)))
-            found[f"{share:.0%}"] = self._index.recall(filter=SearchFilter(since=first))
+            with self._index.reader() as view:
+                found[f"{share:.0%}"] = recall(view, filter=SearchFilter(since=first))
         return {share: value for share, value in found.items() if value is not None}
 
 
