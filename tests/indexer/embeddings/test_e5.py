@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
+import importlib
 import os
 import shutil
 import subprocess
@@ -98,7 +98,7 @@ def test_the_files_are_no_larger_than_was_agreed() -> None:
     assert sum(path.stat().st_size for path in FOLDER.iterdir() if path.is_file()) <= 75_000_000
 
 
-@pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "README.md", "convert_e5.py"])
+@pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "README.md"])
 def test_model_comes_with_its_papers(name: str) -> None:
     assert (FOLDER / name).stat().st_size > 0
 
@@ -220,12 +220,7 @@ def test_words_go_on_where_the_model_is_damaged(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def convert() -> ModuleType:
     pytest.importorskip("onnx")
-    spec = importlib.util.spec_from_file_location("convert_e5", FOLDER / "convert_e5.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("tests.models.e5")
 
 
 def test_script_refuses_other_weights(convert: ModuleType, tmp_path: Path) -> None:

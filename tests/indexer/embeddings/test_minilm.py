@@ -63,7 +63,7 @@ def test_model_file_is_the_one_the_fingerprint_names() -> None:
     assert hashlib.sha256((FOLDER / "model.onnx").read_bytes()).hexdigest() == bundled.MINILM_SHA256
 
 
-@pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "README.md", "convert.py", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "README.md", "tokenizer.json"])
 def test_model_comes_with_its_papers(name: str) -> None:
     assert (FOLDER / name).stat().st_size > 0
 

@@ -107,14 +107,8 @@ def published() -> Vectors:
 
 @pytest.fixture(scope="module")
 def convert() -> ModuleType:
-    if importlib.util.find_spec("onnx") is None:
-        pytest.skip("onnx is not installed")
-    spec = importlib.util.spec_from_file_location("convert", FOLDER / "convert.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    pytest.importorskip("onnx")
+    return importlib.import_module("tests.models.minilm")
 
 
 @pytest.mark.parametrize("place", range(len(TEXTS)), ids=lambda place: repr(TEXTS[place][:20]))

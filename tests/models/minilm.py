@@ -1,10 +1,10 @@
 """Conversion of the published weights of all-MiniLM-L6-v2 to `model.onnx`.
 
-Run it with the package `onnx` installed: `python convert.py FOLDER_OR_SAFETENSORS OUTPUT_FOLDER`.
+Run it with the package `onnx` installed: `python -m tests.models.minilm FOLDER_OR_SAFETENSORS OUTPUT_FOLDER`.
 
 Invariants: the input is checked against its SHA-256; the same input gives the same bytes; nothing is calibrated or
-trained, so no text takes part. README.md beside it says what was measured and why the encoder's weights are stored as
-they are.
+trained, so no text takes part. README.md beside the model says what was measured and why the encoder's weights are
+stored as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 from indexer.embeddings.bundled import MINILM_SHA256
-from indexer.embeddings.encoder_graph import EncoderGraph, add_embeddings, build_encoder
+from tests.models.encoder_graph import EncoderGraph, add_embeddings, build_encoder
 
 _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 

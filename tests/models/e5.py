@@ -1,10 +1,10 @@
 """Conversion of four-bit weights of multilingual-e5-small to `model.onnx` and `tokenizer.model`.
 
-Run it with the packages `onnx` and `sentencepiece` installed: `python convert_e5.py WEIGHTS OUTPUT_FOLDER`.
+Run it with the packages `onnx` and `sentencepiece` installed: `python -m tests.models.e5 WEIGHTS OUTPUT_FOLDER`.
 
-Invariants: the input is checked against its SHA-256; the same input gives the same bytes; the encoder's values are the
-input's, none is rounded again, and the vocabulary is the input's. README.md beside it says what was measured and where
-the input is from.
+Invariants: the input is checked against its SHA-256; the same input gives the same bytes; the encoder's values are
+the input's, none is rounded again, and the vocabulary is the input's. README.md beside the model says what was
+measured and where the input is from.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 from indexer.embeddings.bundled import E5_SHA256, E5_TOKENIZER_SHA256
-from indexer.embeddings.encoder_graph import EncoderGraph, add_embeddings, build_encoder
+from tests.models.encoder_graph import EncoderGraph, add_embeddings, build_encoder
 
 _WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 # Of sentencepiece's rule "nmt_nfkc", which the vocabulary was made with.
