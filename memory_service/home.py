@@ -274,6 +274,19 @@ def check_workspace(name: str) -> None:
         )
 
 
+def check_session_id(session_id: str) -> None:
+    """Make sure that a name is the id of a session.
+
+    Raises:
+        InvalidName: It is none.
+    """
+    if SESSION_NAME.fullmatch(session_id) is None:
+        raise InvalidName(
+            f"{session_id[:100]!r} is no id of a session. "
+            "Use 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
+        )
+
+
 def is_title(name: str) -> bool:
     """True for a name that is no id of a session and may be the title of one: words, in whatever script."""
     if SESSION_NAME.fullmatch(name) or not name.strip() or not name.isprintable() or "/" in name or "\\" in name:

@@ -113,7 +113,7 @@ def derived_id(call: ConversationCall) -> str:
 
 def conversation_id(name: str) -> str:
     """The id of the session for a conversation that has one: the same, if a session can have it."""
-    from memory_service.storage.files.log_folder import check_session_id
+    from memory_service.home import check_session_id
 
     try:
         check_session_id(name)

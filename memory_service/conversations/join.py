@@ -55,6 +55,7 @@ from memory_service.conversations.compare import (
     shared_beginning,
 )
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
+from memory_service.home import check_session_id
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import FailureKind, classify
 from memory_service.messages import (
@@ -75,7 +76,6 @@ from memory_service.schemas.compaction import (
 )
 from memory_service.schemas.sessions import Wire
 from memory_service.sessions.records import LogEnd
-from memory_service.storage.files.log_folder import check_session_id
 
 if TYPE_CHECKING:
     from memory_service.messages.sizes import Usage
@@ -269,7 +269,7 @@ class Conversations:
             return call.place
         named = call.session_id or (conversation_id(call.conversation) if call.conversation else "")
         if call.mark and not named:
-            named = next(iter(self.sessions.store.holding(json.dumps(call.mark, ensure_ascii=False).encode())), "")
+            named = next(iter(self.sessions.store.containing(json.dumps(call.mark, ensure_ascii=False).encode())), "")
         if not call.follows:
             return LogPlace(named or derived_id(call), None if call.conversation else 0)
         place = self._place_of(call.follows)
@@ -288,7 +288,7 @@ class Conversations:
         """The message that holds an answer; in a log that nobody asked for yet, it is searched."""
         known = self._answers.get(answer_id)
         mark = f'"{ANSWER}":{json.dumps(answer_id)}'.encode()
-        for session_id in [known.session_id] if known else self.sessions.store.holding(mark):
+        for session_id in [known.session_id] if known else self.sessions.store.containing(mark):
             for each in reversed(self._state_messages(session_id)):
                 if each.message.get(ANSWER) == answer_id or (known and each.seq == known.seq):
                     found = self._answers[answer_id] = LogPlace(session_id, each.seq)

@@ -42,7 +42,7 @@ from memory_service.memories.workspaces import extra_folders
 from memory_service.messages import Message, numbered
 from memory_service.runtime.answers import reader_failures
 from memory_service.schemas.memories import Check
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.storage.files.log_folder import LogFolder
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
 # Of a long line, enough to find it by; the index refuses a whole page as a question.
@@ -219,7 +219,7 @@ def _left_over(settings: Settings, folder: Path) -> str:
     """Report temporary files of killed processes, which may hold erased text."""
     drafts = (
         *MemoryStore(folder, now=settings.now).drafts,
-        *SessionLogs(folder / "sessions").drafts,
+        *LogFolder(folder / "sessions").drafts,
         *StandingBlocks(folder, lambda _: True).drafts,
         *progress_drafts(folder),
     )

@@ -28,6 +28,7 @@ from memory_service.prompts.session_recall import Question, SessionRecall, last_
 from memory_service.runtime.compactions import CompactionCall, SessionCompactions
 from memory_service.runtime.engine_adapter import EngineAdapter
 from memory_service.runtime.flushes import Flushes
+from memory_service.runtime.log_changes import unreadable
 from memory_service.schemas.compaction import (
     CompactionReceipt,
     CompactRequest,
@@ -36,7 +37,6 @@ from memory_service.schemas.compaction import (
     SessionContextRequest,
 )
 from memory_service.schemas.memories import Receipt
-from memory_service.storage.files.log_folder import unreadable
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionServices, SessionSnapshot

@@ -21,12 +21,12 @@ from memory_service.memories.overlap import ViewText
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.memories.standing import StandingBlock, StandingPassage, digest_of, passage_of
 from memory_service.messages import numbered, own_text_of, user_message
+from memory_service.runtime.log_changes import unreadable
 from memory_service.runtime.models import make_prompt_judge
 from memory_service.schemas.compaction import BRANCH_MARK, Recall, RecallMode
 from memory_service.schemas.memories import Context, Order
 from memory_service.schemas.sessions import FoundMessages
 from memory_service.sessions.search import SessionKeywordSearch
-from memory_service.storage.files.log_folder import unreadable
 from memory_service.text.judge_weights import DamagedWeights
 from memory_service.text.recall import decide_recall
 

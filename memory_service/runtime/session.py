@@ -31,6 +31,7 @@ from memory_service.messages import (
     was_cut,
 )
 from memory_service.messages.sizes import Usage
+from memory_service.runtime.log_changes import kept_by_trim
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import (
     Appended,
@@ -47,7 +48,7 @@ from memory_service.sessions.records import (
     Undo,
     Unpin,
 )
-from memory_service.storage.files.jsonl_log import JsonlLog
+from memory_service.storage.logs import SessionLog
 from memory_service.text.placeholders import without_media
 from memory_service.text.texts import texts_in
 
@@ -95,7 +96,7 @@ class SessionState(Conversation):
         cut_seq: Where it stands that the last answer was cut at its end; 0 if it was not.
         keys: Of the last idempotency keys, by their hash: first and last message, and the hash of what they say.
         last_at: When the last record was appended; empty if there is none.
-        edition: That of the log which tells this, see `JsonlLog.append`; 0 if there is none.
+        edition: That of the log which tells this, see `SessionLog.append`; 0 if there is none.
     """
 
     header: SessionHeader | None = None
@@ -309,6 +310,7 @@ def chain_of(heads: Mapping[int, Head], head: Head) -> list[int]:
 
 # Others may write between a look at the log and the commit; each time it is looked at anew.
 _COMMIT_ATTEMPTS = 200
+_BUSY = "The session is written to all the time. Try again."
 
 
 class OpenSession:
@@ -320,7 +322,7 @@ class OpenSession:
     Safe to use from several threads.
     """
 
-    def __init__(self, log: JsonlLog) -> None:
+    def __init__(self, log: SessionLog) -> None:
         self.log = log
         self._state = SessionState()
         self._reading = threading.Lock()
@@ -385,7 +387,7 @@ class OpenSession:
         return self.log.append(bodies, edition=_there(on))
 
     def held(self, on: SessionState) -> AbstractContextManager[None]:
-        """Keep the session from being deleted while something made from a state of it is stored; see `JsonlLog`."""
+        """Keep the session from being deleted while something made from a state of it is stored; see `SessionLog`."""
         return self.log.held(_there(on))
 
     def commit(self, made: Compaction, on: SessionState) -> int:
@@ -412,30 +414,42 @@ class OpenSession:
             except Conflict:
                 if state.edition != edition:
                     raise
-        raise Conflict("The session is written to all the time. Try again.")
+        raise Conflict(_BUSY)
 
     def trim(self, keep_last: int) -> str:
-        """Move all but the last lines out of the log; what the view is built on stays. See `JsonlLog.trim`.
+        """Put all but the last records of the log aside; what the view is built on stays.
 
         System messages and pinned ones stay, and the ledger, which could not be gathered anew.
+
+        Args:
+            keep_last: How many records stay whatever they are; of the older ones, messages and usage go.
+
+        Returns:
+            The name of what was put aside.
+
+        Raises:
+            InvalidRequest: `keep_last` is negative.
+            NotFound: There is no log.
+            StorageFailed: The storage did not take it; the log is as it was.
         """
+        if keep_last < 0:
+            raise InvalidRequest(f"A log cannot keep {keep_last} lines. Use 0 or more.")
         for _ in range(_COMMIT_ATTEMPTS):
             state = self.state()
             if not state.edition:
-                break
+                raise NotFound("The session was deleted meanwhile, so there is nothing to trim.")
+            also = {
+                *(each.seq for each in state.messages if is_system(each.message)),
+                *(pin.target for pin in state.pins if pin.target is not None),
+            }
             with suppress(Conflict):
                 return self.log.trim(
-                    keep_last,
-                    also={
-                        *(each.seq for each in state.messages if is_system(each.message)),
-                        *(pin.target for pin in state.pins if pin.target is not None),
-                    },
-                    head=state.head.seq,
-                    ledger=state.head.ledger,
+                    kept_by_trim(self.log, keep_last, also),
+                    TrimRecord(backup="", lines=0, head=state.head.seq, ledger=state.head.ledger),
                     expected_last_seq=state.last_seq,
                     edition=state.edition,
                 )
-        return self.log.trim(keep_last)
+        raise Conflict(_BUSY)
 
     def originals(self, state: SessionState) -> Mapping[int, tuple[Message, ...]]:
         """The messages of the tail whose media are shown, with them: all that one of the log was read as."""

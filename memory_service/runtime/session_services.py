@@ -24,11 +24,13 @@ from memory_service.llm.token_anchor import Reading
 from memory_service.messages.shapes import Json
 from memory_service.runtime.events import EventHub, EventKind
 from memory_service.runtime.locks import SessionLocks
+from memory_service.runtime.log_changes import begin_log
 from memory_service.runtime.models import Models
 from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.runtime.session_options import SessionOptions, options_of, reading_of, scale_of
 from memory_service.schemas.sessions import EventField, ReadingSource
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.sessions.records import SessionHeader
+from memory_service.storage.logs import LogStore
 
 if TYPE_CHECKING:
     from memory_service.memories.long_term import LongTermMemory
@@ -100,7 +102,7 @@ class SessionServices:
     def __init__(
         self,
         workspace: str,
-        logs: SessionLogs,
+        logs: LogStore,
         longterm: LongTermMemory,
         shared: SharedServices,
         engine: GuardedEngine | None = None,
@@ -120,7 +122,7 @@ class SessionServices:
             InvalidName: The id is not one of a session.
             NotFound: There is no such session.
         """
-        log = self.logs.get(session_id)
+        log = self.logs.open(session_id)
         with self._opening:
             session = self._sessions.get(session_id)
             if session is None or session.log is not log:
@@ -134,7 +136,7 @@ class SessionServices:
         except NotFound:
             # Somebody else may be faster.
             with suppress(Conflict):
-                self.logs.create(session_id, model=model)
+                begin_log(self.logs, SessionHeader(session_id=session_id, model=model))
             return self.session(session_id)
 
     def created(
@@ -151,7 +153,10 @@ class SessionServices:
         Raises:
             Conflict: There is one of that id.
         """
-        self.logs.create(session_id, model=model, context_window=context_window, settings=settings, title=title)
+        header = SessionHeader(
+            session_id=session_id, model=model, context_window=context_window, settings=dict(settings), title=title
+        )
+        begin_log(self.logs, header)
         return self.session(session_id)
 
     def deleted(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:

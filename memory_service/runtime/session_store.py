@@ -29,10 +29,17 @@ from memory_service.messages import Message, Numbered, read_sent, text_of
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
+from memory_service.runtime.log_changes import (
+    ErasedSeqs,
+    erase_messages,
+    foreign_messages,
+    fork_log,
+    has_messages,
+    unreadable,
+)
 from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.runtime.session_options import check_new, check_settings, pressure_of
 from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, TRIM_KEEP_LAST, SessionChanges, Wire
-from memory_service.sessions.erased_lines import ErasedLines
 from memory_service.sessions.records import (
     Appended,
     Body,
@@ -45,7 +52,6 @@ from memory_service.sessions.records import (
     Unpin,
     compact_json,
 )
-from memory_service.storage.files.log_folder import foreign_messages, unreadable
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionServices, SessionSnapshot
@@ -118,6 +124,7 @@ class SessionStore:
         """
         snapshot = self._services.snapshot(session_id)
         reading, state = snapshot.reading(anchored=True), snapshot.state
+        log = snapshot.session.log.status()
         return schemas.Session(
             session_id=session_id,
             title=state.header.title if state.header else "",
@@ -133,9 +140,9 @@ class SessionStore:
             compactions=sum(past.active for past in state.compactions),
             flushed_to=state.flushed_to,
             pins=len(state.pins),
-            size_bytes=snapshot.session.log.size_bytes,
+            size_bytes=log.size_bytes,
             last_activity=state.last_at,
-            degraded=[f"log: {repair.message}" for repair in snapshot.session.log.repairs],
+            degraded=[f"log: {repair.message}" for repair in log.repairs],
         )
 
     def delete(self, session_id: str) -> schemas.ErasedSession:
@@ -145,8 +152,8 @@ class SessionStore:
             NotFound: There is no such session.
         """
         services, kept = self._services, list[str]()
-        if not services.logs.has_files(session_id):
-            services.logs.get(session_id)  # which is not there: an erasure would mark the workspace, and make it
+        if not services.logs.has_remains(session_id):
+            services.logs.open(session_id)  # which is not there: an erasure would mark the workspace, and make it
 
         def delete() -> None:
             # What it was asked for last stands in its receipts.
@@ -155,7 +162,7 @@ class SessionStore:
                 kept.extend(services.engine.forget(session_id))
 
         erased, missing = services.longterm.forget_session(
-            session_id, delete, lambda: services.logs.has_files(session_id)
+            session_id, delete, lambda: services.logs.has_remains(session_id)
         )
         return schemas.ErasedSession(session_id=session_id, erased=erased, degraded=[*missing, *kept])
 
@@ -165,17 +172,17 @@ class SessionStore:
         Raises:
             NotFound: There is no such session, or it has none of these messages.
         """
-        services, gone, kept = self._services, list[ErasedLines](), list[str]()
+        services, gone, kept = self._services, list[ErasedSeqs](), list[str]()
         services.session(session_id)
 
         def erase() -> None:
             # What it was asked for last stands in its receipts, what was recalled for a message in its prompts.
-            gone.append(services.logs.erase(session_id, seqs, first=lambda: self._forget_prompts(session_id)))
+            gone.append(erase_messages(services.logs, session_id, seqs, first=lambda: self._forget_prompts(session_id)))
             if services.engine:
                 kept.extend(services.engine.forget(session_id))
 
         erased, missing = services.longterm.forget_session(
-            session_id, erase, lambda: services.logs.get(session_id).has_messages(seqs)
+            session_id, erase, lambda: has_messages(services.logs.open(session_id), seqs)
         )
         return schemas.ErasedMessages(
             session_id=session_id,
@@ -246,14 +253,14 @@ class SessionStore:
         Raises:
             Conflict: There is a session with the id of the branch.
         """
-        self._services.logs.fork(session_id, branch, before_seq=before_seq)
+        fork_log(self._services.logs, session_id, branch, before_seq=before_seq)
         with suppress(StorageFailed):
             # Without them the branch costs a provider's cache, and nothing else.
             self._services.longterm.prompts.fork(session_id, branch, before_seq=before_seq)
 
-    def holding(self, mark: bytes) -> Iterator[str]:
+    def containing(self, mark: bytes) -> Iterator[str]:
         """Ids of the sessions whose log has some bytes in it, the last active first."""
-        return self._services.logs.holding(mark)
+        return self._services.logs.containing(mark)
 
     def model_view(self, session_id: str, *, wire: Wire = "openai") -> schemas.Messages:
         """The messages that the model sees."""

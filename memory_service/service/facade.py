@@ -322,8 +322,8 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             Incompressible: The prompt cannot be made to fit.
         """
         from memory_service.conversations.client_calls import ConversationCall
+        from memory_service.home import check_session_id
         from memory_service.runtime.session_store import check_messages
-        from memory_service.storage.files.log_folder import check_session_id
 
         check_session_id(session_id)
         check_messages(request.messages)

@@ -374,7 +374,7 @@ class SessionUseCases(ABC):
         if self.has_workspace(workspace):
             return self.sessions(workspace)
         if session_id is not None:
-            from memory_service.storage.files.log_folder import check_session_id
+            from memory_service.home import check_session_id
 
             check_session_id(session_id)
         check()

@@ -32,7 +32,7 @@ from memory_service.runtime.subagents import Subagents
 from memory_service.schemas.compaction import FlushPrompt
 from memory_service.schemas.sessions import Wire
 from memory_service.sessions.records import LogEnd
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.storage.logs import LogStore
 
 _KEPT_ESTIMATES = 1_024
 
@@ -53,7 +53,7 @@ class ShortTermMemory:
     def __init__(
         self,
         workspace: str,
-        logs: SessionLogs,
+        logs: LogStore,
         longterm: LongTermMemory,
         receipts: Receipts,
         shared: SharedServices,

@@ -148,7 +148,7 @@ class OpenWorkspaces:
     def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
         """The sessions of a workspace; none, unless they are made, where nobody wrote to it."""
         from memory_service.service.short_term import ShortTermMemory
-        from memory_service.storage.files.log_folder import SessionLogs
+        from memory_service.storage.files.log_folder import LogFolder
 
         longterm = self.memory(workspace, make=True) if make else self.readable(workspace)
         shared, compactor = self._of_sessions()
@@ -158,7 +158,7 @@ class OpenWorkspaces:
                 return known
             found = ShortTermMemory(
                 workspace,
-                SessionLogs(self.folders.folder(workspace) / "sessions"),
+                LogFolder(self.folders.folder(workspace) / "sessions"),
                 longterm,
                 self.receipts(workspace),
                 shared,
@@ -224,9 +224,9 @@ class OpenWorkspaces:
             memory.recover()
             # Most have none, and the code of sessions is not loaded to find none.
             if any(map(disk.draft_files, _folders_of_sessions(folder / "sessions"))):
-                from memory_service.storage.files.log_folder import SessionLogs
+                from memory_service.storage.files.log_folder import LogFolder
 
-                SessionLogs(folder / "sessions").sweep()
+                LogFolder(folder / "sessions").sweep()
             if disk.draft_files(folder / _HOSTS_FOLDER):
                 from memory_service.hosts.progress import sweep_progress
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple, cast
 
 from memory_service.compaction.record import Compaction, PinRecord
@@ -27,7 +28,7 @@ from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.fields import Fields
-from memory_service.sessions.media import Detached, DetachedPart, Encoding, detach
+from memory_service.sessions.media import Detached, DetachedPart, Encoding, attach, describe, detach, media_of
 from memory_service.sessions.records import (
     Body,
     ErasedRecord,
@@ -150,6 +151,30 @@ def decode(line: bytes) -> LogLine:
         raise ValueError("no object")
     body, parts = _body(place.kind, parsed, line, place.size_bytes)
     return LogLine(record=Record(seq=place.seq, ts=place.ts, kind=place.kind, body=body), parts=parts)
+
+
+def record_with_media(line: LogLine, content: Callable[[str], bytes] | None) -> Record:
+    """The record of a line, its message with its media.
+
+    Args:
+        line: The line.
+        content: Gives a content by its SHA-256; if it is None, a short note stands for each of the media.
+    """
+    body = line.record.body
+    if not line.parts or not isinstance(body, MessageRecord):
+        return line.record
+    media = media_of(line.parts, line.record.seq)
+    if content is None:
+        text = describe(body.text, media, line.parts)
+    else:
+        text = attach(body.text, line.parts, lambda part: content(part.sha256))
+    return replace(line.record, body=replace(body, text=text, media=media))
+
+
+def first_header(session_id: str, first: Body) -> SessionHeader:
+    """The header that a log begins with, which no other log has: the first record, if it is one."""
+    header = first if isinstance(first, SessionHeader) else SessionHeader(session_id=session_id)
+    return replace(header, log_id=secrets.token_hex(8))
 
 
 def is_object(line: bytes) -> bool:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from memory_service.sessions.records import MessageRecord
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.storage.files.log_folder import LogFolder
 from tests.campaigns.load import resident_bytes
 from tests.serving import NO_TLS, W, own_process
 
@@ -32,10 +32,8 @@ def measure(clients: int, megabytes: int) -> dict[str, object]:
     environment = {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"}
     with tempfile.TemporaryDirectory() as home, ExitStack() as stack:
         # Before the server is there, which would index each of them: only what the readers cost is measured.
-        log, words = (
-            SessionLogs(Path(home) / "default" / "sessions").create("long"),
-            "周二 word " * (_MESSAGE_CHARS // 12),
-        )
+        folder = Path(home) / "default" / "sessions"
+        log, words = LogFolder(folder).open("long", must_exist=False), "周二 word " * (_MESSAGE_CHARS // 12)
         for n in range(megabytes * 10):
             log.append(
                 [MessageRecord(text=json.dumps({"role": "user", "content": f"{n} {words}"}, ensure_ascii=False))]

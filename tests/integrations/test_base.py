@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service import AsyncMemoryClient, InvalidRequest, MemoryClient, NotFound
+from memory_service.home import check_session_id
 from memory_service.integrations.base import (
     HostConversations,
     LocalMemory,
@@ -22,7 +23,6 @@ from memory_service.integrations.base import (
     session_name,
     whole_file,
 )
-from memory_service.storage.files.log_folder import check_session_id
 from tests.integrations.places import DEPLOYS, NO_SERVER, Place
 from tests.memory_service.api.talking import talk
 

@@ -24,6 +24,7 @@ from memory_service.sessions.records import MessageRecord
 from memory_service.storage.files.blobs import Blobs
 from memory_service.storage.files.jsonl_log import JsonlLog
 from tests.disk import Call, NotDurable, check_durable, recorded
+from tests.memory_service.storage.log_steps import trim
 from tests.serving import settings
 
 W, S = "w", "talk"
@@ -371,7 +372,7 @@ def check_an_unconfirmed_trim_keeps_the_log(home: Path) -> None:
         renamed = renamed or (call.name == "replace" and call.to.endswith(".jsonl"))
 
     with recorded(home, fails), suppress(StorageFailed):
-        log.trim(1)
+        trim(log, 1)
     kept = b"".join(file.read_bytes() for file in (home / "sessions").iterdir() if file.is_file())
     if not all(f"m{n}".encode() in kept for n in range(9)):
         raise NotDurable("a trim that was not confirmed lost what it took out of the log")

@@ -31,9 +31,11 @@ from memory_service.schemas.compaction import CompactRequest, SessionContextRequ
 from memory_service.service import MemoryService
 from memory_service.sessions.records import MessageRecord, SessionHeader
 from memory_service.storage.files.jsonl_log import JsonlLog
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.storage.files.log_folder import LogFolder
+from memory_service.storage.logs import SessionLog
 from memory_service.testing import ScriptedModel
 from tests.disk import Call, recorded
+from tests.memory_service.storage.log_steps import begin, header
 from tests.properties.durable import Disturbed
 from tests.serving import settings
 
@@ -389,7 +391,7 @@ def check_a_lost_race_is_no_strike(home: Path) -> None:
 
 def check_contents_that_others_name_stay(home: Path) -> None:
     """A batch that fails takes its own contents back, and none that another message names."""
-    log, path = SessionLogs(home / "sessions").create("t"), home / "sessions" / "t.jsonl"
+    log, path = begin(LogFolder(home / "sessions"), "t"), home / "sessions" / "t.jsonl"
     picture = "iVBORw0KGgo" * 2_000
     log.append([_image(picture)])
 
@@ -405,12 +407,12 @@ def check_contents_that_others_name_stay(home: Path) -> None:
 
 def check_a_sweep_waits_for_who_names(home: Path) -> None:
     """A delete elsewhere, between the storing of a content and the line that names it, does not sweep it."""
-    logs = SessionLogs(home / "sessions")
+    logs = LogFolder(home / "sessions")
     picture = "iVBORw0KGgo" * 2_000
     for name in ("t", "u"):
-        logs.create(name)
-    logs.get("u").append([_image(picture)])
-    other = threading.Thread(target=lambda: SessionLogs(home / "sessions").delete("u"))
+        begin(logs, name)
+    logs.open("u").append([_image(picture)])
+    other = threading.Thread(target=lambda: LogFolder(home / "sessions").delete("u"))
 
     def begins() -> None:
         other.start()
@@ -420,12 +422,12 @@ def check_a_sweep_waits_for_who_names(home: Path) -> None:
         return call.name == "write" and call.path.endswith("t.jsonl")
 
     with recorded(home, Disturbed(meant, begins)):
-        logs.get("t").append([_image(picture)])
+        logs.open("t").append([_image(picture)])
     other.join()
-    assert _holds(logs.get("t"), picture), "a content was swept before it was named"
+    assert _holds(logs.open("t"), picture), "a content was swept before it was named"
 
 
-def _holds(log: JsonlLog, picture: str) -> bool:
+def _holds(log: SessionLog, picture: str) -> bool:
     try:
         return picture in log.message(2)
     except MemoryServiceError:
@@ -439,20 +441,20 @@ def _image(payload: str) -> MessageRecord:
 
 def check_a_torn_end_is_one_finding(home: Path) -> None:
     """A batch that was cut off, with a header in it: it is torn, and nothing else is wrong."""
-    log = SessionLogs(home / "sessions").create("t")
+    log = begin(LogFolder(home / "sessions"), "t")
     path = home / "sessions" / "t.jsonl"
     sound = path.read_bytes()
     log.append([SessionHeader(session_id="t", model="gpt-4o"), MessageRecord(text='{"role":"user","content":"x"}')])
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(sound + lines[1] + lines[2][:20])
     again = JsonlLog(path)
-    assert again.header is not None and again.header.model is None
-    assert [repair.kind for repair in again.repairs] == ["torn"], again.repairs
+    assert [repair.kind for repair in again.status().repairs] == ["torn"], again.status().repairs
+    assert header(again) == SessionHeader(session_id="t")
 
 
 def check_a_log_that_was_replaced_is_read_afresh(home: Path) -> None:
     """Another file with the same beginning, the same end and the same size is not the one that was read."""
-    log, path = SessionLogs(home / "sessions").create("t"), home / "sessions" / "t.jsonl"
+    log, path = begin(LogFolder(home / "sessions"), "t"), home / "sessions" / "t.jsonl"
     log.append([MessageRecord(text=json.dumps({"role": "user", "content": text})) for text in ("one", "two", "three")])
     session = OpenSession(log)
     assert len(session.state().messages) == 3
@@ -464,9 +466,9 @@ def check_a_log_that_was_replaced_is_read_afresh(home: Path) -> None:
 
 def check_a_log_in_the_same_file_is_read_afresh(home: Path) -> None:
     """The number of a file that was deleted may be given again at once: what it begins with tells."""
-    logs, path = SessionLogs(home / "sessions"), home / "sessions" / "t.jsonl"
-    logs.create("u").append(_texts("one", "two", "three", "four"))
-    log = logs.create("t")
+    logs, path = LogFolder(home / "sessions"), home / "sessions" / "t.jsonl"
+    begin(logs, "u").append(_texts("one", "two", "three", "four"))
+    log = begin(logs, "t")
     log.append(_texts("alt"))
     session = OpenSession(log)
     assert len(session.state().messages) == 1
@@ -492,8 +494,8 @@ def check_what_is_deleted_leaves_the_packed_file(home: Path) -> None:
     _pages(home)
     page = home / "memory" / "zqpage.md"
     page.write_text("- quokka\n")
-    logs = SessionLogs(home / "sessions")
-    logs.create("zqtalk").append(_texts("quokka"))
+    logs = LogFolder(home / "sessions")
+    begin(logs, "zqtalk").append(_texts("quokka"))
     index = Index(home, HashEmbedder(), pack_passages=10)
     index.sync()
     index.pack()

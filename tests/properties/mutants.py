@@ -203,7 +203,7 @@ def _log_rewritten(patch: Patch) -> None:
 
     def replaced(self: OpenSession, compaction: Compaction, on: SessionState) -> int:
         seq = made(self, compaction, on)
-        self.log.trim(1)
+        self.trim(1)
         return seq
 
     patch.setattr(OpenSession, "commit", replaced)

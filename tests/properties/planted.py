@@ -24,7 +24,7 @@ from memory_service.client import _wire
 from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary, view
 from memory_service.memories import block, daily_notes, entries
 from memory_service.service import MemoryService
-from memory_service.storage.files import blobs, jsonl_log, log_recovery
+from memory_service.storage.files import blobs, jsonl_log, log_file, log_recovery
 from tests.memory_service.api import test_keys as keys
 from tests.memory_service.client import test_waiting as waiting
 from tests.properties import compacting, durable
@@ -185,19 +185,19 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             durable.check_an_unconfirmed_write_is_told_as_it_is,
         ),
         "a new log is not made durable": _mutant(
-            jsonl_log,
-            "                disk.sync_folder(self._path.parent)\n",
+            log_file,
+            "                disk.sync_folder(self.path.parent)\n",
             "                pass\n",
             _does("the first message"),
         ),
         "a trim that fails takes its backup": _mutant(
             jsonl_log,
-            "                if disk.is_at(self._path, descriptor):\n",
+            "                if disk.is_at(path, descriptor):\n",
             "                if True:\n",
             durable.check_an_unconfirmed_trim_keeps_the_log,
         ),
         "a lock is made behind a link": _mutant(
-            jsonl_log,
+            log_file,
             "            # First without the lock, whose file would be made in what a link leads to.\n            self._check_place()\n",
             "            pass\n",
             _no_lock_behind_a_link,

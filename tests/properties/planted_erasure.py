@@ -13,8 +13,8 @@ from memory_service.memories import entries, erasures, long_term, receipts
 from memory_service.prompts import build as contexts
 from memory_service.prompts import build as recalls
 from memory_service.prompts import session_recall
-from memory_service.runtime import compactions, flushes, session
-from memory_service.storage.files import jsonl_log, log_folder, log_offsets, log_recovery
+from memory_service.runtime import compactions, flushes, log_changes, session
+from memory_service.storage.files import jsonl_log, log_file, log_folder, log_offsets
 from tests.properties import erased
 from tests.properties.planted import Planted, _mutant
 
@@ -41,19 +41,19 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         "a session begun anew is read on": _mutant(
             session,
             "            if not read.is_same:\n",
-            "            if not read.is_same and self.log.last_seq < self._state.last_seq:\n",
+            "            if not read.is_same and self.log.status().last_seq < self._state.last_seq:\n",
             erased.check_a_session_begun_anew_is_read_alone,
         ),
         "a commit goes into whatever log there is": _mutant(
-            jsonl_log,
-            "            if self._offsets.edition != edition:\n",
+            log_file,
+            "            if self.offsets.edition != edition:\n",
             "            if False:\n",
             erased.check_a_delete_stops_what_is_under_way,
         ),
         "a commit begins a log": _mutant(
-            jsonl_log,
+            log_file,
             "                descriptor = stack.enter_context(self.writing(must_exist=True))\n",
-            "                descriptor = stack.enter_context(self.writing())\n                edition = self._offsets.edition\n",
+            "                descriptor = stack.enter_context(self.writing())\n                edition = self.offsets.edition\n",
             erased.check_a_delete_stops_what_is_under_way,
         ),
         "a context goes on with words of another session": _mutant(
@@ -87,21 +87,21 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_session_is_gone_with_its_receipts,
         ),
         "a trim forgets idempotency keys": _mutant(
-            log_recovery,
+            log_changes,
             'frozenset({"message", "usage"})',
             'frozenset({"message", "usage", "keyed"})',
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "a trim forgets how far was flushed": _mutant(
-            log_recovery,
+            log_changes,
             'frozenset({"message", "usage"})',
             'frozenset({"message", "usage", "flush"})',
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "a trim takes what is pinned": _mutant(
-            log_recovery,
-            "(place.kind not in _GOES or place.seq in also)",
-            "place.kind not in _GOES",
+            log_changes,
+            "at >= border or kind not in _GOES or seq in also",
+            "at >= border or kind not in _GOES",
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "a trim takes the ledger": _mutant(

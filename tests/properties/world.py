@@ -34,7 +34,7 @@ from memory_service.runtime.session import SessionState
 from memory_service.runtime.session_services import SessionServices, SessionSnapshot, SharedServices
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.sessions.records import Body, MessageRecord, Pending, Unpin
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.storage.files.log_folder import LogFolder
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of
@@ -201,7 +201,7 @@ class World:
         hooks = Hooks()
         hooks.before_compaction(self._between)
         shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=hooks)
-        logs = SessionLogs(self.home / "sessions", now=self._now)
+        logs = LogFolder(self.home / "sessions", now=self._now)
         self.services = SessionServices("w", logs, self._memory, shared)
         self.compactor = Recording()
         adapter, flushes = EngineAdapter(self.services), Flushes(self.services)
@@ -218,7 +218,7 @@ class World:
 
     def _rival(self, wanted: Compact) -> None:
         shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=Hooks())
-        services = SessionServices("w", SessionLogs(self.home / "sessions", now=self._now), self._memory, shared)
+        services = SessionServices("w", LogFolder(self.home / "sessions", now=self._now), self._memory, shared)
         other = SessionCompactions(services, Compactor(), EngineAdapter(services), Flushes(services))
         state = services.snapshot(SESSION).state
         try:

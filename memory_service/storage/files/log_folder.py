@@ -11,25 +11,23 @@ import datetime as dt
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
-from itertools import takewhile
 from pathlib import Path
 
-from indexer import is_openclaw, openclaw_messages
 from indexer.common import LRU
 from memory_service import disk
 from memory_service.disk import WriteLock, open_no_follow, storage_errors
-from memory_service.errors import Conflict, InvalidName, NotFound
-from memory_service.home import SESSION_NAME
-from memory_service.messages.shapes import Json
+from memory_service.errors import InvalidName, NotFound
+from memory_service.home import SESSION_NAME, check_session_id
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions.codec import Stamp, decode, stamp
-from memory_service.sessions.erased_lines import ErasedLines
-from memory_service.sessions.records import SessionHeader
+from memory_service.sessions.records import Record, SessionHeader
 from memory_service.storage.files import log_recovery
 from memory_service.storage.files.blobs import Blobs
-from memory_service.storage.files.jsonl_log import BLOBS, BLOBS_LOCK, LOCKS, SUFFIX, JsonlLog, utc_now
+from memory_service.storage.files.jsonl_log import BLOBS, BLOBS_LOCK, JsonlLog, utc_now
+from memory_service.storage.files.log_file import LOCKS, SUFFIX
+from memory_service.storage.logs import Rewrite
 
 _KEPT_LOGS = 256
 _END_BYTES = 64 * 1024
@@ -38,8 +36,8 @@ _SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 _OVERLAP_BYTES = 80
 
 
-class SessionLogs:
-    """The logs of one workspace.
+class LogFolder:
+    """The `LogStore` of one workspace: a folder of JSONL files.
 
     Args:
         folder: The folder `sessions` of the workspace; the first session creates it.
@@ -54,59 +52,27 @@ class SessionLogs:
         self._logs: LRU[str, JsonlLog] = LRU(_KEPT_LOGS)
         self._guard = threading.Lock()
 
-    def create(
-        self,
-        session_id: str,
-        *,
-        model: str | None = None,
-        context_window: int | None = None,
-        settings: Mapping[str, Json] | None = None,
-        title: str = "",
-    ) -> JsonlLog:
-        """Begins a session.
-
-        Raises:
-            InvalidName: The id is not one of a session.
-            Conflict: There is a session of that id.
-            StorageFailed: The disk did not take it.
-        """
-        log = self._log(session_id)
-        header = SessionHeader(
-            session_id=session_id,
-            model=model,
-            context_window=context_window,
-            settings=dict(settings or {}),
-            title=title,
-        )
-        try:
-            log.append([header], expected_last_seq=0)
-        except Conflict as error:
-            raise Conflict(f"There is a session {session_id} already. Choose another id, or go on with it.") from error
-        return log
-
-    def fork(self, session_id: str, branch: str, *, before_seq: int) -> None:
-        """Begins a session with what another one has before a record.
-
-        Raises:
-            InvalidName: An id is not one of a session.
-            NotFound: There is no session to begin with.
-            Conflict: There is a session with the id of the branch.
-            StorageFailed: The disk did not take it.
-        """
-        shared = takewhile(lambda record: record.seq < before_seq, self.get(session_id).read())
-        self._log(branch).begin(shared)
-
-    def get(self, session_id: str) -> JsonlLog:
-        """The log of a session that is there.
+    def open(self, session_id: str, *, must_exist: bool = True) -> JsonlLog:
+        """The log of a session.
 
         Raises:
             InvalidName: The id is not one of a session, or its log is a symbolic link.
-            NotFound: There is no session of that id.
+            NotFound: There is no session of that id, and there must be one.
         """
         log = self._log(session_id)
-        if not (self._folder / f"{session_id}{SUFFIX}").is_file():
+        if must_exist and not log.file.path.is_file():
             raise NotFound(f"There is no session {session_id} in {self._folder}. List the sessions to see their ids.")
         return log
+
+    def begin(self, session_id: str, records: Iterable[Record]) -> None:
+        """Begins a log with records under their numbers and at their times, the first a header.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            Conflict: There is a log already.
+            StorageFailed: The disk did not take them; there is no log then.
+        """
+        self._log(session_id).begin(records)
 
     def list(self) -> list[ListedSession]:
         """All sessions, the last active first.
@@ -117,7 +83,7 @@ class SessionLogs:
         found = (self._measured(name.removesuffix(SUFFIX)) for name in self._names() if _is_log(name))
         return sorted((file for file in found if file), key=lambda file: file.last_activity, reverse=True)
 
-    def holding(self, mark: bytes) -> Iterator[str]:
+    def containing(self, mark: bytes) -> Iterator[str]:
         """Ids of the sessions whose log has some bytes in it, the last active first."""
         for listed in self.list():
             name = f"{listed.session_id}{SUFFIX}"
@@ -137,10 +103,10 @@ class SessionLogs:
             NotFound: There is no session of that id.
             StorageFailed: The disk did not let it go.
         """
-        log = self.get(session_id)
+        log = self.open(session_id)
         name = f"{session_id}{SUFFIX}"
         # To be removed, a log need not be sound, nor the disk have room to mend it.
-        with log.writing(must_exist=True, mend=False):
+        with log.file.writing(must_exist=True, mend=False):
             first()
             own = [name, *(file for file in self._names() if log_recovery.is_put_aside(file, name))]
             # The log goes last: as long as it is there, a delete that was broken off can be repeated.
@@ -153,30 +119,30 @@ class SessionLogs:
                 disk.remove_durably(self._folder / file)
         self._logs.pop(session_id)
 
-    def erase(self, session_id: str, seqs: Collection[int], *, first: Callable[[], None] = lambda: None) -> ErasedLines:
-        """Erases messages of a session, what trims and repairs left of them, and what no log keeps beside it any more.
+    def rewrite(self, session_id: str, change: Rewrite, *, first: Callable[[], None]) -> None:
+        """Gives records another body, and removes what repairs and crashes left and the contents that no log names.
 
         Args:
             session_id: The session.
-            seqs: The numbers of the messages.
-            first: Erases what else was made of them; nobody writes to the log meanwhile.
+            change: Gives the new bodies; nothing is done if it raises.
+            first: Erases what else was made of the records; nobody writes to the log meanwhile.
 
         Raises:
             InvalidName: The id is not one of a session.
-            NotFound: There is no session of that id, or none of these messages.
+            NotFound: There is no session of that id.
             StorageFailed: The disk did not let it go.
         """
-        made = self.get(session_id).erase(seqs, first=first)
+        restorable = self.open(session_id).rewrite(change, first=first)
         name = f"{session_id}{SUFFIX}"
-        # Backups that were in use are gone: what is left of them, or was cut off, nobody reads any more.
+        # Nobody reads any more what was cut off, nor backups of trims that were taken back.
         for file in [file for file in self._names() if log_recovery.is_put_aside(file, name)]:
-            disk.remove_durably(self._folder / file)
+            if file not in restorable:
+                disk.remove_durably(self._folder / file)
         with storage_errors(self._folder.name):
             disk.sweep([self._folder], of=name)
         self._remove_unnamed(but=())
-        return made
 
-    def has_files(self, session_id: str) -> bool:
+    def has_remains(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""
         name = f"{session_id}{SUFFIX}"
         return any(file == name or log_recovery.is_put_aside(file, name) for file in self._names())
@@ -196,7 +162,7 @@ class SessionLogs:
             for draft in disk.draft_files(self._folder):
                 name, suffix, _ = draft.name[1:].partition(SUFFIX)
                 is_ours = bool(suffix) and SESSION_NAME.fullmatch(name)
-                with self._log(name).locked() if is_ours else nullcontext():
+                with self._log(name).file.locked() if is_ours else nullcontext():
                     draft.unlink(missing_ok=True)
             self._sweep_blobs()
 
@@ -261,19 +227,6 @@ class SessionLogs:
             return set()
 
 
-def check_session_id(session_id: str) -> None:
-    """Make sure that a name is the id of a session.
-
-    Raises:
-        InvalidName: It is none.
-    """
-    if SESSION_NAME.fullmatch(session_id) is None:
-        raise InvalidName(
-            f"{session_id[:100]!r} is no id of a session. "
-            "Use 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-', and begin with a letter or digit."
-        )
-
-
 def _is_log(name: str) -> bool:
     return name.endswith(SUFFIX) and SESSION_NAME.fullmatch(name, 0, len(name) - len(SUFFIX)) is not None
 
@@ -315,23 +268,3 @@ def _moment(last: Stamp | None, status: os.stat_result) -> dt.datetime:
         with suppress(ValueError):
             return dt.datetime.fromisoformat(last.ts).astimezone(dt.UTC)
     return disk.modified_at(status)
-
-
-def foreign_messages(
-    log: JsonlLog, since_seq: int, limit: int | None
-) -> Sequence[tuple[int, Mapping[str, object]]] | None:
-    """Number and message of those after `since_seq`, as they were given; None for a log of ours."""
-    content = log.foreign()
-    if content is None:
-        return None
-    return [(told.line, told.message) for told in openclaw_messages(content) if told.line > since_seq][:limit]
-
-
-def unreadable(log: JsonlLog) -> tuple[str, ...]:
-    """Limits of a log in a foreign format, for `degraded`; empty for our own format."""
-    content = log.foreign()
-    if content is None:
-        return ()
-    if is_openclaw(content):
-        return ("log: OpenClaw wrote it: it can be read and searched, not gone on with. Choose another id for that.",)
-    return ("log: it is in a format that is not known here, so nothing of it is shown. Move it away.",)

@@ -114,41 +114,23 @@ def save_beside(path: Path, read: Callable[[], Iterable[bytes]], ending: str) ->
     return target
 
 
-# All other kinds are what a view is built on: without its pins and its compaction it would be another one. What was
-# flushed is not flushed again, and what was sent with an idempotency key is not taken twice.
-_GOES = frozenset({"message", "usage"})
 _ASIDE = lazy_regex(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
 
 
-def trim_lines(
-    read: Callable[[], Iterable[bytes]], keep_last: int, also: Collection[int] = ()
-) -> tuple[list[bytes], int]:
-    """The lines that stay when the last `keep_last` do, and how many go.
-
-    Args:
-        read: Gives the whole lines of the log, from the first on each time.
-        keep_last: How many stay whatever they are.
-        also: Messages that stay, however old.
-    """
-    count = sum(1 for _ in read())
-    border = max(0, count - keep_last)
-    kept = [line for at, line in enumerate(read()) if at >= border or _stays(line, also)]
-    return kept, count - len(kept)
+def trim_lines(lines: Iterable[bytes], keep: Collection[int]) -> tuple[list[bytes], int]:
+    """The lines of some records, and how many other lines there are."""
+    kept, gone = list[bytes](), 0
+    for line in lines:
+        if (place := stamp(line)) and place.seq in keep:
+            kept.append(line)
+        else:
+            gone += 1
+    return kept, gone
 
 
-def _stays(line: bytes, also: Collection[int]) -> bool:
-    place = stamp(line)
-    return place is not None and (place.kind not in _GOES or place.seq in also)
-
-
-def has_messages(lines: Iterable[bytes], seqs: Collection[int]) -> bool:
-    """True if some lines have one of some messages."""
-    return any((place := stamp(line)) and place.kind == "message" and place.seq in seqs for line in lines)
-
-
-def last_seq(lines: Iterable[bytes]) -> int:
-    """The highest number of some lines; 0 if none has one."""
-    return max((place.seq for line in lines if (place := stamp(line))), default=0)
+def outline(lines: Iterable[bytes]) -> dict[int, str]:
+    """The kinds of the records of some lines, by their numbers."""
+    return {place.seq: place.kind for line in lines if (place := stamp(line))}
 
 
 def lines_after(lines: Iterable[bytes], seq: int) -> Iterator[bytes]:

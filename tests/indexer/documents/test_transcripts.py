@@ -26,6 +26,7 @@ from memory_service.storage.files.jsonl_log import JsonlLog
 from memory_service.storage.files.log_offsets import Offsets
 from tests.growth import at_most_readings
 from tests.indexer.talks import NOON, batches, log_of, message, turns
+from tests.memory_service.storage.log_steps import trim
 
 DAY = NOON.date()
 
@@ -452,7 +453,7 @@ def test_a_trimmed_log_keeps_its_numbers(tmp_path: Path) -> None:
     log = JsonlLog(tmp_path / "talk.jsonl", now=lambda: NOON)
     for number in range(6):
         log.append(turns(f"text {number}"))
-    log.trim(3)
+    trim(log, 3)
     found = split_transcript((tmp_path / "talk.jsonl").read_bytes())
     assert [(p.start_line, p.text) for p in found] == [(5, "text 3"), (6, "text 4"), (7, "text 5")]
 

@@ -40,6 +40,7 @@ from tests.indexer.workspace import (
     run_unprivileged,
     texts,
 )
+from tests.memory_service.storage.log_steps import trim
 
 
 def counted(report: SyncReport) -> tuple[int, int, int, int]:
@@ -808,7 +809,7 @@ def test_a_session_changed_before_its_end_is_read_anew(workspace: Workspace, kno
     log.append(turns("five"))
     (index if knows else workspace.index(HashEmbedder())).sync()
     assert held_texts(index) == ["one", "TWO", "三", "four", "five"]
-    log.trim(3)
+    trim(log, 3)
     index.sync()
     assert held_texts(index) == ["三", "four", "five"]
     log.restore_trim()

@@ -17,6 +17,7 @@ from memory_service.messages import message_tokens, read_messages, to_anthropic,
 from memory_service.service import MemoryService
 from memory_service.sessions.records import MessageRecord, SessionHeader
 from memory_service.storage.files.jsonl_log import JsonlLog
+from tests.memory_service.storage.log_steps import header
 from tests.serving import settings
 from tests.wire import Provider, problems
 
@@ -76,7 +77,7 @@ def test_the_session_is_a_sound_log(tmp_path: Path) -> None:
     log = JsonlLog(BUNDLED / SESSION)
     records = list(log.read())
     assert [record.seq for record in records] == list(range(1, len(records) + 1))
-    assert log.repairs == () and log.header == SessionHeader(session_id=SAMPLE_SESSION_ID)
+    assert log.status().repairs == () and header(log) == SessionHeader(session_id=SAMPLE_SESSION_ID)
     assert all(isinstance(record.body, MessageRecord) for record in records[1:])
     moments = [dt.datetime.fromisoformat(record.ts) for record in records]
     assert all(earlier <= later for earlier, later in pairwise(moments))

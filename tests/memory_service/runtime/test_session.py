@@ -14,8 +14,9 @@ from memory_service.errors import Conflict
 from memory_service.messages import message_tokens
 from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.sessions.records import Body, FlushRecord, MessageRecord, Undo
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.storage.files.log_folder import LogFolder
 from tests.memory_service.rooms import image, says, user
+from tests.memory_service.storage.log_steps import begin, trim
 
 SHAPE = ViewShape(window_tokens=8_000)
 PICTURE = "iVBORw0KGgo" * 2_000
@@ -32,21 +33,21 @@ def compaction(base: int | None, upto: int, tail_start: int) -> Compaction:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> SessionLogs:
-    made = SessionLogs(tmp_path / "sessions")
-    made.create("s")
+def logs(tmp_path: Path) -> LogFolder:
+    made = LogFolder(tmp_path / "sessions")
+    begin(made, "s")
     return made
 
 
-def opened(logs: SessionLogs) -> OpenSession:
-    session = OpenSession(logs.get("s"))
+def opened(logs: LogFolder) -> OpenSession:
+    session = OpenSession(logs.open("s"))
     session.append(said(user("一"), says("two"), user("three")))
     return session
 
 
-def test_the_state_is_as_new_as_the_log_whoever_wrote(logs: SessionLogs) -> None:
+def test_the_state_is_as_new_as_the_log_whoever_wrote(logs: LogFolder) -> None:
     session = opened(logs)
-    other = OpenSession(SessionLogs(logs.get("s")._path.parent).get("s"))
+    other = OpenSession(LogFolder(logs.open("s").file.path.parent).open("s"))
     before = session.state()
     assert session.state() is before, "nothing is folded twice"
     other.append(said(says("four")))
@@ -54,7 +55,7 @@ def test_the_state_is_as_new_as_the_log_whoever_wrote(logs: SessionLogs) -> None
     assert session.state().messages[0] is before.messages[0]
 
 
-def test_a_view_is_made_once_for_a_log(logs: SessionLogs) -> None:
+def test_a_view_is_made_once_for_a_log(logs: LogFolder) -> None:
     session = opened(logs)
     view = session.view(SHAPE)
     assert session.view(SHAPE) is view and session.seen(SHAPE, session.state()) is view
@@ -64,7 +65,7 @@ def test_a_view_is_made_once_for_a_log(logs: SessionLogs) -> None:
     assert len(session.view(SHAPE).messages) == 4
 
 
-def test_the_gauge_goes_with_the_view_whatever_comes(logs: SessionLogs) -> None:
+def test_the_gauge_goes_with_the_view_whatever_comes(logs: LogFolder) -> None:
     session = opened(logs)
     steps: list[list[Body]] = [
         said(says("四")), said(user("x"), says("y")), [PinRecord(pin_id="p", text="钉住")], said(user("z")),
@@ -79,7 +80,7 @@ def test_the_gauge_goes_with_the_view_whatever_comes(logs: SessionLogs) -> None:
         assert fresh.repairs or view_sizes.tokens == sum(map(message_tokens, fresh.messages))
 
 
-def test_a_commit_counts_only_on_the_head_it_was_planned_on(logs: SessionLogs) -> None:
+def test_a_commit_counts_only_on_the_head_it_was_planned_on(logs: LogFolder) -> None:
     session = opened(logs)
     planned_on = session.state()
     seq = session.commit(compaction(None, 4, 4), planned_on)
@@ -90,7 +91,7 @@ def test_a_commit_counts_only_on_the_head_it_was_planned_on(logs: SessionLogs) -
     assert session.commit(compaction(seq, 4, 4), session.state()) == seq + 1
 
 
-def test_what_was_said_between_plan_and_commit_stays(logs: SessionLogs) -> None:
+def test_what_was_said_between_plan_and_commit_stays(logs: LogFolder) -> None:
     session = opened(logs)
     planned_on = session.state()
     session.append(said(says("四"), user("five")))
@@ -98,11 +99,11 @@ def test_what_was_said_between_plan_and_commit_stays(logs: SessionLogs) -> None:
     assert session.view(SHAPE).seqs == (4, 5, 6)
 
 
-def test_a_trim_and_its_end_are_seen(logs: SessionLogs) -> None:
+def test_a_trim_and_its_end_are_seen(logs: LogFolder) -> None:
     session = opened(logs)
     session.view(SHAPE)
-    other = SessionLogs(logs._folder).get("s")
-    other.trim(1)
+    other = LogFolder(logs._folder).open("s")
+    trim(other, 1)
     assert words(session) == ["three"]
     other.restore_trim()
     assert words(session) == ["一", "two", "three"]
@@ -111,20 +112,20 @@ def test_a_trim_and_its_end_are_seen(logs: SessionLogs) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 7])
-def test_a_session_begun_anew_elsewhere_is_read_as_the_new_one_alone(logs: SessionLogs, count: int) -> None:
+def test_a_session_begun_anew_elsewhere_is_read_as_the_new_one_alone(logs: LogFolder, count: int) -> None:
     session = opened(logs)
     session.append(said(image("看这张图", payload=PICTURE)))
     session.view(SHAPE)
-    elsewhere = SessionLogs(logs._folder)
+    elsewhere = LogFolder(logs._folder)
     for round in range(20):
         elsewhere.delete("s")
         new = [f"新 {round} {at}" for at in range(count)]
-        elsewhere.create("s").append(said(*map(user, new)))
+        begin(elsewhere, "s").append(said(*map(user, new)))
         assert words(session) == new
         assert all(str(each["content"]).startswith("新") for each in session.view(SHAPE).messages)
 
 
-def test_nothing_made_from_a_session_goes_into_another_log(logs: SessionLogs) -> None:
+def test_nothing_made_from_a_session_goes_into_another_log(logs: LogFolder) -> None:
     session = opened(logs)
     path = logs._folder / "s.jsonl"
     writes: list[Callable[[SessionState], object]] = [
@@ -135,16 +136,16 @@ def test_nothing_made_from_a_session_goes_into_another_log(logs: SessionLogs) ->
     for write in writes:
         for others in ("deleted", "begun anew", "trimmed"):
             if not path.exists():
-                logs.create("s")
+                begin(logs, "s")
                 opened(logs)
             on = session.state()
-            elsewhere = SessionLogs(logs._folder)
+            elsewhere = LogFolder(logs._folder)
             if others == "trimmed":
-                elsewhere.get("s").trim(1)
+                trim(elsewhere.open("s"), 1)
             else:
                 elsewhere.delete("s")
             if others == "begun anew":
-                elsewhere.create("s").append(said(user("一"), says("two"), user("three")))
+                begin(elsewhere, "s").append(said(user("一"), says("two"), user("three")))
             before = path.read_bytes() if path.exists() else None
             with pytest.raises(Conflict, match="meanwhile"):
                 write(on)
@@ -153,7 +154,7 @@ def test_nothing_made_from_a_session_goes_into_another_log(logs: SessionLogs) ->
         session.note([FlushRecord(from_seq=1, to_seq=4)], SessionState())
 
 
-def test_a_log_without_an_identity_is_told_from_another_by_its_file(logs: SessionLogs) -> None:
+def test_a_log_without_an_identity_is_told_from_another_by_its_file(logs: LogFolder) -> None:
     """Logs of an earlier version have none: the time and the number of the file stand for it."""
     session = opened(logs)
     path = logs._folder / "s.jsonl"
@@ -171,7 +172,7 @@ def words(session: OpenSession) -> list[object]:
     return [each.message["content"] for each in session.state().messages]
 
 
-def test_media_come_back_for_the_view_and_are_labels_once_they_are_gone(logs: SessionLogs, tmp_path: Path) -> None:
+def test_media_come_back_for_the_view_and_are_labels_once_they_are_gone(logs: LogFolder, tmp_path: Path) -> None:
     session = opened(logs)
     session.append(said(image("看这张图", payload=PICTURE), says("ok")))
     view = json.dumps(session.view(SHAPE).messages, ensure_ascii=False)
@@ -179,5 +180,5 @@ def test_media_come_back_for_the_view_and_are_labels_once_they_are_gone(logs: Se
     blobs = [file for file in (tmp_path / "sessions").rglob("*") if file.is_file() and file.stat().st_size > 10_000]
     for blob in blobs:
         blob.unlink()
-    again = json.dumps(OpenSession(logs.get("s")).view(SHAPE).messages, ensure_ascii=False)
+    again = json.dumps(OpenSession(logs.open("s")).view(SHAPE).messages, ensure_ascii=False)
     assert blobs and PICTURE not in again and "看这张图" in again and "log:5" in again

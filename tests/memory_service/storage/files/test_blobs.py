@@ -19,7 +19,8 @@ from memory_service.sessions.media import attach, describe, detach, media_of
 from memory_service.sessions.records import MessageRecord
 from memory_service.storage.files.blobs import Blobs
 from memory_service.storage.files.jsonl_log import JsonlLog
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.storage.files.log_folder import LogFolder
+from tests.memory_service.storage.log_steps import begin, trim
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 WRITTEN = base64.b64encode(PNG).decode()
@@ -27,8 +28,8 @@ URL = f"data:image/png;base64,{WRITTEN}"
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> SessionLogs:
-    return SessionLogs(tmp_path / "sessions")
+def logs(tmp_path: Path) -> LogFolder:
+    return LogFolder(tmp_path / "sessions")
 
 
 def message(content: Json) -> MessageRecord:
@@ -60,10 +61,10 @@ OUT_OF_LINE: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("name", OUT_OF_LINE)
-def test_media_go_beside_the_log_and_come_back(logs: SessionLogs, tmp_path: Path, name: str) -> None:
+def test_media_go_beside_the_log_and_come_back(logs: LogFolder, tmp_path: Path, name: str) -> None:
     content, mime = OUT_OF_LINE[name]
     given_message = message(content)
-    log = logs.create("a")
+    log = begin(logs, "a")
     log.append([given_message])
     line = (tmp_path / "sessions" / "a.jsonl").read_bytes()
     assert len(stored(tmp_path)) == 1
@@ -95,39 +96,39 @@ def test_media_go_beside_the_log_and_come_back(logs: SessionLogs, tmp_path: Path
         {"type": "text", "data": WRITTEN},
     ],
 )
-def test_what_is_no_medium_stays_in_the_line(logs: SessionLogs, tmp_path: Path, content: Json) -> None:
-    log = logs.create("a")
+def test_what_is_no_medium_stays_in_the_line(logs: LogFolder, tmp_path: Path, content: Json) -> None:
+    log = begin(logs, "a")
     log.append([message(content)])
     assert stored(tmp_path) == []
     assert log.message(2) == log.message(2, media=False) == message(content).text
 
 
-def test_escaped_slashes_come_back_escaped(logs: SessionLogs, tmp_path: Path) -> None:
+def test_escaped_slashes_come_back_escaped(logs: LogFolder, tmp_path: Path) -> None:
     raw = b"\xff\xff\xff" * 3000
     url = "data:image/png;base64," + base64.b64encode(raw).decode()
     source = base64.b64encode(raw + b"x").decode()
     text = json.dumps({"content": [url, {"type": "base64", "data": source}]}).replace("/", "\\/")
-    log = logs.create("a")
+    log = begin(logs, "a")
     log.append([MessageRecord(text=text)])
     assert len(stored(tmp_path)) == 2
     assert log.message(2) == text
 
 
-def test_the_same_content_is_stored_once(logs: SessionLogs, tmp_path: Path) -> None:
+def test_the_same_content_is_stored_once(logs: LogFolder, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        logs.create(name).append([message([URL, URL]), message({"type": "base64", "data": WRITTEN})])
+        begin(logs, name).append([message([URL, URL]), message({"type": "base64", "data": WRITTEN})])
     (file,) = stored(tmp_path)
     assert file.read_bytes() == PNG
     assert file.parent.name == file.name[:2]
-    assert logs.get("a").content(2, 2) == PNG
-    assert "ref=log:2#2" in logs.get("a").message(2, media=False)
+    assert logs.open("a").content(2, 2) == PNG
+    assert "ref=log:2#2" in logs.open("a").message(2, media=False)
 
 
-def test_a_message_cannot_pretend_to_hold_what_others_keep(logs: SessionLogs, tmp_path: Path) -> None:
-    logs.create("a").append([message(URL)])
+def test_a_message_cannot_pretend_to_hold_what_others_keep(logs: LogFolder, tmp_path: Path) -> None:
+    begin(logs, "a").append([message(URL)])
     sha256 = stored(tmp_path)[0].name
     text = json.dumps({"media": [{"at": 0, "sha256": sha256}], "content": f"ref=log:2#1 {sha256}"})
-    log = logs.create("b")
+    log = begin(logs, "b")
     log.append([MessageRecord(text=text)])
     assert log.message(2) == log.message(2, media=False) == text
     for number in (0, 1, 2, -1):
@@ -135,79 +136,79 @@ def test_a_message_cannot_pretend_to_hold_what_others_keep(logs: SessionLogs, tm
             log.content(2, number)
 
 
-def test_deleting_keeps_what_another_session_names(logs: SessionLogs, tmp_path: Path) -> None:
+def test_deleting_keeps_what_another_session_names(logs: LogFolder, tmp_path: Path) -> None:
     own = "data:image/png;base64," + base64.b64encode(b"only in a" * 200).decode()
-    logs.create("a").append([message(URL), message(own)])
-    logs.create("b").append([message(URL)])
+    begin(logs, "a").append([message(URL), message(own)])
+    begin(logs, "b").append([message(URL)])
     assert len(stored(tmp_path)) == 2
     logs.delete("a")
     assert [file.read_bytes() for file in stored(tmp_path)] == [PNG]
-    assert logs.get("b").message(2) == message(URL).text
-    logs.get("b").trim(0)
-    logs.create("c").append([message("no media")])
+    assert logs.open("b").message(2) == message(URL).text
+    trim(logs.open("b"), 0)
+    begin(logs, "c").append([message("no media")])
     logs.delete("c")
-    logs.get("b").restore_trim()
-    assert logs.get("b").message(2) == message(URL).text
+    logs.open("b").restore_trim()
+    assert logs.open("b").message(2) == message(URL).text
     logs.delete("b")
     assert stored(tmp_path) == []
 
 
-def test_a_delete_takes_along_what_a_crash_left(logs: SessionLogs, tmp_path: Path) -> None:
+def test_a_delete_takes_along_what_a_crash_left(logs: LogFolder, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        logs.create(name).append([message(URL)])
+        begin(logs, name).append([message(URL)])
     Blobs(tmp_path / "sessions" / "blobs").put(b"left by a crash")
     logs.delete("b")
     assert [file.read_bytes() for file in stored(tmp_path)] == [PNG]
-    assert logs.get("a").message(2) == message(URL).text
+    assert logs.open("a").message(2) == message(URL).text
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.storage.files.log_folder import LogFolder
 
 def killed(event, values):
     if event == "os.remove" and sys.argv[2] in str(values[0]):
         os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(killed)
-SessionLogs(Path(sys.argv[1])).delete("a")
+LogFolder(Path(sys.argv[1])).delete("a")
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 @pytest.mark.parametrize("at", ["/blobs/", "a.jsonl"])
-def test_a_delete_that_is_killed_can_be_repeated_and_leaves_nothing(logs: SessionLogs, tmp_path: Path, at: str) -> None:
-    logs.create("a").append([message(URL)])
+def test_a_delete_that_is_killed_can_be_repeated_and_leaves_nothing(logs: LogFolder, tmp_path: Path, at: str) -> None:
+    begin(logs, "a").append([message(URL)])
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "sessions"), at], check=False)
     assert done.returncode == -signal.SIGKILL
-    again = SessionLogs(tmp_path / "sessions")
+    again = LogFolder(tmp_path / "sessions")
     again.delete("a")
     assert stored(tmp_path) == [] and again.list() == []
 
 
-def test_deleting_and_appending_the_same_content_at_once(logs: SessionLogs, tmp_path: Path) -> None:
+def test_deleting_and_appending_the_same_content_at_once(logs: LogFolder, tmp_path: Path) -> None:
     def come_and_go() -> None:
         for number in range(15):
-            logs.create(f"x{number}").append([message(URL)])
+            begin(logs, f"x{number}").append([message(URL)])
             logs.delete(f"x{number}")
 
-    log = logs.create("stays")
+    log = begin(logs, "stays")
     thread = threading.Thread(target=come_and_go)
     thread.start()
     while thread.is_alive():
         last = log.append([message(URL)]).last_seq
         assert log.message(last) == message(URL).text
     thread.join()
-    again = SessionLogs(tmp_path / "sessions").get("stays")
+    again = LogFolder(tmp_path / "sessions").open("stays")
     assert all(
         body.text == message(URL).text for r in again.read(since_seq=1) if isinstance(body := r.body, MessageRecord)
     )
-    assert again.repairs == ()
+    assert again.status().repairs == ()
 
 
-def test_lost_and_damaged_contents_are_told(logs: SessionLogs, tmp_path: Path) -> None:
-    log = logs.create("a")
+def test_lost_and_damaged_contents_are_told(logs: LogFolder, tmp_path: Path) -> None:
+    log = begin(logs, "a")
     log.append([message(URL), message("after")])
     (file,) = stored(tmp_path)
     file.write_bytes(b"rubbish")
@@ -219,7 +220,7 @@ def test_lost_and_damaged_contents_are_told(logs: SessionLogs, tmp_path: Path) -
     records = list(log.read())
     assert [record.seq for record in records] == [1, 2, 3]
     assert "ref=log:2#1" in str(records[1].body)
-    assert [repair.kind for repair in log.repairs] == ["media"]
+    assert [repair.kind for repair in log.status().repairs] == ["media"]
     assert "ref=log:2#1" in log.message(2, media=False)
 
 

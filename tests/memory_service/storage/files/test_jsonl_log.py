@@ -26,6 +26,8 @@ from memory_service.compaction.record import Compaction, PinRecord
 from memory_service.errors import Conflict, InvalidName, InvalidRequest, NotFound, StorageFailed
 from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import Usage
+from memory_service.runtime.log_changes import begin_log
+from memory_service.runtime.session import OpenSession
 from memory_service.sessions.codec import MAX_NESTING
 from memory_service.sessions.records import (
     Appended,
@@ -39,11 +41,12 @@ from memory_service.sessions.records import (
     Undo,
     Unknown,
     Unpin,
-    compact_json,
 )
 from memory_service.storage.files.jsonl_log import JsonlLog
-from memory_service.storage.files.log_folder import SessionLogs
+from memory_service.storage.files.log_folder import LogFolder
+from memory_service.storage.logs import LogStatus
 from tests.growth import at_most_readings
+from tests.memory_service.storage.log_steps import begin, bodies, header, kinds, said, seqs, texts, trim
 
 ROOT = Path(__file__).parents[4]
 IN_CHILD = """
@@ -95,26 +98,6 @@ def log(path: Path) -> JsonlLog:
     return JsonlLog(path)
 
 
-def said(text: str) -> MessageRecord:
-    return MessageRecord(text=compact_json({"role": "user", "content": text}))
-
-
-def texts(log: JsonlLog) -> list[str]:
-    return [json.loads(body.text)["content"] for body in bodies(log) if isinstance(body, MessageRecord)]
-
-
-def bodies(log: JsonlLog) -> list[Body]:
-    return [record.body for record in log.read()]
-
-
-def seqs(log: JsonlLog) -> list[int]:
-    return [record.seq for record in log.read()]
-
-
-def kinds(log: JsonlLog) -> list[str]:
-    return [repair.kind for repair in log.repairs]
-
-
 def beside(path: Path) -> list[str]:
     return sorted(file.name for file in path.parent.iterdir() if file.is_file())
 
@@ -139,9 +122,9 @@ def test_every_kind_of_record_comes_back_as_it_was(log: JsonlLog, path: Path) ->
         assert bodies(same) == BODIES
         assert [r.seq for r in same.read(since_seq=9)] == [10, 11, 12]
         assert [r.kind for r in same.read()][:5] == ["session", "message", "message", "usage", "compaction"]
-        assert same.header == BODIES[0]
-        assert same.repairs == ()
-        assert same.size_bytes == path.stat().st_size
+        assert header(same) == BODIES[0]
+        assert same.status().repairs == ()
+        assert same.status().size_bytes == path.stat().st_size
     assert all(record.ts.endswith("Z") for record in log.read())
 
 
@@ -178,17 +161,17 @@ def test_what_stands_beside_a_message_is_short(path: Path) -> None:
 
 def test_a_log_begins_with_a_header_of_its_own(log: JsonlLog) -> None:
     assert log.append([said("a")], expected_last_seq=0) == Appended(first_seq=2, last_seq=2)
-    assert log.header == SessionHeader(session_id="support-42")
+    assert header(log) == SessionHeader(session_id="support-42")
     assert seqs(log) == [1, 2]
 
 
 def test_the_last_header_counts(log: JsonlLog) -> None:
     log.append([said("a"), SessionHeader(session_id="support-42", model="other")])
-    assert log.header == SessionHeader(session_id="support-42", model="other")
+    assert header(log) == SessionHeader(session_id="support-42", model="other")
 
 
 def test_a_log_that_is_not_there_is_empty_and_reading_makes_nothing(log: JsonlLog, tmp_path: Path) -> None:
-    assert (log.last_seq, log.size_bytes, list(log.read()), log.header, log.repairs) == (0, 0, [], None, ())
+    assert (log.status(), list(log.read())) == (LogStatus(last_seq=0, size_bytes=0), [])
     with pytest.raises(NotFound, match="no message 1"):
         log.message(1)
     assert list(tmp_path.iterdir()) == []
@@ -256,7 +239,7 @@ def test_any_message_comes_back_to_the_byte(values: list[dict[str, Json]], ascii
         again = JsonlLog(Path(folder, "a.jsonl"))
         assert [again.message(seq) for seq in range(2, len(values) + 2)] == given_texts
         assert [body.text for body in bodies(again) if isinstance(body, MessageRecord)] == given_texts
-        assert again.repairs == ()
+        assert again.status().repairs == ()
 
 
 # Order, and compare-and-swap.
@@ -287,7 +270,7 @@ def test_two_objects_see_what_the_other_appends(log: JsonlLog, path: Path) -> No
     other = JsonlLog(path)
     for number in range(6):
         (log, other)[number % 2].append([said(str(number))])
-        assert log.last_seq == other.last_seq == number + 2
+        assert log.status().last_seq == other.status().last_seq == number + 2
     assert texts(log) == texts(other) == list("012345")
 
 
@@ -320,14 +303,14 @@ def test_of_those_who_compare_one_wins(log: JsonlLog, path: Path) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         assert sum(pool.map(swap, range(6))) == 1
-    assert log.last_seq == 3
+    assert log.status().last_seq == 3
 
 
 def test_processes_lose_nothing_and_compare_and_swap(path: Path) -> None:
     code = """
         done = 0
         while done < 25:
-            seen = log.last_seq
+            seen = log.status().last_seq
             try:
                 text = json.dumps({"content": f"{sys.argv[2]}.{done}"})
                 log.append([MessageRecord(text=text)] * 2, expected_last_seq=seen)
@@ -362,7 +345,7 @@ def test_a_reader_during_writes_sees_whole_batches_in_order(log: JsonlLog, path:
         looks += 1
     finish(process)
     assert looks
-    assert (reader.last_seq, reader.repairs) == (602, ())
+    assert (reader.status().last_seq, reader.status().repairs) == (602, ())
 
 
 def test_an_iterator_keeps_to_what_was_there(log: JsonlLog) -> None:
@@ -370,7 +353,7 @@ def test_an_iterator_keeps_to_what_was_there(log: JsonlLog) -> None:
     records = log.read()
     assert next(records).seq == 1
     log.append([said("c")])
-    log.trim(0)
+    trim(log, 0)
     assert [record.seq for record in records] == [2, 3]
     del records
 
@@ -407,7 +390,7 @@ def test_a_torn_batch_of_any_length_is_cut_and_kept(log: JsonlLog, path: Path) -
         assert path.read_bytes().startswith(full if is_whole else whole)
         torn = path.with_name(f"{path.name}.torn")
         assert kinds(again) == ([] if size in (len(whole), len(full)) else ["torn"])
-        if again.repairs:
+        if again.status().repairs:
             assert torn.read_bytes() == full[len(whole) : size]
             torn.unlink()
 
@@ -424,8 +407,8 @@ def test_rubbish_at_the_end_is_cut_and_kept(log: JsonlLog, path: Path, end: byte
     assert texts(again) == ["a"]
     assert path.read_bytes() == whole
     assert path.with_name(f"{path.name}.torn").read_bytes() == end
-    assert [repair.kind for repair in again.repairs] == ["torn"]
-    assert str(len(end)) in again.repairs[0].message
+    assert [repair.kind for repair in again.status().repairs] == ["torn"]
+    assert str(len(end)) in again.status().repairs[0].message
 
 
 @pytest.mark.parametrize("rubbish", [b"\0\0\0", b'"\n"', b'""x'])
@@ -505,17 +488,17 @@ def test_batches_of_one_moment_stay_apart(path: Path) -> None:
 def test_a_batch_that_was_trimmed_is_no_torn_one(log: JsonlLog, path: Path) -> None:
     log.append([PinRecord(pin_id="p", text="keep"), said("a"), said("b")])
     log.append([said("c"), PinRecord(pin_id="q", text="keep"), said("d")])
-    log.trim(0)
+    trim(log, 0)
     again = JsonlLog(path)
     assert seqs(again) == [1, 2, 6, 8]
     assert again.append([said("e")]).last_seq == 9
-    assert again.repairs == ()
+    assert again.status().repairs == ()
 
 
 def test_a_log_of_nothing_but_a_torn_line_is_empty(log: JsonlLog, path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b'{"seq":1,"batch":2,"ts":"2026')
-    assert (log.last_seq, kinds(log)) == (0, ["torn"])
+    assert (log.status().last_seq, kinds(log)) == (0, ["torn"])
     assert log.append([said("a")]).last_seq == 2
 
 
@@ -532,11 +515,11 @@ def test_torn_ends_do_not_overwrite_each_other(path: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"x\n", b'{"seq":1,"ba\0', b"{}\n"])
 def test_a_lost_header_is_rebuilt(log: JsonlLog, path: Path, damage: bytes) -> None:
     log.append([said("a"), said("b")])
-    header, _, rest = path.read_bytes().partition(b"\n")
-    assert header
+    first, _, rest = path.read_bytes().partition(b"\n")
+    assert first
     path.write_bytes(damage + (b"\n" if damage.endswith(b"\0") else b"") + rest)
     again = JsonlLog(path)
-    assert again.header == SessionHeader(session_id="support-42", rebuilt=True)
+    assert header(again) == SessionHeader(session_id="support-42", rebuilt=True)
     assert "header" in kinds(again)
     assert texts(again) == texts(JsonlLog(path)) == ["a", "b"]
     assert seqs(again) == [2, 3, 4]
@@ -549,7 +532,7 @@ def test_a_header_with_nonsense_in_it_is_rebuilt(log: JsonlLog, path: Path) -> N
     log.append([said("a")])
     path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":"'))
     again = JsonlLog(path)
-    assert again.header == SessionHeader(session_id="support-42", rebuilt=True)
+    assert header(again) == SessionHeader(session_id="support-42", rebuilt=True)
     assert texts(again) == ["a"]
     assert again.append([said("b")]).last_seq == 4
 
@@ -600,7 +583,7 @@ def test_the_log_of_another_program_is_left_alone(log: JsonlLog, path: Path) -> 
     path.parent.mkdir()
     raw = b'{"type":"session","version":3}\n{"type":"message","id":"1"}\n'
     path.write_bytes(raw)
-    assert (texts(log), log.last_seq) == ([], 0)
+    assert (texts(log), log.status().last_seq) == ([], 0)
     assert "foreign" in kinds(log)
     with pytest.raises(StorageFailed, match="no log"):
         log.append([said("a")])
@@ -646,7 +629,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(path: Path) -> None:
             except StorageFailed as error:
                 say(str(error))
             assert path.read_bytes() == before
-            assert log.last_seq == 2
+            assert log.status().last_seq == 2
             log.append([MessageRecord(text='{"content":"small"}')], expected_last_seq=2)
             try:
                 log.append([MessageRecord(text='{"content":"data:image/png;base64,%s"}' % ("A" * 9000))])
@@ -686,7 +669,7 @@ def test_a_read_only_folder_can_be_read(read_only: Path) -> None:
             import filelock  # it imports what another user may not read, where Python is root's own
             if os.geteuid() == 0:
                 os.seteuid(65534)  # root may write everywhere
-            say(str([record.seq for record in log.read()]) + log.repairs[0].kind)
+            say(str([record.seq for record in log.read()]) + log.status().repairs[0].kind)
             try:
                 log.append([PinRecord(pin_id="p", text="x")])
             except StorageFailed as error:
@@ -716,17 +699,17 @@ def test_a_log_that_was_rolled_back_and_went_on_is_read_afresh(log: JsonlLog, pa
     log.append([said("a")])
     whole = path.read_bytes()
     log.append([said("taken back")])
-    assert log.last_seq == 3
+    assert log.status().last_seq == 3
     path.write_bytes(whole)
     JsonlLog(path).append([said("b"), said("c"), said("d")])
     assert texts(log) == ["a", "b", "c", "d"]
-    assert log.repairs == ()
+    assert log.status().repairs == ()
 
 
 def test_a_log_that_is_deleted_meanwhile_begins_anew(log: JsonlLog, path: Path) -> None:
     log.append([said("a")])
     path.unlink()
-    assert log.last_seq == 0
+    assert log.status().last_seq == 0
     assert log.append([said("b")]).last_seq == 2
 
 
@@ -755,7 +738,7 @@ def test_a_linked_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidName, match="symbolic link"):
         JsonlLog(tmp_path / "sessions" / "a.jsonl").append([said("a")])
     with pytest.raises(InvalidName, match="symbolic link"):
-        SessionLogs(tmp_path / "sessions").list()
+        LogFolder(tmp_path / "sessions").list()
     assert not list((tmp_path / "real").glob("*.jsonl"))
 
 
@@ -765,7 +748,7 @@ def test_a_linked_folder_is_refused(tmp_path: Path) -> None:
 def test_a_trim_keeps_the_last_lines_and_what_the_view_needs(log: JsonlLog, path: Path) -> None:
     log.append([said("a"), PinRecord(pin_id="p", text="keep"), said("b"), Usage(input_tokens=1), said("c"), said("d")])
     before = path.read_bytes()
-    backup = path.with_name(log.trim(2))
+    backup = path.with_name(trim(log, 2))
     assert backup.read_bytes() == before
     assert backup.name == "support-42.jsonl.bak"
     assert texts(log) == ["c", "d"]
@@ -779,9 +762,9 @@ def test_a_trim_keeps_the_last_lines_and_what_the_view_needs(log: JsonlLog, path
 def test_a_trim_is_taken_back_with_what_came_later(log: JsonlLog, path: Path) -> None:
     log.append([said("a"), said("b")])
     before = path.read_bytes()
-    log.trim(0)
+    trim(log, 0)
     log.append([said("c")])
-    log.trim(1)
+    trim(log, 1)
     log.append([said("d")])
     assert texts(log) == ["c", "d"] or texts(log) == ["d"]
     log.restore_trim()
@@ -789,17 +772,17 @@ def test_a_trim_is_taken_back_with_what_came_later(log: JsonlLog, path: Path) ->
     log.restore_trim()
     assert texts(log) == texts(JsonlLog(path)) == ["a", "b", "c", "d"]
     assert path.read_bytes().startswith(before)
-    assert seqs(log) == list(range(1, log.last_seq + 1))
+    assert seqs(log) == list(range(1, log.status().last_seq + 1))
     assert beside(path) == [path.name]
     with pytest.raises(NotFound, match="no trim"):
         log.restore_trim()
-    log.trim(1)
-    assert log.repairs == ()
+    trim(log, 1)
+    assert log.status().repairs == ()
 
 
 def test_a_trim_that_was_taken_back_twice_after_a_crash(log: JsonlLog, path: Path) -> None:
     log.append([said("a"), said("b")])
-    backup = path.with_name(log.trim(0))
+    backup = path.with_name(trim(log, 0))
     kept = backup.read_bytes()
     log.restore_trim()
     once = path.read_bytes()
@@ -821,12 +804,12 @@ def test_a_flush_that_told_the_ids_of_its_memories_can_be_read(log: JsonlLog, pa
     path.write_bytes(path.read_bytes().replace(b'"written":2', b'"written":["m1","m2"]'))
     again = JsonlLog(path)
     (flush,) = [record.body for record in again.read() if isinstance(record.body, FlushRecord)]
-    assert (flush.written, flush.to_seq, again.repairs) == (2, 2, ())
+    assert (flush.written, flush.to_seq, again.status().repairs) == (2, 2, ())
 
 
 def test_a_trim_whose_line_is_damaged_does_not_keep_others_from_being_taken_back(log: JsonlLog, path: Path) -> None:
     log.append([said("a"), TrimRecord(backup="lost", lines=1), said("b"), said("c")])
-    log.trim(1)
+    trim(log, 1)
     path.write_bytes(path.read_bytes().replace(b'"backup":"lost","lines":1', b'"backup":"lost","lines":,'))
     again = JsonlLog(path)
     again.restore_trim()
@@ -846,8 +829,10 @@ def test_a_trim_of_a_large_log_takes_little_memory(log: JsonlLog, path: Path) ->
         log.append([MessageRecord(text=json.dumps({"role": "user", "content": f"{number} " + "word " * 40_000}))])
     before = path.read_bytes()
     assert len(before) > 8_000_000
+    session = OpenSession(log)
+    session.state()
     tracemalloc.start()
-    log.trim(3)
+    session.trim(3)
     assert path.stat().st_size < 1_000_000
     log.restore_trim()
     _, peak_bytes = tracemalloc.get_traced_memory()
@@ -858,41 +843,42 @@ def test_a_trim_of_a_large_log_takes_little_memory(log: JsonlLog, path: Path) ->
 
 def test_trims_that_cannot_be(log: JsonlLog) -> None:
     with pytest.raises(NotFound):
-        log.trim(1)
+        trim(log, 1)
     with pytest.raises(NotFound):
         log.restore_trim()
     with pytest.raises(InvalidRequest):
-        log.trim(-1)
+        trim(log, -1)
 
 
 # The folder.
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> SessionLogs:
-    return SessionLogs(tmp_path / "sessions")
+def logs(tmp_path: Path) -> LogFolder:
+    return LogFolder(tmp_path / "sessions")
 
 
-def test_sessions_are_created_got_listed_and_deleted(logs: SessionLogs, tmp_path: Path) -> None:
+def test_sessions_are_created_got_listed_and_deleted(logs: LogFolder, tmp_path: Path) -> None:
     assert logs.list() == []
     assert not (tmp_path / "sessions").exists()
-    made = logs.create("b.1", model="m", context_window=9, settings={"a": [1]})
-    logs.create("A").append([said("word " * 20_000)])
-    assert made.header == SessionHeader(session_id="b.1", model="m", context_window=9, settings={"a": [1]})
-    assert logs.get("b.1") is made
+    given_header = SessionHeader(session_id="b.1", model="m", context_window=9, settings={"a": [1]})
+    made = begin_log(logs, given_header)
+    begin(logs, "A").append([said("word " * 20_000)])
+    assert header(made) == given_header
+    assert logs.open("b.1") is made
     with pytest.raises(Conflict, match="already"):
-        logs.create("A")
+        begin(logs, "A")
     listed = logs.list()
     assert [file.session_id for file in listed] == ["A", "b.1"]
     assert [(file.last_seq, file.size_bytes) for file in listed] == [
-        (None, logs.get("A").size_bytes),
-        (1, made.size_bytes),
+        (None, logs.open("A").status().size_bytes),
+        (1, made.status().size_bytes),
     ]
     assert listed[1].last_activity == dt.datetime.fromisoformat(next(made.read()).ts)
     logs.delete("A")
     assert [file.session_id for file in logs.list()] == ["b.1"]
     with pytest.raises(NotFound, match="no session A"):
-        logs.get("A")
+        logs.open("A")
     with pytest.raises(NotFound):
         logs.delete("A")
 
@@ -919,15 +905,15 @@ BAD = [
 
 
 @pytest.mark.parametrize("session_id", BAD)
-def test_ids_that_are_none_are_refused(logs: SessionLogs, tmp_path: Path, session_id: str) -> None:
-    for act in (logs.create, logs.get, logs.delete):
+def test_ids_that_are_none_are_refused(logs: LogFolder, tmp_path: Path, session_id: str) -> None:
+    for act in (begin, LogFolder.open, LogFolder.delete):
         with pytest.raises(InvalidName):
-            act(session_id)
+            act(logs, session_id)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_log_is_not_listed(logs: SessionLogs, tmp_path: Path) -> None:
-    logs.create("x" * 128)
+def test_what_is_no_log_is_not_listed(logs: LogFolder, tmp_path: Path) -> None:
+    begin(logs, "x" * 128)
     folder = tmp_path / "sessions"
     (folder / "link.jsonl").symlink_to(folder / f"{'x' * 128}.jsonl")
     (folder / "folder.jsonl").mkdir()
@@ -936,28 +922,28 @@ def test_what_is_no_log_is_not_listed(logs: SessionLogs, tmp_path: Path) -> None
     (folder / "by hand.jsonl").write_text("")
     assert [file.session_id for file in logs.list()] == ["x" * 128]
     with pytest.raises(InvalidName):
-        list(logs.get("link").read())
+        list(logs.open("link").read())
     with pytest.raises(InvalidName):
         logs.delete("link")
 
 
-def test_deleting_takes_what_lies_beside_and_nothing_else(logs: SessionLogs, tmp_path: Path) -> None:
+def test_deleting_takes_what_lies_beside_and_nothing_else(logs: LogFolder, tmp_path: Path) -> None:
     folder = tmp_path / "sessions"
-    logs.create("a").append([said("1"), said("2")])
-    logs.get("a").trim(1)
+    begin(logs, "a").append([said("1"), said("2")])
+    trim(logs.open("a"), 1)
     with (folder / "a.jsonl").open("ab") as file:
         file.write(b"torn")
     others = ["a.jsonl", "a.jsonl.bak", "a.jsonl.torn-2", "ab"]
     for name in others:
-        logs.create(name)
+        begin(logs, name)
     logs.delete("a")
     assert sorted(beside(folder / "a")) == sorted(f"{name}.jsonl" for name in others)
 
 
 @pytest.mark.parametrize("raw", [b"torn", b'{"type":"other"}\n', b""])
-def test_what_cannot_be_mended_can_be_deleted(logs: SessionLogs, tmp_path: Path, raw: bytes) -> None:
+def test_what_cannot_be_mended_can_be_deleted(logs: LogFolder, tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "sessions" / "a.jsonl"
-    logs.create("b")
+    begin(logs, "b")
     path.write_bytes(raw)
     logs.delete("a")
     assert beside(path) == ["b.jsonl"]
@@ -968,16 +954,16 @@ def test_a_log_in_memory_is_16_bytes_a_record(path: Path) -> None:
     log = JsonlLog(path)
     tracemalloc.start()
     try:
-        assert log.last_seq == 3001
+        assert log.status().last_seq == 3001
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert held < 100_000 < path.stat().st_size
 
 
-def test_a_list_does_not_read_whole_logs(logs: SessionLogs, tmp_path: Path) -> None:
+def test_a_list_does_not_read_whole_logs(logs: LogFolder, tmp_path: Path) -> None:
     path = tmp_path / "sessions" / "big.jsonl"
-    logs.create("big").append([said("a")])
+    begin(logs, "big").append([said("a")])
     line = path.read_bytes().splitlines(keepends=True)[1]
     with path.open("wb") as file:
         file.truncate(4 * 1024**3)
@@ -990,7 +976,7 @@ def test_a_list_does_not_read_whole_logs(logs: SessionLogs, tmp_path: Path) -> N
 def test_rights_of_a_log_stay_after_a_trim(log: JsonlLog, path: Path) -> None:
     log.append([said("a")])
     path.chmod(0o600)
-    log.trim(1)
+    trim(log, 1)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
