@@ -29,6 +29,7 @@ class Outcomes:
     fine: str = ""  # words that say that all went well
     deeds: str = ""  # words of what was done
     seconds: str = ""  # units of seconds
+    failed: str = ""  # words of a sentence that speaks of a failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,25 @@ class Statements:
     user_words: str = ""  # words for the user
     consents: str = ""  # words that claim that the user agreed
     only_asked: str = ""  # words of what was only asked for, before such a claim
+    rules: str = ""  # words of a rule
+    orders: str = ""  # words of a rule at the beginning of a clause
+    order_starts: str = ""  # words that such a clause may follow
+    rule_hints: tuple[str, ...] = ()  # of which a text with a rule has one, in small letters
+    decisions: str = ""  # words of a decision
+    decision_hints: tuple[str, ...] = ()  # of which a text with a decision has one
+    due: str = ""  # words of what is promised or demanded for a day
+    due_hints: tuple[str, ...] = ()  # of which a text with a promise has one
+    rule_words: frozenset[str] = frozenset()  # of which a sentence with a rule has one
+    strong_rules: str = ""  # words that are clear rules
+    weak_rules: str = ""  # words that may be rules
+    decision_wordings: str = ""  # words of a sentence that decides
+    decision_words: frozenset[str] = frozenset()  # of which such a sentence has one
+    done: str = ""  # words of what is done
+    done_first: str = ""  # those that say so at the beginning, whatever failed
+    plans: str = ""  # words of what is being done, or will be
+    asks: str = ""  # beginnings of requests to an assistant
+    offer_words: frozenset[str] = frozenset()  # of which an offer has one
+    wills: str = ""  # words of the will of others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +172,7 @@ class Phrases:
     reasons: str = ""  # first words of a reason
     speaker_words: str = ""  # names of roles at the beginning of a line
     turn_words: str = ""  # words behind such a name
+    steps: str = ""  # announcements of a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +186,10 @@ class Recall:
     asking: str = ""  # first words of what asks
     assistants: str = ""  # names of the assistant in a note
     recalling: str = ""  # words with which an assistant says that it remembers
+    triggers: str = ""  # words for what was said before
+    small_talk: str = ""  # whole clauses of small talk
+    small_talk_within: str = ""  # small talk of a language without spaces
+    fillers: frozenset[str] = frozenset()  # words of small talk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +208,13 @@ class Sameness:
     oneself: str = ""  # words of those who speak
     no_subject: str = ""  # first words of a sentence that leaves its subject out
     negations: str = ""  # words that turn a statement
+    frames: str = ""  # frames around what was said
+    topics: frozenset[str] = frozenset()  # words before a colon that are no names
+    topic_signs: str = ""  # characters before a colon that are in no name
+    movable: frozenset[str] = frozenset()  # words with which a phrase begins that may stand elsewhere
+    swapped: frozenset[str] = frozenset()  # words of such phrases that may change places
+    fixed: frozenset[str] = frozenset()  # words with which the order of words says more
+    no_names: frozenset[str] = frozenset()  # words that are no name before a report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +224,16 @@ class Replies:
     option_words: str = ""  # words before the label of an option
     or_words: str = ""  # words between options
     or_labels: str = ""  # the same, with the next label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """Words of what its writer wants kept."""
+
+    remember: str = ""  # words with which something is to be remembered
+    address: str = ""  # words of how the writer wants to be answered or called
+    oneself: str = ""  # words of clauses about their writer, in small letters
+    called: str = ""  # words with which the writer is named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,3 +257,4 @@ class Language:
     salience: Salience = field(default_factory=Salience)
     sameness: Sameness = field(default_factory=Sameness)
     replies: Replies = field(default_factory=Replies)
+    lasting: Lasting = field(default_factory=Lasting)

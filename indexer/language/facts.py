@@ -286,9 +286,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
             said = said[opening.end() :]
         if _OF_BEFORE.match(said):
             continue
-        if _is_open(said) or (
-            year and any(int(match[match.lastindex or 0]) < year for match in _IN_YEAR.finditer(said))
-        ):
+        if _is_open(said) or (year and _is_before(said, year)):
             continue
         changes = bool(corrected) or _NOW.search(said) is not None
         said = LIST_NUMBER.sub("", said)

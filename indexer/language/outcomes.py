@@ -73,17 +73,8 @@ def begins_as_error(text: str) -> bool:
 
 # --- sentences ---------------------------------------------------------------------------------------------------
 
-_FAILED = lazy_regex(
-    r"\b(?:fail(?:s|ed|ing|ure)?|errors?|exceptions?|traceback|crash(?:es|ed|ing)?|tim(?:ed?|es) ?out|timeouts?|broken?"
-    r"|could ?n[o'’]t|can(?:no|['’])t|unable|denied|refused|revert(?:ed)?|rolled back|not found|no such file|panic"
-    r"|(?:does|did|do|is|was)(?:n['’]t| not) (?:work|help|fix|start|run|compile|working|load|connect)(?:ing)?"
-    r"|no luck|dead end|segfault|unauthori[sz]ed|forbidden|aborted)\b"
-)
+_FAILED = lazy_regex(ANY.outcomes.failed)
 _NOT_FAILED = lazy_regex(ANY.outcomes.not_failed)
-_FAILED_HINT = lazy_regex("[失败报错异不没无崩超找拒回]")
-_FAILED_ZH = lazy_regex(
-    "失败|报错|出错|错误|异常|不行|没用|无效|崩溃|超时|找不到|被?拒绝|回滚|没成功|没有成功|不起作用|没解决|起不来"
-)
 # What a program prints when it fails is no rule, whatever words it has.
 _ERROR_LINE = lazy_regex(ANY.outcomes.error_lines)
 _OUTCOME = lazy_regex(ANY.outcomes.outcomes)
@@ -95,13 +86,11 @@ _EXIT_ONLY = lazy_regex(
 )
 
 
-def has_failed(lower: str, chinese: str) -> bool:
-    """True if a text, given in lower case and as Chinese if it has any, speaks of a failure."""
+def has_failed(lower: str) -> bool:
+    """True if a text, in lower case, speaks of a failure."""
     if _NOT_FAILED.search(lower):
         return False
-    if "error" in lower or "exception" in lower or _FAILED.search(lower):
-        return True
-    return bool(chinese) and _FAILED_HINT.search(chinese) is not None and _FAILED_ZH.search(chinese) is not None
+    return "error" in lower or "exception" in lower or _FAILED.search(lower) is not None
 
 
 def is_error_line(lower: str) -> bool:

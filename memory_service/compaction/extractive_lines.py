@@ -415,7 +415,7 @@ def _failing(messages: Sequence[Numbered]) -> frozenset[int]:
 
 def _tells_failure(result: Numbered) -> bool:
     end = text_of(result.message)[-_END_CHARS:].lower()
-    return names_outcome(end) and has_failed(end, "" if end.isascii() else end)
+    return names_outcome(end) and has_failed(end)
 
 
 _LATE_RESULTS, _END_CHARS = 6, 600

@@ -68,12 +68,7 @@ def is_narration(text: str) -> bool:
     return _NARRATION.match(text.replace("’", "'") if "’" in text else text) is not None
 
 
-_STEP = lazy_regex(
-    r"(?:(?:and |so )?(?:now|next|then|first|finally)[, ]\s?|let['’]s (?:first |now |also |then )?)"
-    r"(?:add|check|create|edit|find|fix|look|make|open|read|remove|reproduce|rerun|run|search|see|start|test|try|update|verify"
-    r"|write|a|the)\b|ich (?:schaue|prüfe|werde|sehe|suche|lese|öffne|starte)\b|je vais\b|voy a\b|vou\b|сейчас я\b",
-    re.IGNORECASE,
-)
+_STEP = lazy_regex(ANY.phrases.steps, re.IGNORECASE)
 _THOUGHT = lazy_regex(r"\A(?:THOUGHT|Thought|DISCUSSION|Reasoning|Action|Plan)\s?:\s*")
 
 

@@ -41,53 +41,11 @@ _FILE = lazy_regex(
     re.ASCII,
 )
 _FILE_HAN = lazy_regex(rf"[{COMMON_HAN}][\w-]{{0,40}}\.(?:{_EXTENSIONS})(?![A-Za-z0-9_/])")
-_TRIGGER = lazy_regex(
-    r"""(?ix)\b(?:
-      remember(?:ed|s|ing)? | remind(?:ed|er|s)? | recall(?:ed)? | forg[eo]t(?:ten)? | previous(?:ly)? | earlier
-    | last\ (?:time|week|month|year|night|session) | the\ other\ day | yesterday | (?:days?|weeks?|months?|years?)\ ago
-    | back\ then | used\ to
-    | we(?:['’]ve|\ have|['’]d|\ had)?\ (?:decided|agreed|discussed|talked|said|chose|settled|planned|did)
-    | (?:did|do|have)\ (?:we|i|you)\ (?:ever\ |already\ )?
-      (?:decide|agree|discuss|talk|say|said|tell|told|mention|choose|have)
-    | (?:you|i)(?:['’]ve|\ have|['’]d|\ had)?\ (?:said|told|mentioned|promised|asked|suggested|recommended|already)
-    | as\ (?:discussed|agreed|before|usual|always|we) | like\ (?:before|last|always) | same\ as\ (?:before|last)
-    | decision | so\ far | my\ (?:usual|preferences?) | our\ (?:usual|convention|rules?|polic(?:y|ies)|plan|agreement)
-    )\b"""
-)
-_TRIGGER_HAN = lazy_regex(
-    "记得|記得|记住|記住|回忆|回憶|回想|想起|提醒|忘[了记記]|上次|上回|上一?次|上周|上週|上个月|上個月|去年|昨天|前天|前几天"
-    "|之前|以前|先前|此前|从前|早些时候|刚才|剛才|曾经|曾經|曾|当时|當時|那时|那次|一直|历史|歷史|原来的"
-    "|[说說讲講提聊谈談问問告诉訴做用][过過]|提到|提及|答应|答應|决定|決定|约定|約定|商量|讨论|討論|定好|说好|老样子|照旧|惯例"
-    "|参考|參考|查看|打开文件"
-)
-_FILLERS = frozenset(
-    """
-    a ah aha all alright alrighty and anyway awesome bye cheers continue cool correct deal do done exactly excellent
-    fair fine go going good goodbye goodnight got gotcha great haha hah hehe hello hey hi hiya hm hmm hmmm huh i
-    i'm im is it it's its job just k keep kk later lgtm lol looks lot lots love lovely maybe morning evening afternoon
-    night much my nah neat next nice no nope np of oh ok okay okey okie on one ooh ops oops please perfect pls
-    problem proceed really right see seems sounds sorry sure super swell ta thank thanks thankyou that that's thats
-    the then there this thx ty true understood up very wait welcome well wonderful works worries wow y ya yay yea
-    yeah yep yes yess yup you your u too to be so some more again ahead away back for now me let's lets make run
-    carry move resume agreed absolutely definitely certainly indeed noted roger will amazing brilliant fantastic
-    gracias merci danke obrigado grazie bitte hola bonjour hallo ciao si oui ja nein non
-    """.split()
-)
+_TRIGGER = lazy_regex(f"(?ix){ANY.recall.triggers}")
+_FILLERS = ANY.recall.fillers
 # Wholes whose words say something elsewhere.
-_SMALL_TALK = lazy_regex(
-    r"how are you(?: doing)?(?: today)?|how(?:'s| is) it going|what'?s up|are you (?:there|ok|ready)"
-    r"|have a (?:nice|good|great) (?:day|one|evening|weekend)|take care|see you(?: (?:soon|tomorrow|around))?|my bad"
-    r"|of course|why(?: not)?|what|who|when|where|how|which|how come|good (?:day|work)|well done|nice to meet you|stop"
-)
-_SMALL_TALK_HAN = lazy_regex(
-    "谢谢[你您]?们?|謝謝[你您]?|多谢|多謝|感谢|感謝|辛苦了?|好的|好吧|好呀|好啊|好嘞|好|行吧|行|可以的?|没问题|沒問題|没事|没关系"
-    "|请?继续(?:吧|说|做|写|输出)?|請?繼續|接着(?:说|来|做|写)?|往下|下一[步个]|明白了?|知道了?|了解了?|收到|懂了?|清楚了?|[你您]好|大家好"
-    "|早上好|上午好|中午好|下午好|晚上好|早安|晚安|午安|再见|拜拜|回头见|回见|[哈呵嘿嘻]+|嗯+|哦+|噢+|啊+|呃+|额+|哇+|唉+"
-    "|不是|不用了?|不要|不行|不对|不好|不|是的|是|对的|对|對|没错|沒錯|没有|有|太[好棒]了?|真[好棒]|很好|非常好|不错|不錯|棒|赞|厉害|牛|完美|漂亮"
-    "|开始吧?|去吧|做吧|来吧|就这样|就這樣|这样吧?|同意|确认|確認|批准|当然|當然|好久不见|在吗|在不在|为什么|為什麼|怎么了|什么意思|真的"
-    "|然后呢?|所以呢|还有呢?|是吗|嘛|吗|呢|吧|呀|啦|了|的|哟|喔|请|您|你|我|麻烦|对不起|抱歉|不好意思|稍等|等等|等一下|ありがとう(?:ございます)?"
-    "|はい|こんにちは|お願いします|네|감사합니다|안녕하세요"
-)
+_SMALL_TALK = lazy_regex(ANY.recall.small_talk)
+_SMALL_TALK_WITHIN = lazy_regex(ANY.recall.small_talk_within)
 _WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)*")
 _PICK = lazy_regex(
     rf"(?:{ANY.recall.picks})?\s{{0,3}}[(\[]?[a-z0-9一二三四五六七八九十][)\].、]?\s{{0,3}}(?:个"
@@ -186,7 +144,7 @@ def _named_reason(said: str) -> str:
     """A reason that the message gives by name; empty if it gives none."""
     if file := _FILE.search(said) or _FILE_HAN.search(said):
         return f"it names the file {file[0].lstrip('@')}" if "." in file[0] else f"it names {file[0]}"
-    if trigger := _TRIGGER.search(said) or _TRIGGER_HAN.search(said):
+    if trigger := _TRIGGER.search(said):
         return f"it asks about something said before: “{trigger[0].lower()}”"
     return ""
 
@@ -199,7 +157,7 @@ def _needless(said: str) -> str:
         return "it has no words"
     if len(said) > _SMALL_TALK_CHARS:
         return ""
-    rest = _SMALL_TALK_HAN.sub(" ", fold(said).replace("’", "'"))
+    rest = _SMALL_TALK_WITHIN.sub(" ", fold(said).replace("’", "'"))
     clauses = re.split(r"[^\w\s']+|\n", rest)
     needless = all(
         _SMALL_TALK.fullmatch(clause.strip()) or _FILLERS.issuperset(_WORD.findall(clause)) for clause in clauses

@@ -51,45 +51,17 @@ _SPEAKERS = lazy_regex(
 _USERS = frozenset("user human customer client 用户 用戶 客户 客戶".split())
 _ASSISTANTS = frozenset("assistant agent ai bot 助手 助理 智能体".split())
 # Words before a colon that say what is spoken of, not who speaks.
-_TOPICS = frozenset(
-    """
-    action address agenda alternative api app backend backup branch budget bug build cause ci client cloud config
-    context database date deadline decision default dev development domain email end endpoint env environment
-    error example exception file fix frontend goal host id idea important info issue key language limit link local
-    location mobile model name next note open option owner path phone plan policy port preference prod production
-    project question qa reason release reminder repo requirement result risk rule sandbox schedule server service
-    solution staging start status step subject summary task team test testing time tip title todo token topic
-    update url version warning web website abandoned avoid cancelled canceled declined deprecated disabled done
-    draft false former maybe never no not obsolete old outdated planned previously proposed rejected unclear
-    unconfirmed untrue was wrong
-    """.split()
-)
-_CHINESE_TOPICS = lazy_regex(
-    "[时時地]|注意|环境|測|测|生产|预算|端口|版本|[决規规]|[项任]|原因|截止|偏好|[问方目]|服务|备注|[前后]端|[否假误旧舊废廢弃棄错曾取未不别]|密|记|提醒"
-)
+_TOPICS = ANY.sameness.topics
+_TOPIC_SIGNS = lazy_regex(ANY.sameness.topic_signs)
 
 # The frame around what was said. What somebody thinks, hopes or decided is no report.
 _SAID = "said|says|stated|states|mentioned|mentions|noted|notes|reported|reports|explained|wrote|pointed out|added"
-_FRAME = lazy_regex(
-    rf"(?:(?:the |our )?(?:user|human|assistant|agent|bot)|i) (?:(?:has|have|also|just|already) )?"
-    rf"(?:(?:{_SAID}) that\b|(?:said|says|wrote|mentioned|noted|stated)\b[,:]?(?! (?:to|no\b))"
-    r"|told (?:me|us|you|the (?:user|assistant|agent))(?: that\b|[,:]))[,:]? (?=\S)"
-    r"|(?:please )?(?:(?:remember|note|keep in mind|be aware|bear in mind)(?: that\b|:|,)|(?:reminder|note|fyi|nb):) "
-    r"(?=\S)|(?:according to (?:the )?user|for the record|just so you know|by the way|btw|please|ok|okay|yes|yeah"
-    r"|right|well|sure|also|so|and)(?:,|:) (?=\S)",
-    re.IGNORECASE,
-)
-_FRAME_HAN = lazy_regex(
-    "(?:用户|用戶|助手|我)(?:刚才|之前|还|也)?(?:(?:说|說|表示|提到)(?:了|过|道)?(?:[:：，,]|(?![明明话話服法的]))"
-    "|(?:指出|称|反馈|反映|补充|强调|告诉(?:我们?|助手|你))(?:说|道)?[:：，,]|告诉(?:我们|我|助手)(?![的们说]))\\s?(?=\\S)"
-    "|(?:请|請|麻烦)?(?:你|您)?(?:帮我)?(?:记住|記住|记一下|记得|记下来?)(?:了)?[:：，,]?\\s?(?=\\S)"
-    "|(?:根?据)(?:用户|用戶)(?:的?说法|所说|称)?[，,]|(?:注意|备注|提醒|备忘)[:：，,]\\s?(?=\\S)|(?:好的?|嗯|对了?|另外|还有|那个|是的|行)[，,]\\s?(?=\\S)"
-)
+_FRAME = lazy_regex(ANY.sameness.frames, re.IGNORECASE)
 # A report by somebody with a name: "Anna said that …", "张伟说：…".
 _NAMED = lazy_regex(
     rf"(?P<name>[A-Z][\w'’-]{{1,23}}(?: [A-Z][\w'’-]{{1,23}})?) (?:(?:{_SAID}) that|(?:said|says|wrote)[:,]) (?=\S)"
 )
-_NO_NAMES = frozenset("he she they it we you who nobody someone somebody everyone this that user the".split())
+_NO_NAMES = ANY.sameness.no_names
 _NAMED_HAN = lazy_regex("(?:说|說|表示|提到)$")
 # In a longer text, what was decided is said by what it decides.
 _DECIDED = lazy_regex(ANY.sameness.decided, re.IGNORECASE)
@@ -129,14 +101,10 @@ _WEEK_HAN = lazy_regex("(?:星期|礼拜|周)(?=[一二三四五六日天末])")
 _LAST_HAN = lazy_regex("[啊呀哦啦嘛呢]+(?=[。！!.]*$)")
 
 # Words at which a phrase begins that may stand at another place of its sentence.
-_MOVABLE = frozenset(
-    "on in at with by during for since until before after when if today tomorrow yesterday every next last "
-    "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays "
-    "saturdays sundays".split()
-)
-_SWAPPED = frozenset("on in at with by during for since until".split())
+_MOVABLE = ANY.sameness.movable
+_SWAPPED = ANY.sameness.swapped
 # With one of these the order of words says more than where a phrase stands.
-_FIXED = frozenset("and or but not no never only while because than nor unless except without then".split())
+_FIXED = ANY.sameness.fixed
 _MOST_MOVED = 60
 _TIME_HAN = lazy_regex(
     "[每上下本这]?个?周[一二三四五六日天末]|[今明昨前后]天|[今明去前后]年|[上下本]个?[周月]|每[天周月年日]|[早晚]上|上午|下午|中午|凌晨|傍晚"
@@ -390,7 +358,7 @@ def _without_head(plain: str, *, labelled: bool) -> tuple[str, str | None, str]:
         return plain[marker.end() :], None, ""
     if not labelled and (named := _SPEAKER.match(plain)) and _can_speak(named["name"]):
         return plain[named.end() :], _speaker(_NAMED_HAN.sub("", named["name"])), named["day"] or ""
-    if framed := _FRAME.match(plain) or _FRAME_HAN.match(plain):
+    if framed := _FRAME.match(plain):
         by_assistant = re.search(r"assistant|agent|bot|助手", framed[0][:20], re.IGNORECASE)
         return plain[framed.end() :], _ASSISTANT if by_assistant else None, ""
     if (named := _NAMED.match(plain)) and named["name"].split()[0].lower() not in _NO_NAMES:
@@ -410,7 +378,7 @@ def _can_speak(name: str) -> bool:
         return True
     if name.isascii():
         return all(word[0].isupper() for word in name.split()) and _TOPICS.isdisjoint(words)
-    return len(name) <= 6 and not _CHINESE_TOPICS.search(name)
+    return len(name) <= 6 and not _TOPIC_SIGNS.search(name)
 
 
 def _compatible(a: str, b: str) -> bool:

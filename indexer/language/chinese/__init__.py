@@ -3,7 +3,13 @@
 from indexer.language.base import Language
 from indexer.language.chinese.chinese_authorship import CHINESE_AUTHORSHIP
 from indexer.language.chinese.chinese_facts import CHINESE_CLAUSES, CHINESE_NOUNS, CHINESE_VALUES
-from indexer.language.chinese.chinese_phrases import CHINESE_PHRASES, CHINESE_RECALL, CHINESE_SALIENCE, CHINESE_SAMENESS
+from indexer.language.chinese.chinese_phrases import (
+    CHINESE_LASTING,
+    CHINESE_PHRASES,
+    CHINESE_RECALL,
+    CHINESE_SALIENCE,
+    CHINESE_SAMENESS,
+)
 from indexer.language.chinese.chinese_statements import CHINESE_OUTCOMES, CHINESE_QUESTIONS, CHINESE_STATEMENTS
 from indexer.language.chinese.chinese_words import CHINESE_REPLIES
 
@@ -21,4 +27,5 @@ CHINESE = Language(
     salience=CHINESE_SALIENCE,
     sameness=CHINESE_SAMENESS,
     replies=CHINESE_REPLIES,
+    lasting=CHINESE_LASTING,
 )

@@ -3,7 +3,13 @@
 from indexer.language.base import Language
 from indexer.language.english.english_authorship import ENGLISH_AUTHORSHIP
 from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_NOUNS, ENGLISH_VALUES
-from indexer.language.english.english_phrases import ENGLISH_PHRASES, ENGLISH_RECALL, ENGLISH_SALIENCE, ENGLISH_SAMENESS
+from indexer.language.english.english_phrases import (
+    ENGLISH_LASTING,
+    ENGLISH_PHRASES,
+    ENGLISH_RECALL,
+    ENGLISH_SALIENCE,
+    ENGLISH_SAMENESS,
+)
 from indexer.language.english.english_statements import ENGLISH_OUTCOMES, ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
 from indexer.language.english.english_words import ENGLISH_REPLIES
 
@@ -21,4 +27,5 @@ ENGLISH = Language(
     salience=ENGLISH_SALIENCE,
     sameness=ENGLISH_SAMENESS,
     replies=ENGLISH_REPLIES,
+    lasting=ENGLISH_LASTING,
 )
