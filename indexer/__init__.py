@@ -45,7 +45,7 @@ from indexer.types import (
     Role,
     SearchFilter,
     SearchResults,
-    Source,
+    SourceKind,
     Statement,
     SyncProgress,
     SyncReport,
@@ -91,11 +91,12 @@ if TYPE_CHECKING:
     from indexer.providers import wordings
     from indexer.providers.litellm_package import error_chain, litellm_package, provider_message
     from indexer.rebuild import RebuildState, needed_bytes
+    from indexer.sources.base import Scan, Source, SourceFile
+    from indexer.sources.file_source import FileSource
     from indexer.sources.folders import ExtraFolder, Folders
     from indexer.sources.scan import (
         MEMORY_FOLDER,
-        Scan,
-        SourceFile,
+        change_times,
         is_memory_path,
         is_session_path,
         name_fault,
@@ -124,6 +125,7 @@ __all__ = [
     "EmbeddingError",
     "ExtraFolder",
     "FileFailure",
+    "FileSource",
     "Fingerprint",
     "Floats",
     "Folders",
@@ -154,6 +156,7 @@ __all__ = [
     "SentenceTransformerEmbedder",
     "Source",
     "SourceFile",
+    "SourceKind",
     "SourceMissing",
     "Statement",
     "StoreBusy",
@@ -175,6 +178,7 @@ __all__ = [
     "WatchTiming",
     "Watched",
     "bundled_choice",
+    "change_times",
     "composed",
     "current_first",
     "empty_rows",
@@ -224,6 +228,7 @@ _MODULES = {
     "CrossEncoderReranker": "embeddings.sentence_transformers",
     "Embedder": "embeddings.base",
     "ExtraFolder": "sources.folders",
+    "FileSource": "sources.file_source",
     "Floats": "corpus",
     "Folders": "sources.folders",
     "ITEM": "documents.entries",
@@ -243,9 +248,10 @@ _MODULES = {
     "RankingSettings": "engine.ranking",
     "RebuildState": "rebuild",
     "Reranker": "embeddings.reranking",
-    "Scan": "sources.scan",
+    "Scan": "sources.base",
     "SentenceTransformerEmbedder": "embeddings.sentence_transformers",
-    "SourceFile": "sources.scan",
+    "Source": "sources.base",
+    "SourceFile": "sources.base",
     "StoredPassage": "stores.base",
     "SyncPlan": "sync.plan",
     "Watch": "sources.watch",
@@ -253,6 +259,7 @@ _MODULES = {
     "WatchTiming": "sources.watch",
     "Watched": "sources.watch",
     "bundled_choice": "embeddings.bundled",
+    "change_times": "sources.scan",
     "current_first": "engine.chains",
     "empty_rows": "embeddings.base",
     "entry_hash": "documents.entries",

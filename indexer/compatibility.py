@@ -273,7 +273,7 @@ class IndexCompatibility:
     def is_filled(self) -> bool:
         """True if the index holds anything that a rebuild would have to preserve."""
         stored = self._store.head().fingerprint
-        return stored is not None and (stored.schema != self._store.schema or bool(self._store.file_stats(1)))
+        return stored is not None and (stored.schema != self._store.schema or bool(self._store.file_versions(1)))
 
     def embedder(self, made: Fingerprint | None) -> Embedder | None:
         """The embedder, if the vectors of an index are, or would be, its own."""

@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.types import EVERGREEN, EXTRA_MARK, Source
+from indexer.types import EVERGREEN, EXTRA_MARK, SourceKind
 
 Ints = NDArray[np.int64]
 
@@ -132,7 +132,7 @@ class CorpusFile:
     """
 
     path: str
-    source: Source
+    source: SourceKind
     table: Ints
     file: int = 0
     revision: int = 0

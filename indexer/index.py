@@ -34,8 +34,9 @@ from indexer.engine.relevance import Calibration, bundled_calibration
 from indexer.errors import IndexerError, SourceMissing, StoreError, StoreReplaced, SyncCancelled
 from indexer.language.facts import FACT_RULES, UNREAD_FACTS
 from indexer.rebuild import Rebuild, partial_state, scrub_others
-from indexer.sources.folders import Folders
-from indexer.sources.scan import read_writing, require_folder
+from indexer.sources.base import Source
+from indexer.sources.file_source import FileSource
+from indexer.sources.writing import WritingSample
 from indexer.stores import DEFAULT_STORE, open_store
 from indexer.stores.base import BesideState, IndexStore, StoredPassage, Unembedded, passages_of
 from indexer.sync.plan import SyncPlan, SyncPlanner, failures
@@ -55,15 +56,13 @@ class Index:
     """The memories and the conversations of one workspace, searchable.
 
     Args:
-        root: The workspace folder.
+        source: The files: the workspace folder, or another source of them.
         embedder: Makes vectors; None searches by words alone. Of a choice, the one is taken that fits what the
             workspace is written in. One whose texts are as near each other as those of another model, say as another
             export of it, may have its fingerprint as `calibrated_as`.
         store: Where passages are kept: the name of a store, "sqlite" (the file `<root>/index.sqlite`), or the store
             itself.
         ranking: How results are ordered.
-        sessions: Whether session logs are indexed; without, a sync takes out those that are.
-        extra: Folders beside the workspace that are indexed with it; a sync takes out those that are not named.
         max_file_bytes: Larger memory files are refused, by name.
         max_log_bytes: Larger session logs are refused, by name.
         pack_passages: Larger indexes are packed: searched by compact codes first.
@@ -77,13 +76,11 @@ class Index:
 
     def __init__(
         self,
-        root: Path,
+        source: Source | Path,
         embedder: Embedder | LanguageChoice | None,
         *,
         store: IndexStore | str = DEFAULT_STORE,
         ranking: RankingSettings = RankingSettings(),  # noqa: B008  (frozen)
-        sessions: bool = True,
-        extra: Folders | None = None,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
         max_log_bytes: int = DEFAULT_MAX_LOG_BYTES,
         pack_passages: int = PACK_PASSAGES,
@@ -92,13 +89,12 @@ class Index:
         reranker: Reranker | None = None,
         calibration: Calibration | None = None,
     ) -> None:
-        self.root = root
+        self._source = FileSource(source) if isinstance(source, Path) else source
         self._embedder = embedder
-        self._store = open_store(store, root) if isinstance(store, str) else store
-        self._compatibility = IndexCompatibility(self._store, embedder, lambda: read_writing(root, sessions=sessions))
+        self._store = open_store(store, self.root) if isinstance(store, str) else store
+        self._compatibility = IndexCompatibility(self._store, embedder, WritingSample(self._source).read)
         self._ranking = ranking
-        self._extra = extra or Folders(root)
-        self._planner = SyncPlanner(root, self._extra, sessions=sessions)
+        self._planner = SyncPlanner(self._source)
         self._max_file_bytes = max_file_bytes
         self._max_log_bytes = max_log_bytes
         self._today = today
@@ -117,9 +113,20 @@ class Index:
         return self._compatibility.current
 
     @property
+    def _files(self) -> FileSource:
+        if isinstance(self._source, FileSource):
+            return self._source
+        raise SourceMissing(f"{self._source.name} lies in no folder of this machine. Ask the one who gave the files.")
+
+    @property
+    def root(self) -> Path:
+        """The workspace folder."""
+        return self._files.root
+
+    @property
     def folders(self) -> tuple[Path, ...]:
         """The folders whose files are indexed: the workspace's first, then those beside it."""
-        return (self.root, *self._extra.places)
+        return self._files.folders
 
     def locate(self, path: str) -> tuple[str, Path]:
         """The path of a file of an extra folder that this index lists, as the disk spells it, and where it lies.
@@ -127,9 +134,9 @@ class Index:
         Raises:
             SourceMissing: The index lists none of this name, or it lies over a symbolic link now.
         """
-        path = self._extra.as_on_disk(path)
+        path = self._files.as_on_disk(path)
         state = self._store.file_states([path]).get(path)
-        place = self._extra.locate(path) if state is not None and not state.failure else None
+        place = self._files.locate(path) if state is not None and not state.failure else None
         if place is None:
             raise SourceMissing(f"The index lists no file {path!r}. Search for it, or run `memory-service reindex`.")
         return path, place
@@ -215,9 +222,12 @@ class Index:
             SyncCancelled: `cancelled` said so; what was written stays.
             StoreError: The index cannot be written.
         """
-        if not self.root.is_dir() and self.is_missing:
-            return SyncReport()
-        require_folder(self.root)
+        try:
+            self._source.require()
+        except SourceMissing:
+            if self.is_missing:
+                return SyncReport()
+            raise
         with self._syncs.seen(SyncControl(on_progress=on_progress, cancelled=cancelled)) as control:
             if full and self._compatibility.is_filled:
                 return self._rebuilt(control)
@@ -332,7 +342,7 @@ class Index:
             head = self._store.head()
             if head.generation != view.corpus.generation:
                 raise StoreReplaced(
-                    f"The index of {self.root.name} is replaced again and again. Try again in a moment."
+                    f"The index of {self._source.name} is replaced again and again. Try again in a moment."
                 )
             if len(view) and head.fact_rules != FACT_RULES:
                 degraded.append(UNREAD_FACTS)
@@ -502,7 +512,7 @@ class Index:
         with THROTTLE.passing() if paths else THROTTLE.behind():
             report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
             if not paths:
-                restate(self._store, made, control)
+                restate(self._store, self._source, made, control)
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self.pack())))
 
     def _filled(self, most: int | None, cancelled: Callable[[], bool]) -> MissingVectors:
@@ -558,13 +568,12 @@ class Index:
 
         def make_sync(store: IndexStore, embedder: Embedder | None, control: SyncControl) -> Sync:
             return Sync(
-                self.root,
+                self._source,
                 store,
                 embedder,
                 fingerprint=made,
                 max_file_bytes=self._max_file_bytes,
                 max_log_bytes=self._max_log_bytes,
-                locate=self._extra.locate,
                 splitter=splitter,
                 logs=logs,
                 on_progress=control.on_progress,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # What the paths of extra folders begin with, and no path of a workspace does.
 EXTRA_MARK = "@"
 
-Source = Literal["memory", "sessions", "files"]
+SourceKind = Literal["memory", "sessions", "files"]
 # Whose word a passage is.
 Role = Literal["user", "agent", "assistant", "tool", "pasted", "file"]
 # The order of roles: what one of a lower authority says neither replaces nor displaces the word of a higher one.
@@ -126,7 +126,7 @@ class SearchFilter:
         tags: Tags that a passage has to have, all of them, in upper case or lower; `ops/deploy` is one of `ops`, too.
     """
 
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceKind, ...] = ()
     path_prefix: str = ""
     since: dt.date | None = None
     until: dt.date | None = None
@@ -137,13 +137,13 @@ class SearchFilter:
         object.__setattr__(self, "tags", tuple(map(fold_tag, self.tags)))
         object.__setattr__(self, "path_prefix", composed(self.path_prefix))
 
-    def reaches(self, source: Source, path: str) -> bool:
+    def reaches(self, source: SourceKind, path: str) -> bool:
         """True if passages of a file may pass, as far as its kind and its path tell."""
         if self.sources and source not in self.sources:
             return False
         return not self.path_prefix or composed(path).startswith(self.path_prefix)
 
-    def passes(self, source: Source, path: str, passage: Passage) -> bool:
+    def passes(self, source: SourceKind, path: str, passage: Passage) -> bool:
         """True if a passage of a file is not left out."""
         day = passage.date
         if not self.reaches(source, path):
@@ -201,7 +201,7 @@ class Hit:
     """
 
     path: str
-    source: Source
+    source: SourceKind
     passage: Passage
     ordinal: int
     snippet: str

@@ -14,6 +14,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
 from indexer.documents.formats import LEFT_OUT_FOLDERS, is_known
+from indexer.sources.base import Scan
 from indexer.sources.gitignore import (
     RULES_NAMES,
     Level,
@@ -28,11 +29,11 @@ from indexer.sources.scan import (
     MEMORY_FOLDER,
     SESSIONS_FOLDER,
     FolderScan,
-    Scan,
     open_folder,
     path_on_disk,
     source_file,
 )
+from indexer.stores.base import Version
 from indexer.types import EVERGREEN, EXTRA_MARK, composed
 
 _OWN_NAMES = (MEMORY_FOLDER, SESSIONS_FOLDER, "receipts", "engines", *EVERGREEN)
@@ -88,7 +89,7 @@ class Folders:
         """The folders themselves, as they are configured."""
         return tuple(walk.extra.folder for walk in self._walks.values())
 
-    def scan(self, known: dict[str, bytes] | None = None) -> Scan:
+    def scan(self, known: dict[str, Version] | None = None) -> Scan:
         """All files of all folders; for `known` see `FolderScan`."""
         look = FolderScan(known={} if known is None else known)
         for walk, top, left_out in self._tops(look):

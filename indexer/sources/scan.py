@@ -9,26 +9,22 @@ name here, given back as the disk has it; where a disk has a file of each spelli
 
 from __future__ import annotations
 
-import codecs
-import hashlib
 import os
 import time
 import unicodedata
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
+from struct import Struct
 from struct import error as StructError
-from typing import BinaryIO, NamedTuple
 
 from indexer.common.patterns import lazy_regex
 from indexer.errors import SourceMissing
-from indexer.language.languages import Writing, language_of, writing_of
-from indexer.stores.base import FileState, packed_stat
-from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, Passage, Source, composed
+from indexer.sources.base import Content, Scan, SourceFile, content_of, failed_read, with_folders
+from indexer.stores.base import FileState, Version
+from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, SourceKind, composed
 
 MEMORY_FOLDER = "memory"
 SESSIONS_FOLDER = "sessions"
@@ -39,61 +35,13 @@ _LOG_NAME = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl")
 # time of change may lie behind the year 2262, or before 1677.
 _MOST = (1 << 63) - 1
 _READ_ATTEMPTS = 3
-# Where a NUL shows that a file of an extra folder is no text, as git looks for it.
-_SNIFFED_BYTES = 8 * 1024
-# To tell the languages of a workspace so many files are looked at, so much of all pages together and of each log, and
-# so many passages of them: 40 ms of a processor.
-_SAMPLED_FILES = 24
-_SAMPLED_BYTES = 72 * 1024
-_SAMPLED_LOG_BYTES = 32 * 1024
-_SAMPLED_PASSAGES = 240
-_REMEMBERED_FILES = 2_048
-
-
-class SourceFile(NamedTuple):
-    """A file as its directory entry shows it."""
-
-    path: str
-    source: Source
-    size_bytes: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-    def looks_like(self, state: FileState) -> bool:
-        """True if the file has the stat of a stored state."""
-        return self[2:] == state[2:6]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
-    """Result of a scan.
-
-    Attributes:
-        files: New and changed files, by path.
-        failures: Folders that could not be listed; nothing is known of the files below them.
-        misnamed: Files and folders that are left out for their names.
-        unchanged: Number of files that are as they were known.
-    """
-
-    files: dict[str, SourceFile]
-    failures: tuple[FileFailure, ...]
-    misnamed: tuple[FileFailure, ...] = ()
-    unchanged: int = 0
-
-    def gone(self, paths: Iterable[str]) -> list[str]:
-        """Those of some missing paths that are really removed, not hidden by a folder that failed."""
-        failed = {failure.path for failure in self.failures}
-        return [path for path in paths if failed.isdisjoint(with_folders(path))]
-
-    def joined(self, other: Scan) -> Scan:
-        """This scan and another one together."""
-        return Scan(
-            files=self.files | other.files,
-            failures=(*self.failures, *other.failures),
-            misnamed=(*self.misnamed, *other.misnamed),
-            unchanged=self.unchanged + other.unchanged,
-        )
+# The version of a file: its size in bytes, times of change (mtime and ctime, ns) and inode, in 32 bytes. One value, for
+# a look compares those of all files: with a tuple it takes a tenth longer, and so does reading them.
+_STAT = Struct("<qqqQ")
+packed_stat, unpack_stat = _STAT.pack, _STAT.unpack
+# A change that comes within the grain of the file system's clock leaves the stat as it was.
+_GRAIN_NS = 50_000_000
+_COARSE_GRAIN_NS = 2_000_000_000
 
 
 @dataclass(slots=True)
@@ -101,12 +49,12 @@ class FolderScan:
     """A scan while it goes on.
 
     Attributes:
-        known: Known stat of files by path, see `FileState.stat`. An unchanged file is taken out; the rest in the end
-            has changed or is missing.
+        known: Known versions by path, see `FileState.known_version`. An unchanged file is taken out; the rest in the
+            end has changed or is missing.
         files: The other files, by path.
     """
 
-    known: dict[str, bytes] = field(default_factory=dict)
+    known: dict[str, Version] = field(default_factory=dict)
     files: dict[str, SourceFile] = field(default_factory=dict)
     failures: list[FileFailure] = field(default_factory=list)
     _misnamed: list[FileFailure] = field(init=False, default_factory=list)
@@ -141,7 +89,7 @@ class FolderScan:
                     pass  # its time of change is none that was ever stored
             yield path, entry
 
-    def take(self, path: str, source: Source, entry: os.DirEntry[str]) -> None:
+    def take(self, path: str, source: SourceKind, entry: os.DirEntry[str]) -> None:
         """Add a file; one that was removed after the listing is ignored.
 
         Raises:
@@ -175,18 +123,6 @@ class FolderScan:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """A file as read: its text, or why it has none; a session log as bytes, in `raw`."""
-
-    file: SourceFile
-    checked_ns: int
-    content_hash: str = ""
-    text: str = ""
-    raw: bytes = b""
-    failure: str = ""
-
-
 def require_folder(root: Path) -> None:
     """Make sure that a workspace folder exists.
 
@@ -206,7 +142,7 @@ def scan_memories(root: Path) -> Scan:
     return scan_workspace(root, sessions=False)
 
 
-def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, bytes] | None = None) -> Scan:
+def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, Version] | None = None) -> Scan:
     """Scan for all indexed files: memory files, and the session logs directly in sessions/.
 
     A folder that was never there is empty; one that held files and is gone may be a disk that is not mounted.
@@ -214,7 +150,7 @@ def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, bytes]
     Args:
         root: The workspace folder.
         sessions: Scan for session logs too.
-        known: Known stat of files, see `FolderScan`.
+        known: Known versions, see `FolderScan`.
 
     Raises:
         SourceMissing: The workspace folder held files and is not there, or cannot be listed.
@@ -249,14 +185,7 @@ def scan_paths(root: Path, paths: Collection[str]) -> Scan:
             continue
         except OSError as error:
             look.fail(at or path, f"it cannot be read ({error.strerror}); check its permissions")
-    return look.scan()
-
-
-def with_folders(path: str) -> Iterator[str]:
-    """A path and its folders, from the inside out."""
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
+    return replace(look.scan(), whole=False)
 
 
 def name_fault(name: str, *, backslash: bool = False) -> str:
@@ -350,15 +279,15 @@ def read(root: Path, file: SourceFile, *, max_bytes: int, place: Path | None = N
         place: Its absolute path, if not below the workspace folder.
     """
     if file.size_bytes > max_bytes:
-        return _failed(file, f"it has {file.size_bytes:,} bytes, more than the limit of {max_bytes:,}; split it")
+        return failed_read(file, f"it has {file.size_bytes:,} bytes, more than the limit of {max_bytes:,}; split it")
     try:
         settled = _read_settled(place or root / file.path, file)
     except FileNotFoundError:
-        return _failed(file, "it vanished while it was read; the next reindex looks again")
+        return failed_read(file, "it vanished while it was read; the next reindex looks again")
     except OSError as error:
-        return _failed(file, f"it cannot be read ({error.strerror}); check its permissions")
+        return failed_read(file, f"it cannot be read ({error.strerror}); check its permissions")
     if settled is None:
-        return _failed(file, "it changes while it is read; the next reindex looks again")
+        return failed_read(file, "it changes while it is read; the next reindex looks again")
     return settled
 
 
@@ -367,106 +296,17 @@ def _read_settled(absolute: Path, file: SourceFile) -> Content | None:
         if attempt:
             time.sleep(0.02 * attempt)
         checked_ns = time.time_ns()
-        with open(absolute, "rb", opener=_no_follow) as stream:
+        with open(absolute, "rb", opener=no_follow) as stream:
             before = source_file(file.path, os.fstat(stream.fileno()))
             raw = stream.read()
         if source_file(file.path, os.lstat(absolute)) == before and len(raw) == before.size_bytes:
-            return _decoded(before, checked_ns, raw)
+            return content_of(before, raw, checked_ns)
     return None
 
 
-def read_writing(root: Path, *, sessions: bool = True) -> Writing:
-    """The languages of a workspace's memories and conversations, from a sample; none where there is no such folder.
-
-    The same files give the same answer in every process, and a file is read again only when it has changed. What tools
-    printed does not count, nor do the folders beside the workspace, which may be full of code, nor what cannot be read.
-
-    Args:
-        root: The workspace folder.
-        sessions: Whether its conversations count.
-    """
-    try:
-        files = list(scan_workspace(root, sessions=sessions).files.values())
-    except SourceMissing:
-        files = []
-    # Some of many, the same ones each time, whatever is added beside them.
-    files.sort(key=lambda file: hashlib.blake2b(file.path.encode("utf-8", "surrogateescape")).digest())
-    parts = min(_SAMPLED_FILES, len(files))
-    return writing_of(share for file in files[:parts] for share in _languages_in(root, file, parts))
-
-
-@lru_cache(_REMEMBERED_FILES)
-def _languages_in(root: Path, file: SourceFile, parts: int) -> tuple[tuple[str, float], ...]:
-    """Languages of a file as it is now, each with the number of passages in it, from its part of the whole sample."""
-    try:
-        with open(root / file.path, "rb", opener=_no_follow) as stream:
-            if file.source == "sessions":
-                # The newest of a conversation.
-                pieces = [_lines_at(stream, file, max(0, file.size_bytes - _SAMPLED_LOG_BYTES), _SAMPLED_LOG_BYTES)]
-            else:
-                pieces = _spread_lines(stream, file, _SAMPLED_BYTES // parts)
-        passages = [passage for piece in pieces for passage in _sampled_passages(file, piece)]
-    except Exception:  # of readers of any content; why a file cannot be read is said where it is indexed
-        return ()
-    looked_at = passages[:: max(1, len(passages) * parts // _SAMPLED_PASSAGES)]
-    share = sum(map(len, pieces)) / max(1, file.size_bytes)
-    standing_for = len(passages) / max(1, len(looked_at)) / max(share, 1e-9)
-    found = Counter(language_of(passage.text) for passage in looked_at)
-    return tuple((language, number * standing_for) for language, number in found.items())
-
-
-def _spread_lines(stream: BinaryIO, file: SourceFile, most: int) -> list[bytes]:
-    """Lines of a file: all, or so many bytes of its beginning, its middle and its end."""
-    if file.size_bytes <= most:
-        return [stream.read(most)]
-    piece = most // 3
-    last = file.size_bytes - piece
-    return [_lines_at(stream, file, start, piece) for start in (0, last // 2, last)]
-
-
-def _lines_at(stream: BinaryIO, file: SourceFile, start: int, most: int) -> bytes:
-    """Whole lines of a file from a byte on."""
-    stream.seek(start)
-    raw = stream.read(most)
-    if start:
-        raw = raw.partition(b"\n")[2]
-    return raw if start + most >= file.size_bytes else raw[: raw.rfind(b"\n") + 1]
-
-
-def _sampled_passages(file: SourceFile, raw: bytes) -> list[Passage]:
-    # Late: what lists files needs no reader of them.
-    from indexer.documents.incremental import Splitter
-    from indexer.documents.transcripts import split_transcript
-
-    if file.source == "sessions":
-        return [passage for passage in split_transcript(raw) if passage.role not in ("tool", "pasted")]
-    return Splitter().split(raw.decode("utf-8", "replace"), file.path)
-
-
-def _no_follow(path: str, flags: int) -> int:
+def no_follow(path: str, flags: int) -> int:
+    """Open a file, and no symbolic link; an opener for `open`."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
-
-
-def _decoded(file: SourceFile, checked_ns: int, raw: bytes) -> Content:
-    content_hash = hashlib.blake2b(raw, digest_size=16).hexdigest()
-    if file.source == "sessions":
-        # Its lines are read one by one: a damaged one is no reason to leave out the others.
-        return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, raw=raw)
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return _failed(file, "it is UTF-16, not UTF-8; save it as UTF-8", content_hash, checked_ns)
-    if file.source == "files" and b"\0" in raw[:_SNIFFED_BYTES]:
-        # Not text at all, whatever it is called: there is nothing in it that a person could mend.
-        return Content(file=file, checked_ns=checked_ns, content_hash=content_hash)
-    try:
-        return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, text=raw.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        reason = f"it is not UTF-8 (byte 0x{raw[error.start]:02x} in line {line}); save it as UTF-8"
-        return _failed(file, reason, content_hash, checked_ns)
-
-
-def _failed(file: SourceFile, reason: str, content_hash: str = "", checked_ns: int = 0) -> Content:
-    return Content(file=file, checked_ns=checked_ns, content_hash=content_hash, failure=reason)
 
 
 def _look_at_evergreen(root: Path, look: FolderScan) -> None:
@@ -540,7 +380,7 @@ def open_folder(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
         os.close(descriptor)
 
 
-def _source_of(path: str) -> Source:
+def _source_of(path: str) -> SourceKind:
     """Source kind of a path: memory, session or extra file."""
     if path.startswith(EXTRA_MARK):
         return "files"
@@ -552,6 +392,28 @@ def source_file(path: str, stat: os.stat_result) -> SourceFile:
     return _file(path, _source_of(path), stat)
 
 
-def _file(path: str, source: Source, stat: os.stat_result) -> SourceFile:
+def _file(path: str, source: SourceKind, stat: os.stat_result) -> SourceFile:
     mtime_ns = max(-_MOST, min(stat.st_mtime_ns, _MOST))
-    return SourceFile(path, source, stat.st_size, mtime_ns, stat.st_ctime_ns, stat.st_ino & _MOST)
+    version = packed_stat(stat.st_size, mtime_ns, stat.st_ctime_ns, stat.st_ino & _MOST)
+    return SourceFile(path, source, stat.st_size, version)
+
+
+def is_settled(state: FileState) -> bool:
+    """True if a file was read so long after its last change that a later one would show in its stat."""
+    if not state.checked_ns or len(state.version) != _STAT.size:
+        return False
+    times: tuple[int, int] = unpack_stat(state.version)[1:3]
+    grain = _GRAIN_NS if times[0] % 1_000_000_000 else _COARSE_GRAIN_NS
+    return state.checked_ns - max(times) > grain
+
+
+def change_times(file: SourceFile) -> tuple[int, int]:
+    """Times of the last change of a file's content, and of the file in any way, in ns."""
+    _, mtime_ns, ctime_ns, _ = unpack_stat(file.version)
+    return mtime_ns, ctime_ns
+
+
+def inode_of(file: SourceFile) -> int:
+    """Number that a file has on its disk: one that takes its place has another."""
+    inode: int = unpack_stat(file.version)[3]
+    return inode

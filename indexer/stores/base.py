@@ -11,45 +11,39 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from struct import Struct
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.corpus import Corpus, Floats, Ints
-from indexer.types import Fingerprint, Passage, SearchFilter, Source, Vectors
+from indexer.types import Fingerprint, Passage, SearchFilter, SourceKind, Vectors
 
-# What a file is known again by, in 32 bytes: its size in bytes, times of change (mtime and ctime, ns) and inode. One
-# value, for a look compares those of all files: with a tuple it takes a tenth longer, and so does reading them.
-packed_stat = Struct("<qqqQ").pack
+# State of a file's content, opaque to all but its source.
+Version: TypeAlias = bytes
 # That of no file.
-NO_STAT = b""
+NO_VERSION: Version = b""
 # A store is asked for at most so many neighbours at once: sqlite-vec tells no more.
 NEAREST_LIMIT = 4096
-# A change that comes within the grain of the file system's clock leaves the stat as it was.
-_GRAIN_NS = 50_000_000
-_COARSE_GRAIN_NS = 2_000_000_000
 
 
 class FileState(NamedTuple):
     """State of a file in the index, known without reading it again.
 
-    The fields from the path to the inode are those of `SourceFile`, in its order.
+    The fields from the path to the version are those of `SourceFile`, in its order.
 
     Attributes:
-        checked_ns: Time when its content was read, to detect a change within the resolution of the clock.
+        version: State of the content that was read.
+        checked_ns: Time when the content was read; 0 if a later change need not show in the version.
         content_hash: Hash of the indexed bytes; empty without any.
         failure: Why it could not be indexed; empty if it could.
         revision: The store's revision that wrote this state; 0 before it is stored.
     """
 
     path: str
-    source: Source
+    source: SourceKind
     size_bytes: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
+    version: Version
     checked_ns: int
     content_hash: str
     failure: str = ""
@@ -61,17 +55,9 @@ class FileState(NamedTuple):
         return not self.content_hash and not self.failure
 
     @property
-    def settled(self) -> bool:
-        """True if the content was read so long after its last change that a later one would show."""
-        grain = _GRAIN_NS if self.mtime_ns % 1_000_000_000 else _COARSE_GRAIN_NS
-        return self.checked_ns - max(self.mtime_ns, self.ctime_ns) > grain
-
-    @property
-    def stat(self) -> bytes:
-        """Packed stat of the file; `NO_STAT` if it has to be looked at, or reported, in any case."""
-        if self.failure or self.partial or not self.settled:
-            return NO_STAT
-        return packed_stat(self.size_bytes, self.mtime_ns, self.ctime_ns, self.inode)
+    def known_version(self) -> Version:
+        """The version; `NO_VERSION` if the file has to be looked at, or reported, in any case."""
+        return NO_VERSION if self.failure or self.partial or not self.checked_ns else self.version
 
 
 class StoredPassage(NamedTuple):
@@ -85,7 +71,7 @@ class StoredPassage(NamedTuple):
 
     key: int
     path: str
-    source: Source
+    source: SourceKind
     ordinal: int
     passage: Passage
     text_hash: bytes = b""
@@ -209,7 +195,7 @@ class Head:
     revision: int
     generation: str
     fingerprint: Fingerprint | None = None
-    files: tuple[tuple[int, str, Source], ...] = ()
+    files: tuple[tuple[int, str, SourceKind], ...] = ()
     gone: tuple[int, ...] = ()
     fact_rules: str = ""
 
@@ -366,8 +352,8 @@ class IndexStore(Protocol):
         """The states of the given files, or of every one, by path."""
         ...
 
-    def file_stats(self, limit: int | None = None) -> dict[str, bytes]:
-        """Packed stat of files, by path: of every file, or of at most so many; see `FileState.stat`."""
+    def file_versions(self, limit: int | None = None) -> dict[str, Version]:
+        """Known versions, by path: of every file, or of at most so many; see `FileState.known_version`."""
         ...
 
     def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:

@@ -39,6 +39,7 @@ from indexer.stores.base import (
     TermEntries,
     TermPosting,
     Unembedded,
+    Version,
     Written,
 )
 from indexer.stores.sqlite_generations import SqliteBeside
@@ -56,6 +57,7 @@ from indexer.stores.sqlite_rows import (
     passage_of,
     passage_table,
     revisions_of,
+    state_of,
     tag_conditions,
     vector_filter,
 )
@@ -67,7 +69,7 @@ from indexer.types import (
     Fingerprint,
     LineRange,
     SearchFilter,
-    Source,
+    SourceKind,
     Vectors,
     short_path,
 )
@@ -200,9 +202,9 @@ class SqliteStore:
         else:
             among = " WHERE path IN (SELECT value FROM json_each(?))"
             rows = self._database.rows(query + among, (json.dumps(list(paths)),))
-        return {row[0]: FileState(*row) for row in rows}
+        return {row[0]: state_of(row) for row in rows}
 
-    def file_stats(self, limit: int | None = None) -> dict[str, bytes]:
+    def file_versions(self, limit: int | None = None) -> dict[str, Version]:
         """See `IndexStore`."""
         if not self._has_tables():
             return {}
@@ -362,7 +364,7 @@ class SqliteStore:
         files.sort(key=attrgetter("path"))
         return Corpus(revision=revision, files=tuple(files), label_names=names, generation=generation, since=since)
 
-    def _files(self, changed: Sequence[tuple[int, str, Source]], known: Sequence[CorpusFile]) -> list[CorpusFile]:
+    def _files(self, changed: Sequence[tuple[int, str, SourceKind]], known: Sequence[CorpusFile]) -> list[CorpusFile]:
         """Changed files as they are now; of those that only grew what is known is not read again."""
         known_of = {file.file: file for file in known}
         revisions = revisions_of(self._database, [number for number, _, _ in changed])

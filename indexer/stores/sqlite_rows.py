@@ -14,14 +14,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from indexer.corpus import COLUMNS, CorpusFile, Ints
 from indexer.language.terms import term_hashes
-from indexer.stores.base import FileState, FileWrite, NewPassage, TermEntries
-from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Passage, SearchFilter, Source, Vectors
+from indexer.stores.base import FileState, FileWrite, NewPassage, TermEntries, Version
+from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Passage, SearchFilter, SourceKind, Vectors
 
 if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database, Row
@@ -74,6 +75,31 @@ PASSAGE_COLUMNS = (
     "p.tags"
 )
 STATE_COLUMNS = "path, source, size_bytes, mtime_ns, ctime_ns, inode, checked_ns, content_hash, failure, revision"
+# The version of a file on a disk: its size, times of change and inode, which have columns. One of another kind stands
+# whole in the column of the first time.
+_STAT = Struct("<qqqQ")
+_MOST = (1 << 63) - 1
+
+
+def state_of(row: Row) -> FileState:
+    """The state of a file from its `STATE_COLUMNS`."""
+    path, source, size_bytes, mtime_ns, ctime_ns, inode, *rest = row
+    stat = mtime_ns if isinstance(mtime_ns, bytes) else _STAT.pack(size_bytes, mtime_ns, ctime_ns, inode)
+    return FileState(path, source, size_bytes, stat, *rest)
+
+
+def _state_row(state: FileState) -> tuple[str | int | bytes, ...]:
+    """The `STATE_COLUMNS` of a file, all but the last one."""
+    version = _version_columns(state.version, state.size_bytes)
+    return (*state[:3], *version, *state[4:-1])
+
+
+def _version_columns(version: Version, size_bytes: int) -> tuple[int | bytes, int, int]:
+    if len(version) == _STAT.size:
+        size, mtime_ns, ctime_ns, inode = _STAT.unpack(version)
+        if size == size_bytes and inode <= _MOST:
+            return mtime_ns, ctime_ns, inode
+    return version, 0, 0
 
 
 _COLUMNS_SIGN = "\x1f"
@@ -164,7 +190,7 @@ def passage_of(row: Sequence[Any]) -> Passage:
 
 
 def corpus_files(
-    files: Sequence[tuple[int, str, Source]], table: Ints, known: Mapping[int, Ints], revisions: Mapping[int, int]
+    files: Sequence[tuple[int, str, SourceKind]], table: Ints, known: Mapping[int, Ints], revisions: Mapping[int, int]
 ) -> list[CorpusFile]:
     """Files that have passages, those of `known` tables among them.
 
@@ -304,7 +330,7 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
     database.run_many("DELETE FROM files WHERE file = ?", [(file,) for file in gone])
     there = [(write, write.state) for write in writes if write.state is not None]
     noted = [state for write, state in there if not write.changes_passages and state.path in files]
-    database.run_many(_SAME_FILE, [(*state[:-1], state.stat, files[state.path]) for state in noted])
+    database.run_many(_SAME_FILE, [(*_state_row(state), state.known_version, files[state.path]) for state in noted])
     _put_states(
         database,
         [state for write, state in there if write.changes_passages or state.path not in files],
@@ -349,7 +375,7 @@ def _put_states(database: Database, states: Sequence[FileState], files: dict[str
 
 
 def _file_row(state: FileState, revision: int, files: dict[str, int]) -> tuple[str | int | bytes, ...]:
-    return (*state._replace(revision=revision), state.stat, files[state.path])
+    return (*_state_row(state), revision, state.known_version, files[state.path])
 
 
 def _insert_passages(

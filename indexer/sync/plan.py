@@ -11,23 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from pathlib import Path
 
 from indexer.errors import SourceMissing
 from indexer.language.breadcrumbs import breadcrumb, embedded_text
-from indexer.sources.folders import Folders
-from indexer.sources.scan import (
-    Scan,
-    SourceFile,
-    is_memory_path,
-    is_session_path,
-    require_folder,
-    scan_paths,
-    scan_workspace,
-    with_folders,
-)
+from indexer.sources.base import Scan, Source, SourceFile, with_folders
 from indexer.stores.base import FileState, IndexStore, StoredPassage
-from indexer.types import EXTRA_MARK, FileFailure, Passage
+from indexer.types import FileFailure, Passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +49,16 @@ class PassageDiff:
 def _plan_sync(
     scan: Scan,
     states: dict[str, FileState],
+    is_settled: Callable[[FileState], bool],
     *,
     wanted: Callable[[str], bool] | None = None,
 ) -> SyncPlan:
     """Compare a scan with the index.
 
     Args:
-        scan: The files on disk.
+        scan: The files of the source.
         states: The files in the index; those that the scan found unchanged may be missing.
+        is_settled: See `Source`.
         wanted: Tells which paths to look at; None is all.
     """
     added, suspects, unsure, still_failing, unchanged = [], [], [], list[FileFailure](), scan.unchanged
@@ -79,7 +70,7 @@ def _plan_sync(
             added.append(file)
         elif state.partial or not file.looks_like(state):
             suspects.append(file)
-        elif not state.settled:
+        elif not is_settled(state):
             unsure.append(file)
         elif state.failure:
             still_failing.append(FileFailure(path=path, reason=state.failure))
@@ -143,39 +134,25 @@ class SyncPlanner:
     """Planner of syncs.
 
     Args:
-        root: The workspace folder.
-        extra: Its extra folders.
-        sessions: Sync session logs too.
+        source: The files.
     """
 
-    def __init__(self, root: Path, extra: Folders, *, sessions: bool) -> None:
-        self._root = root
-        self._extra = extra
-        self._sessions = sessions
+    def __init__(self, source: Source) -> None:
+        self._source = source
 
     def plan(self, store: IndexStore, paths: Collection[str], *, missing_ok: bool) -> Planned:
         """The plan of a sync, and the states compared; if only files are named, no others are looked at."""
-        if paths and all(map(self._names_file, paths)):
-            own = [path for path in paths if not path.startswith(EXTRA_MARK)]
-            beside = [path for path in paths if path.startswith(EXTRA_MARK)]
-            scan, states = scan_paths(self._root, own).joined(self._extra.look(beside)), store.file_states(paths)
+        # Nearly all files are as they were known, and none of their states is fetched.
+        known = {} if paths else store.file_versions()
+        scan = self._source.scan(known, paths)
+        if paths:
+            states = store.file_states(None if scan.whole else paths)
         else:
-            if paths:
-                require_folder(self._root)
-            # Nearly all files are as they were known, and none of their states is fetched.
-            known = {} if paths else store.file_stats()
-            scan = scan_workspace(self._root, sessions=self._sessions, known=known).joined(self._extra.scan(known))
-            states = store.file_states(None if paths else known.keys())
+            states = store.file_states(known.keys())
         if not missing_ok:
             _require(paths, scan, states)
         wanted = _below(paths) if paths else None
-        return _plan_sync(scan, states, wanted=wanted), states
-
-    def _names_file(self, path: str) -> bool:
-        """True if a path can only be that of a file, so that no folder has to be scanned."""
-        if path.startswith(EXTRA_MARK):
-            return self._extra.names_file(path)
-        return is_memory_path(path) or (self._sessions and is_session_path(path))
+        return _plan_sync(scan, states, self._source.is_settled, wanted=wanted), states
 
 
 def failures(plan: SyncPlan, states: dict[str, FileState]) -> tuple[FileFailure, ...]:

@@ -9,14 +9,12 @@ that fails keeps the passages of an earlier run; a change of another process is 
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 
 from indexer.documents.incremental import Growth, Logs, Splitter
 from indexer.documents.transcripts import is_known_log
@@ -27,11 +25,11 @@ from indexer.language.facts import facts_of, things_of
 from indexer.language.names import greeted_name
 from indexer.language.ornaments import ornament
 from indexer.language.terms import has_term_rules, passage_terms
-from indexer.sources.scan import Content, SourceFile, read, source_file
+from indexer.sources.base import Content, Source, SourceFile
 from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written, passages_of
 from indexer.sync.plan import PassageDiff, SyncPlan, compare, text_hash
 from indexer.sync.vectors import BATCH_TEXTS, TextVectors, fill_in
-from indexer.types import FileFailure, Fingerprint, Passage, Source, SyncProgress, SyncReport
+from indexer.types import FileFailure, Fingerprint, Passage, SourceKind, SyncProgress, SyncReport
 
 # Without a model what a transaction itself costs counts, and how long it keeps other writers waiting: 10-20 ms.
 # Source: 26,000 passages/s with 256, 29,000 with 1,024, 30,000 with 4,096 (our measurement).
@@ -82,13 +80,12 @@ class Sync:
     """One run that brings an index up to date. Use once.
 
     Args:
-        root: The workspace folder.
+        source: The files.
         store: The store of the index.
         embedder: Makes the vectors; None stores text alone.
         fingerprint: Expected fingerprint of the index: another process may rebuild it meanwhile.
         max_file_bytes: Larger memory files are refused.
         max_log_bytes: Larger session logs are refused.
-        locate: Gives the absolute path of a file of an extra folder; None for one of the workspace.
         splitter: Remembers memory files between runs.
         logs: Remembers session logs between runs.
         on_progress: Called once the work is known, and after every batch.
@@ -97,29 +94,27 @@ class Sync:
 
     def __init__(
         self,
-        root: Path,
+        source: Source,
         store: IndexStore,
         embedder: Embedder | None,
         *,
         fingerprint: Fingerprint,
         max_file_bytes: int,
         max_log_bytes: int,
-        locate: Callable[[str], Path | None] = lambda _: None,
         splitter: Splitter | None = None,
         logs: Logs | None = None,
         on_progress: Progress | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._root = root
+        self._source = source
         self._store = store
         self._vectors = TextVectors(store, embedder, fingerprint, self._check_cancelled)
         self._fingerprint = fingerprint
-        self._max_bytes: dict[Source, int] = {
+        self._max_bytes: dict[SourceKind, int] = {
             "memory": max_file_bytes,
             "files": max_file_bytes,
             "sessions": max_log_bytes,
         }
-        self._locate = locate
         self._splitter = splitter or Splitter()
         self._logs = logs or Logs()
         self._on_progress = on_progress
@@ -220,7 +215,7 @@ class Sync:
     def _portions(self, files: Sequence[SourceFile], states: dict[str, FileState]) -> Iterator[_Portion]:
         for file in files:
             self._check_cancelled()
-            content = read(self._root, file, max_bytes=self._max_bytes[file.source], place=self._locate(file.path))
+            content = self._source.read(file, max_bytes=self._max_bytes[file.source])
             if file.source == "sessions" and not content.failure and not is_known_log(content.raw):
                 content = replace(content, failure=_UNKNOWN_LOG)
             diff = ornament("files", _UNREAD, self._diff, content, states.get(file.path))
@@ -232,7 +227,7 @@ class Sync:
                 self._read_bytes += file.size_bytes
                 self._advance(file.path, file.size_bytes)
                 continue
-            state = _state(content, states.get(file.path))
+            state = self._state(content, states.get(file.path))
             self._read_bytes += file.size_bytes
             self._read_passages += len(diff.inserted)
             yield _Portion(content=content, state=state, diff=diff)
@@ -242,12 +237,12 @@ class Sync:
         path = content.file.path
         if content.failure:
             self._tally.failed.append(FileFailure(path=path, reason=content.failure))
-            self._note(_state(content, before))
+            self._note(self._state(content, before))
             return None
         stored_hash = before.content_hash if before and not before.failure else ""
         if stored_hash == content.content_hash:
             self._tally.unchanged += 1
-            self._note(_state(content, before))
+            self._note(self._state(content, before))
             return None
         if content.file.source == "sessions":
             return self._log_diff(content, before, stored_hash)
@@ -270,6 +265,16 @@ class Sync:
     def _compared(self, grown: Growth, path: str, before: FileState | None) -> PassageDiff:
         known = passages_of(self._store, path, first=grown.first) if before else []
         return compare(grown.passages, known, path=path, first=grown.first)
+
+    def _state(self, content: Content, before: FileState | None) -> FileState:
+        state = FileState(
+            *content.file,
+            checked_ns=content.checked_ns,
+            content_hash=content.content_hash,
+            failure=content.failure,
+            revision=before.revision if before else 0,
+        )
+        return settled_state(self._source, state)
 
     def _note(self, state: FileState) -> None:
         """Add the state of a file with unchanged passages to the next batch of states."""
@@ -314,7 +319,7 @@ class Sync:
 
         The erasure looked for their passages before these were written, and will not look again.
         """
-        gone = {file.path for file in files if self._is_gone(file)}
+        gone = {file.path for file in files if self._source.is_gone(file)}
         if not gone:
             return
         states = self._store.file_states(gone)
@@ -323,14 +328,6 @@ class Sync:
         with suppress(StoreLocked):
             self._store.scrub()
         self._tally.refused += gone
-
-    def _is_gone(self, file: SourceFile) -> bool:
-        place = self._locate(file.path) if file.source == "files" else self._root / file.path
-        try:
-            now = source_file(file.path, os.lstat(place)) if place else None
-        except OSError:
-            return True
-        return now is None or now.inode != file.inode or now.size_bytes < file.size_bytes
 
     def _file_write(
         self, portion: _Portion, vectors: dict[bytes, bytes], terms: Mapping[int, tuple[str, ...]]
@@ -460,11 +457,6 @@ def things_in(path: str, passage: Passage) -> tuple[int, ...]:
     return ornament("facts", (), read)
 
 
-def _state(content: Content, before: FileState | None) -> FileState:
-    return FileState(
-        *content.file,
-        checked_ns=content.checked_ns,
-        content_hash=content.content_hash,
-        failure=content.failure,
-        revision=before.revision if before else 0,
-    )
+def settled_state(source: Source, state: FileState) -> FileState:
+    """The state as it is stored: without the time of its reading where a later change need not show."""
+    return state if source.is_settled(state) else state._replace(checked_ns=0)

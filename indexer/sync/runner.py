@@ -14,9 +14,10 @@ from indexer.common.throttle import THROTTLE
 from indexer.embeddings.base import Embedder
 from indexer.errors import SyncCancelled
 from indexer.language.facts import FACT_RULES
+from indexer.sources.base import Source
 from indexer.stores.base import FileWrite, IndexStore, passages_of
 from indexer.sync.plan import SyncPlanner
-from indexer.sync.run import Progress, Sync, things_in
+from indexer.sync.run import Progress, Sync, settled_state, things_in
 from indexer.types import Fingerprint, SyncProgress, SyncReport
 
 _ROUNDS = 5
@@ -73,11 +74,12 @@ class SyncRuns:
         return max(tuple(self._progress.values()), key=lambda each: each.total, default=None)
 
 
-def restate(store: IndexStore, made_with: Fingerprint, control: SyncControl) -> None:
+def restate(store: IndexStore, source: Source, made_with: Fingerprint, control: SyncControl) -> None:
     """Read the facts of all stored passages with the rules of today, where they were read with others, or never.
 
     Args:
         store: The index.
+        source: The files that it is made of.
         made_with: Its fingerprint.
         control: Whether to go on, asked before every file.
 
@@ -95,6 +97,7 @@ def restate(store: IndexStore, made_with: Fingerprint, control: SyncControl) -> 
             state = store.file_states([path]).get(path)
             if state is not None:
                 stated = tuple((known.key, things_in(path, known.passage)) for known in passages_of(store, path))
+                state = settled_state(source, state)
                 write = FileWrite(path=path, state=state, expected_revision=state.revision, stated=stated)
                 left += store.write([write], made_with=made_with).refused
         refused = tuple(left)

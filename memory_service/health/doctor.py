@@ -16,6 +16,7 @@ import numpy as np
 
 from indexer import (
     Embedder,
+    FileSource,
     Index,
     IndexerError,
     IndexStatus,
@@ -111,7 +112,8 @@ def examine(
 
 def _opened(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> Index:
     extra = extra_folders(folder, settings.extra_paths)
-    return Index(folder, embedder, store=settings.store, extra=extra, max_file_bytes=settings.max_file_bytes)
+    source = FileSource(folder, extra=extra)
+    return Index(source, embedder, store=settings.store, max_file_bytes=settings.max_file_bytes)
 
 
 def _used(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> list[Embedder]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from indexer import EVERGREEN, MEMORY_FOLDER, Scan, SourceFile, SourceMissing, scan_memories
+from indexer import EVERGREEN, MEMORY_FOLDER, Scan, SourceFile, SourceMissing, change_times, scan_memories
 from indexer.common import LRU, lazy_regex
 from memory_service import disk
 from memory_service.disk import open_no_follow, storage_errors
@@ -190,7 +190,7 @@ class MemoryStore:
         if known and known[0] == file:
             return known[1]
         row = self._measure(file.path)
-        if row and time.time() - max(file.mtime_ns, file.ctime_ns) / 1e9 > _TICK_SECONDS:
+        if row and time.time() - max(change_times(file)) / 1e9 > _TICK_SECONDS:
             self._measured[file.path] = file, row
         return row
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from indexer import scan_workspace
+from indexer import change_times, scan_workspace
 from memory_service.disk import make_folder, storage_errors
 from memory_service.errors import InvalidName, NotFound
 from memory_service.home import WORKSPACE_NAME, check_workspace, make_home, project_of_workspace
@@ -90,7 +90,7 @@ class WorkspaceFolders:
         folder = self.existing(name)
         with storage_errors(self._told(name)):
             memories = scan_workspace(folder).files.values()
-            changes = [file.mtime_ns for file in memories] or [folder.stat().st_mtime_ns]
+            changes = [change_times(file)[0] for file in memories] or [folder.stat().st_mtime_ns]
         sessions = sum(file.source == "sessions" for file in memories)
         return WorkspaceSummary(
             workspace=name,

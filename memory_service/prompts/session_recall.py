@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from indexer import Hit, IndexerError, LineRange, SearchFilter, Source, session_path
+from indexer import Hit, IndexerError, LineRange, SearchFilter, SourceKind, session_path
 from indexer.common import LRU
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
@@ -109,7 +109,7 @@ class Question:
 
     query: str
     budget_tokens: int
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceKind, ...] = ()
     order: Order = "score"
     min_relevance: float | None = None
     least_beside: float = 0.0

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer import Embedder, Index, LanguageChoice, RankingSettings, Reranker
+from indexer import Embedder, FileSource, Index, LanguageChoice, RankingSettings, Reranker
 from indexer.stores import open_store
 from memory_service import disk
 from memory_service.config import OWN_ENGINE, Settings
@@ -173,11 +173,10 @@ class OpenWorkspaces:
         """An index of a workspace's folder, kept there unless another place is given."""
         settings = self._settings
         return Index(
-            folder,
+            FileSource(folder, extra=extra_folders(folder, settings.extra_paths)),
             self._embedder,
             store=open_store(settings.store, place or folder),
             ranking=RankingSettings(**settings.ranking.model_dump()),
-            extra=extra_folders(folder, settings.extra_paths),
             max_file_bytes=settings.max_file_bytes,
             today=lambda: settings.now().date(),
             zone=settings.zone,

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from indexer import Index, MiniLM
+from indexer.sources.file_source import FileSource
 from indexer.sources.folders import ExtraFolder, Folders
 from indexer.testing import HashEmbedder
 
@@ -147,7 +148,9 @@ def no_op_beside(files: int) -> dict[str, float]:
             file.write_text(f"def number_{number}():\n    return {number}\n", "utf-8")
         (beside / ".gitignore").write_text(IGNORED, "utf-8")
         (beside / "part-3" / ".gitignore").write_text("*.o\nbuild/\n", "utf-8")
-        index = Index(root, HashEmbedder(), extra=Folders(root, [ExtraFolder(name="beside", folder=beside)]))
+        index = Index(
+            FileSource(root, extra=Folders(root, [ExtraFolder(name="beside", folder=beside)])), HashEmbedder()
+        )
         index.sync()
         time.sleep(0.1)
         index.sync()

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from indexer import Embedder, Index, MiniLM, Mode, RankingSettings, SearchFilter, Source
+from indexer import Embedder, Index, MiniLM, Mode, RankingSettings, SearchFilter, SourceKind
 from indexer.engine.ranking import Fusion
 from memory_service.memories.sample import copy_sample
 
 _QUESTIONS = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))
 _RECORDED = json.loads((Path(__file__).parent / "recorded_questions.json").read_text("utf-8"))
-_NOTES: tuple[Source, ...] = ("memory",)
+_NOTES: tuple[SourceKind, ...] = ("memory",)
 _TODAY = dt.date(2026, 11, 20)
 
 
@@ -36,7 +36,7 @@ def found_within(
     mode: Mode,
     fusion: Fusion = "evidence",
     *,
-    sources: tuple[Source, ...] = _NOTES,
+    sources: tuple[SourceKind, ...] = _NOTES,
 ) -> float:
     """Share of the questions about the notes whose answering line is among the first hits."""
     embedder: Embedder | None = MiniLM()

@@ -43,6 +43,7 @@ from indexer.stores.base import (
     TermPosting,
     Unembedded,
     Unfinished,
+    Version,
     Written,
 )
 from indexer.types import Fingerprint, SearchFilter, Vectors
@@ -145,10 +146,10 @@ class InMemoryStore:
         files = self.contents.files
         return {path: files[path].state for path in (files if paths is None else paths) if path in files}
 
-    def file_stats(self, limit: int | None = None) -> dict[str, bytes]:
+    def file_versions(self, limit: int | None = None) -> dict[str, Version]:
         """See `IndexStore`."""
         files = self.contents.files
-        return {path: files[path].state.stat for path in [*files][:limit]}
+        return {path: files[path].state.known_version for path in [*files][:limit]}
 
     def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
         """See `IndexStore`."""

@@ -86,7 +86,7 @@ def test_the_status_of_an_index_that_an_earlier_version_made(filled: Workspace) 
     (filled.root / "memory/1.md").unlink()
     status = index.status()
     assert status.outdated and status.pending == 1
-    assert set(store.file_stats().values()) == {b""}
+    assert set(store.file_versions().values()) == {b""}
 
 
 def test_a_newer_schema_is_not_read_and_made_anew_only_on_demand(filled: Workspace) -> None:

@@ -18,7 +18,7 @@ from indexer import (
     QueryInvalid,
     RankingSettings,
     SearchFilter,
-    Source,
+    SourceKind,
 )
 from indexer.engine.matrix import load_matrix
 from indexer.engine.ranking import Ranked
@@ -286,7 +286,9 @@ def talked(workspace: Workspace) -> None:
 @pytest.mark.parametrize("question", ["quokka", "袋鼠"])
 @pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
 @pytest.mark.parametrize("source", ["sessions", "memory"])
-def test_sources_are_kept_apart_before_ranking(workspace: Workspace, source: Source, mode: Mode, question: str) -> None:
+def test_sources_are_kept_apart_before_ranking(
+    workspace: Workspace, source: SourceKind, mode: Mode, question: str
+) -> None:
     talked(workspace)
     index = workspace.synced(HashEmbedder())
     hits = index.search(question, limit=400, mode=mode, filter=SearchFilter(sources=(source,))).hits

@@ -23,9 +23,10 @@ from indexer.embeddings.base import CachedEmbedder
 from indexer.engine.segments.builder import open_segment, pack_store
 from indexer.engine.segments.segment import Segment
 from indexer.sources import scan
+from indexer.sources.base import Content
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
-from indexer.types import LineRange, Source, Vectors
+from indexer.types import LineRange, SourceKind, Vectors
 from tests.indexer.rebuilds import content, rebuild
 from tests.indexer.stores import test_store_contract as stores
 from tests.indexer.talks import batches, turns
@@ -91,7 +92,7 @@ def _filters() -> Iterator[SearchFilter]:
     for since, until in product(_DAYS, _DAYS):
         yield SearchFilter(since=since, until=until)
     seen = tuple(LineRange(path=path, start_line=2, end_line=4) for path in (_PAGES[1], _TALK, "none"))
-    kinds: tuple[tuple[Source, ...], ...] = ((), ("memory",), ("sessions",), ("files",))
+    kinds: tuple[tuple[SourceKind, ...], ...] = ((), ("memory",), ("sessions",), ("files",))
     for kind, prefix, until in product(kinds, ("", "memory/2026-03"), (None, _DAYS[4])):
         yield SearchFilter(sources=kind, path_prefix=prefix, until=until, without=seen)
 
@@ -185,7 +186,7 @@ class _Torn:
         return half + self._stream.read()
 
 
-def _read_while_it_changes(path: Path, now: bytes) -> scan.Content:
+def _read_while_it_changes(path: Path, now: bytes) -> Content:
     """A file as it is read, when it is written over while it is read for the first time."""
     opened = list[Any]()
 

@@ -27,9 +27,9 @@ from indexer.engine.segments.quantizer import Coder, Codes
 from indexer.engine.segments.segment import Reach, Segment
 from indexer.errors import StoreError, StoreLocked, StoreReadOnly
 from indexer.stores.base import IndexStore, TermEntries
-from indexer.types import Source, Vectors, file_mode, short_path
+from indexer.types import SourceKind, Vectors, file_mode, short_path
 
-SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
+SOURCES: tuple[SourceKind, ...] = ("memory", "sessions", "files")
 _FORMAT = "4"
 # Where the steps of each kind of range begin among the bits of a row, and how many each side of it has.
 _REACHES = {"pairs": (0, 1), "triples": (2, 1), "windows": (4, 3)}

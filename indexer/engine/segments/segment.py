@@ -19,7 +19,7 @@ from indexer.engine.bm25 import RangeStatistics, TextStatistics
 from indexer.engine.segments.postings import Found, Postings
 from indexer.engine.segments.quantizer import Codes
 from indexer.engine.segments.shortlist import Surroundings
-from indexer.types import EVERGREEN, SearchFilter, Source
+from indexer.types import EVERGREEN, SearchFilter, SourceKind
 
 Steps = NDArray[np.uint16]
 Running = NDArray[np.int32] | NDArray[np.int64]
@@ -70,7 +70,7 @@ class Segment:
     files: Ints
     starts: Ints
     paths: tuple[str, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[SourceKind, ...]
     first_key: int
     key_offsets: Offsets
     days: NDArray[np.int32]

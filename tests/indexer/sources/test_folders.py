@@ -9,9 +9,9 @@ import pytest
 
 from indexer import Index, SearchFilter
 from indexer.errors import SourceMissing
+from indexer.sources.file_source import FileSource
 from indexer.sources.folders import ExtraFolder, Folders
 from indexer.sources.scan import source_file
-from indexer.stores.base import packed_stat
 from indexer.testing import HashEmbedder
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import Workspace, run_unprivileged
@@ -57,7 +57,7 @@ def failures(found: Folders) -> dict[str, str]:
 
 
 def index_of(workspace: Workspace, found: Folders) -> Index:
-    return Index(workspace.root, HashEmbedder(), extra=found)
+    return Index(FileSource(workspace.root, extra=found), HashEmbedder())
 
 
 def test_what_people_wrote_is_listed_and_the_rest_is_not(workspace: Workspace, project: Path) -> None:
@@ -121,11 +121,11 @@ def test_globs_say_what_is_wanted(workspace: Workspace, project: Path) -> None:
 def test_what_is_as_it_was_known_is_counted_alone(workspace: Workspace, project: Path) -> None:
     fill(project, dict.fromkeys(["a.md", "b.py", "sub/c.md", "sub/d.py", "e.txt", "f.md"], "x"))
     found = folders(workspace, ("p", project, "!f.md"))
-    known = {path: packed_stat(*file[2:]) for path, file in found.scan().files.items()}
+    known = {path: file.version for path, file in found.scan().files.items()}
     fill(project, {"b.py": "xy", "new.md": "x", "sub/.gitignore": "d.py\n"})
     (project / "e.txt").unlink()
     ignored = source_file("@p/f.md", os.lstat(project / "f.md"))
-    known |= {"memory/g.md": b"", "@p/f.md": packed_stat(*ignored[2:])}
+    known |= {"memory/g.md": b"", "@p/f.md": ignored.version}
     scan = found.scan(known)
     assert (set(scan.files), scan.unchanged, scan.failures) == ({"@p/b.py", "@p/new.md"}, 2, ())
     assert set(known) == {"@p/b.py", "@p/sub/d.py", "@p/e.txt", "@p/f.md", "memory/g.md"}

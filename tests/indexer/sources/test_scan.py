@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer.errors import SourceMissing
+from indexer.sources.base import Scan, SourceFile
+from indexer.sources.file_source import FileSource
 from indexer.sources.scan import (
-    Scan,
-    SourceFile,
+    change_times,
+    inode_of,
     is_memory_path,
     is_session_path,
+    is_settled,
     name_fault,
     open_folder,
+    packed_stat,
     path_for_new,
     path_on_disk,
     read,
@@ -26,7 +30,8 @@ from indexer.sources.scan import (
     scan_workspace,
     source_file,
 )
-from indexer.stores.base import NO_STAT, FileState, packed_stat
+from indexer.stores.base import NO_VERSION, FileState
+from indexer.sync.run import settled_state
 from indexer.types import composed
 from tests.indexer.workspace import Workspace, make_old, run_unprivileged
 
@@ -52,28 +57,30 @@ def test_what_is_beyond_doubt_is_known_by_its_stat(
     whole_seconds: bool, later_ns: int, content_hash: str, failure: str, touched_ns: int
 ) -> None:
     mtime_ns = 1_700_000_000_000_000_000 + (0 if whole_seconds else 123)
-    file = SourceFile("memory/a.md", "memory", 7, mtime_ns, mtime_ns + touched_ns, 9)
-    state = state_of(file, checked_ns=max(file.mtime_ns, file.ctime_ns) + later_ns)
+    stat = (7, mtime_ns, mtime_ns + touched_ns, 9)
+    file = SourceFile("memory/a.md", "memory", 7, packed_stat(*stat))
+    state = state_of(file, checked_ns=max(change_times(file)) + later_ns)
     state = state._replace(content_hash=content_hash, failure=failure)
-    assert state.settled == (later_ns > (2_000_000_000 if whole_seconds else 50_000_000))
+    assert is_settled(state) == (later_ns > (2_000_000_000 if whole_seconds else 50_000_000))
+    stored = settled_state(FileSource(Path("w")), state)
     whole = content_hash != "" and not failure
-    assert state.stat == (packed_stat(7, file.mtime_ns, file.ctime_ns, 9) if whole and state.settled else NO_STAT)
-    for other in ("size_bytes", "mtime_ns", "ctime_ns", "inode"):
-        changed = state._replace(**{other: getattr(state, other) + 1})
+    assert stored.known_version == (file.version if whole and is_settled(state) else NO_VERSION)
+    for other in range(4):
+        changed = state._replace(version=packed_stat(*(number + (at == other) for at, number in enumerate(stat))))
         assert not file.looks_like(changed)
-        assert changed.stat != packed_stat(*file[2:])
     assert file.looks_like(state)
+    assert not is_settled(state._replace(version=b"of another source"))
 
 
 def test_an_inode_may_be_as_large_as_it_gets(workspace: Workspace) -> None:
     stat = os.stat(workspace.write("memory/a.md", "x"))
     times = {"st_mtime_ns": stat.st_mtime_ns, "st_ctime_ns": stat.st_ctime_ns}
     file = source_file("memory/a.md", os.stat_result((stat.st_mode, 2**64 - 1, *stat[2:]), times))
-    assert 0 < file.inode < 2**63
+    assert 0 < inode_of(file) < 2**63
 
 
 def known_by(scan: Scan) -> dict[str, bytes]:
-    return {path: packed_stat(*file[2:]) for path, file in scan.files.items()}
+    return {path: file.version for path, file in scan.files.items()}
 
 
 def test_a_look_gives_what_is_not_as_it_was_known(workspace: Workspace, tmp_path: Path) -> None:
@@ -83,7 +90,7 @@ def test_a_look_gives_what_is_not_as_it_was_known(workspace: Workspace, tmp_path
     for path in (*gone, *stay, *changed):
         workspace.write(path, "x")
     make_old(workspace.root / "memory/a.md")
-    known = known_by(scan_workspace(workspace.root)) | {"memory/doubtful.md": NO_STAT, "@other/c.md": NO_STAT}
+    known = known_by(scan_workspace(workspace.root)) | {"memory/doubtful.md": NO_VERSION, "@other/c.md": NO_VERSION}
     for path in gone:
         (workspace.root / path).unlink()
     (workspace.root / "memory/folder.md").mkdir()
@@ -111,7 +118,7 @@ def test_a_link_in_place_of_a_folder_is_not_opened(tmp_path: Path) -> None:
 
 def test_what_is_no_memory_file_is_not_one_because_it_is_known(workspace: Workspace) -> None:
     path = workspace.write("memory/.hidden.md", "x")
-    known = {"memory/.hidden.md": packed_stat(*source_file("memory/.hidden.md", os.lstat(path))[2:])}
+    known = {"memory/.hidden.md": source_file("memory/.hidden.md", os.lstat(path)).version}
     scan = scan_workspace(workspace.root, known=known)
     assert (scan.files, scan.unchanged, set(known)) == ({}, 0, {"memory/.hidden.md"})
 
@@ -299,8 +306,8 @@ def test_a_file_is_known_again_by_its_stat(workspace: Workspace) -> None:
     file = scanned(workspace, "memory/a.md")
     later = state_of(file, checked_ns=time.time_ns() + 10**9)
     assert file.looks_like(later)
-    assert later.settled
-    assert not state_of(file, checked_ns=file.ctime_ns + 1_000_000).settled
+    assert is_settled(later)
+    assert not is_settled(state_of(file, checked_ns=max(change_times(file)) + 1_000_000))
     workspace.write("memory/a.md", "two")
     make_old(workspace.root / "memory/a.md")
     assert not scanned(workspace, "memory/a.md").looks_like(later)
@@ -310,8 +317,8 @@ def test_a_file_system_with_whole_seconds_gets_a_longer_doubt(workspace: Workspa
     path = workspace.write("memory/a.md", "one")
     os.utime(path, ns=(10**18, 10**18))
     file = scanned(workspace, "memory/a.md")
-    assert not state_of(file, checked_ns=file.ctime_ns + 1_000_000_000).settled
-    assert state_of(file, checked_ns=file.ctime_ns + 3_000_000_000).settled
+    assert not is_settled(state_of(file, checked_ns=max(change_times(file)) + 1_000_000_000))
+    assert is_settled(state_of(file, checked_ns=max(change_times(file)) + 3_000_000_000))
 
 
 def test_read_gives_the_text_as_it_is(workspace: Workspace) -> None:

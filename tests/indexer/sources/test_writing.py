@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from indexer.sources.scan import read_writing
+from indexer.language.languages import Writing
+from indexer.sources.file_source import FileSource
+from indexer.sources.writing import WritingSample
 
 MOMENT = "2026-11-20T08:00:00.000Z"
 ENGLISH, CHINESE = "The meeting of the team is on Tuesday.", "我们的会议在星期二下午举行。"
+
+
+def read_writing(root: Path, *, sessions: bool = True) -> Writing:
+    return WritingSample(FileSource(root, sessions=sessions)).read()
 
 
 def items(texts: list[str]) -> str:

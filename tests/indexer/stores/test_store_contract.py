@@ -6,6 +6,7 @@ import datetime as dt
 import itertools
 import random
 import re
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,9 @@ DIMENSIONS = 16
 MADE = Fingerprint(model="hash", dimensions=DIMENSIONS, rules="r", schema=1)
 EMBEDDER = HashEmbedder(DIMENSIONS)
 
+# Of a file on a disk: its size, times and inode.
+VERSION = struct.pack("<qqqQ", 2**40, 1_700_000_000_123_456_789, 2, 2**63 - 1)
+
 Open = Callable[[], IndexStore]
 
 
@@ -70,15 +74,15 @@ def store(open_store: Open) -> IndexStore:
     return made
 
 
-def state(path: str, *, content_hash: str = "h", failure: str = "", source: str = "memory") -> FileState:
+def state(
+    path: str, *, content_hash: str = "h", failure: str = "", source: str = "memory", checked_ns: int = 4
+) -> FileState:
     return FileState(
         path=path,
         source=source,  # type: ignore[arg-type]
         size_bytes=2**40,
-        mtime_ns=1_700_000_000_123_456_789,
-        ctime_ns=2,
-        inode=2**63 - 1,
-        checked_ns=4,
+        version=VERSION,
+        checked_ns=checked_ns,
         content_hash=content_hash,
         failure=failure,
     )
@@ -149,9 +153,9 @@ def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Pat
     store = open_store()
     assert store.head().fingerprint is None
     assert store.head().revision == 0
-    assert store.file_stats(1) == {}
+    assert store.file_versions(1) == {}
     assert store.file_states() == {}
-    assert store.file_stats() == {}
+    assert store.file_versions() == {}
     for which in (OfFile("MEMORY.md", 0), Unembedded(9), OfThings((1,), 9, 1), OfTags(("ops",))):
         assert store.passages(which) == {}
     assert store.postings(["x"]) == []
@@ -189,29 +193,35 @@ def test_what_is_written_is_read_back(store: IndexStore, open_store: Open) -> No
     states = other.file_states()
     assert written.refused == ()
     assert states["memory/ü 'x'.md"].revision == written.revision == other.head().revision
-    assert states["memory/ü 'x'.md"].inode == 2**63 - 1
+    assert states["memory/ü 'x'.md"].version == VERSION
     assert states["memory/ü 'x'.md"]._replace(revision=0) == state("memory/ü 'x'.md")
 
 
-def test_stats_are_those_of_the_states(store: IndexStore) -> None:
-    assert store.file_stats() == {}
-    now = 1_800_000_000_000_000_000
-    settled = state("memory/a.md")._replace(checked_ns=now)
-    put(store, "memory/later.md", ["x"])
+@pytest.mark.parametrize("version", [VERSION, b"\0" * 32, b"\xff" * 32, VERSION[:8] + b"\xff" * 24, b"7"])
+def test_a_version_is_any_bytes(store: IndexStore, open_store: Open, version: bytes) -> None:
+    made = state("memory/a.md")._replace(version=version)
+    store.write([FileWrite(path=made.path, state=made, expected_revision=0)])
+    assert open_store().file_states()[made.path].version == open_store().file_versions()[made.path] == version
+
+
+def test_known_versions_are_those_of_the_states(store: IndexStore) -> None:
+    assert store.file_versions() == {}
+    settled = state("memory/a.md")
+    store.write([FileWrite(path="memory/later.md", state=state("memory/later.md", checked_ns=0), expected_revision=0)])
     states = (
-        settled, settled._replace(path="memory/b.md", content_hash=""), state("memory/c.md"),
+        settled, settled._replace(path="memory/b.md", content_hash=""), state("memory/c.md", checked_ns=0),
         settled._replace(path="@p/d.py", source="files", failure="it is UTF-16"),
     )  # fmt: skip
     store.write([FileWrite(path=each.path, state=each, expected_revision=0) for each in states])
-    assert store.file_stats() == {path: each.stat for path, each in store.file_states().items()}
-    assert {path for path, stat in store.file_stats().items() if stat} == {"memory/a.md"}
+    assert store.file_versions() == {path: each.known_version for path, each in store.file_states().items()}
+    assert {path for path, stat in store.file_versions().items() if stat} == {"memory/a.md"}
     # What is known of a file becomes certain, or changes, without any of its passages.
-    for again in (settled._replace(path="memory/later.md"), settled._replace(path="memory/later.md", size_bytes=7)):
+    for again in (settled._replace(path="memory/later.md"), settled._replace(path="memory/later.md", version=b"7")):
         revision = store.file_states()["memory/later.md"].revision
         store.write([FileWrite(path="memory/later.md", state=again, expected_revision=revision)])
-        assert store.file_stats()["memory/later.md"] == again.stat != b""
+        assert store.file_versions()["memory/later.md"] == again.known_version != b""
     store.write([removal(store, "memory/a.md")])
-    assert "memory/a.md" not in store.file_stats()
+    assert "memory/a.md" not in store.file_versions()
 
 
 def test_revisions_and_keys_only_grow(store: IndexStore) -> None:

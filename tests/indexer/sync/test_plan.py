@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from indexer.documents.markdown import split_markdown
 from indexer.language.breadcrumbs import embedded_text
 from indexer.language.terms import passage_terms
-from indexer.sources.scan import Scan, SourceFile
+from indexer.sources.base import Scan, SourceFile
+from indexer.sources.scan import is_settled, packed_stat
 from indexer.stores.base import FileState, StoredPassage
 from indexer.sync.plan import PassageDiff, _plan_sync, compare, text_hash
 from indexer.types import FileFailure, Passage
 
 
 def source(path: str, *, size_bytes: int = 1) -> SourceFile:
-    return SourceFile(path=path, source="memory", size_bytes=size_bytes, mtime_ns=1, ctime_ns=1, inode=1)
+    return SourceFile(path=path, source="memory", size_bytes=size_bytes, version=packed_stat(size_bytes, 1, 1, 1))
 
 
 def state(path: str, *, failure: str = "", checked_ns: int = 10**12) -> FileState:
@@ -24,9 +25,7 @@ def state(path: str, *, failure: str = "", checked_ns: int = 10**12) -> FileStat
         path=path,
         source="memory",
         size_bytes=1,
-        mtime_ns=1,
-        ctime_ns=1,
-        inode=1,
+        version=packed_stat(1, 1, 1, 1),
         checked_ns=checked_ns,
         content_hash="h",
         failure=failure,
@@ -60,7 +59,7 @@ def test_plan_tells_what_to_read_and_what_to_forget() -> None:
     )
     states = {path: state(path) for path in ("same", "changed", "gone", "memory/closed/kept")}
     states |= {"doubtful": state("doubtful", checked_ns=5), "failing": state("failing", failure="bad")}
-    plan = _plan_sync(scan, states, wanted=lambda path: True)
+    plan = _plan_sync(scan, states, is_settled, wanted=lambda path: True)
     assert [file.path for file in plan.added] == ["new"]
     assert {file.path for file in plan.suspects} == {"changed"}
     assert [file.path for file in plan.unsure] == ["doubtful"]
@@ -71,7 +70,7 @@ def test_plan_tells_what_to_read_and_what_to_forget() -> None:
 
 def test_plan_looks_at_what_is_wanted_alone() -> None:
     scan = Scan(files={"a": source("a"), "b": source("b")}, failures=())
-    plan = _plan_sync(scan, {"c": state("c"), "d": state("d")}, wanted=lambda path: path in "bd")
+    plan = _plan_sync(scan, {"c": state("c"), "d": state("d")}, is_settled, wanted=lambda path: path in "bd")
     assert ([file.path for file in plan.added], plan.removed) == (["b"], ("d",))
 
 

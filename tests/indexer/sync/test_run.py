@@ -17,6 +17,8 @@ import pytest
 
 from indexer import EmbedderUnavailable, EmbeddingError, Index, SourceMissing, SyncCancelled, SyncProgress, SyncReport
 from indexer.documents.transcripts import split_transcript
+from indexer.sources.file_source import FileSource
+from indexer.sources.scan import unpack_stat
 from indexer.stores.base import Unembedded, passages_of
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync import vectors
@@ -654,7 +656,7 @@ def test_many_files_are_noted_and_forgotten_together(workspace: Workspace) -> No
     before = store.head().revision
     assert counted(index.sync()) == (0, 0, 0, 450)
     assert store.head().revision - before == 1
-    assert {state.mtime_ns for state in store.file_states().values()} == {LONG_AGO_NS}
+    assert {unpack_stat(state.version)[1] for state in store.file_states().values()} == {LONG_AGO_NS}
     for file in files[1:]:
         file.unlink()
     before = store.head().revision
@@ -873,7 +875,7 @@ def test_sessions_can_be_left_out(workspace: Workspace) -> None:
     write_log(workspace.root, "blue")
     with_sessions = workspace.synced(HashEmbedder())
     assert sorted(texts(with_sessions, "any")) == ["blue", "red"]
-    without = workspace.index(HashEmbedder(), sessions=False)
+    without = Index(FileSource(workspace.root, sessions=False), HashEmbedder(), store=workspace.store())
     assert without.status().pending == 1
     assert counted(without.sync()) == (0, 0, 1, 1)
     assert texts(without, "any") == ["red"]

@@ -48,9 +48,7 @@ def _write(number: int, lines: list[str], vectors: Vectors) -> FileWrite:
         path=path,
         source="memory",
         size_bytes=0,
-        mtime_ns=0,
-        ctime_ns=0,
-        inode=number,
+        version=b"",
         checked_ns=0,
         content_hash=f"{number:032x}",
     )

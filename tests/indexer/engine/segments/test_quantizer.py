@@ -17,11 +17,11 @@ from indexer.errors import EmbeddingError
 from indexer.stores.base import FileState, FileWrite, NewPassage
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync.plan import text_hash
-from indexer.types import Fingerprint, Passage, SearchFilter, Source, Vectors
+from indexer.types import Fingerprint, Passage, SearchFilter, SourceKind, Vectors
 
 # More than one step of a scan, and not a whole number of them.
 MANY = 34_000
-SOURCES: tuple[Source, ...] = ("memory", "sessions", "files")
+SOURCES: tuple[SourceKind, ...] = ("memory", "sessions", "files")
 
 
 def units(vectors: Vectors | Floats) -> Vectors:
@@ -347,7 +347,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SqliteSto
     store.close()
 
 
-def filled(path: str, source: Source, vectors: Vectors, rows: Ints) -> FileWrite:
+def filled(path: str, source: SourceKind, vectors: Vectors, rows: Ints) -> FileWrite:
     made = [
         NewPassage(
             ordinal=at,
@@ -358,16 +358,14 @@ def filled(path: str, source: Source, vectors: Vectors, rows: Ints) -> FileWrite
         )
         for at, row in enumerate(rows.tolist())
     ]
-    state = FileState(
-        path=path, source=source, size_bytes=1, mtime_ns=1, ctime_ns=1, inode=1, checked_ns=1, content_hash="h"
-    )
+    state = FileState(path=path, source=source, size_bytes=1, version=b"1", checked_ns=1, content_hash="h")
     return FileWrite(path=path, state=state, expected_revision=0, inserted=tuple(made))
 
 
 @pytest.mark.parametrize("sources", [(), ("memory",), ("memory", "files")])
 @pytest.mark.parametrize("removed", [False, True])
 def test_the_same_as_the_store(
-    stored: tuple[SqliteStore, Vectors], sources: tuple[Source, ...], *, removed: bool
+    stored: tuple[SqliteStore, Vectors], sources: tuple[SourceKind, ...], *, removed: bool
 ) -> None:
     store, vectors = stored
     keys = np.sort(store.vectors(None)[0])
