@@ -98,9 +98,17 @@ class AsyncMemoryClient:
         """
         return await self._connection.send(self._calls.put(path, text, etag))
 
-    async def delete(self, path: str) -> schemas.ErasedFile:
-        """Erase a file from disk and index."""
-        return await self._connection.send(self._calls.delete(path))
+    async def delete(self, path: str, *, etag: str | None = None) -> schemas.ErasedFile:
+        """Erase a file from disk and index.
+
+        Args:
+            path: The file.
+            etag: The version that is meant, see `get`; None erases whatever the file says now.
+
+        Raises:
+            PreconditionFailed: The file was changed meanwhile.
+        """
+        return await self._connection.send(self._calls.delete(path, etag))
 
     async def entries(
         self,

@@ -99,9 +99,17 @@ class MemoryClient:
         """
         return self._connection.send(self._calls.put(path, text, etag))
 
-    def delete(self, path: str) -> schemas.ErasedFile:
-        """Erase a file from disk and index."""
-        return self._connection.send(self._calls.delete(path))
+    def delete(self, path: str, *, etag: str | None = None) -> schemas.ErasedFile:
+        """Erase a file from disk and index.
+
+        Args:
+            path: The file.
+            etag: The version that is meant, see `get`; None erases whatever the file says now.
+
+        Raises:
+            PreconditionFailed: The file was changed meanwhile.
+        """
+        return self._connection.send(self._calls.delete(path, etag))
 
     def entries(
         self,

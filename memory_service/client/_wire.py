@@ -11,7 +11,7 @@ import re
 import secrets
 import ssl
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import quote
@@ -327,9 +327,12 @@ class Calls(Routes):
             method="PUT", path=f"{self._root}/{_file(path)}", answer=schemas.WrittenFile, body=body, headers=headers
         )
 
-    def delete(self, path: str) -> Call[schemas.ErasedFile]:
+    def delete(self, path: str, etag: str | None) -> Call[schemas.ErasedFile]:
         """The call that erases a file."""
-        return self._delete(f"/{_file(path)}", schemas.ErasedFile)
+        return replace(
+            self._delete(f"/{_file(path)}", schemas.ErasedFile),
+            headers={} if etag is None else {"If-Match": _quoted(etag)},
+        )
 
     def entries(self, **options: Any) -> Call[schemas.MemoryEntries]:
         """The call for a list of entries."""

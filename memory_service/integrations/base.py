@@ -190,9 +190,9 @@ class LocalMemory:
         """Replace a file, or create one; see the client."""
         return self._service.put(self.workspace, path, text, if_match=etag, if_none_match=etag is None)
 
-    def delete(self, path: str) -> schemas.ErasedFile:
+    def delete(self, path: str, *, etag: str | None = None) -> schemas.ErasedFile:
         """Erase a file; see the client."""
-        return self._service.delete(self.workspace, path)
+        return self._service.delete(self.workspace, path, if_match=etag)
 
     def session(self, session_id: str, *, model: str | None = None, context_window: int | None = None) -> LocalSession:
         """One conversation; see the client."""

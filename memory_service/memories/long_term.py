@@ -171,11 +171,11 @@ class LongTermMemory:
         return etag, [outcome] if outcome else []
 
     @THROTTLE.passing()
-    def delete(self, path: str) -> ErasedFile:
+    def delete(self, path: str, *, if_match: str | None = None) -> ErasedFile:
         """Erase a file from disk and index, and look for it; `degraded` says what failed after it was gone."""
         with self._erasing() as left:
             before = self._held([path])
-            self.files.delete(path)
+            self.files.delete(path, if_match=if_match)
             erased, missing = self._erased([path], before, lambda: self.files.exists(path))
             left += missing
         return ErasedFile(path=path, erased=erased, degraded=left)

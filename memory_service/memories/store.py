@@ -121,18 +121,25 @@ class MemoryStore:
                         return disk.etag_of(raw)
         raise disk.restless(path)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, if_match: str | None = None) -> None:
         """Removes a file.
+
+        Args:
+            path: The file.
+            if_match: The etag the file must have; None removes whatever is there.
 
         Raises:
             InvalidName: The path is not that of a memory file.
             NotFound: There is no such file.
+            PreconditionFailed: The file is not what the caller last saw; it stays as it is.
             StorageFailed: It cannot be removed.
         """
         target = resolve(self._folder, path)
         with storage_errors(path):
             os.lstat(target)
             with self._locked():
+                if if_match is not None:
+                    _check_condition(path, target, if_match)
                 disk.remove_durably(target)
 
     def loses(self, path: str, text: str) -> bool:

@@ -126,10 +126,10 @@ class MemoryUseCases(ABC):
         stored = stored_path(memory.index.root, checked)
         return memory.write(stored, text, if_match=if_match, if_none_match=if_none_match)
 
-    def delete(self, workspace: str, path: str) -> ErasedFile:
-        """Erase a file from disk and index, and look for it."""
+    def delete(self, workspace: str, path: str, *, if_match: str | None = None) -> ErasedFile:
+        """Erase a file from disk and index, and look for it; with an etag only if the file still has that."""
         memory = self._workspaces.memory(workspace)
-        return memory.delete(stored_path(memory.index.root, path))
+        return memory.delete(stored_path(memory.index.root, path), if_match=if_match)
 
     # Entries
 

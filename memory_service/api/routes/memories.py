@@ -55,6 +55,10 @@ ReadPath = Annotated[
     ),
 ]
 StartLine = Annotated[int, Query(ge=1, le=10**9, description="The first line to read.")]
+DeletedIfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", description="The etag of the file that is erased; without it, whatever it says now."),
+]
 Lines = Annotated[int | None, Query(ge=1, le=10**9, description="How many lines; 2,000 at most, which is the default.")]
 
 
@@ -145,12 +149,14 @@ def write_file(
 @memories_router.delete(
     "/memories/{path:path}",
     summary="Erase a memory file",
-    responses=success_response(200, examples.ERASED) | error_responses(404),
+    responses=success_response(200, examples.ERASED) | error_responses(404, 412),
 )
 @queued("append")
-def delete_file(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.ErasedFile:
-    """Erase a file from disk and from the index."""
-    erased = shared.service.delete(workspace, path)
+def delete_file(
+    workspace: WorkspaceName, path: FilePath, shared: Shared, if_match: DeletedIfMatch = None
+) -> schemas.ErasedFile:
+    """Erase a file from disk and from the index. With `If-Match`, one that was changed meanwhile stays: 412."""
+    erased = shared.service.delete(workspace, path, if_match=condition(if_match, None).if_match)
     shared.metrics.missed(erased.degraded)
     return erased
 

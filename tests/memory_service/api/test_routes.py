@@ -104,6 +104,20 @@ def test_a_write_needs_the_etag_of_what_stands_there(running_server: RunningServ
     assert (running_server.home / "default/memory/plan.md").read_text() == "b\n"
 
 
+def test_an_erasure_may_need_the_etag_of_what_stands_there(running_server: RunningServer) -> None:
+    http, place = running_server.http, f"{W}/memories/memory/plan.md"
+    file = running_server.home / "default/memory/plan.md"
+    etag = http.put(place, json={"text": "a\n"}, headers={"If-None-Match": "*"}).json()["etag"]
+    file.write_text("a person was here\n")
+    refused = http.delete(place, headers={"If-Match": f'"{etag}"'})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (412, "precondition_failed")
+    assert file.read_text() == "a person was here\n"
+    now = http.get(place).headers["ETag"]
+    assert http.delete(place, headers={"If-Match": now}).status_code == 200
+    assert not file.exists()
+    assert http.delete(place, headers={"If-Match": now}).status_code == 404
+
+
 def test_a_persons_edit_wins_over_a_write_that_did_not_see_it(running_server: RunningServer) -> None:
     place, file = f"{W}/memories/MEMORY.md", running_server.home / "default/MEMORY.md"
     etag = running_server.http.put(place, json={"text": "a\n"}, headers={"If-None-Match": "*"}).json()["etag"]

@@ -127,7 +127,11 @@ def test_a_file_is_created_replaced_and_erased(guest: Any) -> None:
     with pytest.raises(PreconditionFailed):
         guest.put("memory/a plan #1?.md", "three\n", etag=etag)
     assert guest.get("memory/a plan #1?.md").text == "two\n"
-    assert guest.delete("memory/a plan #1?.md").path == "memory/a plan #1?.md"
+    with pytest.raises(PreconditionFailed):
+        guest.delete("memory/a plan #1?.md", etag=etag)
+    read = guest.get("memory/a plan #1?.md")
+    assert read.text == "two\n"
+    assert guest.delete("memory/a plan #1?.md", etag=read.etag).path == "memory/a plan #1?.md"
     assert guest.files() == []
 
 
