@@ -32,7 +32,7 @@ _RULES = tuple(
         (r"\banext\b", "next"),
         (r"\bAwaitable\[(\w+)\]", r"\1"),
         (r"\bAwaitable, ", ""),
-        (r"\.a(?=(?:close|read|iter_lines|completion)\()", "."),
+        (r"\.a(?=(?:close|read|iter_bytes|completion)\()", "."),
         (r"\bUse within one event loop\b", "Safe to use from several threads"),
         (r"\buse within one event loop\b", "safe to use from several threads"),
         (r"\basync\b", "blocking"),
@@ -46,7 +46,7 @@ def synchronous(source: str, name: str) -> str:
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
     text = f"# Generated from {name} by `{COMMAND}`: change that file, and run this again.\n{text}"
-    return _ruff("format", _ruff("check", text, "--fix-only", "--quiet", "--select=I"))
+    return _ruff("format", _ruff("check", text, "--fix-only", "--unsafe-fixes", "--quiet", "--select=I,UP028"))
 
 
 def _without_parentheses(text: str) -> str:

@@ -20,9 +20,9 @@ from fastapi import FastAPI
 
 from memory_service.api import create_app
 from memory_service.api.server import StreamingServer, TimedProtocol, listening
-from memory_service.client._event_stream import EventLines, SentEvent
 from memory_service.config import Settings
 from memory_service.home import announced, new_instance
+from memory_service.messages.server_events import EventSplitter, ServerEvent
 from memory_service.service import MemoryService
 
 W = "/v1/workspaces/default"
@@ -136,10 +136,8 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     raise TimeoutError(f"no server answers at {url}")
 
 
-def events_of(lines: Iterable[str]) -> Iterator[SentEvent]:
+def events_of(lines: Iterable[str]) -> Iterator[ServerEvent]:
     """The events in the lines of a stream, each as soon as it is complete, read as the client reads them."""
-    reader = EventLines()
+    reader = EventSplitter()
     for line in lines:
-        event = reader.feed(line)
-        if event is not None:
-            yield event
+        yield from reader.feed(line.encode() + b"\n")

@@ -60,14 +60,14 @@ class AsyncConnection:
         return _wire.parse(call, outcome)
 
     @asynccontextmanager
-    async def stream(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[str]]:
-        """Lines of an answer that does not end by itself."""
+    async def stream(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Pieces of an answer that does not end by itself."""
         try:
             async with self._http.stream(**_wire.request_arguments(call, self._http.timeout)) as response:
                 if not response.is_success:
                     await response.aread()
                     raise _wire.failure(response)
-                yield response.aiter_lines()
+                yield response.aiter_bytes()
         except httpx.RequestError as error:
             raise _wire.unreached(error, self.base_url) from error
 
@@ -470,10 +470,10 @@ class AsyncSession:
         listening = Listening(after)
         while True:
             try:
-                async with self._connection.stream(self._calls.events(listening.last_id)) as lines:
+                async with self._connection.stream(self._calls.events(listening.last_id)) as pieces:
                     listening.connected()
-                    async for line in lines:
-                        if (event := listening.heard(line)) is not None:
+                    async for piece in pieces:
+                        for event in listening.heard(piece):
                             yield event
             except MemoryServiceError as error:
                 listening.failed(error)

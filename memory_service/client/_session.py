@@ -61,14 +61,14 @@ class Connection:
         return _wire.parse(call, outcome)
 
     @contextmanager
-    def stream(self, call: Call[Any]) -> Iterator[Iterator[str]]:
-        """Lines of an answer that does not end by itself."""
+    def stream(self, call: Call[Any]) -> Iterator[Iterator[bytes]]:
+        """Pieces of an answer that does not end by itself."""
         try:
             with self._http.stream(**_wire.request_arguments(call, self._http.timeout)) as response:
                 if not response.is_success:
                     response.read()
                     raise _wire.failure(response)
-                yield response.iter_lines()
+                yield response.iter_bytes()
         except httpx.RequestError as error:
             raise _wire.unreached(error, self.base_url) from error
 
@@ -471,11 +471,10 @@ class Session:
         listening = Listening(after)
         while True:
             try:
-                with self._connection.stream(self._calls.events(listening.last_id)) as lines:
+                with self._connection.stream(self._calls.events(listening.last_id)) as pieces:
                     listening.connected()
-                    for line in lines:
-                        if (event := listening.heard(line)) is not None:
-                            yield event
+                    for piece in pieces:
+                        yield from listening.heard(piece)
             except MemoryServiceError as error:
                 listening.failed(error)
             time.sleep(listening.pause_seconds())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from memory_service.errors import InvalidRequest
 from memory_service.schemas import UsageReport
-from memory_service.service import CallOverview, call_overview
+from memory_service.service import CallOverview, ServerEvent, Unreadable, call_overview
 
 if TYPE_CHECKING:
     from memory_service.gateway.upstreams import CallProtocol
@@ -29,15 +29,9 @@ ERROR_TYPES = {
 }  # fmt: skip
 
 
-# Data that is no JSON, and no fault.
-_MARKS = ("", "[DONE]")
 # Choices, blocks, calls and items of one answer.
 _MOST_PLACES = 10_000
 _Kind = TypeVar("_Kind")
-
-
-class Unreadable(Exception):
-    """An answer, or an event of it, that cannot be read, or is more than is read; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,30 +54,6 @@ class GivenAnswer:
             return UsageReport.model_validate(self.counted) if self.counted else None
         except ValueError:
             return None
-
-
-@dataclass(frozen=True, slots=True)
-class ServerEvent:
-    """One server-sent event: its name, empty for none, and its data."""
-
-    name: str
-    text: str
-
-    def json(self) -> JsonObject:
-        """The data as an object; empty if it is another value, or a mark such as `[DONE]`.
-
-        Raises:
-            ValueError: It is neither.
-        """
-        if self.text.strip() in _MARKS:
-            return {}
-        value = json.loads(self.text)
-        return value if isinstance(value, dict) else {}
-
-    def encode(self) -> str:
-        """The event as it goes over the wire."""
-        lines = "".join(f"data: {line}\n" for line in self.text.split("\n"))
-        return f"{f'event: {self.name}' + chr(10) if self.name else ''}{lines}\n"
 
 
 class AnswerReader(ABC):

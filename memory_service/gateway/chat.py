@@ -18,8 +18,6 @@ from memory_service.gateway.base import (
     Dialect,
     GivenAnswer,
     JsonObject,
-    ServerEvent,
-    Unreadable,
     event,
     field_of,
     hint_of,
@@ -31,6 +29,7 @@ from memory_service.gateway.base import (
     opening_of,
     texts_of,
 )
+from memory_service.service import ServerEvent, Unreadable
 
 if TYPE_CHECKING:
     from memory_service.service import ConversationCall

@@ -27,13 +27,13 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from memory_service.errors import CallCancelled, InvalidReference, InvalidRequest, MemoryServiceError
-from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject, Unreadable
+from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject
 from memory_service.gateway.observer import ReadAlong, plain_text, read_whole
 from memory_service.gateway.relay import Relay
 from memory_service.gateway.transit import PassedAnswer, beginning_of, json_answer, until_gone
 from memory_service.gateway.upstreams import Target, UpstreamAnswer
 from memory_service.home import SearchedPlace
-from memory_service.service import MemoryService
+from memory_service.service import MemoryService, Unreadable
 
 if TYPE_CHECKING:
     from memory_service.service import ConversationCall, ConversationPrompt

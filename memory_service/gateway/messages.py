@@ -19,8 +19,6 @@ from memory_service.gateway.base import (
     Dialect,
     GivenAnswer,
     JsonObject,
-    ServerEvent,
-    Unreadable,
     event,
     field_of,
     list_of,
@@ -29,7 +27,7 @@ from memory_service.gateway.base import (
     objects_of,
     texts_of,
 )
-from memory_service.service import CallOverview, call_overview
+from memory_service.service import CallOverview, ServerEvent, Unreadable, call_overview
 
 if TYPE_CHECKING:
     from memory_service.service import ConversationCall

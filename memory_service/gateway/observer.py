@@ -12,13 +12,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject, ServerEvent, Unreadable
+from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject
+from memory_service.service import EventSplitter, Unreadable
 
 _Made = TypeVar("_Made")
 
-# Of one event, or of an answer in one piece. Source: an image of 4 MB in base64, with room.
+# Of an answer in one piece.
 MOST_READ_BYTES = 8_000_000
-_MOST_LINES = 10_000
 # Of a compressed answer, once it is not compressed any more.
 _MOST_INFLATED_BYTES = 16_000_000
 _STEP_BYTES = 64 * 1024
@@ -163,65 +163,6 @@ class ReadAlong:
                 self._reader.read(event)
                 if not self.begun and event.json().get("type") not in self._opening:
                     self.begun, self.failed_first = True, bool(self._reader.failure)
-
-
-class EventSplitter:
-    """Server-sent events out of bytes as they come, however they are cut.
-
-    Source: WHATWG HTML, 9.2.6 "Interpreting an event stream".
-    """
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-        self._searched = 0
-        self._after_return = False
-
-    def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
-        """The events that these bytes complete.
-
-        Raises:
-            Unreadable: One is longer than is read.
-        """
-        self._held += self._with_newlines(chunk)
-        while (end := self._held.find(b"\n\n", self._searched)) >= 0:
-            block = bytes(self._held[:end])
-            del self._held[: end + 2]
-            self._searched = 0
-            yield from _event_of(block)
-        # Its last byte may be the first half of an end.
-        self._searched = max(len(self._held) - 1, 0)
-        if len(self._held) > MOST_READ_BYTES:
-            raise Unreadable(f"an event is longer than {MOST_READ_BYTES:,} bytes")
-
-    def rest(self) -> bytes:
-        """The bytes behind the last event; they are given once."""
-        rest = bytes(self._held)
-        self._held.clear()
-        self._searched = 0
-        return rest
-
-    def _with_newlines(self, chunk: bytes) -> bytes:
-        """A chunk in which each line ends with a newline."""
-        if self._after_return and chunk.startswith(b"\n"):
-            chunk, self._after_return = chunk[1:], False
-        if chunk:
-            self._after_return = chunk.endswith(b"\r")
-        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in chunk else chunk
-
-
-def _event_of(block: bytes) -> Iterator[ServerEvent]:
-    """The event in the lines between two blank ones, if there is any in them."""
-    if block.count(b"\n") > _MOST_LINES:
-        raise Unreadable(f"an event has more than {_MOST_LINES:,} lines")
-    name, lines = "", list[str]()
-    for line in block.decode("utf-8-sig", "replace").split("\n"):
-        field, _, value = line.partition(":")
-        if field == "event":
-            name = value.strip()
-        elif field == "data":
-            lines.append(value.removeprefix(" "))
-    if lines:
-        yield ServerEvent(name, "\n".join(lines))
 
 
 class _Inflation:

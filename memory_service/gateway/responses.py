@@ -22,8 +22,6 @@ from memory_service.gateway.base import (
     Dialect,
     GivenAnswer,
     JsonObject,
-    ServerEvent,
-    Unreadable,
     event,
     field_of,
     hint_of,
@@ -38,6 +36,8 @@ from memory_service.schemas.compaction import CompactionReceipt
 from memory_service.service import (
     TRIGGER,
     CallOverview,
+    ServerEvent,
+    Unreadable,
     call_overview,
     is_sealed_here,
     items_of_messages,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translated
     from memory_service.memories.sample import SAMPLES, Recording, copy_sample
     from memory_service.messages.response_items import TRIGGER, items_of_messages, messages_of_items
+    from memory_service.messages.server_events import EventSplitter, ServerEvent, Unreadable
     from memory_service.runtime.answers import reader_failures
     from memory_service.runtime.display import SessionDetails, ShownMessage, shown_prompt
     from memory_service.runtime.events import Subscription
@@ -41,14 +42,17 @@ __all__ = [
     "CallOverview",
     "ConversationCall",
     "ConversationPrompt",
+    "EventSplitter",
     "MemoryService",
     "Recording",
+    "ServerEvent",
     "SessionDetails",
     "ShownMessage",
     "Subscription",
     "SyncProgress",
     "SyncedChange",
     "TranslatedCall",
+    "Unreadable",
     "UpstreamAnswer",
     "call_overview",
     "check_messages",
@@ -74,6 +78,7 @@ _MODULES = {
     "memory_service.llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translated"),
     "memory_service.memories.sample": ("SAMPLES", "Recording", "copy_sample"),
     "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
+    "memory_service.messages.server_events": ("EventSplitter", "ServerEvent", "Unreadable"),
     "memory_service.runtime.answers": ("reader_failures",),
     "memory_service.runtime.display": ("SessionDetails", "ShownMessage", "shown_prompt"),
     "memory_service.runtime.events": ("Subscription",),

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memory_service.client._event_stream import SentEvent
+from memory_service.messages.server_events import ServerEvent
 from memory_service.testing import Hang, ScriptedModel
 from tests.memory_service.api.talking import anthropic_talk, begin, ok, refused, say, talk, talking
 from tests.serving import RunningServer, W, events_of
@@ -144,8 +144,8 @@ def test_a_session_of_another_workspace_is_out_of_reach(tmp_path: Path) -> None:
 # --- events ----------------------------------------------------------------------------------------------------------
 
 
-def heard(server: RunningServer, path: str, wanted: int, headers: dict[str, str] | None = None) -> list[SentEvent]:
-    found: list[SentEvent] = []
+def heard(server: RunningServer, path: str, wanted: int, headers: dict[str, str] | None = None) -> list[ServerEvent]:
+    found: list[ServerEvent] = []
     with server.http.stream("GET", path, headers=headers, timeout=120) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         for event in events_of(response.iter_lines()):
@@ -161,8 +161,8 @@ def test_a_stream_tells_of_a_compaction_while_it_happens(server: RunningServer, 
         ok(server.http.post(f"{place}/flush"))
         made = ok(server.http.post(f"{place}/compact", json={"force": True}))
         events = listening.result(20)
-    assert [event.kind for event in events] == ["flush", "compaction_start", "compaction_end"]
-    fields: Any = events[2].content["fields"]
+    assert [event.name for event in events] == ["flush", "compaction_start", "compaction_end"]
+    fields: Any = events[2].json()["fields"]
     assert (fields["compaction_id"], fields["method"]) == (made["compaction_id"], "extractive")
     assert fields["tokens_before"] > fields["tokens_after"] == made["tokens_after"]
     assert "service-1" not in str(events), "events hold no text of messages"
@@ -179,7 +179,7 @@ def test_who_waits_for_rest_holds_no_thread_and_hears_of_it(tmp_path: Path) -> N
         with http, ThreadPoolExecutor(60) as pool:
             compacting = pool.submit(server.http.post, f"{place}/compact", json={"force": True})
             begun = heard(server, f"{place}/events?after=0", 2)
-            assert [event.kind for event in begun] == ["flush", "compaction_start"]
+            assert [event.name for event in begun] == ["flush", "compaction_start"]
             waiting = [pool.submit(http.get, f"{place}/idle") for _ in range(50)]
             no = ok(server.http.get(f"{place}/idle", params={"timeout_seconds": 0.05}))
             assert no["idle"] is False and not compacting.done()

@@ -22,7 +22,7 @@ from fastapi.responses import StreamingResponse
 from memory_service.api.body_limit import BodyLimitMiddleware
 from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
-from memory_service.client._event_stream import SentEvent
+from memory_service.messages.server_events import ServerEvent
 from memory_service.runtime.events import KEPT_EVENTS, EventHub
 from tests.serving import events_of
 
@@ -102,7 +102,7 @@ def listening_to(server: Running, heartbeat: float = 60, after_id: int | None = 
         yield response.iter_lines()
 
 
-def some(lines: Iterator[str], count: int) -> list[SentEvent]:
+def some(lines: Iterator[str], count: int) -> list[ServerEvent]:
     events = events_of(lines)
     return [next(events) for _ in range(count)]
 
@@ -112,12 +112,12 @@ def test_events_arrive_as_they_happen(server: Running) -> None:
         assert next(lines) == "retry: 2000"
         told = server.hub.publish(W, "compaction_start", S, tokens_before=9000, reason="已达阈值")
         (event,) = some(lines, 1)
-        assert (event.id, event.kind) == (str(told.id), "compaction_start")
-        assert event.content["fields"] == {"tokens_before": 9000, "reason": "已达阈值"}
-        assert event.content["at"] == told.at.isoformat()
+        assert (event.id, event.name) == (str(told.id), "compaction_start")
+        assert event.json()["fields"] == {"tokens_before": 9000, "reason": "已达阈值"}
+        assert event.json()["at"] == told.at.isoformat()
         server.hub.publish(W, "flush", "another")
         server.hub.publish(W, "compaction_end", S, will_retry=False)
-        assert [event.kind for event in some(lines, 1)] == ["compaction_end"]
+        assert [event.name for event in some(lines, 1)] == ["compaction_end"]
 
 
 def test_a_client_that_comes_back_gets_what_it_missed(server: Running) -> None:
@@ -162,9 +162,9 @@ def test_a_client_that_does_not_read_slows_nobody(server: Running) -> None:
                 sent += 1
             heard = 0
             for event in events_of(lines):
-                fields = event.content["fields"]
+                fields = event.json()["fields"]
                 assert isinstance(fields, dict)
-                heard += fields["count"] if event.kind == "dropped" else 1
+                heard += fields["count"] if event.name == "dropped" else 1
                 if heard == sent:
                     break
 
@@ -176,8 +176,8 @@ def test_a_burst_larger_than_the_history_is_counted(server: Running) -> None:
         server.hub.publish(W, "prune", S)
     with listening_to(server, after_id=first.id) as lines:
         dropped, *rest = some(lines, KEPT_EVENTS + 1)
-    assert (dropped.kind, dropped.content["fields"]) == ("dropped", {"count": 10})
-    assert {event.kind for event in rest} == {"prune"}
+    assert (dropped.name, dropped.json()["fields"]) == ("dropped", {"count": 10})
+    assert {event.name for event in rest} == {"prune"}
 
 
 def test_fifty_open_streams_leave_room_for_requests(server: Running) -> None:
@@ -193,7 +193,7 @@ def test_a_stream_ends_with_the_hub_and_after_what_was_told() -> None:
     with running(EventHub()) as server, listening_to(server) as lines:
         server.hub.publish(W, "compaction_end", S, will_retry=False)
         server.hub.close()
-        assert [event.kind for event in events_of(lines)] == ["compaction_end"]
+        assert [event.name for event in events_of(lines)] == ["compaction_end"]
         assert server.http.get(f"/events/{S}").text == "retry: 2000\n\n"
 
 

@@ -13,17 +13,16 @@ import httpx
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service.gateway.base import MOST_KEPT_CHARS, Unreadable
+from memory_service.gateway.base import MOST_KEPT_CHARS
 from memory_service.gateway.chat import ChatCompletions
 from memory_service.gateway.observer import (
     MOST_READ_BYTES,
-    EventSplitter,
     ReadAlong,
     read_whole,
     readable_encoding,
 )
 from memory_service.gateway.responses import OpenAIResponses
-from memory_service.service import MemoryService
+from memory_service.service import EventSplitter, MemoryService, Unreadable
 from tests.campaigns.answers import PATHS, Answer, RawUpstream, good_answer, good_events, sse
 from tests.campaigns.mutations import written
 from tests.serving import RunningServer, W, serving, settings
