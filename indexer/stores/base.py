@@ -64,7 +64,7 @@ class StoredPassage(NamedTuple):
     """A passage as it is stored.
 
     Attributes:
-        key: The store's key; never given twice.
+        key: The store's key; never given twice, and larger than those of all writes that were committed before.
         ordinal: Position in its file, from 0.
         text_hash: Hash of its text, to match it when the file is read again.
     """
@@ -184,8 +184,10 @@ class Head:
 
     Attributes:
         revision: A number that grows with every write, by any process; 0 before the first.
-        generation: A random name for this generation of the index, a new one after every `begin`; knowledge of another
-            generation is void. Empty before the first.
+        generation: A random name for this generation of the index; knowledge of another generation is void. It is a new
+            one after every `begin`, and whenever something that was told is taken back, so that revisions and keys may
+            be given again: an older file was put in the place of the index, or a store that does not wait for its disk
+            lost the last writes. Empty before the first.
         fingerprint: Fingerprint of the index; None for one that was never begun.
         files: Number, path and source of each present file that was written since.
         gone: Numbers of the files that were removed since.
@@ -229,7 +231,7 @@ class TermEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCounts:
-    """Numbers of an index's files, passages and bytes."""
+    """Numbers of an index's files, passages and bytes; of the bytes an estimate will do."""
 
     files: int
     passages: int
@@ -244,6 +246,10 @@ class SegmentSource(Protocol):
 
     def path(self) -> Path | None:
         """File of the segment, beside the index; None where there is no such place, and nothing is packed."""
+        ...
+
+    def sync(self) -> None:
+        """Have the disk hold what was read, so that a packed segment is never ahead of its index after a crash."""
         ...
 
     def terms(self) -> Iterator[TermEntries]:

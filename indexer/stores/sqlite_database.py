@@ -107,6 +107,16 @@ class Database:
         with self._translated(), self._borrowed() as (connection, _):
             return connection.execute(sql, tuple(bindings)).fetchall()
 
+    def rows_and_file(self, sql: str) -> tuple[list[Row], tuple[int, ...]]:
+        """All rows of one query, and what the file that they are of is known by as long as it exists."""
+        with self._translated(), self._borrowed() as (connection, place):
+            return connection.execute(sql).fetchall(), place[:2]
+
+    @property
+    def in_transaction(self) -> bool:
+        """True if this thread is within a `reading` or a `writing`."""
+        return getattr(self._held, "connection", None) is not None
+
     def table(self, sql: str, bindings: Sequence[Any] = (), *, columns: int) -> Ints:
         """All rows of a query of whole numbers, int64 of shape (m, columns).
 
@@ -166,7 +176,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
-        if getattr(self._held, "connection", None) is not None:
+        if self.in_transaction:
             yield
             return
         writing = begin == "BEGIN IMMEDIATE"
@@ -177,7 +187,7 @@ class Database:
                 if writing and place != _place(self.path):
                     connection.execute("ROLLBACK")
                     continue
-                self._held.connection = connection
+                self._held.connection, self._held.place = connection, place
                 try:
                     yield
                     connection.execute("COMMIT")
@@ -193,7 +203,7 @@ class Database:
     def _borrowed(self, *, create: bool = False) -> Iterator[tuple[apsw.Connection, _Place]]:
         held = getattr(self._held, "connection", None)
         if held is not None:
-            yield held, ()
+            yield held, self._held.place
             return
         connection, place = self._idle_connection() or self._open(create=create)
         try:

@@ -111,7 +111,17 @@ class InMemoryStore:
 
     def reopened(self, generation: _Generation | None = None) -> InMemoryStore:
         """The same index in another store, as if opened by somebody else; or the index of a next generation."""
-        return InMemoryStore.__new__(InMemoryStore)._open(self._generations, generation)
+        return type(self).__new__(type(self))._open(self._generations, generation)
+
+    def snapshot(self) -> Callable[[], None]:
+        """A function that takes back what is written from now on, as if it had been lost."""
+        current, contents = self.current, self.current.contents
+
+        def restore() -> None:
+            with current.writing:
+                current.contents = replace(contents, generation=secrets.token_hex(8))
+
+        return restore
 
     @property
     def current(self) -> _Generation:
@@ -264,11 +274,15 @@ class InMemoryStore:
         with self._writing() as current:
             if made_with is not None and current.contents.fingerprint != made_with:
                 raise StoreReplaced("The index was made anew meanwhile. Bring it up to date again.")
-            draft = Draft(current.contents, self._generations.numbers, next(self._generations.revisions))
+            draft = Draft(current.contents, self._numbers(), next(self._generations.revisions))
             refused = [write.path for write in writes if not draft.apply(write)]
             draft.fill(vectors)
             current.contents = draft.contents()
         return Written(revision=draft.revision, refused=tuple(refused))
+
+    def _numbers(self) -> Iterator[int]:
+        """Numbers of the passages, files and names of a write that holds the lock."""
+        return self._generations.numbers
 
     # Lifecycle.
 
@@ -313,6 +327,9 @@ class InMemorySegments:
     def path(self) -> Path | None:
         """See `SegmentSource`."""
         return self._store.current.pack
+
+    def sync(self) -> None:
+        """See `SegmentSource`; there is no disk."""
 
     def terms(self) -> Iterator[TermEntries]:
         """See `SegmentSource`."""

@@ -229,6 +229,24 @@ def test_an_index_deleted_in_use_comes_back(filled: Workspace) -> None:
         assert each.search("two wombats", mode="vector").hits[0].passage.text == "two wombats"
 
 
+def test_a_restored_file_is_not_taken_for_what_was_known(filled: Workspace, tmp_path: Path) -> None:
+    index = filled.synced(HashEmbedder())
+    index.scrub()
+    shutil.copy(filled.root / "index.sqlite", tmp_path / "former")
+    filled.write_items("memory/lost.md", ["a xylophone"])
+    index.sync()
+    assert texts(index, "xylophone")[0] == "a xylophone"
+    (filled.root / "memory/lost.md").unlink()
+    for end in ("-wal", "-shm"):
+        (filled.root / f"index.sqlite{end}").unlink(missing_ok=True)
+    (tmp_path / "former").replace(filled.root / "index.sqlite")
+    filled.write_items("memory/new.md", ["a tambourine"])
+    # In place of the lost passage, with its key and its revision.
+    filled.index(HashEmbedder()).sync()
+    assert texts(index, "tambourine")[0] == "a tambourine"
+    assert "a tambourine" not in [hit.passage.text for hit in index.search("xylophone", mode="text").hits]
+
+
 def test_a_locked_index_is_searched_and_not_written(filled: Workspace) -> None:
     store = SqliteStore(filled.root / "index.sqlite", busy_seconds=0.2)
     index = Index(filled.root, HashEmbedder(), store=store, today=lambda: TODAY)

@@ -68,6 +68,7 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
             if not generation:
                 return None
             arrays, notes = _build_arrays(store)
+            store.segments.sync()
             try:
                 write_pack(path, arrays, notes)
             except StoreError:

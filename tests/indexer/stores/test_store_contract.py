@@ -6,10 +6,13 @@ import datetime as dt
 import itertools
 import random
 import re
+import shutil
 import struct
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +68,29 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]
     yield connect
     for store in opened:
         store.close()
+
+
+Snapshot = Callable[[], Callable[[], None]]
+
+
+@pytest.fixture
+def snapshot(request: pytest.FixtureRequest, open_store: Open, tmp_path: Path) -> Snapshot:
+    """Remembers what the store holds; its answer puts that back, as a restored file or the loss of the last writes."""
+
+    def remember() -> Callable[[], None]:
+        store = open_store()
+        if isinstance(store, InMemoryStore):
+            return store.snapshot()
+        store.scrub()
+        shutil.copy(tmp_path / "index.sqlite", tmp_path / "former")
+        return put_back
+
+    def put_back() -> None:
+        for end in ("-wal", "-shm"):
+            (tmp_path / f"index.sqlite{end}").unlink(missing_ok=True)
+        (tmp_path / "former").replace(tmp_path / "index.sqlite")
+
+    return remember
 
 
 @pytest.fixture
@@ -259,6 +285,90 @@ def test_every_making_has_a_name_of_its_own(store: IndexStore, open_store: Open)
     assert store.head().generation == open_store().head().generation == first
     store.begin(MADE)
     assert store.head().generation == open_store().head().generation != first
+
+
+def test_what_is_taken_back_is_another_generation(store: IndexStore, open_store: Open, snapshot: Snapshot) -> None:
+    """So that nobody takes what is written under the same revisions and keys for what he knows."""
+    put(store, "memory/a.md", ["one"])
+    put_back = snapshot()
+    put(store, "memory/b.md", ["xylophone"])
+    replica, lost = open_store(), store.head()
+    seen = replica.corpus(None)
+    assert (seen.revision, seen.generation) == (lost.revision, lost.generation)
+    put_back()
+    put(open_store(), "memory/c.md", ["tambourine"])
+    now = replica.head()
+    assert now.generation not in ("", lost.generation)
+    assert open_store().head().generation == store.head().generation == now.generation, "and all agree"
+    corpus = replica.corpus(seen)
+    assert [file.path for file in corpus.files] == ["memory/a.md", "memory/c.md"]
+    assert corpus.keys.tolist() == store.corpus(None).keys.tolist()
+    with replica.reading():
+        assert replica.head().generation == now.generation
+        assert replica.corpus(corpus) is corpus
+
+
+class _Slow(tuple[NewPassage, ...]):
+    """Passages that are handed over slowly: once, after the first of them, something else happens."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def __iter__(self) -> Iterator[NewPassage]:
+        for each in super().__iter__():
+            yield each
+            meanwhile, self.meanwhile = self.meanwhile, None
+            if meanwhile:
+                meanwhile()
+
+
+def check_keys_grow_in_commit_order(open_store: Open) -> None:
+    slow, quick, reader = open_store(), open_store(), open_store()
+    begun, overtaken = threading.Event(), threading.Event()
+
+    def meanwhile() -> None:
+        begun.set()
+        overtaken.wait(0.5)
+
+    passages = _Slow([new(0, passage("late one")), new(1, passage("late two"))])
+    passages.meanwhile = meanwhile
+    late = FileWrite(path="memory/late.md", state=state("memory/late.md"), expected_revision=0, inserted=passages)
+    writer = threading.Thread(target=slow.write, args=([late],))
+    writer.start()
+    assert begun.wait(5)
+    # Either waits for the other write, or overtakes it.
+    put(quick, "memory/quick.md", ["quick"])
+    told = reader.corpus(None)
+    overtaken.set()
+    writer.join()
+    all_keys = reader.corpus(told).keys
+    later = np.setdiff1d(all_keys, told.keys)
+    assert len(all_keys) == 3
+    assert not len(later) or later.min() > told.keys.max(), "keys do not grow in commit order"
+
+
+def test_keys_grow_in_commit_order(store: IndexStore, open_store: Open) -> None:
+    """A reader that knows the passages up to a key asks for those with larger ones."""
+    check_keys_grow_in_commit_order(open_store)
+
+
+class _KeysFromSequence(InMemoryStore):
+    """A store that draws the keys of a write before its turn to write comes, as from a sequence."""
+
+    _drawn: Iterator[int] = iter(())
+
+    def write(self, writes: Sequence[FileWrite], **options: Any) -> Written:
+        self._drawn = iter([next(self._generations.numbers) for write in writes for _ in write.inserted])
+        return super().write(writes, **options)
+
+    def _numbers(self) -> Iterator[int]:
+        return itertools.chain(self._drawn, self._generations.numbers)
+
+
+def test_a_store_that_draws_keys_from_a_sequence_breaks_the_contract() -> None:
+    shared = _KeysFromSequence()
+    shared.begin(MADE)
+    with pytest.raises(AssertionError, match="commit order"):
+        check_keys_grow_in_commit_order(shared.reopened)
 
 
 def test_changes_are_what_was_written_and_what_went(store: IndexStore, open_store: Open) -> None:

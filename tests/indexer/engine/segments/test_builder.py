@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +55,7 @@ class _Chunked:
 
     def __init__(self, store: SqliteStore, rows: int) -> None:
         self._segments, self._database, self._rows = store.segments, store._database, rows
-        self.path, self.terms = self._segments.path, self._segments.terms
+        self.path, self.terms, self.sync = self._segments.path, self._segments.terms, self._segments.sync
 
     def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
         return sqlite_rows.vectors(self._database, count=self._rows)
@@ -76,4 +77,20 @@ def test_a_segment_is_the_same_however_many_rows_a_chunk_of_vectors_has(tmp_path
     mean = made[:_FITTED_ROWS].mean(axis=0, dtype=np.float64).astype(np.float32)
     assert np.array_equal(segment.codes.coder.mean, mean), "fitted to rows, not to all of them"
     assert len({*packs}) == 1
+    store.close()
+
+
+def test_a_segment_is_not_ahead_of_its_index_after_a_crash(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "index.sqlite")
+    store.begin(Fingerprint(model="m", dimensions=_DIMENSIONS, rules="r", schema=1))
+    store.write([filled("memory/a.md", "memory", clustered(9, _DIMENSIONS), np.arange(9))])
+    path = store.segments.path()
+    assert path is not None
+    segment = pack_store(store, path)
+    # What a machine that loses its power has for certain: the file without its log.
+    (tmp_path / "after").mkdir()
+    shutil.copy(tmp_path / "index.sqlite", tmp_path / "after")
+    after = SqliteStore(tmp_path / "after" / "index.sqlite")
+    assert segment is not None and after.head().revision == segment.revision > 0
+    after.close()
     store.close()

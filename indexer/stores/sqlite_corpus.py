@@ -1,0 +1,105 @@
+"""The corpus of an index file, brought up to date: of files that only grew, what is known is not read again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from indexer.common import LRU
+from indexer.corpus import Corpus, CorpusFile, Ints
+from indexer.stores.base import FileWrite
+from indexer.stores.sqlite_rows import corpus_files, passage_table, revisions_of
+from indexer.types import SourceKind
+
+if TYPE_CHECKING:
+    from indexer.stores.sqlite_database import Database
+    from indexer.stores.sqlite_head import SqliteHead
+
+_GROWN_FILES = 256
+
+
+class _Growth(NamedTuple):
+    """A stretch of a file's revisions in which passages were only added at its end.
+
+    Attributes:
+        since: The revision before the first of them.
+        until: The last of them.
+        start: Ordinal of the first passage that was added.
+        end: Number of passages in the end.
+    """
+
+    since: int
+    until: int
+    start: int
+    end: int
+
+    def keeps(self, count: int, before: int, now: int) -> bool:
+        """True if so many passages of an earlier revision are the first ones of a later one."""
+        return self.since <= before <= now <= self.until and (before > self.since or count <= self.start)
+
+
+class CorpusReader:
+    """Reader of the corpus of an index file.
+
+    Args:
+        database: The file.
+        head: Its head.
+    """
+
+    def __init__(self, database: Database, head: SqliteHead) -> None:
+        self._database = database
+        self._head = head
+        self._grown: LRU[str, _Growth] = LRU(_GROWN_FILES)
+        self._generation = ""
+
+    def note(self, writes: Sequence[FileWrite], refused: Collection[str], revision: int) -> None:
+        """Remember of each file between which of its revisions passages were only added at its end."""
+        for write in writes:
+            if write.state is None or write.moved or write.removed or write.path in refused:
+                self._grown.pop(write.path)
+            elif write.inserted:
+                ordinals = [new.ordinal for new in write.inserted]
+                before = self._grown.get(write.path)
+                if before is None or before.until != write.expected_revision or min(ordinals) < before.end:
+                    before = _Growth(write.expected_revision, 0, min(ordinals), 0)
+                self._grown[write.path] = before._replace(until=revision, end=max(ordinals) + 1)
+
+    def read(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
+        """See `IndexStore.corpus`; to be called within a read."""
+        now = self._head.now()
+        revision, generation = now.revision, now.generation
+        if generation != self._generation:
+            # The revisions of another generation may be given again.
+            self._generation, self._grown = generation, LRU(_GROWN_FILES)
+        if previous is not None and (previous.generation, previous.since) != (generation, since):
+            previous = None
+        if previous is not None and previous.revision == revision:
+            return previous
+        if not revision:
+            return Corpus(revision=0, files=(), label_names={}, since=since)
+        if previous is not None and previous.revision > revision:
+            previous = None
+        changes = self._head.changes(since if previous is None else previous.revision)
+        files = self._files(changes.files, previous.files if previous is not None else ())
+        names = {row[0]: row[1] for row in self._database.rows("SELECT label, name FROM labels")}
+        if previous is not None:
+            stale = {file for file, _, _ in changes.files}.union(changes.gone)
+            files = [file for file in previous.files if file.file not in stale] + files
+        files.sort(key=attrgetter("path"))
+        return Corpus(revision=revision, files=tuple(files), label_names=names, generation=generation, since=since)
+
+    def _files(self, changed: Sequence[tuple[int, str, SourceKind]], known: Sequence[CorpusFile]) -> list[CorpusFile]:
+        """Changed files as they are now; of those that only grew what is known is not read again."""
+        known_of = {file.file: file for file in known}
+        revisions = revisions_of(self._database, [number for number, _, _ in changed])
+        grown = dict[int, Ints]()
+        for number, path, _ in changed:
+            before, growth = known_of.get(number), self._grown.get(path)
+            if before and growth and growth.keeps(len(before.table), before.revision, revisions[number]):
+                rest = passage_table(self._database, [number], first=len(before.table))
+                grown[number] = np.concatenate([before.table, rest[:, 1:]])
+        table = passage_table(self._database, [number for number, _, _ in changed if number not in grown])
+        return corpus_files(changed, table, grown, revisions)

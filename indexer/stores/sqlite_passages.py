@@ -1,0 +1,111 @@
+"""Selection of stored passages from an index file: by key, file, thing or tag, or those without a vector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from indexer.stores.base import OfFile, OfTags, OfThings, StoredPassage, Unembedded
+from indexer.stores.sqlite_rows import PASSAGE_COLUMNS, passage_of, tag_conditions
+from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES
+
+if TYPE_CHECKING:
+    from indexer.stores.sqlite_database import Database, Row
+
+_BATCH = 500
+# The first of the roles that have the lowest authority.
+_LOWEST = next(number for number, role in enumerate(ROLES) if AUTHORITY[role] == min(AUTHORITY.values()))
+_ROLE_MASK = (1 << ROLE_BITS) - 1
+_STORED = f"p.key, f.path, f.source, p.ordinal, p.text_hash, {PASSAGE_COLUMNS}"
+_NO_KEY = (1 << 63) - 1
+_AMONG_PATHS = """ AND EXISTS (SELECT 1 FROM files f, json_each(?) j WHERE f.file = passages.file
+    AND (f.path = j.value OR substr(f.path, 1, length(j.value) + 1) = j.value || '/'))"""
+
+
+def select_passages(
+    database: Database, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags
+) -> dict[int, StoredPassage]:
+    """Passages by key; see `IndexStore.passages`.
+
+    Args:
+        database: An index with tables.
+        which: Which of them.
+    """
+    match which:
+        case OfFile():
+            rows: Iterable[Row] = _of_file(database, which)
+        case Unembedded():
+            rows = _unembedded(database, which)
+        case OfThings():
+            rows = _of_things(database, which)
+        case OfTags(tags=tags):
+            rows = _of_tags(database, tags)
+        case _:
+            rows = _by_keys(database, which)
+    return {
+        key: StoredPassage(key, path, source, ordinal, passage_of(rest), text_hash)
+        for key, path, source, ordinal, text_hash, *rest in rows
+    }
+
+
+def _by_keys(database: Database, keys: Sequence[int]) -> Iterator[Row]:
+    for start in range(0, len(keys), _BATCH):
+        part = [int(key) for key in keys[start : start + _BATCH]]
+        yield from database.rows(
+            f"""SELECT {_STORED} FROM passages p JOIN files f USING (file) LEFT JOIN labels l USING (label)
+                WHERE p.key IN ({",".join("?" * len(part))})""",
+            part,
+        )
+
+
+def _of_file(database: Database, which: OfFile) -> list[Row]:
+    # Without an end, all have a smaller position.
+    some = "AND p.ordinal >= ?2 AND p.ordinal < coalesce(?3, p.ordinal + 1) ORDER BY p.ordinal"
+    if which.first < 0:
+        some = "AND ?3 IS NULL ORDER BY p.ordinal DESC LIMIT -?2"
+    return database.rows(
+        f"""SELECT {_STORED} FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
+            WHERE f.path = ?1 {some}""",
+        (which.path, which.first, which.before),
+    )
+
+
+def _unembedded(database: Database, which: Unembedded) -> list[Row]:
+    paths, below = which.paths, which.below
+    among, bound = ("", ()) if paths is None else (_AMONG_PATHS, (json.dumps([path.rstrip("/") for path in paths]),))
+    # By that index, which is empty as a rule; by their keys, all passages would be looked at for a few.
+    return database.rows(
+        f"""SELECT {_STORED} FROM (
+                SELECT key FROM passages INDEXED BY passages_unembedded
+                WHERE NOT embedded AND key < ?{among} ORDER BY key DESC LIMIT ?) w
+            CROSS JOIN passages p ON p.key = w.key JOIN files f USING (file) LEFT JOIN labels l USING (label)
+            ORDER BY p.key DESC""",
+        (_NO_KEY if below is None else below, *bound, which.limit),
+    )
+
+
+def _of_things(database: Database, which: OfThings) -> Iterator[Row]:
+    spoken = database.rows(
+        """SELECT j.value FROM json_each(?) j WHERE
+           (SELECT count(*) FROM (SELECT 1 FROM facts WHERE thing = j.value LIMIT ?)) = ?""",
+        (json.dumps(which.things), which.least, which.least),
+    )
+    for (thing,) in spoken:
+        for dated in ("p.written > 0", "p.written = 0"):
+            yield from database.rows(
+                f"""SELECT {_STORED} FROM facts x JOIN passages p USING (key) JOIN files f USING (file)
+                    LEFT JOIN labels l USING (label) WHERE x.thing = ? AND {dated}
+                    ORDER BY min(p.marks >> {CUE_BITS} & {_ROLE_MASK}, {_LOWEST}), p.written >> 1 DESC,
+                    p.ordinal DESC LIMIT ?""",
+                (thing, which.limit),
+            )
+
+
+def _of_tags(database: Database, tags: Sequence[str]) -> list[Row]:
+    those, bindings = tag_conditions(tags)
+    return database.rows(
+        f"""SELECT {_STORED} FROM passages p JOIN files f USING (file) LEFT JOIN labels l USING (label)
+            WHERE {those}""",
+        bindings,
+    )
