@@ -352,7 +352,7 @@ def announced(home: Path, url: str, instance: str) -> Iterator[None]:
 
 
 def _write(home: Path, address: ServerAddress) -> None:
-    draft = home / f"{_FILE_NAME}.{address.instance}.tmp"  # as `memory_service.disk` names drafts
+    draft = home / f"{_FILE_NAME}.{address.instance}.tmp"  # as `memory_service.storage.files.disk` names drafts
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
         json.dump(address._asdict(), opened)

@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "indexer.corpus",
         "indexer.providers.*",
-        "memory_service.disk",
+        "memory_service.storage.files.disk",
         "memory_service.messages.*",
         "memory_service.schemas.*",
     ),
@@ -120,7 +120,11 @@ VENDORS: dict[str, tuple[str, ...]] = {
         "memory_service.api.*",
         "memory_service.mcp.tools",
     ),
-    "filelock": ("memory_service.disk", "indexer.stores.sqlite_generations", "indexer.engine.segments.builder"),
+    "filelock": (
+        "memory_service.storage.files.disk",
+        "indexer.stores.sqlite_generations",
+        "indexer.engine.segments.builder",
+    ),
     "anyio": ("memory_service.api.*", "memory_service.gateway.*", "memory_service.mcp.*"),
     "fastapi": ("memory_service.api.*", "memory_service.gateway.*"),
     "starlette": ("memory_service.api.*", "memory_service.gateway.*", "memory_service.mcp.endpoint"),

@@ -14,17 +14,11 @@ import binascii
 import hashlib
 import hmac
 import json
-import os
-import secrets
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 
-from indexer import sync_file
-from memory_service.disk import open_no_follow, read_all, storage_errors, sync_folder
-from memory_service.errors import InvalidReference, StorageFailed
-from memory_service.home import make_home
+from memory_service.errors import InvalidReference
+from memory_service.storage.base import Storage
 
 KEY_FILE = "sealing.key"
 _MARK = "memory-service.1."
@@ -58,11 +52,11 @@ class Seals:
     """The seal of one home.
 
     Args:
-        home: Its folder; the key is made in it when it is needed first.
+        storage: The storage of the home; the key is made in it when it is needed first.
     """
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
 
     def seal(self, reference: Reference) -> str:
         """A reference as a text."""
@@ -89,31 +83,7 @@ class Seals:
 
     @cached_property
     def _key(self) -> bytes:
-        file = self._home / KEY_FILE
-        with storage_errors(KEY_FILE):
-            if not file.exists():
-                make_home(self._home)
-                _make_key(file)
-            with open_no_follow(file) as descriptor:
-                key = read_all(descriptor)
-        if len(key) != _KEY_BYTES:
-            raise StorageFailed(f"The file {KEY_FILE} in the home is damaged. Restore it, or remove it to begin anew.")
-        return key
-
-
-def _make_key(file: Path) -> None:
-    """Write a new key, unless another process was first: a link is made of a whole file, or not at all."""
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        os.write(descriptor, secrets.token_bytes(_KEY_BYTES))
-        sync_file(descriptor)
-        with suppress(FileExistsError):
-            os.link(draft, file)
-    finally:
-        os.close(descriptor)
-        draft.unlink()
-    sync_folder(file.parent)
+        return self._storage.secret(KEY_FILE, _KEY_BYTES)
 
 
 def _base64(raw: bytes) -> str:

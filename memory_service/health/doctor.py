@@ -43,6 +43,7 @@ from memory_service.memories.workspaces import extra_folders
 from memory_service.messages import Message, numbered
 from memory_service.runtime.answers import reader_failures
 from memory_service.schemas.memories import Check
+from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
@@ -219,15 +220,15 @@ def _gateway(missed: str) -> str:
 
 def _left_over(settings: Settings, folder: Path) -> str:
     """Report temporary files of killed processes, which may hold erased text."""
+    documents = FileDocuments(folder).leftovers()
     drafts = (
-        *MemoryStore(folder, now=settings.now).drafts,
         *LogFolder(folder / "sessions").drafts,
         *StandingBlocks(folder, lambda _: True).drafts,
         *progress_drafts(folder),
     )
-    if drafts:
-        names = ", ".join(str(draft.relative_to(folder)) for draft in drafts[:_NAMED])
-        raise _Failed(f"a process was killed and left {len(drafts)} half-written files: {names}", _SWEPT_BY)
+    if left := [*documents, *(str(draft.relative_to(folder)) for draft in drafts)]:
+        names = ", ".join(left[:_NAMED])
+        raise _Failed(f"a process was killed and left {len(left)} half-written files: {names}", _SWEPT_BY)
     if Erasures(folder).is_marked:
         raise _Failed("something is being erased, or was and is not gone from the index", _SWEPT_BY)
     return "nothing"
@@ -263,7 +264,7 @@ def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
     place = settings.home if settings.home.exists() else None
     with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as name:
         folder = Path(name)
-        files = MemoryStore(folder, now=settings.now)
+        files = MemoryStore(FileDocuments(folder), now=settings.now)
         entry = files.notes.append(entry_draft(_SAMPLE))
         index = Index(folder, embedder, store=settings.store)
         try:

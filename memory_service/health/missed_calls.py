@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from indexer.common import LRU
-from memory_service import disk
 from memory_service.home import make_home
+from memory_service.storage.files import disk
 
 GATEWAY_LOG: Final = "gateway.log"
 RECENT_DAYS: Final = 1

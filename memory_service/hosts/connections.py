@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memory_service.disk import (
+from memory_service.errors import InvalidRequest, MemoryServiceError
+from memory_service.hosts.settings_files import Change, FileNote
+from memory_service.storage.files.disk import (
     WriteLock,
     current_signature,
     make_folder,
@@ -29,8 +31,6 @@ from memory_service.disk import (
     sweep,
     sync_folder,
 )
-from memory_service.errors import InvalidRequest, MemoryServiceError
-from memory_service.hosts.settings_files import Change, FileNote
 
 # Settings of a host are as open as the user makes files; those that are there keep their modes.
 _OPEN_FOLDER, _OPEN_FILE = 0o777, 0o666

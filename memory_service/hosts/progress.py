@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memory_service import disk
-from memory_service.disk import WriteLock, current_signature, replace_durably, storage_errors
 from memory_service.errors import InvalidName, MemoryServiceError
 from memory_service.home import WORKSPACE_NAME, make_home
 from memory_service.hosts.transcripts import TranscriptPlace
+from memory_service.storage.files import disk
+from memory_service.storage.files.disk import WriteLock, current_signature, replace_durably, storage_errors
 
 LOG_NAME = "hooks.log"
 _FOLDER = ".hosts"

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from indexer.common import lazy_regex
-from memory_service.disk import replace_durably
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.home import PROJECT_FILE, project_of_workspace
+from memory_service.storage.files.disk import replace_durably
 
 RULE_FILES = ("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md")
 _MOST_RULE_BYTES = 64 * 1024

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from memory_service import disk
-from memory_service.disk import WriteLock, replace_durably, storage_errors
 from memory_service.errors import NotFound, StorageFailed
 from memory_service.home import make_home
+from memory_service.storage.files import disk
+from memory_service.storage.files.disk import WriteLock, replace_durably, storage_errors
 
 # The whole of a call; what it brings, where its answer is given already; what comes after both.
 HookWork: TypeAlias = Literal["all", "keep", "after"]

@@ -17,15 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from memory_service.disk import (
-    Signature,
-    check_size,
-    open_no_follow,
-    read_all,
-    signature,
-    storage_errors,
-    write_fault,
-)
 from memory_service.errors import InvalidRequest
 from memory_service.hosts.settings_text import (
     Added,
@@ -39,6 +30,15 @@ from memory_service.hosts.settings_text import (
     with_table,
     without,
     without_table,
+)
+from memory_service.storage.files.disk import (
+    Signature,
+    check_size,
+    open_no_follow,
+    read_all,
+    signature,
+    storage_errors,
+    write_fault,
 )
 
 NAME = "memory-service"

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from indexer.language import without_inserted
-from memory_service.disk import storage_errors
 from memory_service.errors import InvalidRequest
+from memory_service.storage.files.disk import storage_errors
 
 _Entry: TypeAlias = Mapping[str, object]
 

@@ -3,30 +3,26 @@
 Those who wait at the same time are written together, with one wait for the disk.
 
 Invariants: the write lock is held from the look at a page to the entry on it; nobody is answered before the disk has
-what he asked for; a remembered page is used only while its file has the same stat; a person may save the file at any
-moment, and neither side loses anything that was there when it looked.
+what he asked for; a remembered page is used only while its file has the same revision; a person may save the file at
+any moment, and neither side loses anything that was there when it looked.
 """
 
 from __future__ import annotations
 
 import copy
 import datetime as dt
-import os
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from indexer import sync_file
 from indexer.common import LRU
-from memory_service import disk
-from memory_service.disk import open_no_follow, storage_errors
-from memory_service.errors import MemoryServiceError, NotFound, StorageFailed
+from memory_service.errors import MemoryServiceError, StorageFailed
 from memory_service.memories.drafts import Addition, EntryDraft, Page
+from memory_service.memories.file_text import ends_within_character, not_utf8, whole_bytes
 from memory_service.memories.format import Entry
-from memory_service.memories.workspaces import resolve
 from memory_service.schemas.entries import StoredMemory
+from memory_service.storage.documents import DocumentStore
+from memory_service.storage.revisions import ATTEMPTS, Revision, kept_changing
 
 _KEPT_PAGES = 8
 
@@ -50,16 +46,14 @@ class DailyNotes:
     """The dated files of one workspace, as far as the service writes into them.
 
     Args:
-        folder: The folder of the workspace.
-        lock: The write lock of its memory files.
+        documents: The memory files.
         now: The present moment in the time zone of the workspace.
     """
 
-    def __init__(self, folder: Path, *, lock: disk.WriteLock, now: Callable[[], dt.datetime]) -> None:
-        self._folder = folder
-        self._lock = lock
+    def __init__(self, documents: DocumentStore, *, now: Callable[[], dt.datetime]) -> None:
+        self._documents = documents
         self._now = now
-        self._pages: LRU[dt.date, tuple[disk.Signature, Page]] = LRU(_KEPT_PAGES)
+        self._pages: LRU[dt.date, tuple[Revision | None, Page]] = LRU(_KEPT_PAGES)
         self._turn = threading.Condition()
         self._asked: list[_Asked] = []
         self._is_writing = False
@@ -82,7 +76,7 @@ class DailyNotes:
                 return asked.result()
         # Nobody writes: this one does, for all who wait by then.
         try:
-            with self._lock.held():
+            with self._documents.writing():
                 while asked.outcome is None:
                     self._write_down(self._next_round())
         finally:
@@ -154,7 +148,7 @@ class DailyNotes:
         """
         if not drafts:
             return []
-        with self._lock.held():
+        with self._documents.writing():
             now = self._now()
             days = [draft.date or now.date() for draft in drafts]
             stored: dict[int, StoredMemory] = {}
@@ -169,95 +163,70 @@ class DailyNotes:
     ) -> list[StoredMemory]:
         """Writes drafts on a page, each below a heading of its own or all below one."""
         path = _path_of(day)
-        target = resolve(self._folder, path)
-        written = set[int]()
-        with storage_errors(path):
-            disk.make_folder(target.parent)
-            for _ in range(disk.ATTEMPTS):
-                with open_no_follow(target, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
-                    page = self._writable_page(descriptor, day)
-                    known = [page.find(each) for each in drafts]
-                    missing = [each for each, entry in zip(drafts, known, strict=True) if entry is None]
-                    if missing:
-                        self._add(descriptor, page, missing, now, target, headings=headings)
-                        written |= {at for at, entry in enumerate(known) if entry is None}
-                    else:
-                        # Who wrote them may have died before the disk had them.
-                        sync_file(descriptor)
-                    entries = [page.newest(each) for each in drafts]
-                    if disk.current_signature(target) == disk.signature(os.fstat(descriptor)):
-                        return [
-                            _stored(entry, day, duplicate=at not in written)
-                            for at, entry in enumerate(entries)
-                            if entry is not None
-                        ]
-        raise disk.restless(path)
+        for _ in range(ATTEMPTS):
+            revision, page = self._page(day)
+            if not page.is_utf8:
+                self._mend(path)
+                continue
+            known = [page.find(each) for each in drafts]
+            missing = [each for each, entry in zip(drafts, known, strict=True) if entry is None]
+            if missing:
+                # What is put on the page is more than what is on the disk, until that has it.
+                self._pages.pop(day)
+            added = _put_on(page, missing, now, headings=headings)
+            # With nothing to add, too: who wrote them may have died before the disk had them.
+            revision = self._documents.append(path, added.encode(), expected=revision)
+            if revision is not None:
+                self._pages[day] = revision, page
+                entries = [page.newest(each) for each in drafts]
+                return [
+                    _stored(entry, day, duplicate=before is not None)
+                    for entry, before in zip(entries, known, strict=True)
+                    if entry is not None
+                ]
+        raise kept_changing(path)
 
     def _replayed(self, checked: EntryDraft, day: dt.date) -> Entry | None:
+        _, page = self._page(day)
+        return page.replayed(checked)
+
+    def _mend(self, path: str) -> None:
+        """Takes half a character off the end of a page: its write was cut short before it was answered.
+
+        Raises:
+            InvalidRequest: It is in another encoding.
+        """
+        raw, revision = self._documents.read(path)
+        whole = whole_bytes(raw)
+        if not ends_within_character(raw[whole:]):
+            raise not_utf8(path, raw)
+        self._documents.replace(path, raw[:whole], expected=revision)
+
+    def _page(self, day: dt.date) -> tuple[Revision | None, Page]:
+        """The page of a day, with its revision: the one that is remembered, if the file has not changed since."""
         path = _path_of(day)
-        try:
-            with storage_errors(path), open_no_follow(resolve(self._folder, path)) as descriptor:
-                return self._page(descriptor, day).replayed(checked)
-        except NotFound:
-            return None
+        revision = self._documents.revision(path)
+        known = self._pages.get(day)
+        if known is not None and known[0] == revision:
+            return known
+        if revision is None:
+            return None, Page(day, "")
+        raw, revision = self._documents.read(path)
+        known = self._pages[day] = revision, Page(day, raw.decode("utf-8", "surrogateescape"))
+        return known
 
-    def _add(
-        self,
-        descriptor: int,
-        page: Page,
-        drafts: Sequence[EntryDraft],
-        now: dt.datetime,
-        target: Path,
-        *,
-        headings: bool,
-    ) -> None:
-        is_new, day = page.is_new, page.day
-        # What is noted for another day was not said on it.
-        at = now if now.date() == day else None
-        additions = list[Addition]()
-        try:
-            for each in drafts:
-                # The same text twice among them is one entry.
-                if page.find(each) is None:
-                    additions.append(page.plan(each, f"{now:%H:%M}" if headings or not additions else None, at))
-                    page.add(additions[-1])
-            disk.append_durably(descriptor, "".join(addition.text for addition in additions).encode())
-            if is_new:
-                disk.sync_folder(target.parent)
-        except BaseException:
-            # What was remembered of the page is more than what is on the disk.
-            self._pages.pop(day)
-            if is_new:
-                with suppress(OSError):
-                    os.ftruncate(descriptor, 0)
-                    disk.drop_empty(target, descriptor)
-            raise
-        self._keep(descriptor, page)
 
-    def _writable_page(self, descriptor: int, day: dt.date) -> Page:
-        """The page of a day, in UTF-8."""
-        page = self._page(descriptor, day)
-        if page.is_utf8:
-            return page
-        raw = disk.read_all(descriptor)
-        whole = disk.whole_bytes(raw)
-        if not disk.ends_within_character(raw[whole:]):
-            raise disk.not_utf8(_path_of(day), raw)
-        # A write was cut short before anybody was told that it was done.
-        disk.truncate_durably(descriptor, whole)
-        return self._page(descriptor, day)
-
-    def _page(self, descriptor: int, day: dt.date) -> Page:
-        """The page of a day: the one that is remembered, if the file has not changed since."""
-        signature, page = self._pages.get(day) or (None, None)
-        if page is None or signature != disk.signature(os.fstat(descriptor)):
-            disk.check_size(descriptor, _path_of(day))
-            page = Page(day, disk.read_all(descriptor).decode("utf-8", "surrogateescape"))
-            self._keep(descriptor, page)
-        return page
-
-    def _keep(self, descriptor: int, page: Page) -> None:
-        self._pages[page.day] = disk.signature(os.fstat(descriptor)), page
+def _put_on(page: Page, drafts: Sequence[EntryDraft], now: dt.datetime, *, headings: bool) -> str:
+    """Puts drafts on a page; gives the text that is to be appended to its file."""
+    # What is noted for another day was not said on it.
+    at = now if now.date() == page.day else None
+    additions = list[Addition]()
+    for each in drafts:
+        # The same text twice among them is one entry.
+        if page.find(each) is None:
+            additions.append(page.plan(each, f"{now:%H:%M}" if headings or not additions else None, at))
+            page.add(additions[-1])
+    return "".join(addition.text for addition in additions)
 
 
 def _path_of(day: dt.date) -> str:

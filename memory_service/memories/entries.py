@@ -1,7 +1,7 @@
 """Entries of one workspace: found by id, by place and by filters, changed, and taken out of their files.
 
 Invariants: an id is looked for in every file, whatever the index knows; what is read of a file stays as long as the
-file has the same stat; who changes or takes out an entry holds the write lock, and a person who saves the file
+file has the same revision; who changes or takes out an entry holds the write lock, and a person who saves the file
 meanwhile loses nothing; nothing is done where two texts carry one id.
 """
 
@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
+from itertools import chain
 
-from indexer import EXTRA_MARK, Scan, fold_tag, has_tags, is_blank, moment_of, tags_of
+from indexer import EXTRA_MARK, fold_tag, has_tags, is_blank, moment_of, tags_of
 from indexer.common import LRU, lazy_regex
-from memory_service import disk
-from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import (
     Conflict,
     InvalidRequest,
@@ -43,10 +41,11 @@ from memory_service.memories.format import (
     spans_within,
     split_lines,
 )
-from memory_service.memories.workspaces import resolve
 from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, Removal
 from memory_service.schemas.memories import Erased
 from memory_service.schemas.roles import WhoseWord
+from memory_service.storage.documents import DocumentStore, Listing
+from memory_service.storage.revisions import ATTEMPTS, Revision, kept_changing
 
 _MEMORY_ID = lazy_regex(r"[A-Za-z0-9._-]{1,64}")
 _PLACE = lazy_regex(r"(.+)#L([0-9]{1,9})")
@@ -65,7 +64,7 @@ class HeldEntry:
 
     @property
     def etag(self) -> str:
-        """Version of its text."""
+        """Revision of its text."""
         return self.entry.text_hash.hex()
 
     def said(self) -> MemoryEntry:
@@ -134,25 +133,14 @@ class EntryStore:
     """The entries of one workspace.
 
     Args:
-        folder: The folder of the workspace.
-        scan: Finds its memory files.
-        locked: Holds the write lock of these.
+        documents: The memory files.
         max_bytes: Larger files are not indexed.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        scan: Callable[[], Scan],
-        locked: Callable[[], AbstractContextManager[None]],
-        max_bytes: int,
-    ) -> None:
-        self._folder = folder
-        self._scan = scan
-        self._locked = locked
+    def __init__(self, documents: DocumentStore, *, max_bytes: int) -> None:
+        self._documents = documents
         self._max_bytes = max_bytes
-        self._kept: LRU[str, tuple[disk.Signature | None, tuple[HeldEntry, ...]]] = LRU(_KEPT_FILES)
+        self._kept: LRU[str, tuple[Revision, tuple[HeldEntry, ...]]] = LRU(_KEPT_FILES)
 
     def of_file(self, path: str) -> Sequence[HeldEntry]:
         """The entries of a memory file, in the order of their lines; none of a file of an extra folder.
@@ -163,12 +151,10 @@ class EntryStore:
         """
         if path.startswith(EXTRA_MARK):
             return ()
-        target = resolve(self._folder, path)
         known = self._kept.get(path)
-        if known is not None and known[0] == disk.current_signature(target):
+        if known is not None and known[0] == self._documents.revision(path):
             return known[1]
-        with storage_errors(path):
-            raw, seen = disk.read_signed(target, path)
+        raw, seen = self._documents.read(path)
         found = _held(path, raw.decode("utf-8", "surrogateescape"))
         if len(found) <= _KEPT_ENTRIES:
             self._kept[path] = seen, found
@@ -216,7 +202,7 @@ class EntryStore:
         """
         begun = _read_place(after) if after else None
         found = list[HeldEntry]()
-        for path in sorted((path for path in self._scan().files if wanted.reads(path)), key=_order):
+        for path in sorted((path for path in self._documents.scan().documents if wanted.reads(path)), key=_order):
             if begun is not None and _order(path) < _order(begun[0]):
                 continue
             below = begun[1] if begun is not None and path == begun[0] else None
@@ -242,9 +228,9 @@ class EntryStore:
         """
         return self._bearers(memory_id)[0]
 
-    def has(self, memory_id: str, paths: Iterable[str]) -> bool:
+    def has(self, memory_id: str, paths: Collection[str]) -> bool:
         """True if one of some files has the comment of an entry."""
-        return any(self._holds(path, f"memory id={memory_id}".encode()) for path in paths)
+        return bool(self._documents.containing(f"memory id={memory_id}".encode(), paths))
 
     def change(self, memory_id: str, change: EntryChange, *, etag: str | None = None) -> Sequence[HeldEntry]:
         """Changes an entry wherever it stands.
@@ -259,7 +245,7 @@ class EntryStore:
             StorageFailed: A file cannot be read or written.
         """
         self._bearers(memory_id)
-        with self._locked():
+        with self._writing():
             bearers = self._bearers(memory_id)
             now = bearers[0].etag
             if etag is not None and etag not in ("*", now):
@@ -283,7 +269,7 @@ class EntryStore:
         """
         # First without the lock, as its file would be made for nothing.
         self._bearers(memory_id)
-        with self._locked():
+        with self._writing():
             bearers = self._bearers(memory_id)
             for path in dict.fromkeys(each.path for each in bearers):
                 self._take_out(path, lambda text, day: spans_of(text, memory_id, day))
@@ -305,32 +291,37 @@ class EntryStore:
             What is gone, in the order of the lines.
         """
         self.within(path, first, last)
-        with self._locked():
+        with self._writing():
             gone = _removals(path, self._text(path), first, last)
             self._take_out(path, lambda text, day: spans_within(text, first, last, day))
         return gone
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """The write lock; whatever others left half-written, which may be what is to go, is gone then."""
+        with self._documents.writing():
+            self._documents.sweep()
+            yield
+
     def _text(self, path: str) -> str:
-        with storage_errors(path):
-            raw, _ = disk.read_signed(resolve(self._folder, path), path)
-        return raw.decode("utf-8", "surrogateescape")
+        return self._documents.read(path).raw.decode("utf-8", "surrogateescape")
 
     def _bearers(self, memory_id: str) -> Sequence[HeldEntry]:
         """The entries with an id, at least one."""
-        scan = self._scan()
-        found = list[HeldEntry]()
-        if scan.files and _MEMORY_ID.fullmatch(memory_id):
-            named = [path for path in sorted(scan.files) if self._holds(path, memory_id.encode())]
+        listing = self._documents.scan()
+        there, found = listing.documents, list[HeldEntry]()
+        if there and _MEMORY_ID.fullmatch(memory_id):
+            named = self._documents.containing(memory_id.encode(), sorted(there))
             # Of a larger one no entry was ever told of: it is not indexed.
             dated = (
                 path
-                for path in sorted(scan.files, reverse=True)
-                if day_of(path) and scan.files[path].size_bytes <= self._max_bytes
+                for path in sorted(there, reverse=True)
+                if day_of(path) and there[path].size_bytes <= self._max_bytes
             )
             found = self._carrying(named, memory_id) or self._carrying(dated, memory_id)
             self._check_copies(memory_id, found)
         if not found:
-            check_complete(scan)
+            check_complete(listing)
             raise NotFound(
                 f"There is no memory {repr(memory_id)[1:-1][:80]}. It may have been erased before; search for it."
             )
@@ -338,13 +329,6 @@ class EntryStore:
 
     def _carrying(self, paths: Iterable[str], memory_id: str) -> list[HeldEntry]:
         return [each for path in paths for each in self._entries(path) if each.entry.memory_id == memory_id]
-
-    def _holds(self, path: str, word: bytes) -> bool:
-        try:
-            with storage_errors(path), open_no_follow(self._folder / path) as descriptor:
-                return disk.contains_word(descriptor, word)
-        except NotFound:
-            return False
 
     def _check_copies(self, memory_id: str, bearers: Sequence[HeldEntry]) -> None:
         """Refuses to touch an entry that carries the id of another one: a copied comment above another text.
@@ -369,42 +353,33 @@ class EntryStore:
 
     def _take_out(self, path: str, find: Callable[[str, dt.date | None], list[LineSpan]]) -> None:
         """Remove lines from a file, which goes if nothing is left; on a full disk, spaces take their place."""
-        target, day = self._folder / path, day_of(path)
-        with storage_errors(path):
-            for _ in range(disk.ATTEMPTS):
-                try:
-                    raw, seen = disk.read_signed(target, path)
-                except FileNotFoundError:
-                    return
-                text = raw.decode("utf-8", "surrogateescape")
-                spans = find(text, day)
-                if not spans:
-                    return
-                rest = cut_spans(text, spans)
-                if is_blank_page(rest, day) and disk.current_signature(target) == seen:
-                    disk.remove_durably(target)
-                    return
-                try:
-                    if disk.replace_durably(target, _raw(rest), expected=seen):
-                        return
-                    continue
-                except OSError as error:
-                    if error.errno not in disk.NO_ROOM:
-                        raise
-                blanked = map(_raw, blank_spans(text, spans))
-                if disk.overwrite_durably(target, [raw, *blanked], expected=seen):
-                    return
-        raise disk.restless(path)
+        day = day_of(path)
+        for _ in range(ATTEMPTS):
+            try:
+                raw, revision = self._documents.read(path)
+            except NotFound:
+                return
+            text = raw.decode("utf-8", "surrogateescape")
+            spans = find(text, day)
+            if not spans:
+                return
+            rest = cut_spans(text, spans)
+            if is_blank_page(rest, day):
+                done = self._documents.remove(path, expected=revision)
+            else:
+                blanks = partial(_blanked, raw, text, spans)
+                done = self._documents.replace(path, _raw(rest), expected=revision, blanks=blanks)
+            if done:
+                return
+        raise kept_changing(path)
 
     def _rewrite(self, path: str, change: Callable[[str, dt.date | None], str]) -> None:
-        target = self._folder / path
-        with storage_errors(path):
-            for _ in range(disk.ATTEMPTS):
-                raw, seen = disk.read_signed(target, path)
-                made = change(raw.decode("utf-8", "surrogateescape"), day_of(path))
-                if disk.replace_durably(target, _raw(made), expected=seen):
-                    return
-        raise disk.restless(path)
+        for _ in range(ATTEMPTS):
+            raw, revision = self._documents.read(path)
+            text = change(raw.decode("utf-8", "surrogateescape"), day_of(path))
+            if self._documents.replace(path, _raw(text), expected=revision):
+                return
+        raise kept_changing(path)
 
 
 def forgotten(
@@ -422,9 +397,9 @@ def forgotten(
     )
 
 
-def check_complete(scan: Scan) -> None:
+def check_complete(listing: Listing) -> None:
     """Raises `StorageFailed` if a folder could not be read."""
-    for failure in scan.failures:
+    for failure in listing.failures:
         raise StorageFailed(f"The folder {failure.path} was left out: {failure.reason}.")
 
 
@@ -494,6 +469,11 @@ def _says(entry: str, text: str) -> bool:
 
 def _squashed(text: str) -> str:
     return " ".join(text.split())
+
+
+def _blanked(raw: bytes, text: str, spans: list[LineSpan]) -> Iterable[bytes]:
+    """The contents of a file from as it is to one with spaces in the place of some lines."""
+    return chain([raw], map(_raw, blank_spans(text, spans)))
 
 
 def _raw(text: str) -> bytes:

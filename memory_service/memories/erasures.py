@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from memory_service import disk
-from memory_service.disk import WriteLock
 from memory_service.errors import (
     MemoryServiceError,
 )
+from memory_service.storage.files import disk
+from memory_service.storage.files.disk import WriteLock
 
 _FOLDER = ".locks"
 # Who only looks whether there is something to end does not wait for those who are at work.

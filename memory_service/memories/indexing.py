@@ -17,7 +17,7 @@ from pathlib import Path
 
 from indexer import FileFailure, Hit, Index, IndexerError, SyncPlan, is_session_path, split_transcript
 from indexer.common import THROTTLE
-from memory_service.disk import open_no_follow
+from memory_service.storage.files.disk import open_no_follow
 
 _log = logging.getLogger("memory_service.memories.indexing")
 

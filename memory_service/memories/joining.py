@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Literal
 
 from indexer import is_session_path, scan_workspace
-from memory_service.disk import make_folder, replace_durably, storage_errors
 from memory_service.errors import InvalidRequest
 from memory_service.home import DEFAULT_HOME, PREFIX, PROJECT_FILE, WORKSPACE_NAME, check_format, make_home
+from memory_service.storage.files.disk import make_folder, replace_durably, storage_errors
 
 _DIGEST_CHARS = 6
 # Where commands of the first versions kept their memories, below the folder that they were called in.

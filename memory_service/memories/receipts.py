@@ -18,9 +18,9 @@ from typing import BinaryIO
 
 from indexer import sync_file
 from indexer.common import lazy_regex
-from memory_service.disk import FILE_MODE, FOLDER_MODE
 from memory_service.errors import NotFound, StorageFailed
 from memory_service.schemas.memories import Receipt
+from memory_service.storage.files.disk import FILE_MODE, FOLDER_MODE
 
 _OF_SESSION = "session_id"
 _ID = lazy_regex(r"r(\d{4})(\d{2})(\d{2})-[0-9a-f]{16}")

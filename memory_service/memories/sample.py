@@ -15,10 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from memory_service.disk import FILE_MODE, make_folder
 from memory_service.errors import Conflict, NotFound, StorageFailed
 from memory_service.messages import message_tokens, read_messages
 from memory_service.sessions.records import MessageRecord
+from memory_service.storage.files.disk import FILE_MODE, make_folder
 from memory_service.storage.files.jsonl_log import JsonlLog
 
 SAMPLE_SESSION_ID = "desk-2026-47"

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from indexer import Hit
 from indexer.common import LRU
-from memory_service import disk
-from memory_service.disk import Signature, WriteLock, storage_errors
 from memory_service.errors import InvalidName, StorageFailed, TooLarge
 from memory_service.messages import Message, message_tokens, user_message
+from memory_service.storage.files import disk
+from memory_service.storage.files.disk import Signature, WriteLock, storage_errors
 
 _FOLDER = "prompts"
 _SUFFIX = ".json"

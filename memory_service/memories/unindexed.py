@@ -15,10 +15,10 @@ from itertools import count
 from pathlib import Path
 
 from indexer import Hit, IndexerError, Passage, SearchFilter, StoredPassage, is_openclaw, split_transcript
-from memory_service.disk import open_no_follow
 from memory_service.messages import Numbered, numbered
 from memory_service.schemas.sessions import FoundMessage
 from memory_service.sessions.search import SessionKeywordSearch
+from memory_service.storage.files.disk import open_no_follow
 
 # A megabyte is ranked within .2 s.
 _LOGS = 16

@@ -1,14 +1,11 @@
-"""The way from names to folders and from paths to files; nothing ever leaves its folder.
+"""Paths that callers give: of memory files, and of all that is indexed.
 
-Invariants: a name or path that a caller gives is refused, never repaired; every file that is read or written
-lies below the folder of its workspace, with no symbolic link on the way; looking something up creates nothing.
+Invariants: a path is refused, never repaired; one that passes lies below the folder of its workspace.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -20,14 +17,12 @@ from indexer import (
     is_memory_path,
     is_session_path,
     name_fault,
-    path_for_new,
-    path_on_disk,
 )
 from indexer.common import lazy_regex
 from memory_service.config import read_extra_paths
-from memory_service.disk import storage_errors
 from memory_service.errors import InvalidName
 from memory_service.home import shown_name
+from memory_service.storage.documents import DocumentStore
 
 _DRIVE = lazy_regex(r"[A-Za-z]:")
 # "%25" too: what is decoded twice on its way would become one of the others.
@@ -71,18 +66,17 @@ def memory_path(path: str) -> str:
     return path
 
 
-def stored_path(folder: Path, path: str) -> str:
-    """The path of a memory file as the disk spells it, given in any Unicode form; a new file has one in NFC.
+def stored_path(documents: DocumentStore, path: str) -> str:
+    """The path of a memory file as the store spells it, given in any Unicode form; a new file has one in NFC.
 
     Args:
-        folder: The folder of the workspace.
+        documents: The memory files.
         path: The path as a caller gave it.
 
     Raises:
         InvalidName: `memory_path` refuses the path.
     """
-    checked = memory_path(path)
-    return checked if checked.isascii() else path_on_disk(folder, checked) or path_for_new(folder, checked)
+    return documents.spelling(memory_path(path))
 
 
 def indexed_paths(paths: Collection[str], folders: Folders) -> tuple[str, ...]:
@@ -109,37 +103,6 @@ def _file_or_folder(path: str) -> str:
     # A folder below memory/ is as good as a file: checked as the file that it might hold.
     folder = path.rstrip("/")
     return memory_path(path) if path.lower().endswith(".md") else memory_path(f"{folder}/x.md").removesuffix("/x.md")
-
-
-def resolve(folder: Path, path: str) -> Path:
-    """The place of a memory file, which need not exist yet.
-
-    Raises:
-        InvalidName: `memory_path` refuses the path, or a component that exists is a link or of the wrong kind.
-        StorageFailed: A folder on the way cannot be searched.
-    """
-    at = folder
-    segments = memory_path(path).split("/")
-    if any(len(segment.encode()) > _MAX_SEGMENT_BYTES for segment in segments):
-        raise InvalidName(f"The path {shown_name(path)} {_TOO_LONG}. {_ALLOWED}.")
-    for number, segment in enumerate(segments, start=1):
-        at = at / segment
-        with storage_errors(path):
-            try:
-                mode = os.lstat(at).st_mode
-            except FileNotFoundError:
-                break
-        _check_kind(path, mode, is_last=number == len(segments))
-    return folder / path
-
-
-def _check_kind(path: str, mode: int, *, is_last: bool) -> None:
-    if stat.S_ISLNK(mode):
-        raise InvalidName(f"The path {path} leads over a symbolic link. Put the file itself there.")
-    if is_last and not stat.S_ISREG(mode):
-        raise InvalidName(f"The path {path} is no regular file. Choose another one.")
-    if not is_last and not stat.S_ISDIR(mode):
-        raise InvalidName(f"The path {path} takes a file for a folder. Choose another one.")
 
 
 def _path_fault(path: str) -> str:

@@ -17,13 +17,13 @@ from indexer import Embedder, LanguageChoice, SearchFilter
 from indexer.common import LRU, THROTTLE
 from memory_service.config import OWN_ENGINE, Settings, load_settings
 from memory_service.conversations.seals import Seals
-from memory_service.disk import write_fault
 from memory_service.errors import InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.hooks import Hooks
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.drafts import checked_tags
 from memory_service.memories.receipts import new_receipt_id
+from memory_service.memories.workspace_summaries import workspace_summaries
 from memory_service.runtime import answers
 from memory_service.runtime.answers import translated
 from memory_service.runtime.background import Operations
@@ -95,7 +95,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         self._reranker = make_reranker(settings)
         self._models = models or make_models(settings)
         self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, self._shared, rests=rests)
-        self._seals = Seals(settings.home)
+        self._seals = Seals(self._workspaces.storage)
         self._conversing = threading.Lock()
         self._conversations: LRU[str, Conversations] = LRU(_MOST_CONVERSATIONS)
 
@@ -416,15 +416,15 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def has_workspace(self, workspace: str) -> bool:
         """True if somebody has written to a workspace."""
-        return self._workspaces.folders.is_there(workspace)
+        return self._workspaces.storage.contains(workspace)
 
     def workspaces(self) -> list[str]:
         """Names of all workspaces."""
-        return self._workspaces.folders.names()
+        return self._workspaces.storage.workspaces()
 
     def workspace_summaries(self, names: Iterable[str] | None = None) -> list[WorkspaceSummary]:
         """More of some workspaces, or of all, by name."""
-        return self._workspaces.folders.summaries(self.workspaces() if names is None else names)
+        return workspace_summaries(self._workspaces.storage, self.workspaces() if names is None else names)
 
     def join(self, other: Path, *, dry_run: bool = False) -> HomeJoin:
         """Copy into this home what another one has and this one lacks; see `memory_service.memories.joining`."""
@@ -443,7 +443,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         from memory_service.health.doctor import examine
         from memory_service.health.missed_calls import told
 
-        folder = self._workspaces.folders.folder(workspace)
+        folder = self._workspaces.storage.workspace(workspace).scratch
         failing = self._workspaces.known_problems(workspace)
         missed = told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC)))
         return examine(
@@ -458,7 +458,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def ready(self) -> tuple[str, ...]:
         """Problems that keep the service from serving; empty if there are none."""
-        fault = write_fault(self.settings.home)
+        fault = self._workspaces.storage.fault()
         return (f"home: {fault}. Mend that, or choose another --home.",) if fault else ()
 
     def warm_up(self) -> None:

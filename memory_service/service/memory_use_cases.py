@@ -20,7 +20,7 @@ from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.home import citation
 from memory_service.memories.drafts import checked_change, checked_origin, checked_tags, entry_draft
 from memory_service.memories.entries import EntryFilter
-from memory_service.memories.store import read_range
+from memory_service.memories.file_text import check_range, read_range
 from memory_service.memories.workspaces import memory_path, stored_path
 from memory_service.runtime.answers import translated
 from memory_service.schemas.entries import (
@@ -35,6 +35,7 @@ from memory_service.schemas.entries import (
 )
 from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile, checked
 from memory_service.schemas.roles import NotedOrigin, WhoseWord
+from memory_service.storage.files.document_files import read_extra
 
 if TYPE_CHECKING:
     from memory_service.service.handles import Handle, Original
@@ -94,8 +95,9 @@ class MemoryUseCases(ABC):
         if path.startswith(EXTRA_MARK):
             with translated():
                 path, place = memory.index.locate(path)
-            return read_range(place, path, start_line=start_line, lines=lines)
-        return memory.files.read(stored_path(memory.index.root, path), start_line=start_line, lines=lines)
+            check_range(start_line, lines)
+            return read_range(read_extra(place, path), path, start_line=start_line, lines=lines)
+        return memory.files.read(stored_path(memory.files.documents, path), start_line=start_line, lines=lines)
 
     def original(self, workspace: str, handle: str, *, session_id: str | None = None) -> Original:
         """The text that a handle stands for; see `memory_service.service.handles`.
@@ -123,13 +125,13 @@ class MemoryUseCases(ABC):
         checked = memory_path(path)
         # A file that has to be there already makes no workspace.
         memory = self._workspaces.memory(workspace, make=if_match is None)
-        stored = stored_path(memory.index.root, checked)
+        stored = stored_path(memory.files.documents, checked)
         return memory.write(stored, text, if_match=if_match, if_none_match=if_none_match)
 
     def delete(self, workspace: str, path: str, *, if_match: str | None = None) -> ErasedFile:
         """Erase a file from disk and index, and look for it; with an etag only if the file still has that."""
         memory = self._workspaces.memory(workspace)
-        return memory.delete(stored_path(memory.index.root, path), if_match=if_match)
+        return memory.delete(stored_path(memory.files.documents, path), if_match=if_match)
 
     # Entries
 
@@ -184,7 +186,7 @@ class MemoryUseCases(ABC):
             return entries.get(memory).said()
         there = [
             each
-            for each in entries.of_file(stored_path(long_term.index.root, place.path))
+            for each in entries.of_file(stored_path(long_term.files.documents, place.path))
             if not each.entry.is_empty and each.entry.touches(place.first or 1, place.last or place.first or 1)
         ]
         if len(there) != 1:
@@ -250,8 +252,8 @@ class MemoryUseCases(ABC):
             return _would_go([self._workspaces.readable(workspace).files.entries.get(memory).removal()])
         if place.session_id is not None:
             return self._forget_messages(workspace, place, dry_run=dry_run)
-        root = self._workspaces.readable(workspace).index.root
-        return self._forget_place(workspace, stored_path(root, place.path), place, dry_run=dry_run)
+        documents = self._workspaces.readable(workspace).files.documents
+        return self._forget_place(workspace, stored_path(documents, place.path), place, dry_run=dry_run)
 
     def _forget_place(self, workspace: str, path: str, place: Handle, *, dry_run: bool) -> ForgottenMemory:
         first, last = (place.first, place.last) if place.first else (1, _ALL)

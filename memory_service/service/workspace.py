@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING
 
 from indexer import Embedder, FileSource, Index, LanguageChoice, RankingSettings, Reranker
 from indexer.stores import open_store
-from memory_service import disk
 from memory_service.config import OWN_ENGINE, Settings
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.home import tighten, tighten_workspace
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
-from memory_service.memories.workspace_folders import WorkspaceFolders
 from memory_service.memories.workspaces import extra_folders
 from memory_service.runtime.watching import WorkspaceWatcher
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
+from memory_service.storage.base import Storage, WorkspaceStorage
+from memory_service.storage.files import disk
+from memory_service.storage.files.file_storage import FileStorage
 
 if TYPE_CHECKING:
     from memory_service.compaction.compactor import Compactor
@@ -48,7 +49,7 @@ class OpenWorkspaces:
         rests: Whether what takes long to index is left to another process.
 
     Attributes:
-        folders: The folders of those that there are, open or not.
+        storage: What is kept of them and of others, open or not.
         watching: Follows the changes in those that are open, once it is started.
     """
 
@@ -61,7 +62,7 @@ class OpenWorkspaces:
         *,
         rests: bool = False,
     ) -> None:
-        self.folders = WorkspaceFolders(settings.home)
+        self.storage: Storage = FileStorage(settings.home)
         self.watching = WorkspaceWatcher()
         self._settings = settings
         self._embedder = embedder
@@ -115,7 +116,7 @@ class OpenWorkspaces:
         try:
             return self.memory(workspace)
         except NotFound:
-            return self._opened(self.folders.folder(workspace))
+            return self._opened(self.storage.workspace(workspace))
 
     def memory(self, workspace: str, *, make: bool = False) -> LongTermMemory:
         """The long-term memory of a workspace, to write.
@@ -128,20 +129,26 @@ class OpenWorkspaces:
             InvalidName: The name is not one of a workspace.
             NotFound: There is no such workspace.
         """
-        folder = self.folders.ensure(workspace) if make else self.folders.existing(workspace)
+        if make:
+            self.storage.make(workspace)
+        elif not self.storage.contains(workspace):
+            raise NotFound(
+                f"There is no workspace {workspace} in the home {self.storage.place}. Write a first memory to create "
+                "it, or check the name and the home; a symbolic link does not count as one."
+            )
         if workspace not in self._open:
             tighten(self._settings.home)
-            tighten_workspace(folder)
+            tighten_workspace(self.storage.workspace(workspace).scratch)
         with self._opening:
             memory = self._open.get(workspace)
             is_new = memory is None
             if memory is None:
                 if len(self._open) >= _MOST_OPEN:
                     self._close(next(iter(self._open)))
-                memory = self._open[workspace] = self._opened(folder)
+                memory = self._open[workspace] = self._opened(self.storage.workspace(workspace))
             self._open.move_to_end(workspace)
         if is_new:
-            self._recovered(memory, folder)
+            self._recovered(memory, memory.index.root)
         self.watching.use(workspace, memory)
         return memory
 
@@ -158,7 +165,7 @@ class OpenWorkspaces:
                 return known
             found = ShortTermMemory(
                 workspace,
-                LogFolder(self.folders.folder(workspace) / "sessions"),
+                LogFolder(self.storage.workspace(workspace).scratch / "sessions"),
                 longterm,
                 self.receipts(workspace),
                 shared,
@@ -185,7 +192,7 @@ class OpenWorkspaces:
 
     def receipts(self, workspace: str) -> Receipts:
         """The receipts of a workspace, there or not."""
-        return Receipts(self.folders.folder(workspace) / "receipts", keep_days=self._settings.receipt_days)
+        return Receipts(self.storage.workspace(workspace).scratch / "receipts", keep_days=self._settings.receipt_days)
 
     def engine(self, workspace: str) -> GuardedEngine | None:
         """The configured engine of somebody else, not loaded yet; None for the service's own."""
@@ -206,16 +213,17 @@ class OpenWorkspaces:
             self._engines.clear()
             while self._open:
                 self._close(next(iter(self._open)))
+        self.storage.close()
 
     def _close(self, workspace: str) -> None:
         self.watching.leave(workspace)
         self._sessions.pop(workspace, None)
         self._open.pop(workspace).close()
 
-    def _opened(self, folder: Path) -> LongTermMemory:
+    def _opened(self, kept: WorkspaceStorage) -> LongTermMemory:
         settings = self._settings
-        files = MemoryStore(folder, now=settings.now, max_bytes=settings.max_file_bytes)
-        return LongTermMemory(files, self.index(folder), rests=self._rests)
+        files = MemoryStore(kept.documents, now=settings.now, max_bytes=settings.max_file_bytes)
+        return LongTermMemory(files, self.index(kept.scratch), rests=self._rests)
 
     def _recovered(self, memory: LongTermMemory, folder: Path) -> None:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""
@@ -239,7 +247,9 @@ class OpenWorkspaces:
         from memory_service.engines import EnginePlace, GuardedEngine, load_engine
 
         if workspace not in self._engines:
-            place = EnginePlace(workspace=workspace, folder=self.folders.folder(workspace) / "engines" / name)
+            place = EnginePlace(
+                workspace=workspace, folder=self.storage.workspace(workspace).scratch / "engines" / name
+            )
             self._engines[workspace] = GuardedEngine(name, lambda: load_engine(name, place))
         return self._engines[workspace]
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service.disk import WriteLock
 from memory_service.home import announced, tighten
 from memory_service.hosts.connect import HostTarget, connect, disconnect
 from memory_service.hosts.hooks.hook_calls import handle_hook
 from memory_service.schemas import SessionContextRequest
 from memory_service.service import MemoryService
+from memory_service.storage.files.disk import WriteLock
 from tests.serving import settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such modes")

@@ -15,13 +15,13 @@ from typing import Any
 
 from indexer.testing import HashEmbedder
 from memory_service.compaction.record import PinRecord
-from memory_service.disk import WriteLock
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
 from memory_service.sessions.records import MessageRecord
 from memory_service.storage.files.blobs import Blobs
+from memory_service.storage.files.disk import WriteLock
 from memory_service.storage.files.jsonl_log import JsonlLog
 from tests.disk import Call, NotDurable, check_durable, recorded
 from tests.memory_service.storage.log_steps import trim

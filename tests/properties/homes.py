@@ -8,6 +8,7 @@ from pathlib import Path
 from indexer import Index
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.store import MemoryStore
+from memory_service.storage.files.document_files import FileDocuments
 from tests.properties.world import START, World
 
 
@@ -19,7 +20,7 @@ class Homes:
         self._numbers = itertools.count()
         folder = root / "memory"
         folder.mkdir(parents=True)
-        self._memory = LongTermMemory(MemoryStore(folder, now=lambda: START), Index(folder, None))
+        self._memory = LongTermMemory(MemoryStore(FileDocuments(folder), now=lambda: START), Index(folder, None))
 
     def world(self, window: int) -> World:
         return World(self._root / f"world{next(self._numbers)}", window, self._memory)

@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service import disk, errors
+from memory_service import errors
 from memory_service.api import app, auth, body_limit
 from memory_service.api import errors as api_errors
 from memory_service.client import _wire
 from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary, view
 from memory_service.memories import block, daily_notes, entries
 from memory_service.service import MemoryService
-from memory_service.storage.files import blobs, jsonl_log, log_file, log_recovery
+from memory_service.storage.files import blobs, disk, document_files, jsonl_log, log_file, log_recovery
 from tests.memory_service.api import test_keys as keys
 from tests.memory_service.client import test_waiting as waiting
 from tests.properties import compacting, durable
@@ -32,7 +32,7 @@ from tests.serving import RunningServer, serving, settings
 
 Check = Callable[[Path], None]
 _LOCKED = (
-    "        with self._locked():\n"
+    "        with self._writing():\n"
     "            bearers = self._bearers(memory_id)\n"
     "            for path in dict.fromkeys(each.path for each in bearers):\n"
 )
@@ -221,27 +221,27 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             durable.check_a_content_that_is_there_is_synced,
         ),
         "a new page is not made durable": _mutant(
-            daily_notes,
-            "                disk.sync_folder(target.parent)\n",
-            "                pass\n",
+            document_files,
+            "            disk.sync_folder(target.parent)\n",
+            "            pass\n",
             _does("the first memory"),
         ),
         "a failed append removes what is there": _mutant(
-            daily_notes,
-            "                    disk.drop_empty(target, descriptor)\n",
-            "                    target.unlink(missing_ok=True)\n",
+            document_files,
+            "                disk.drop_empty(target, descriptor)\n",
+            "                target.unlink(missing_ok=True)\n",
             durable.check_a_failed_first_append_takes_no_file,
         ),
         "what the disk refused is remembered": _mutant(
             daily_notes,
-            "            self._pages.pop(day)\n",
-            "            pass\n",
+            "                self._pages.pop(day)\n",
+            "                pass\n",
             durable.check_a_failed_append_is_no_duplicate,
         ),
         "an editor that renames swallows a memory": _mutant(
-            daily_notes,
-            "                    if disk.current_signature(target) == disk.signature(os.fstat(descriptor)):\n",
-            "                    if True:\n",
+            document_files,
+            " or disk.current_signature(target) != disk.signature(after):\n",
+            ":\n",
             durable.check_an_editor_that_renames_swallows_nothing,
         ),
         "each waits for the disk alone": _mutant(
@@ -259,13 +259,13 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         "an entry is erased without the lock": _mutant(
             entries,
             _LOCKED,
-            _LOCKED.replace("with self._locked():", "if True:"),
+            _LOCKED.replace("with self._writing():", "if True:"),
             durable.check_an_append_waits_for_a_forget,
         ),
         "a page that was saved meanwhile is removed": _mutant(
-            entries,
-            "if is_blank_page(rest, day) and disk.current_signature(target) == seen:",
-            "if is_blank_page(rest, day):",
+            document_files,
+            "if expected is not None and disk.current_signature(target) != _signature(expected):",
+            "if False:",
             durable.check_a_saved_page_is_not_removed,
         ),
         "a key opens what begins with its workspace": _mutant(

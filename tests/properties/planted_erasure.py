@@ -8,13 +8,12 @@ from types import MappingProxyType
 
 from indexer.engine.segments import builder
 from indexer.sync import run, runner
-from memory_service import disk
 from memory_service.memories import entries, erasures, long_term, receipts
 from memory_service.prompts import build as contexts
 from memory_service.prompts import build as recalls
 from memory_service.prompts import session_recall
 from memory_service.runtime import compactions, flushes, log_changes, session
-from memory_service.storage.files import jsonl_log, log_file, log_folder, log_offsets
+from memory_service.storage.files import disk, jsonl_log, log_file, log_folder, log_offsets
 from tests.properties import erased
 from tests.properties.planted import Planted, _mutant
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from indexer.common import lazy_regex
-from memory_service import disk
-from memory_service.disk import open_no_follow, storage_errors
 from memory_service.errors import InvalidName, NotFound, StorageFailed
+from memory_service.storage.files import disk
+from memory_service.storage.files.disk import open_no_follow, storage_errors
 
 _SHA256 = lazy_regex(r"[0-9a-f]{64}")
 

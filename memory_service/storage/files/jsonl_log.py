@@ -15,8 +15,6 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_service import disk
-from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.sessions.codec import (
     LogLine,
@@ -38,8 +36,9 @@ from memory_service.sessions.records import (
     TrimRecord,
     Unknown,
 )
-from memory_service.storage.files import log_recovery
+from memory_service.storage.files import disk, log_recovery
 from memory_service.storage.files.blobs import Blobs
+from memory_service.storage.files.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.storage.files.log_file import LOCKS, LogFile
 from memory_service.storage.files.log_offsets import line_of
 from memory_service.storage.files.log_recovery import save_beside

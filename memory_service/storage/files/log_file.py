@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from memory_service import disk
-from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import Conflict, InvalidName, MemoryServiceError, NotFound
 from memory_service.sessions.codec import LogLine, RecordDraft, draft_record, encode
 from memory_service.sessions.records import SessionHeader
+from memory_service.storage.files import disk
+from memory_service.storage.files.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.storage.files.log_offsets import Offsets
 from memory_service.storage.files.log_recovery import LogRecovery
 

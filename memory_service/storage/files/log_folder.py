@@ -16,15 +16,14 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from indexer.common import LRU
-from memory_service import disk
-from memory_service.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.errors import InvalidName, NotFound
 from memory_service.home import SESSION_NAME, check_session_id
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions.codec import Stamp, decode, stamp
 from memory_service.sessions.records import Record, SessionHeader
-from memory_service.storage.files import log_recovery
+from memory_service.storage.files import disk, log_recovery
 from memory_service.storage.files.blobs import Blobs
+from memory_service.storage.files.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.storage.files.jsonl_log import BLOBS, BLOBS_LOCK, JsonlLog, utc_now
 from memory_service.storage.files.log_file import LOCKS, SUFFIX
 from memory_service.storage.logs import Rewrite

@@ -14,8 +14,8 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from memory_service.disk import Signature, signature
 from memory_service.sessions.codec import LogLine, Stamp, decode, is_object, stamp
+from memory_service.storage.files.disk import Signature, signature
 
 # A line begins with its place in the log; this much of it tells whether it is still the same one.
 _GLANCE_BYTES = 160

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexer.common import lazy_regex
-from memory_service import disk
 from memory_service.errors import StorageFailed
 from memory_service.sessions.codec import decode, stamp
 from memory_service.sessions.records import Repair, RepairKind, TrimRecord
+from memory_service.storage.files import disk
 
 if TYPE_CHECKING:
     from memory_service.storage.files.log_offsets import Offsets

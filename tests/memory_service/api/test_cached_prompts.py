@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_service.disk import MAX_READ_BYTES
 from memory_service.memories.block_text import is_block
+from memory_service.storage.files.disk import MAX_READ_BYTES
 from memory_service.text.texts import in_every_language
 from tests.memory_service.api.talking import Json, begin, ok, talking
 from tests.serving import RunningServer, W

@@ -20,10 +20,10 @@ import pytest
 
 from memory_service import MemoryClient
 from memory_service._version import __version__
-from memory_service.disk import WriteLock
 from memory_service.hosts.projects import project_of
 from memory_service.hosts.queue import CallQueue, QueuedCall
 from memory_service.service import MemoryService
+from memory_service.storage.files.disk import WriteLock
 from tests.memory_service.cli.commands import PROGRAM, WORDS_ALONE, CommandLine, Run
 from tests.memory_service.cli.test_warm import announce
 from tests.serving import found_by_home, own_process

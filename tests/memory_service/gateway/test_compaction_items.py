@@ -20,6 +20,7 @@ from indexer.testing import HashEmbedder
 from memory_service.conversations.client_calls import ConversationCall
 from memory_service.conversations.seals import KEY_FILE, Reference, Seals
 from memory_service.service import MemoryService
+from memory_service.storage.files.file_storage import FileStorage
 from memory_service.testing import Failure, Reply
 from tests.memory_service.gateway.talking import Gateway, gateway, said, user
 from tests.serving import W, serving, settings
@@ -201,13 +202,13 @@ def test_an_item_outlives_the_server_and_is_known_to_others_on_the_same_home(tmp
 
 def test_two_servers_that_need_the_key_at_once_make_one(tmp_path: Path) -> None:
     made, place = list[str](), Reference(workspace="w", session_id="s", last_seq=1, digest="d")
-    threads = [threading.Thread(target=lambda: made.append(Seals(tmp_path).seal(place))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: made.append(Seals(FileStorage(tmp_path)).seal(place))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(set(made)) == 1 and os.listdir(tmp_path) == [KEY_FILE]
-    assert Seals(tmp_path).open(made[0]) == place
+    assert Seals(FileStorage(tmp_path)).open(made[0]) == place
 
 
 def changed(item: dict[str, Any], **fields: str) -> dict[str, Any]:

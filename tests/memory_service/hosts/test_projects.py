@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from memory_service.disk import sweep
 from memory_service.errors import InvalidRequest
 from memory_service.home import check_workspace
 from memory_service.hosts.projects import project_of
+from memory_service.storage.files.disk import sweep
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -18,6 +18,7 @@ from memory_service.memories.drafts import Addition, Page, entry_draft
 from memory_service.memories.format import cut_spans, find_entries, spans_of
 from memory_service.memories.store import MemoryStore
 from memory_service.schemas.entries import StoredMemory
+from memory_service.storage.files.document_files import FileDocuments
 
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Europe/Berlin"))
 TODAY = "memory/2026-11-20.md"
@@ -30,7 +31,7 @@ NEWS = (
 
 @pytest.fixture
 def files(tmp_path: Path) -> MemoryStore:
-    return MemoryStore(tmp_path / "w", now=lambda: NOW)
+    return MemoryStore(FileDocuments(tmp_path / "w"), now=lambda: NOW)
 
 
 def page(tmp_path: Path) -> Path:
@@ -103,7 +104,7 @@ def test_lines_are_right_and_what_was_there_stays(files: MemoryStore, tmp_path: 
 def test_the_same_again_writes_nothing(files: MemoryStore, tmp_path: Path) -> None:
     first = files.notes.append_all(NEWS)
     raw = page(tmp_path).read_bytes()
-    for again in (files, MemoryStore(tmp_path / "w", now=lambda: NOW)):
+    for again in (files, MemoryStore(FileDocuments(tmp_path / "w"), now=lambda: NOW)):
         entries = again.notes.append_all(NEWS)
         assert [entry.duplicate for entry in entries] == [True] * 3
         assert [(e.memory_id, e.start_line, e.end_line) for e in entries] == [
@@ -155,7 +156,7 @@ def test_many_at_once_store_each_once(tmp_path: Path) -> None:
     ready = threading.Barrier(6)
 
     def write(thread: int) -> list[StoredMemory]:
-        files = MemoryStore(tmp_path / "w", now=lambda: NOW)
+        files = MemoryStore(FileDocuments(tmp_path / "w"), now=lambda: NOW)
         ready.wait(10)
         return list(files.notes.append_all([entry_draft(text) for text in texts[thread:] + texts[:thread]]))
 

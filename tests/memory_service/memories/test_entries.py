@@ -12,6 +12,7 @@ from memory_service.memories.drafts import checked_change, entry_draft
 from memory_service.memories.entries import EntryFilter
 from memory_service.memories.store import MemoryStore
 from memory_service.schemas import EntryChange
+from memory_service.storage.files.document_files import FileDocuments
 
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.UTC)
 OLD = "memory/2026-11-03.md"
@@ -25,7 +26,7 @@ def files(tmp_path: Path) -> MemoryStore:
     (tmp_path / "memory").mkdir()
     (tmp_path / OLD).write_text(PAGE)
     (tmp_path / "MEMORY.md").write_text("- By hand.\n<!-- memory id=mfeed origin=tool -->\n- Noted here. #x/y\n")
-    store = MemoryStore(tmp_path, now=lambda: NOW)
+    store = MemoryStore(FileDocuments(tmp_path), now=lambda: NOW)
     store.notes.append(entry_draft("First of today. #people", origin="user", session_id="s-1"))
     store.notes.append(entry_draft("Second of today."))
     return store

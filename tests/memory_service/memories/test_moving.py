@@ -16,6 +16,7 @@ from memory_service.memories.drafts import entry_draft
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.moving import IndexMoves
 from memory_service.memories.store import MemoryStore
+from memory_service.storage.files.document_files import FileDocuments
 from tests.indexer.workspace import CountingEmbedder
 
 NOW = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
@@ -32,7 +33,7 @@ def open_memory(tmp_path: Path) -> Iterator[OpenMemory]:
         folder = tmp_path / "w"
         (folder / "memory").mkdir(parents=True, exist_ok=True)
         index = Index(folder, embedder or LanguageChoice(ENGLISH, OTHERS), today=NOW.date)
-        opened.append(LongTermMemory(MemoryStore(folder, now=lambda: NOW), index))
+        opened.append(LongTermMemory(MemoryStore(FileDocuments(folder), now=lambda: NOW), index))
         return opened[-1]
 
     yield open_one

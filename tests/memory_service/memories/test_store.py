@@ -34,6 +34,7 @@ from memory_service.memories.drafts import entry_draft
 from memory_service.memories.entries import HeldEntry
 from memory_service.memories.format import find_entries
 from memory_service.memories.store import MAX_FILE_BYTES, MemoryStore
+from memory_service.storage.files.document_files import FileDocuments
 from tests.disk import Call, check_durable, recorded
 
 ROOT = Path(__file__).parents[3]
@@ -45,16 +46,18 @@ IN_CHILD = """
 import datetime as dt, os, sys
 from pathlib import Path
 from memory_service.memories.store import MemoryStore
+from memory_service.storage.files.document_files import FileDocuments
 from memory_service.memories.drafts import entry_draft
 from memory_service.errors import *
 now = dt.datetime(2026, 11, 20, 14, 32, tzinfo=dt.timezone.utc)
-files = MemoryStore(Path(sys.argv[1]), now=lambda: now)
+folder = Path(sys.argv[1])
+files = MemoryStore(FileDocuments(folder), now=lambda: now)
 """
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> MemoryStore:
-    return MemoryStore(tmp_path / "w", now=lambda: NOW)
+    return MemoryStore(FileDocuments(tmp_path / "w"), now=lambda: NOW)
 
 
 def _child(code: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -112,7 +115,7 @@ def test_a_memory_is_in_the_file_of_its_day(files: MemoryStore, tmp_path: Path) 
 
 def test_the_day_is_that_of_the_workspace_not_of_the_server(tmp_path: Path) -> None:
     late = dt.datetime(2026, 11, 20, 23, 30, tzinfo=dt.UTC).astimezone(ZoneInfo("Asia/Shanghai"))
-    appended = MemoryStore(tmp_path, now=lambda: late).notes.append(entry_draft("x"))
+    appended = MemoryStore(FileDocuments(tmp_path), now=lambda: late).notes.append(entry_draft("x"))
     assert appended.path == "memory/2026-11-21.md"
     assert "## 07:30\n" in (tmp_path / appended.path).read_text()
 
@@ -138,7 +141,7 @@ def test_a_line_by_hand_counts_and_can_be_forgotten(files: MemoryStore, tmp_path
 
 def test_a_repeated_key_writes_nothing_even_after_midnight(tmp_path: Path) -> None:
     clock = [NOW.replace(hour=23, minute=59)]
-    files = MemoryStore(tmp_path, now=lambda: clock[0])
+    files = MemoryStore(FileDocuments(tmp_path), now=lambda: clock[0])
     first = files.notes.append(entry_draft("a", key="k1"))
     clock[0] += dt.timedelta(minutes=2)
     again = files.notes.append(entry_draft("a", key="k1"))
@@ -205,7 +208,7 @@ def test_forgetting_everything_leaves_nothing(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], crlf: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("w")
-    files = MemoryStore(folder, now=lambda: NOW)
+    files = MemoryStore(FileDocuments(folder), now=lambda: NOW)
     if crlf:
         _put(folder, TODAY, b"by hand\r\n")
     ids = [files.notes.append(entry_draft(text)).memory_id for text in texts]
@@ -215,7 +218,7 @@ def test_forgetting_everything_leaves_nothing(
 
 
 def test_threads_append_each_memory_once(tmp_path: Path) -> None:
-    files = [MemoryStore(tmp_path, now=lambda: NOW) for _ in range(2)]
+    files = [MemoryStore(FileDocuments(tmp_path), now=lambda: NOW) for _ in range(2)]
     texts = [f"memory {number % 60}" for number in range(120)]
     with ThreadPoolExecutor(8) as pool:
         appended = list(pool.map(lambda number: files[number % 2].notes.append(entry_draft(texts[number])), range(120)))
@@ -275,7 +278,7 @@ def test_an_append_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -
     code = """
     import resource, signal
     files.notes.append(entry_draft("first"))
-    before = (files._folder / "memory/2026-11-20.md").read_bytes()
+    before = (folder / "memory/2026-11-20.md").read_bytes()
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
     for write in (
@@ -288,8 +291,8 @@ def test_an_append_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -
             write()
         except StorageFailed as error:
             print(error)
-    assert (files._folder / "memory/2026-11-20.md").read_bytes() == before
-    assert os.listdir(files._folder / "memory") == ["2026-11-20.md"]
+    assert (folder / "memory/2026-11-20.md").read_bytes() == before
+    assert os.listdir(folder / "memory") == ["2026-11-20.md"]
     files.notes.append(entry_draft("second"))
     """
     out = _finish(_child(code, tmp_path)).splitlines()
@@ -305,7 +308,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     if mounted.returncode:
         pytest.skip("this system allows no mounts")
     try:
-        files = MemoryStore(disk / "w", now=lambda: NOW)
+        files = MemoryStore(FileDocuments(disk / "w"), now=lambda: NOW)
         first = files.notes.append(entry_draft("first"))
         before = _all(disk)
         for text in ("x" * 90_000, "y" * 90_000):
@@ -348,7 +351,7 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
             raw += piece
         child.communicate()
         acknowledged += raw.decode().split("\n")[:-1]
-    files = MemoryStore(tmp_path, now=lambda: NOW)
+    files = MemoryStore(FileDocuments(tmp_path), now=lambda: NOW)
     files.notes.append(entry_draft("afterwards"))
     found = [entry.memory_id for entry in find_entries((tmp_path / TODAY).read_bytes().decode(), DAY)]
     assert len(acknowledged) == len(set(acknowledged)) >= 60
@@ -447,7 +450,7 @@ def test_a_listing_tells_what_there_is(files: MemoryStore, tmp_path: Path) -> No
 def test_a_listing_reads_what_changed_alone(
     files: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_service.memories.store._TICK_SECONDS", -1.0)
+    monkeypatch.setattr("memory_service.storage.files.document_files._TICK_SECONDS", -1.0)
     for name in ("memory/a.md", "memory/b.md"):
         _put(tmp_path / "w", name, "one")
     first = files.list()
@@ -482,7 +485,7 @@ def test_lines_are_read_exactly(
 def test_pages_put_together_are_the_file(tmp_path_factory: pytest.TempPathFactory, text: str, lines: int) -> None:
     folder = tmp_path_factory.mktemp("w")
     _put(folder, "MEMORY.md", text)
-    files, parts, at = MemoryStore(folder, now=lambda: NOW), "", 1
+    files, parts, at = MemoryStore(FileDocuments(folder), now=lambda: NOW), "", 1
     while at:
         part = files.read("MEMORY.md", at, lines)
         parts, at = parts + part.text, part.next_start_line or 0
@@ -622,7 +625,7 @@ def _no_drafts(call: Call) -> None:
 
 @pytest.mark.parametrize("comment", [True, False], ids=["written by the service", "written by hand"])
 def test_a_full_disk_forgets_where_the_text_stands(tmp_path: Path, comment: bool) -> None:
-    files = MemoryStore(tmp_path, now=lambda: NOW)
+    files = MemoryStore(FileDocuments(tmp_path), now=lambda: NOW)
     for text in ("The quokka sleeps.", "袋鼯在岸边睡觉", "The koala eats."):
         files.notes.append(entry_draft(text))
     if not comment:
@@ -644,7 +647,7 @@ def test_a_full_disk_forgets_where_the_text_stands(tmp_path: Path, comment: bool
 
 
 def test_a_full_disk_and_a_kill_leave_an_entry_that_can_be_forgotten(tmp_path: Path) -> None:
-    files = MemoryStore(tmp_path, now=lambda: NOW)
+    files = MemoryStore(FileDocuments(tmp_path), now=lambda: NOW)
     made = files.notes.append(entry_draft("The quokka sleeps.\n\nBehind the greenhouse."))
     files.notes.append(entry_draft("The koala eats."))
 
@@ -657,12 +660,12 @@ def test_a_full_disk_and_a_kill_leave_an_entry_that_can_be_forgotten(tmp_path: P
         files.entries.forget(made.memory_id)
     text = (tmp_path / TODAY).read_text()
     assert ("quokka" in text, "greenhouse" in text, made.memory_id in text) == (False, False, True)
-    assert _paths(MemoryStore(tmp_path, now=lambda: NOW).entries.forget(made.memory_id)) == (TODAY,)
+    assert _paths(MemoryStore(FileDocuments(tmp_path), now=lambda: NOW).entries.forget(made.memory_id)) == (TODAY,)
     assert made.memory_id not in (tmp_path / TODAY).read_text()
 
 
 def test_a_full_disk_and_an_editor_that_saves_meanwhile(tmp_path: Path) -> None:
-    files = MemoryStore(tmp_path, now=lambda: NOW)
+    files = MemoryStore(FileDocuments(tmp_path), now=lambda: NOW)
     made = files.notes.append(entry_draft("The quokka sleeps."))
     files.notes.append(entry_draft("The koala eats."))
     page = (tmp_path / TODAY).read_bytes()

@@ -7,11 +7,8 @@ followed; every `OSError` leaves as an error of `memory_service.errors` that say
 
 from __future__ import annotations
 
-import codecs
 import datetime as dt
 import errno
-import hashlib
-import io
 import os
 import re
 import secrets
@@ -19,7 +16,7 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from indexer import sync_file
 from indexer.common import lazy_regex
-from memory_service.errors import InvalidName, InvalidRequest, NotFound, StorageFailed, TooLarge
+from memory_service.errors import InvalidName, NotFound, StorageFailed, TooLarge
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -37,10 +34,11 @@ Signature = tuple[int, int, int, int]
 # Whatever a home has is for the user that runs the service alone; whatever the process allows may only be less.
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 MAX_READ_BYTES = 64 * 1024 * 1024
-# How often a change that somebody makes at the same moment is met by doing it again.
-ATTEMPTS = 5
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _PIECE_BYTES = 1 << 20
+# As the index packs the stat of a file: the largest number of a database.
+_MOST = (1 << 63) - 1
+_FIRST_SECOND, _LAST_SECOND = (dt.datetime(*day, tzinfo=dt.UTC).timestamp() for day in ((1, 1, 1), (9999, 12, 31)))
 _LOCK_SECONDS = 30.0
 # Less is no room for a page and an index of it.
 _LEAST_FREE_BYTES = 1 << 20
@@ -85,40 +83,20 @@ def restless(path: str) -> StorageFailed:
     return StorageFailed(f"The file {path} kept changing while it was to be written. Try again.")
 
 
-def not_utf8(path: str, raw: bytes) -> InvalidRequest:
-    """The error of a file in another encoding; names the first line that shows it."""
-    before = raw[: whole_bytes(raw)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    line = before.count(b"\n") + 1
-    return InvalidRequest(f"The file {path} is not UTF-8, as line {line} shows. Save it as UTF-8.")
-
-
-def whole_bytes(raw: bytes) -> int:
-    """How many bytes at the beginning are UTF-8."""
-    try:
-        raw.decode()
-    except UnicodeDecodeError as error:
-        return error.start
-    return len(raw)
-
-
-def ends_within_character(rest: bytes) -> bool:
-    """True if bytes that are not UTF-8 would be, with more to follow."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        return decoder.decode(rest) == ""
-    except UnicodeDecodeError:
-        return False
-
-
 def signature(status: os.stat_result) -> Signature:
     """The numbers that tell one state of a file from another without reading it."""
-    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+    mtime_ns = max(-_MOST, min(status.st_mtime_ns, _MOST))
+    return status.st_size, mtime_ns, status.st_ino & _MOST, status.st_ctime_ns
 
 
 def modified_at(status: os.stat_result) -> dt.datetime:
-    """Time of a file's last change; the nearest that a date has for one that lies before the year 1 or after 9999."""
-    first, last = (dt.datetime(*day, tzinfo=dt.UTC).timestamp() for day in ((1, 1, 1), (9999, 12, 31)))
-    return dt.datetime.fromtimestamp(max(first, min(status.st_mtime, last)), dt.UTC)
+    """Time of a file's last change."""
+    return moment(status.st_mtime)
+
+
+def moment(seconds: float) -> dt.datetime:
+    """A time of a file; the nearest that a date has for one that lies before the year 1 or after 9999."""
+    return dt.datetime.fromtimestamp(max(_FIRST_SECOND, min(seconds, _LAST_SECOND)), dt.UTC)
 
 
 def current_signature(target: Path | str) -> Signature | None:
@@ -360,7 +338,7 @@ def replace_undurably(target: Path, raw: bytes) -> None:
         raise
 
 
-def overwrite_durably(target: Path, versions: Sequence[bytes], *, expected: Signature) -> bool:
+def overwrite_durably(target: Path, versions: Iterable[bytes], *, expected: Signature) -> bool:
     """Changes a file where it stands, which takes no room on the disk.
 
     Args:
@@ -439,50 +417,6 @@ def _confirm(target: Path, state: str) -> None:
             f"{target.name} {state}, but the disk did not confirm it ({error.strerror}): a power cut may undo that. "
             "Check the disk, then look at the file."
         ) from error
-
-
-def etag_of(raw: bytes) -> str:
-    """The entity tag of a content: 32 hexadecimal digits."""
-    return hashlib.blake2b(raw, digest_size=16).hexdigest()
-
-
-class HashedReader(io.BufferedReader):
-    """Reads a file piece by piece, and knows the tag of what went through it."""
-
-    def __init__(self, descriptor: int) -> None:
-        super().__init__(io.FileIO(descriptor, closefd=False))
-        self._hash = hashlib.blake2b(digest_size=16)
-        self.size_bytes = 0
-
-    def read1(self, size: int = -1, /) -> bytes:
-        """The next piece of at most `size` bytes."""
-        piece = super().read1(size)
-        self._hash.update(piece)
-        self.size_bytes += len(piece)
-        return piece
-
-    @property
-    def etag(self) -> str:
-        """The entity tag of all that was read."""
-        return self._hash.hexdigest()
-
-    def lines(self) -> Iterator[str]:
-        """The lines with their ends; LF, CR LF and CR end one, and nothing else does."""
-        return io.TextIOWrapper(self, encoding="utf-8", newline="")
-
-    def pieces(self) -> Iterator[bytes]:
-        """All of it, in pieces that fit into memory however long its lines are."""
-        while piece := self.read1(_PIECE_BYTES):
-            yield piece
-
-
-def count_lines(pieces: Iterable[bytes]) -> int:
-    """How many lines a content has; LF, CR LF and CR end one."""
-    count, last = 0, b""
-    for piece in pieces:
-        count += piece.count(b"\n") + piece.count(b"\r") - piece.count(b"\r\n") - (last + piece[:1] == b"\r\n")
-        last = piece[-1:]
-    return count + (last not in (b"", b"\n", b"\r"))
 
 
 def contains_word(descriptor: int, word: bytes) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_service import disk
 from memory_service.errors import InvalidName, NotFound, StorageFailed
+from memory_service.storage.files import disk
 
 
 def test_a_replacement_made_from_an_older_state_is_not_done(tmp_path: Path) -> None:
@@ -58,21 +58,6 @@ def test_a_link_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a")
     with pytest.raises(InvalidName), disk.storage_errors("link"), disk.open_no_follow(tmp_path / "link"):
         raise AssertionError("the link was followed")
-
-
-@pytest.mark.parametrize(
-    ("rest", "within"),
-    [
-        (b"\xc3", True),
-        (b"\xe6\xb5", True),
-        (b"\xf0\x9f\x92", True),
-        (b"\xe9 ", False),
-        (b"\xff", False),
-        (b"\x80", False),
-    ],
-)
-def test_only_the_beginning_of_a_character_counts_as_cut_short(rest: bytes, within: bool) -> None:
-    assert disk.ends_within_character(rest) is within
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""A storage: everything that the service keeps for one home, in one engine.
+
+Invariants: a workspace that is looked at is not made; names are checked here; what stands above the protocols names no
+engine, and touches no disk and no database.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from memory_service.storage.documents import DocumentStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceStorage:
+    """The parts of the storage that are of one workspace, which need not be there.
+
+    Attributes:
+        documents: Its memory files.
+        scratch: A folder of this machine for what is derived, such as an index; on files that of the workspace.
+    """
+
+    documents: DocumentStore
+    scratch: Path
+
+
+class Storage(Protocol):
+    """The storage of a home.
+
+    Every method that takes the name of a workspace raises `InvalidName` for one that cannot be such a name, and
+    `StorageFailed` where the disk or the database fails.
+    """
+
+    @property
+    def place(self) -> str:
+        """Where it is, for messages."""
+
+    def workspaces(self) -> list[str]:
+        """Names of all workspaces, sorted."""
+
+    def contains(self, name: str) -> bool:
+        """True if there is a workspace of this name."""
+
+    def make(self, name: str) -> None:
+        """Makes a workspace, unless it is there.
+
+        Raises:
+            InvalidName: Something else stands in its place.
+        """
+
+    def workspace(self, name: str) -> WorkspaceStorage:
+        """The parts that are of a workspace; one that is not there is empty."""
+
+    def modified_at(self, name: str) -> dt.datetime:
+        """Time of the last change of a workspace that is there, as far as it is empty."""
+
+    def secret(self, name: str, size_bytes: int) -> bytes:
+        """Random bytes of this home, made once by whoever asks first; only the home's owner can read them."""
+
+    def fault(self) -> str:
+        """Why nothing can be written; empty if it can. Writes nothing."""
+
+    def close(self) -> None:
+        """Gives back what the storage holds."""

@@ -1,0 +1,132 @@
+"""The documents of a workspace, as bytes: what every engine of storage gives, and nothing else.
+
+Invariants: a document is one state, never a mixture of two; a change that names a revision is done to that revision or
+not at all; what was answered lasts. Pages, entries, ids and etags are made of the bytes above this protocol. A path is
+relative, with slashes, and was checked by whoever took it from a caller; one that would leave the workspace is refused.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from indexer import FileFailure
+from memory_service.storage.revisions import Revision
+
+
+class Document(NamedTuple):
+    """A document as it was read."""
+
+    raw: bytes
+    revision: Revision
+
+
+class ListedDocument(NamedTuple):
+    """A document as a listing shows it.
+
+    Attributes:
+        is_settled: Whether a change from now on shows in the revision, as a clock may be too coarse for that.
+    """
+
+    path: str
+    size_bytes: int
+    modified_at: dt.datetime
+    revision: Revision
+    is_settled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The documents of a workspace, by path.
+
+    Attributes:
+        failures: Folders that could not be listed; nothing is known of the documents below them.
+    """
+
+    documents: Mapping[str, ListedDocument]
+    failures: tuple[FileFailure, ...] = ()
+
+
+class DocumentStore(Protocol):
+    """The memory files of one workspace: MEMORY.md, USER.md and the Markdown below memory/.
+
+    Every method raises `StorageFailed` where the disk or the database fails, and `InvalidName` for a path that would
+    leave the workspace or leads over a link. A revision that is None stands for no document.
+    """
+
+    def scan(self) -> Listing:
+        """All documents; none where there is no workspace yet."""
+
+    def spelling(self, path: str) -> str:
+        """A path, given in any Unicode form, as the store has it; one of a new document is in NFC."""
+
+    def revision(self, path: str) -> Revision | None:
+        """The revision of a document as it is now; None if there is none."""
+
+    def read(self, path: str) -> Document:
+        """One document.
+
+        Raises:
+            NotFound: There is none.
+            TooLarge: Memory may have no room for it.
+        """
+
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """The content of a document of any size, piece by piece.
+
+        Raises:
+            NotFound: There is none.
+        """
+
+    def containing(self, word: bytes, paths: Collection[str]) -> list[str]:
+        """Those of some documents, of any size, that have a word; none that is gone."""
+
+    def replace(
+        self, path: str, raw: bytes, *, expected: Revision | None, blanks: Callable[[], Iterable[bytes]] | None = None
+    ) -> bool:
+        """Puts a content in the place of the one of a revision, in one step.
+
+        Args:
+            path: The document.
+            raw: The new content.
+            expected: The revision of the content that `raw` was made from.
+            blanks: Contents to go through step by step, in place, where a full disk has no room for a second copy:
+                the expected one, and what follows it, each of as many bytes.
+
+        Returns:
+            Whether it was done; if somebody else changed the document meanwhile, theirs stays.
+        """
+
+    def append(self, path: str, raw: bytes, *, expected: Revision | None) -> Revision | None:
+        """Appends to the content of a revision; with nothing to append, makes that content last.
+
+        Returns:
+            The revision of the content with `raw` at its end. None if somebody else changed the document meanwhile:
+            whether `raw` stands in it, a look at it tells.
+        """
+
+    def remove(self, path: str, *, expected: Revision | None = None) -> bool:
+        """Removes a document, or only one of a revision.
+
+        Returns:
+            Whether it was done; if somebody else changed the document meanwhile, theirs stays.
+
+        Raises:
+            NotFound: There is none, and no revision was named.
+        """
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Keeps all other writers of the service out, in this process and in others; people with an editor stay.
+
+        Raises:
+            StorageFailed: Others kept it too long.
+        """
+
+    def leftovers(self) -> Sequence[str]:
+        """Names of what killed writers left half-written, which may hold what is erased."""
+
+    def sweep(self) -> None:
+        """Removes these; called within `writing`."""

@@ -1,0 +1,119 @@
+"""A home on the disk: one folder for each workspace, and what all of them share.
+
+Invariants: a name is refused, never repaired; a link is no workspace; looking something up makes nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from indexer import sync_file
+from memory_service.errors import InvalidName, StorageFailed
+from memory_service.home import WORKSPACE_NAME, check_workspace, make_home
+from memory_service.storage.base import WorkspaceStorage
+from memory_service.storage.files import disk
+from memory_service.storage.files.disk import storage_errors
+from memory_service.storage.files.document_files import FileDocuments
+
+
+class FileStorage:
+    """The files of one home; see `Storage`.
+
+    Args:
+        home: The folder that holds one folder for each workspace; it need not exist yet.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    @property
+    def place(self) -> str:
+        """The folder of the home."""
+        return str(self._home)
+
+    def workspaces(self) -> list[str]:
+        """Names of all workspaces, sorted; a link is none."""
+        if not self._home.exists():
+            return []
+        with storage_errors(f"the home {self._home}"), os.scandir(self._home) as entries:
+            return sorted(
+                e.name for e in entries if WORKSPACE_NAME.fullmatch(e.name) and e.is_dir(follow_symlinks=False)
+            )
+
+    def contains(self, name: str) -> bool:
+        """True if a workspace has a folder that is no link."""
+        folder = self._folder(name)
+        with storage_errors(self._named(name)):
+            return not folder.is_symlink() and folder.is_dir()
+
+    def make(self, name: str) -> None:
+        """Makes the folder of a workspace, unless it is there.
+
+        Raises:
+            InvalidName: A link or a file stands in its place.
+        """
+        folder = self._folder(name)
+        with storage_errors(self._named(name)):
+            if folder.is_symlink():
+                raise InvalidName(f"{self._named(name)} is a symbolic link. Put the folder itself there.")
+            make_home(self._home)
+            disk.make_folder(folder)
+            if not folder.is_dir():
+                raise InvalidName(f"A file stands where the folder of {self._named(name)} would be. Move it away.")
+
+    def workspace(self, name: str) -> WorkspaceStorage:
+        """The files of a workspace."""
+        folder = self._folder(name)
+        return WorkspaceStorage(documents=FileDocuments(folder), scratch=folder)
+
+    def modified_at(self, name: str) -> dt.datetime:
+        """Time of the last change of a workspace's folder."""
+        with storage_errors(self._named(name)):
+            return disk.modified_at(self._folder(name).stat())
+
+    def secret(self, name: str, size_bytes: int) -> bytes:
+        """Random bytes in a file of the home."""
+        file = self._home / name
+        with storage_errors(name):
+            if not file.exists():
+                make_home(self._home)
+                _make_secret(file, size_bytes)
+            with disk.open_no_follow(file) as descriptor:
+                found = disk.read_all(descriptor)
+        if len(found) != size_bytes:
+            raise StorageFailed(f"The file {name} in the home is damaged. Restore it, or remove it to begin anew.")
+        return found
+
+    def fault(self) -> str:
+        """Why nothing can be written into the home, or where it would be made."""
+        return disk.write_fault(self._home)
+
+    def close(self) -> None:
+        """A home on the disk holds nothing."""
+
+    def _folder(self, name: str) -> Path:
+        check_workspace(name)
+        return self._home / name
+
+    def _named(self, name: str) -> str:
+        """A workspace for messages, with the home that it is looked for in."""
+        return f"the workspace {name} of the home {self._home}"
+
+
+def _make_secret(file: Path, size_bytes: int) -> None:
+    """Writes new random bytes, unless another process was first: a link is made of a whole file, or not at all."""
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, disk.FILE_MODE)
+    try:
+        os.write(descriptor, secrets.token_bytes(size_bytes))
+        sync_file(descriptor)
+        with suppress(FileExistsError):
+            os.link(draft, file)
+    finally:
+        os.close(descriptor)
+        draft.unlink()
+    disk.sync_folder(file.parent)
