@@ -22,7 +22,7 @@ from memory_service.cli.warm import found_server
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memory_service.schemas.memories import Check, Rebuild, ReindexReport, Status, Watching
+    from memory_service.schemas.status import Check, Rebuild, ReindexReport, Status, Watching
     from memory_service.service import MemoryService, SyncedChange
 
 
@@ -213,7 +213,7 @@ def doctor(place: Place, measure: bool) -> None:
 
 def _home_checks(service: MemoryService) -> Iterator[Check]:
     """Other homes that have what this one lacks: most people mean to have one."""
-    from memory_service.schemas.memories import Check
+    from memory_service.schemas.status import Check
 
     for other in service.other_homes():
         detail, _, remedy = str(other).partition(". ")
@@ -223,7 +223,7 @@ def _home_checks(service: MemoryService) -> Iterator[Check]:
 def _server_checks(home: Path, workspace: str) -> Iterator[Check]:
     """The server that runs beside the command; one that commands cannot use costs their speed alone."""
     from memory_service._version import __version__
-    from memory_service.schemas.memories import Check
+    from memory_service.schemas.status import Check
 
     if server := found_server(home, workspace):
         remedy = "" if server.version == __version__ else "Restart it with this version."

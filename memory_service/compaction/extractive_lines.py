@@ -7,14 +7,13 @@ counts as answered, since nothing but reading it could tell otherwise.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from indexer.language import fold, has_failed, has_time_words, names_outcome, ornament, query_terms
 from memory_service.compaction.actions import failure_of, outcome_of
+from memory_service.compaction.coverage import Coverage, coverage_of, read_coverage
 from memory_service.compaction.summary_format import (
     ASSISTANT,
     LATEST,
@@ -28,15 +27,14 @@ from memory_service.compaction.summary_format import (
     unique,
 )
 from memory_service.compaction.users_request import is_request, says_something
-from memory_service.messages import Message, Numbered, is_system, is_tool_result, own_text_of, text_of, tool_calls_of
+from memory_service.messages import Message, Numbered, is_tool_result, own_text_of, text_of, tool_calls_of
 from memory_service.text.choices import answered_question, chosen_options, is_bare_reply, options_in
 from memory_service.text.phrases import is_bare_ask, is_passing
 from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth
 from memory_service.text.secrets import has_secret, without_secrets
 from memory_service.text.sentence_kinds import SentenceKinds
-from memory_service.text.sentences import Sentence, Speakers, Voice, media_labels, sentences_of, speakers_of
+from memory_service.text.sentences import Sentence, Speakers, Voice, sentences_of, speakers_of
 from memory_service.text.statements import Kind, is_order, is_promise, is_standing, kind_of, reports_will
-from memory_service.text.texts import TEXTS, Texts, pattern_of
 
 if TYPE_CHECKING:
     from memory_service.compaction.summary import SummaryRequest
@@ -156,97 +154,6 @@ def _rank(judged: Judged) -> int:
     return _RANKS.get(Kind.ASK if _asks(*judged) and judged[1][0] is Kind.RULE else judged[1][0], 1)
 
 
-_COUNTS = ("user", "assistant", "tool")
-_TIME = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """Messages that a summary stands for.
-
-    Attributes:
-        first: Number of the first message.
-        last: Number of the last message.
-        media: How many images and other files came with them.
-        since: When the first was appended, as `YYYY-MM-DD hh:mm`; empty if that is not known.
-        until: When the last was appended.
-    """
-
-    first: int
-    last: int
-    user: int
-    assistant: int
-    tool: int
-    media: int = 0
-    since: str = ""
-    until: str = ""
-
-    def written(self, texts: Texts) -> str:
-        """The line as it is written in a language."""
-        media = texts.coverage_media.format(media=self.media) if self.media else ""
-        times = texts.coverage_times.format(since=self.since, until=self.until) if self.since and self.until else ""
-        counts = {"user": self.user, "assistant": self.assistant, "tool": self.tool}
-        return texts.coverage.format(first=self.first, last=self.last, **counts) + media + times
-
-    def __add__(self, later: Coverage) -> Coverage:
-        """Both together."""
-        return Coverage(
-            first=min(self.first, later.first),
-            last=max(self.last, later.last),
-            user=self.user + later.user,
-            assistant=self.assistant + later.assistant,
-            tool=self.tool + later.tool,
-            media=self.media + later.media,
-            since=self.since or later.since,
-            until=later.until or self.until,
-        )
-
-
-def _read_coverage(text: str) -> Coverage | None:
-    """Coverage that a written line states; None for any other text."""
-    return next((found for texts in TEXTS.values() if (found := _coverage_in(text, texts))), None)
-
-
-def _coverage_in(text: str, texts: Texts) -> Coverage | None:
-    counts = pattern_of(texts.coverage, first=r"\d{1,18}", last=r"\d{1,18}", **dict.fromkeys(_COUNTS, r"\d{1,9}"))
-    match = counts.match(text)
-    if match is None:
-        return None
-    at, media, times = match.end(), 0, ("", "")
-    if added := pattern_of(texts.coverage_media, media=r"\d{1,9}").match(text, at):
-        at, media = added.end(), int(added["media"])
-    if told := pattern_of(texts.coverage_times, since=_TIME, until=_TIME).match(text, at):
-        at, times = told.end(), (told["since"], told["until"])
-    first, last, user, assistant, tool = (int(match[name]) for name in ("first", "last", *_COUNTS))
-    found = Coverage(
-        first=first, last=last, user=user, assistant=assistant, tool=tool, media=media, since=times[0], until=times[1]
-    )
-    return found if at == len(text) else None
-
-
-def _coverage_of(messages: Sequence[Numbered]) -> Coverage | None:
-    """Coverage of some messages; None if there are none but system messages."""
-    counted = [item for item in messages if not is_system(item.message)]
-    if not counted:
-        return None
-    roles = Counter(item.message["role"] for item in counted)
-    times = [item.at[:16].replace("T", " ") for item in counted if _is_time(item.at)]
-    return Coverage(
-        first=min(item.seq for item in counted),
-        last=max(item.seq for item in counted),
-        user=roles["user"],
-        assistant=roles["assistant"],
-        tool=roles["tool"],
-        media=sum(len(media_labels(item.message)) for item in counted),
-        since=times[0] if times else "",
-        until=times[-1] if times else "",
-    )
-
-
-def _is_time(at: str) -> bool:
-    return re.match(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d|$)", at) is not None
-
-
 _SECTIONS = {
     Kind.RULE: Section.RULES,
     Kind.DECISION: Section.DECISIONS,
@@ -306,7 +213,7 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
     asks = _open_questions_of(said, with_terms=foreign)
     coverage = _coverage(earlier, everything)
-    earlier = [line for line in earlier if line.section is not Section.CONTEXT or _read_coverage(line.text) is None]
+    earlier = [line for line in earlier if line.section is not Section.CONTEXT or read_coverage(line.text) is None]
     newest = max((item.seq for item in everything), default=max((line.seq for line in earlier), default=0))
     oldest = min((item.seq for item in everything), default=newest)
     focus = frozenset(query_terms(request.instructions)) if request.instructions else frozenset[str]()
@@ -436,9 +343,9 @@ def _kinds(item: Numbered, speakers: Speakers, kinds: SentenceKinds) -> list[Jud
 
 def _coverage(earlier: Iterable[SummaryLine], messages: Sequence[Numbered]) -> Coverage | None:
     before = next(
-        (found for line in earlier if line.section is Section.CONTEXT and (found := _read_coverage(line.text))), None
+        (found for line in earlier if line.section is Section.CONTEXT and (found := read_coverage(line.text))), None
     )
-    now = _coverage_of(messages)
+    now = coverage_of(messages)
     return before + now if before and now else before or now
 
 

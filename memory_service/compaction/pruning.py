@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from memory_service.compaction.duplicates import duplicates
 from memory_service.compaction.prune_steps import (
     CHARS_PER_TOKEN,
     NO_PRIOR_PRUNING,
@@ -22,7 +23,6 @@ from memory_service.compaction.prune_steps import (
     PruningMode,
     PruningRules,
     ToolResult,
-    duplicates,
     pruned_view,
     results_of,
     said_at,

@@ -42,7 +42,7 @@ from memory_service.memories.store import MemoryStore
 from memory_service.memories.workspaces import extra_folders
 from memory_service.messages import Message, numbered
 from memory_service.runtime.answers import reader_failures
-from memory_service.schemas.memories import Check
+from memory_service.schemas.status import Check
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder
 

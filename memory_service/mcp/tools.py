@@ -21,9 +21,9 @@ from pydantic import BaseModel, ValidationError
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.home import SearchedPlace
 from memory_service.schemas import entries
-from memory_service.schemas import memories as wire
 from memory_service.schemas import tools as values
 from memory_service.schemas.memories import fault_in
+from memory_service.schemas.status import Status
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
@@ -269,7 +269,7 @@ _TOOLS: tuple[Tool, ...] = (
         name="status",
         description="Counts and health.",
         arguments=values.StatusArguments,
-        answer=wire.Status,
+        answer=Status,
         fields=("files", "passages", "dirty"),
         run=_status,
         kind="status",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from indexer import change_times, scan_workspace
 from memory_service.errors import NotFound
 from memory_service.home import project_of_workspace
-from memory_service.schemas.memories import WorkspaceSummary
+from memory_service.schemas.status import WorkspaceSummary
 from memory_service.storage.base import Storage
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from indexer import IndexerError, SyncCancelled, SyncProgress, SyncReport
 from memory_service.errors import CallCancelled, NotFound, TooManyRequests
 from memory_service.runtime import answers
-from memory_service.schemas.memories import Operation, OperationState, ReindexReport
+from memory_service.schemas.status import Operation, OperationState, ReindexReport
 
 _KEPT = 1000
 _WORKERS = 2

@@ -18,7 +18,7 @@ from indexer import Index, IndexerError, SyncPlan, SyncReport, Watch, Watched, W
 from indexer.common import THROTTLE
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.runtime import answers
-from memory_service.schemas.memories import ReindexReport
+from memory_service.schemas.status import ReindexReport
 
 _log = logging.getLogger("memory_service.runtime.watching")
 

@@ -35,17 +35,9 @@ from memory_service.schemas.compaction import (
     ConversationRequest,
     StatelessRequest,
 )
-from memory_service.schemas.memories import (
-    Check,
-    Context,
-    Order,
-    Receipt,
-    SearchMode,
-    SearchResults,
-    Source,
-    WorkspaceSummary,
-)
+from memory_service.schemas.memories import Context, Order, Receipt, SearchMode, SearchResults, Source
 from memory_service.schemas.sessions import AppendedMessages, UsageReport
+from memory_service.schemas.status import Check, WorkspaceSummary
 from memory_service.service.index_use_cases import IndexUseCases
 from memory_service.service.memory_use_cases import MemoryUseCases
 from memory_service.service.session_use_cases import SessionUseCases

@@ -18,7 +18,7 @@ from memory_service.runtime import answers
 from memory_service.runtime.answers import translated
 from memory_service.runtime.background import Operations
 from memory_service.runtime.watching import SyncedChange, follow
-from memory_service.schemas.memories import Operation, ReindexReport, Status
+from memory_service.schemas.status import Operation, ReindexReport, Status
 
 if TYPE_CHECKING:
     from memory_service.config import Settings

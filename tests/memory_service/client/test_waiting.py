@@ -15,7 +15,7 @@ from memory_service import AsyncMemoryClient, ConnectionFailed, MemoryClient
 from memory_service.api.errors import error_answer
 from memory_service.client._wire import Call, failure, request_arguments
 from memory_service.errors import ContextOverflow, Incompressible, MemoryServiceError
-from memory_service.schemas.memories import Version
+from memory_service.schemas.status import Version
 
 _URL = "http://127.0.0.1:8765"
 

@@ -11,7 +11,7 @@ import pytest
 from memory_service.compaction import compact
 from memory_service.compaction.audit import Audit, audit_summary, drop_ungrounded
 from memory_service.compaction.checkpoint import is_checkpoint, shortened
-from memory_service.compaction.extractive_lines import Coverage, _read_coverage
+from memory_service.compaction.coverage import Coverage, read_coverage
 from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.compaction.model_summary import SummaryRules, summarize
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
@@ -117,8 +117,8 @@ def test_coverage_reads_back(texts: Texts) -> None:
     plain = Coverage(first=1, last=88, user=30, assistant=40, tool=18)
     full = Coverage(first=1, last=8, user=3, assistant=4, tool=1, media=2, since="2026-11-20 09:00", until="2026-11-21")
     for coverage in (plain, full):
-        assert _read_coverage(coverage.written(texts)) == coverage
-        assert _read_coverage(f"{coverage.written(texts)}.") is None and _read_coverage("log:1-2") is None
+        assert read_coverage(coverage.written(texts)) == coverage
+        assert read_coverage(f"{coverage.written(texts)}.") is None and read_coverage("log:1-2") is None
 
 
 @pytest.mark.parametrize("first", TEXTS)

@@ -5,7 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from memory_service.compaction.prune_steps import PriorPruning, PruningRules, duplicates, pruned_view
+from memory_service.compaction.duplicates import duplicates
+from memory_service.compaction.prune_steps import PriorPruning, PruningRules, pruned_view
 from memory_service.messages import Message, Numbered, numbered, text_of
 from tests.memory_service.messages.test_repair import IMAGE, says, user
 

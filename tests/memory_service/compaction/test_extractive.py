@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from indexer.errors import EmbedderUnavailable
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
+from memory_service.compaction.coverage import read_coverage
 from memory_service.compaction.extractive import extract
-from memory_service.compaction.extractive_lines import _read_coverage
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.summary_format import parse_summary, render_summary
 from memory_service.messages import Message, Numbered, numbered, text_of
@@ -448,7 +448,7 @@ def test_rules_decisions_and_names_survive_twenty_rounds_of_flat_size() -> None:
     assert max(sizes[5:]) - min(sizes[5:]) < 60
     assert all(needle in text for _, needle in FACTS)
     assert "Please simplify the intake form" in sections(text)["Goal"][0]
-    coverage = _read_coverage(sections(text)["Context"][0])
+    coverage = read_coverage(sections(text)["Context"][0])
     assert coverage is not None
     assert (coverage.first, coverage.last, coverage.user, coverage.assistant) == (1, 975, 266, 240)
 
@@ -494,7 +494,7 @@ def flat(text: str) -> str:
 def assert_grounded(text: str, sources: Sequence[str]) -> None:
     ground = [flat(source) for source in sources]
     for line in text.splitlines():
-        if not line or line.startswith("## ") or _read_coverage(line[2:]):
+        if not line or line.startswith("## ") or read_coverage(line[2:]):
             continue
         body = re.sub(r" \(log:\d+(, [\d-]+)?\)$", "", line[2:])
         candidates = {flat(body), flat(_PREFIX.sub("", body, count=1)), flat(line[2:])}

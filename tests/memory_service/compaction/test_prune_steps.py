@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_service.compaction.duplicates import duplicates
 from memory_service.compaction.prune_steps import (
     PriorPruning,
     Pruned,
     PruningRules,
-    duplicates,
     may_prune,
     pruned_view,
     results_of,
