@@ -14,18 +14,15 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.dates import (
-    CHINESE_WEEK,
     CHINESE_YEAR,
-    MONTH_NAMES,
     MONTH_NUMBERS,
-    NUMERAL,
     WEEKDAY_NAMES,
     WEEKDAY_SHORT,
     Day,
@@ -37,6 +34,10 @@ from indexer.language.dates import (
     written_days,
 )
 from indexer.language.languages import language_of
+from indexer.language.tables import ANY, LANGUAGES
+
+if TYPE_CHECKING:
+    from indexer.language.base import Language
 
 MONTH_BONUS = 3.0
 BESIDE_BONUS = 6.0
@@ -48,6 +49,7 @@ LATEST_ALONE = (12.0, 7.0)
 _YEARS_BACK = 30
 
 Stretch = tuple[int, int]
+_Reader = Callable[[re.Match[str], dt.date], Stretch | None]
 
 
 _MONTH = lazy_regex(r"\b(" + "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)) + r")\b\.?", re.IGNORECASE)
@@ -70,37 +72,9 @@ _SHORT_DAY = lazy_regex(r"(?<![\w.,])(\d{1,2})\. ?(\d{1,2})\.(?!\w)|\bon (\d{1,2
 _EASTERN_MONTH = lazy_regex(
     rf"(?:({CHINESE_YEAR})\s*[年년]\s*)?(?<![\d一二三四五六七八九十])(\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*[月월](?![饼餅亮])"
 )
-# In "晚上周岚说", "网上月租" and "楼下周边" there is no week and no month.
-_CHINESE_SHIFT = "(?P<shift>(?<![晚早会會网網线線以上])上{1,2}|[这這本]|(?<![天楼樓地以如底之脚当當])下)"
-_CHINESE_SHIFTS = {"上上": -2, "上": -1, "下": 1}
-_CHINESE_YEARS = {"大前年": -3, "前年": -2, "去年": -1, "今年": 0, "明年": 1}
-
-
-# --- English -----------------------------------------------------------------------------------------------------
-
-_SHIFTS = {"last": -1, "past": -1, "previous": -1, "coming": 1, "upcoming": 1, "next": 1}
-_SHIFT = r"(?:(?:the |this )?(?P<shift>last|previous|coming|upcoming|next)|this)"
-_WEEKDAY_SHIFT = _SHIFT.replace("last|", "last|past|")
-_WEEKDAY = rf"(?P<weekday>(?i:{'|'.join(WEEKDAY_NAMES)})|(?:{WEEKDAY_SHORT})\b\.?(?!\s[A-Z]))(?!\w)"
-_PART_OF_DAY = r"(?:['’]s)?(?: morning| afternoon| evening| night)?"
-# Of "the last week of May" today does not tell.
-_NOT_OF = f"(?! of | in (?:{'|'.join(name[:3] for name in MONTH_NAMES)}))"
-_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
-_COUNTS = (
-    {word: (number, number) for number, word in enumerate(_WORDS, 1)}
-    | dict.fromkeys(("a", "an"), (1, 1))
-    | dict.fromkeys(("a couple of", "a couple", "couple of"), (2, 2))
-    | dict.fromkeys(("a few", "few", "several", "几", "幾", "数", "數"), (2, 6))
-)
-_COUNT = r"(?P<count>\d{1,3}|" + "|".join(sorted((w for w in _COUNTS if w.isascii()), key=len, reverse=True)) + ")"
-_CHINESE_COUNT = r"(?P<count>\d{1,3}|[一二两兩三四五六七八九十]{1,3}|[几幾数數])\s*"
-_CHINESE_UNIT = rf"(?P<unit>天|日(?!期)|个?個?(?:{CHINESE_WEEK}|月)|年|个?個?(?:小时|小時|钟头|鐘頭|分钟|分鐘))"
-_UNITS = {"day": "day", "night": "day", "week": "week", "fortnight": "fortnight", "month": "month", "year": "year"} | {
-    "天": "day", "日": "day", "周": "week", "週": "week", "期": "week", "拜": "week", "月": "month", "年": "year"
-}  # fmt: skip
 _UNIT_DAYS = {"hour": 0, "day": 1, "week": 7, "fortnight": 14, "month": 30, "year": 365}
 # A bare weekday is one gone by where the question speaks of what was.
-_PAST = lazy_regex(r"\b(?:did|was|were|had|happened|said|went)\b", re.IGNORECASE)
+_PAST = lazy_regex(rf"\b(?:{ANY.days.past})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +225,7 @@ def without_days(question: str) -> AskedWords:
     for match in _SHORT_DAY.finditer(question):
         spans.append(match.span())
     keys += [key for day, month in _short_days(question) for key in keys_of_day((0, month, day))]
-    for pattern, _ in _RELATIVE_ENGLISH if question.isascii() else _RELATIVE:
+    for pattern, _ in _RELATIVE_SPACED if question.isascii() else _RELATIVE:
         spans += [match.span() for match in pattern.finditer(question)]
     spans += [match.span() for match in _DAY_WORD.finditer(question)]
     if not spans:
@@ -297,14 +271,14 @@ def _named_months(question: str) -> set[int]:
 
 
 def _relative(question: str, today: dt.date) -> Iterator[Stretch]:
-    for pattern, read in _RELATIVE_ENGLISH if question.isascii() else _RELATIVE:
+    for pattern, read in _RELATIVE_SPACED if question.isascii() else _RELATIVE:
         for match in pattern.finditer(question):
             stretch = read(match, today)
             if stretch is not None and stretch[0] > 0 and stretch[1] <= dt.date.max.toordinal():
                 yield stretch
     for match in _DAY_WORD.finditer(question):
         word = match[0].lower()
-        if word not in _FRENCH or language_of(question) == "French":
+        if word not in _AMBIGUOUS or language_of(question) == _AMBIGUOUS[word]:
             day = today.toordinal() + _DAY_WORDS[word]
             yield day, day
 
@@ -313,7 +287,7 @@ def _gone_by(question: str, today: dt.date) -> list[Stretch]:
     """The latest of bare weekdays and weekends that a question about the past names."""
     if not _PAST.search(question):
         return []
-    return [_latest(match, today) for match in _BARE.finditer(question)]
+    return [_latest(match, today) for pattern in _BARE for match in pattern.finditer(question)]
 
 
 def _latest(match: re.Match[str], today: dt.date) -> Stretch:
@@ -326,14 +300,11 @@ def _latest(match: re.Match[str], today: dt.date) -> Stretch:
 
 
 def _shift(match: re.Match[str]) -> int:
-    word = (match["shift"] or "").lower()
-    return _SHIFTS.get(word, _CHINESE_SHIFTS.get(word, 0))
+    return ANY.days.shifts.get((match["shift"] or "").lower(), 0)
 
 
 def _weekday(name: str) -> int:
-    if name in "一二三四五六日天":
-        return "一二三四五六日".index(name.replace("天", "日"))
-    return next(at for at, full in enumerate(WEEKDAY_NAMES) if full.startswith(name[:3].lower()))
+    return ANY.days.weekdays[name.lower().rstrip(".")]
 
 
 def _monday(today: dt.date, weeks: int) -> int:
@@ -386,19 +357,20 @@ def _year_stretch(year: int) -> Stretch:
 
 
 def _shifted_years(question: str) -> list[int]:
-    english = [_shift(match) for match in _SHIFTED_YEAR.finditer(question)]
-    return english + [_CHINESE_YEARS[word] for word in _CHINESE_SHIFTED_YEAR.findall(question)]
+    found = [match for pattern in _SHIFTED_YEARS for match in pattern.finditer(question)]
+    years = ANY.days.years
+    return [years[word] if (word := match[0].lower()) in years else _shift(match) for match in found]
 
 
 def _count(text: str) -> tuple[int, int]:
     """Least and most of a number or a word such as "a few"."""
-    known = _COUNTS.get(text.lower())
+    known = ANY.days.counts.get(text.lower())
     return known or (number_of(text), number_of(text))
 
 
 def _unit(match: re.Match[str]) -> str:
     unit = match["unit"].lower()
-    return _UNITS.get(unit) or _UNITS.get(unit[-1], "hour")
+    return ANY.days.units.get(unit) or ANY.days.units.get(unit[-1], "hour")
 
 
 def _ago(match: re.Match[str], today: dt.date) -> Stretch:
@@ -422,57 +394,37 @@ def _fixed(days: int) -> Callable[[re.Match[str], dt.date], Stretch]:
     return lambda _, today: (today.toordinal() + days, today.toordinal() + days)
 
 
-_ENGLISH_UNIT = "(?P<unit>day|night|week|fortnight|month|year|hour|minute)"
-_BARE = lazy_regex(rf"\bon {_WEEKDAY}|\b(?:over|on|at) the weekend\b")
-_SHIFTED_YEAR = lazy_regex(rf"\b{_SHIFT} year\b(?! of )", re.IGNORECASE)
-_CHINESE_SHIFTED_YEAR = lazy_regex("大前年|(?<![以之从從目大])前年(?![轻輕龄齡少])|(?<![过過])去年|今年|(?<![透])明年")
-_RELATIVE: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], dt.date], Stretch | None]], ...] = tuple(
-    (lazy_regex(pattern), read)
-    for pattern, read in (
-        ("大前天", _fixed(-3)),
-        (r"(?i:\bthe day before yesterday\b)|(?<![大以之当當目从從])前天(?![天气氣])", _fixed(-2)),
-        (r"(?i:(?<!before )\byesterday\b|\blast night\b)|昨[天晚日]", _fixed(-1)),
-        (r"(?i:\b(?:today|this (?:morning|afternoon|evening)|tonight)\b)|今[天早晚日]", _fixed(0)),
-        (r"(?i:(?<!after )\btomorrow\b)|(?<![透])明[天早晚日]", _fixed(1)),
-        (r"(?i:\bthe day after tomorrow\b)|(?<![大然以之最先])[后後]天(?![天气氣性])", _fixed(2)),
-        ("大[后後]天", _fixed(3)),
-        (rf"\b(?i:{_WEEKDAY_SHIFT}) {_WEEKDAY}", _named_weekday),
-        (rf"\b{_WEEKDAY}{_PART_OF_DAY}(?: of)? (?i:{_SHIFT}) week\b", _day_of_week),
-        (rf"(?i:\b{_SHIFT} weekend\b)", _weekend),
-        (rf"(?i:\b{_SHIFT} week\b{_NOT_OF})", _week),
-        (rf"(?i:\b(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)? (?:of )?{_SHIFT} month\b)", _day_of_month),
-        (rf"(?i:\b{_SHIFT} month\b{_NOT_OF})", _month),
-        (rf"(?i:\b{_COUNT} {_ENGLISH_UNIT}s? ago\b)", _ago),
-        (rf"(?i:\b(?:last|past) {_COUNT} {_ENGLISH_UNIT}s?\b)", _until_now),
-        (rf"(?i:\bpast(?P<count>) {_ENGLISH_UNIT}\b)", _until_now),
-        (rf"{_CHINESE_SHIFT}个?個?{CHINESE_WEEK}(?P<weekday>[一二三四五六日天])", _day_of_week),
-        (rf"{_CHINESE_SHIFT}个?個?{CHINESE_WEEK}末", _weekend),
-        (rf"{_CHINESE_SHIFT}个?個?{CHINESE_WEEK}(?![末边邊围圍刊])", _week),
-        (rf"{_CHINESE_SHIFT}个?個?月(?P<day>{NUMERAL})[日号號]", _day_of_month),
-        (rf"{_CHINESE_SHIFT}个?個?月(?!{NUMERAL}[日号號]|[亮饼餅球光色])", _month),
-        (rf"(?<![第\d]){_CHINESE_COUNT}{_CHINESE_UNIT}[之以]?前(?![端台臺后後景提])", _ago),
-        (rf"(?:[过過]去|最近|(?<![最附])近|[这這]){_CHINESE_COUNT}{_CHINESE_UNIT}(?![之以]?[前后後])", _until_now),
-        (r"前(?P<count>[几幾两兩])(?P<unit>天)", _ago),
+# Readers of relative days, by the names that the tables of languages give them.
+_READERS: dict[str, _Reader] = {
+    "weekday": _named_weekday,
+    "day of week": _day_of_week,
+    "week": _week,
+    "weekend": _weekend,
+    "month": _month,
+    "day of month": _day_of_month,
+    "ago": _ago,
+    "until now": _until_now,
+} | {str(days): _fixed(days) for days in range(-3, 4)}
+_BARE = tuple(map(lazy_regex, ANY.days.bare_weekdays))
+_SHIFTED_YEARS = tuple(map(lazy_regex, ANY.days.shifted_years))
+
+
+def _relative_of(languages: Iterable[Language]) -> tuple[tuple[re.Pattern[str], _Reader], ...]:
+    return tuple(
+        (lazy_regex(pattern), _READERS[reader]) for each in languages for pattern, reader in each.days.relative
     )
-)
-# Those that are not Chinese alone: compiling the others takes as long as a search. English letters stand in `(?i:`.
-_RELATIVE_ENGLISH = tuple((pattern, read) for pattern, read in _RELATIVE if "(?i:" in pattern.pattern)
 
 
-# --- other languages ---------------------------------------------------------------------------------------------
+_RELATIVE = _relative_of(LANGUAGES)
+# Those that an ASCII text may have: compiling the others takes as long as a search.
+_RELATIVE_SPACED = _relative_of(each for each in LANGUAGES if each.is_spaced)
 
-_DAY_WORDS = {
-    word: shift
-    for shift, words in (
-        (-2, "vorgestern anteayer antier avant-hier eergisteren anteontem позавчера przedwczoraj 그저께 그제 おととい"),
-        (-1, "gestern ayer ieri hier ontem gisteren вчера wczoraj dün igår 어제 きのう"),
-        (0, "heute hoy oggi aujourd'hui aujourd’hui hoje vandaag сегодня dziś dzisiaj bugün idag 오늘 きょう"),
-        (1, "domani demain amanhã завтра jutro yarın imorgon 내일 あした"),
-    )
-    for word in words.split()
-} | {"l'altro ieri": -2, "i går": -1, "一昨日": -2}
-# Words of other languages, too.
-_FRENCH = frozenset({"hier"})
+
+# --- words for days ----------------------------------------------------------------------------------------------
+
+_DAY_WORDS = ANY.days.day_words
+# Words of other languages, too: each with the language that it is a day in.
+_AMBIGUOUS = {word: each.name for each in LANGUAGES for word in each.days.ambiguous}
 # The longest first; what is written without spaces has particles behind it.
 _DAY_WORD = lazy_regex(
     r"(?i)(?<!\w)(?:"
@@ -481,15 +433,6 @@ _DAY_WORD = lazy_regex(
     + "|".join(sorted((word for word in _DAY_WORDS if word[-1] >= "\u3000"), key=len, reverse=True))
 )
 # What is asked for where only the newest can be meant.
-_LATEST = lazy_regex(
-    r"(?i)(?<!\w)(?:recently|lately|latest|newest|most recent|these days|last time|kürzlich|neulich|zuletzt|"
-    r"in letzter zeit|neueste[nrs]?|récemment|recemment|dernièrement|ces derniers temps|recientemente|últimamente|"
-    r"ultimamente|recentemente|di recente|onlangs|недавно|ostatnio|nyligen)(?!\w)"
-    r"|最近|近来|近來|近期|最新|这几天|這幾天|이번에|최근|요즘|この頃|このごろ"
-)
+_LATEST = lazy_regex(rf"(?i)(?<!\w)(?:{ANY.days.latest})(?!\w)|{ANY.days.latest_within}")
 # Words that only ask what there was.
-_HAPPENING = lazy_regex(
-    r"(?i)\b(?:happen(?:s|ed|ing)?|going on|went on|took place|take place|passiert(?:e)?|geschah|geschehen|pasó|passé|"
-    r"ha passato|successo|aconteceu|gebeurd(?:e)?|произошло|случилось)(?!\w)"
-    r"|(?:发生|發生|[干做幹])[了过過]?(?:什么|什麼|甚么|甚麼|啥)|[发發]生|무슨 일"
-)
+_HAPPENING = lazy_regex(rf"(?i)\b(?:{ANY.days.happening})(?!\w)|{ANY.days.happening_within}")

@@ -9,6 +9,7 @@ languages stand in one pattern.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -222,6 +223,15 @@ class Replies:
     """Words of short replies."""
 
     option_words: str = ""  # words before the label of an option
+    assents: str = ""  # words that say yes, or that something is good
+    thanks: str = ""  # words that may stand behind an assent
+    refusals: str = ""  # beginnings of lines that refuse, or ask for something to work on
+    denials: str = ""  # words that say no
+    go_on: str = ""  # words that say to go on
+    go_on_leads: str = ""  # words before them
+    go_on_ends: str = ""  # words behind them
+    ordinals: Mapping[int, str] = field(default_factory=dict)  # words for a place among options, -1 for the last
+    all_options: str = ""  # words for all options
     or_words: str = ""  # words between options
     or_labels: str = ""  # the same, with the next label
 
@@ -237,14 +247,58 @@ class Lasting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Grammar:
+    """Words of grammar."""
+
+    stop_words: frozenset[str] = frozenset()  # words that tell nothing in a question
+    grammar_words: str = ""  # of which one in three words of a text is one; none that is common in English elsewhere
+    borders: str = ""  # words of grammar and of asking in a script without spaces, at which a question is cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Days:
+    """Words of days."""
+
+    months: tuple[str, ...] = ()  # names of the months, which may stand behind the number of a day; each spelling
+    lone_months: Mapping[str, int] = field(default_factory=dict)  # names of months that may stand alone
+    weekdays: Mapping[str, int] = field(default_factory=dict)  # Monday is 0
+    shifts: Mapping[str, int] = field(default_factory=dict)  # "last" is -1, "next" is 1
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # least and most of a number in words
+    units: Mapping[str, str] = field(default_factory=dict)  # day, week, fortnight, month or year
+    relative: tuple[tuple[str, str], ...] = ()  # patterns of relative days, and the reader of each in `asked_days`
+    years: Mapping[str, int] = field(default_factory=dict)  # words for a year, as "last year"
+    shifted_years: tuple[str, ...] = ()  # patterns of such words, or with a group `shift`
+    bare_weekdays: tuple[str, ...] = ()  # patterns of a weekday or a weekend that says not which
+    past: str = ""  # words of a question about the past
+    day_words: Mapping[str, int] = field(default_factory=dict)  # words for a day, as "today"
+    ambiguous: frozenset[str] = frozenset()  # those that are words of other languages, too
+    latest: str = ""  # words that ask for what is new
+    latest_within: str = ""  # the same in a language without spaces
+    happening: str = ""  # words that only ask what there was
+    happening_within: str = ""  # the same in a language without spaces
+    numerals: str = ""  # numbers below a hundred of a script with signs of its own
+    year_numerals: str = ""  # years of such a script
+    week: str = ""  # words before the number of a weekday
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sections:
+    """Names of the sections of a record of work."""
+
+    names: Mapping[str, str] = field(default_factory=dict)  # alternatives, by the subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
     """A language.
 
     Attributes:
         name: Its name in English.
+        is_spaced: True if words stand apart in it.
     """
 
     name: str
+    is_spaced: bool = True
     outcomes: Outcomes = field(default_factory=Outcomes)
     questions: Questions = field(default_factory=Questions)
     authorship: Authorship = field(default_factory=Authorship)
@@ -258,3 +312,6 @@ class Language:
     sameness: Sameness = field(default_factory=Sameness)
     replies: Replies = field(default_factory=Replies)
     lasting: Lasting = field(default_factory=Lasting)
+    grammar: Grammar = field(default_factory=Grammar)
+    days: Days = field(default_factory=Days)
+    sections: Sections = field(default_factory=Sections)

@@ -19,27 +19,24 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from indexer.common.patterns import lazy_regex
+from indexer.language.tables import ANY, LANGUAGES
 
 Day: TypeAlias = tuple[int, int, int]  # year, 0 if it is not said, month, day
 # A day that a message states holds no longer than this by the clock: what follows a week later is of that day.
 STATED_HOLDS = dt.timedelta(hours=24)
 
-MONTH_NAMES = tuple("january february march april may june july august september october november december".split())
-WEEKDAY_NAMES = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
-MONTH_NUMBERS = (
-    {name: number for number, name in enumerate(MONTH_NAMES, 1)}
-    | {name[:3]: number for number, name in enumerate(MONTH_NAMES, 1)}
-    | {"sept": 9}
-)
+MONTH_NAMES = tuple(LANGUAGES[0].days.months[0].split())
+WEEKDAY_NAMES = tuple(name for name in LANGUAGES[0].days.weekdays if name.endswith("day"))
+MONTH_NUMBERS = ANY.days.lone_months
 # Written with a capital only: "sat" and "sun" are words.
 WEEKDAY_SHORT = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
-CHINESE_WEEK = "(?:周|週|星期|礼拜|禮拜)"
+CHINESE_WEEK = f"(?:{ANY.days.week})"
 
-# --- Chinese -----------------------------------------------------------------------------------------------------
+# --- numbers with signs of their own -----------------------------------------------------------------------------
 
 _DIGITS = "〇一二三四五六七八九"
-NUMERAL = r"(?:\d{1,2}|[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
-CHINESE_YEAR = "(?:(?:19|20)\\d\\d|[一二][〇零○一二三四五六七八九]{3})"
+NUMERAL = f"(?:{ANY.days.numerals})"
+CHINESE_YEAR = f"(?:{ANY.days.year_numerals})"
 
 
 def number_of(text: str) -> int:
@@ -110,24 +107,10 @@ def leading_stamp(text: str) -> Stamp | None:
 
 # --- days that a text states -------------------------------------------------------------------------------------
 
-_MONTHS_ABROAD = (
-    "januar februar märz april mai juni juli august september oktober november dezember",
-    "jänner feber maerz april mai juni juli august september oktober november dezember",
-    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-    "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
-    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
-    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
-    "januari februari maart april mei juni juli augustus september oktober november december",
-    "januari februari mars april maj juni juli augusti september oktober november december",
-    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
-    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
-    "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık",
-)
 # Months by all names that may stand behind the number of a day.
-_MONTHS_BEHIND = {
-    name: number for names in _MONTHS_ABROAD for number, name in enumerate(names.split(), 1)
-} | MONTH_NUMBERS
+_MONTHS_BEHIND = {name: number for names in ANY.days.months for number, name in enumerate(names.split(), 1)} | dict(
+    MONTH_NUMBERS
+)
 # Hyphens that are no minus, and blanks that do not break a line: one character for one, so that spans stay.
 _PLAIN_SIGNS = str.maketrans("\u2010\u2011\u00a0\u202f", "--  ")
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import ALL_HAN, HANGUL, KANA
+from indexer.language.tables import LANGUAGES
 
-ENGLISH_NAME: Final = "English"
+# The first language is that of a text in Latin letters, where nothing tells otherwise.
+_FIRST = LANGUAGES[0]
+ENGLISH_NAME: Final = _FIRST.name
+_FIRST_WORDS = frozenset(_FIRST.grammar.grammar_words.split())
 
 # The script of a language that alone, or more than others, is written in it.
 _SCRIPTS: tuple[tuple[str, str], ...] = (
@@ -36,55 +41,6 @@ _NO_PROSE = lazy_regex(r"`[^`\n]*`|https?://\S+|\S+[/\\@_=]\S+|<[^>\n]*>")
 # Letters of scripts without spaces count as the third of a word of two, and more, as English words have five.
 _LETTERS_PER_WORD = 2.5
 
-# Words of grammar, of which one in three words of a text is one. A word that is common in English has no place in
-# another list ("die", "am", "a", "no", "me", "on", "or"), nor has one of another language in the English one.
-_ENGLISH = frozenset(
-    """
-    the of and to in is it that for was on with as are this be at by have from or not but you i we they he she his her
-    my our your their will would can could should has had were been do does did what when where which who how why if
-    then than there here about into after before because every each all any some more most only also just never always
-    no yes an me us them its it's don't i'm let's up out over again between until while so
-    """.split()
-)
-_OTHERS: tuple[tuple[str, str], ...] = (
-    ("German", """der und das ist nicht ich wir sie ein eine einen einem einer mit für auf von zu zum zur den dem des
-        auch sich im aber nur noch nach bei wird werden wurde haben hat hatte sind wenn dass weil oder wie über unser
-        unsere mein meine ihr immer kein keine vor bis aus um vom beim ins heute morgen jeden soll muss kann"""),
-    ("French", """le les des une est et pour dans que qui pas nous vous je il elle ils sur avec au aux ce cette ces son
-        sa ses mon ma mes notre votre leur plus ne se du par sont été être avoir ont mais ou où quand comme chez sans
-        très tous tout toujours jamais c'est d'un d'une qu'il n'est l'on chaque après avant avons"""),
-    ("Spanish", """el los las una del que por para con está es en y se lo al su sus como más pero muy mi nos nuestro
-        nuestra yo ella fue ha han hay cuando porque donde desde hasta sin sobre todos cada siempre nunca también
-        este esta esto son era tiene tengo ya hoy mañana le les un la de"""),
-    ("Portuguese", """o os uma não que para com em é do da dos das na nos nas um ao aos pelo pela mais mas muito meu
-        minha nosso nossa ele ela eu foi são está tem quando porque onde desde até sem sobre cada sempre nunca também
-        isso este esta depois antes já às à você"""),
-    ("Italian", """il lo gli una di che è per con non sono del della dei delle nel nella alla dal dalla sul sulla più ma
-        anche come quando perché dove mio mia nostro lui lei noi ho hai abbiamo hanno questo questa ogni sempre
-        mai dopo prima fino tutti tutto le i e un al"""),
-    ("Dutch", """het een van en niet dat voor met zijn op te ik wij je we hij zij ze maar ook als bij naar uit om aan
-        wordt worden werd heeft hebben nog wel dan deze dit die door over onze mijn altijd nooit elke tot geen er"""),
-    ("Polish", """i w na nie się z do że jest to jak o po ale przez dla od są był była co tak już tylko czy może przed
-        nasz moja mój oraz kiedy gdzie każdy zawsze nigdy ma mam przy też jego jej ich"""),
-    ("Turkish", """ve bir bu için ile çok da de ama olarak var yok her daha en gibi kadar sonra önce ben biz sen siz o
-        değil mi mı ne nasıl hangi zaman olan oldu benim bizim hep hiç şu kez göre"""),
-    ("Vietnamese", """là và của có không được cho các một những với trong để này người đã đang sẽ khi ở từ đến tôi
-        chúng anh chị thì mà ra vào lên về như nhưng cũng rất nhà ngày mỗi phải vì ai gì nào"""),
-    ("Indonesian", """yang dan di ke dari untuk dengan ini itu tidak ada akan pada saya kami kita adalah sudah bisa
-        juga atau karena oleh setiap harus belum lebih hanya kalau mereka dia anda"""),
-    ("Swedish", """och att det som en ett är inte för med på av den till har jag vi du han hon de ska var kan från
-        men om eller när där vår min alltid aldrig varje efter före också sig hos"""),
-    ("Danish or Norwegian", """og at det som en et er ikke for med på af av den til har jeg vi du han hun de skal var
-        kan fra men om eller når hvor vår vores min alltid altid aldri aldrig hver etter efter før også seg sig hos"""),
-    ("Finnish", """ja on ei se että hän oli mutta kun myös joka ovat olen tai niin kuin vain jos mitä minun meidän
-        minä me aina ennen jälkeen kanssa pitää tämä sen ole"""),
-    ("Czech or Slovak", """a je se na že to s z do v ve pro jak ale jsem jsme jsou byl byla není nebo podle který
-        která když kde každý vždy nikdy po od si sa aby pre keď"""),
-    ("Hungarian", """az és hogy nem egy meg csak ha már még mert minden vagy volt lesz mint ezt azt
-        után előtt mindig soha nekem nálunk kell"""),
-    ("Romanian", """și în de la nu este cu pe care un o să din pentru mai ce sau când sunt au am fost dar după
-        înainte fiecare mereu niciodată noastră meu mea lui ei al ale"""),
-)  # fmt: skip
 # Words of those lists that an English text has, too.
 _SHARED = frozenset(
     """
@@ -94,11 +50,11 @@ _SHARED = frozenset(
 
 
 def _by_word() -> dict[str, tuple[str, ...]]:
-    """The languages of each word of grammar but English."""
+    """The languages of each word of grammar but the first."""
     found: dict[str, tuple[str, ...]] = {}
-    for name, words in _OTHERS:
-        for word in set(words.split()) - _SHARED:
-            found[word] = (*found.get(word, ()), name)
+    for language in LANGUAGES[1:]:
+        for word in set(language.grammar.grammar_words.split()) - _SHARED:
+            found[word] = (*found.get(word, ()), language.name)
     return found
 
 
@@ -158,9 +114,15 @@ def _latin(words: list[str]) -> str:
     found = Counter[str]()
     for word in words:
         found.update(_WORDS.get(word, ()))
-    english = sum(word in _ENGLISH for word in words)
+    english = sum(word in _FIRST_WORDS for word in words)
     if found:
         name, most = found.most_common(1)[0]
         if most > _CLEARLY * english:
             return name
     return ENGLISH_NAME if english else ""
+
+
+@cache
+def stop_words_of(language: str) -> frozenset[str]:
+    """Words of a language, by its name, that tell nothing in a question."""
+    return frozenset[str]().union(*(each.grammar.stop_words for each in LANGUAGES if each.name == language))

@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from indexer.language.base import Language
+if TYPE_CHECKING:
+    from indexer.language.base import Language
 
 # One row a language: its file, in which it stands in capitals. The order is that of the alternatives in the patterns.
-_FILES = ("english", "chinese")
+_FILES = ("english", "chinese", "german")
 
 
-def _language(file: str) -> Language:
-    language: Language = getattr(import_module(f"{__package__}.{file}"), file.upper())
-    return language
+def _read(file: str) -> Any:
+    """The value of a file: it is imported late, so that the chain of imports is none longer for the words."""
+    return getattr(import_module(f"{__package__}.{file}"), file.upper())
 
 
-LANGUAGES: tuple[Language, ...] = tuple(map(_language, _FILES))
+LANGUAGES: tuple[Language, ...] = (*map(_read, _FILES), *_read("others"))
 
 
 def _united(tables: Sequence[Any]) -> Any:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import ALL_HAN, INDIC, SYLLABIC, UNSPACED
 from indexer.language.ornaments import ornament
+from indexer.language.tables import ANY, LANGUAGES
 from indexer.types import Fingerprint, Passage
 
 if TYPE_CHECKING:
@@ -117,23 +118,10 @@ _MOST_LETTERS = 16_384
 # Each ASCII character as it stands in a word, or a space: a third of the time that finding words by a pattern takes.
 _ASCII_WORDS = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))
 
-STOP_WORDS = frozenset(
-    """
-    a about after again all also am an and any are aren as at be because been before being but by can could couldn d
-    did didn do does doesn doing don down during each few for from further had hadn has hasn have haven having he her
-    here hers herself him himself his how i if in into is isn it its itself just ll m me mightn more most mustn my
-    myself no nor not now o of off on once only or other our ours ourselves out over own re s same shan she should
-    shouldn so some such t than that the their theirs them themselves then there these they this those through to too
-    under until up ve very was wasn we were weren what when where which while who whom why will with won would wouldn
-    y you your yours yourself yourselves
-    """.split()
-)
-# Chinese words of grammar and of asking. A question is cut at them, so that no bigram spans them.
-_GRAMMAR = lazy_regex(
-    "什么时候|什么时间|什么地方|为什么|怎么样|怎么办|怎么|怎样|如何|什么|多少|多久|多长时间|多长|多大|多远|几点|几号|几天"
-    "|哪里|哪儿|哪些|哪个|哪天|哪种|哪家|哪位|哪边|有没有|是不是|能不能|要不要|时候|是否|可以|应该|需要|我们|你们|他们|她们|它们|这个|那个|这些|那些"
-    "|现在|还是|或者|以及|因为|所以|但是|如果|[的了吗呢吧啊呀和与及或在是有被把对从向到为于也都就还又很请问我你您他她它谁哪几]"
-)
+# Of the language that a text in Latin letters is in, where nothing tells otherwise.
+STOP_WORDS = LANGUAGES[0].grammar.stop_words
+# A question is cut at words of grammar and of asking, so that no bigram spans them.
+_GRAMMAR = lazy_regex(ANY.grammar.borders)
 
 
 def has_unspaced(text: str) -> bool:
@@ -208,17 +196,22 @@ def index_terms(text: str) -> list[str]:
     return terms
 
 
-def query_terms(text: str, *, telling: bool = False) -> list[str]:
+def query_terms(text: str, *, telling: bool = False, without: frozenset[str] = frozenset()) -> list[str]:
     """Distinct terms of a question, in its order, without stop words.
 
     A question of stop words alone keeps them, unless only `telling` ones are wanted: it has nothing else to look for.
+
+    Args:
+        text: The question.
+        telling: See above.
+        without: Stop words of its language, besides those that no question is searched by.
     """
     found: dict[str, None] = {}
     if text.isascii():
-        found.update(dict.fromkeys(_stem(run) for run in _runs(text) if run not in STOP_WORDS))
+        found.update(dict.fromkeys(_stem(run) for run in _runs(text) if run not in STOP_WORDS and run not in without))
     else:
         for run in _runs(text):
-            if run in (STOP_WORDS if run.isascii() else _stop_words()):
+            if run in (STOP_WORDS if run.isascii() else _stop_words()) or run in without:
                 continue
             found.update(dict.fromkeys(_asked(run) if has_unspaced(run[0]) else (_stem(run),)))
     # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
@@ -407,7 +400,11 @@ def stored_terms(text: str) -> list[str]:
 
 def _asked_terms(question: str) -> list[str]:
     asked = _without_days(question)
-    found = dict.fromkeys([*query_terms(asked.text, telling=True), *_other_spellings(asked.text)])
+    # Here, for those who only store.
+    from indexer.language.languages import language_of, stop_words_of
+
+    own = frozenset(map(simplified, stop_words_of(language_of(question))))
+    found = dict.fromkeys([*query_terms(asked.text, telling=True, without=own), *_other_spellings(asked.text)])
     found.update(dict.fromkeys(_stem(key) for keys in _identifiers_in(asked) for key in keys[:2]))
     found.update(dict.fromkeys(asked.keys))
     return list(found if found or asked.dated else dict.fromkeys(index_terms(question)))

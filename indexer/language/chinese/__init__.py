@@ -2,6 +2,7 @@
 
 from indexer.language.base import Language
 from indexer.language.chinese.chinese_authorship import CHINESE_AUTHORSHIP
+from indexer.language.chinese.chinese_days import CHINESE_DAYS
 from indexer.language.chinese.chinese_facts import CHINESE_CLAUSES, CHINESE_NOUNS, CHINESE_VALUES
 from indexer.language.chinese.chinese_phrases import (
     CHINESE_LASTING,
@@ -11,10 +12,11 @@ from indexer.language.chinese.chinese_phrases import (
     CHINESE_SAMENESS,
 )
 from indexer.language.chinese.chinese_statements import CHINESE_OUTCOMES, CHINESE_QUESTIONS, CHINESE_STATEMENTS
-from indexer.language.chinese.chinese_words import CHINESE_REPLIES
+from indexer.language.chinese.chinese_words import CHINESE_GRAMMAR, CHINESE_REPLIES, CHINESE_SECTIONS
 
 CHINESE = Language(
     name="Chinese",
+    is_spaced=False,
     outcomes=CHINESE_OUTCOMES,
     questions=CHINESE_QUESTIONS,
     authorship=CHINESE_AUTHORSHIP,
@@ -28,4 +30,7 @@ CHINESE = Language(
     sameness=CHINESE_SAMENESS,
     replies=CHINESE_REPLIES,
     lasting=CHINESE_LASTING,
+    grammar=CHINESE_GRAMMAR,
+    days=CHINESE_DAYS,
+    sections=CHINESE_SECTIONS,
 )

@@ -2,6 +2,7 @@
 
 from indexer.language.base import Language
 from indexer.language.english.english_authorship import ENGLISH_AUTHORSHIP
+from indexer.language.english.english_days import ENGLISH_DAYS
 from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_NOUNS, ENGLISH_VALUES
 from indexer.language.english.english_phrases import (
     ENGLISH_LASTING,
@@ -11,7 +12,7 @@ from indexer.language.english.english_phrases import (
     ENGLISH_SAMENESS,
 )
 from indexer.language.english.english_statements import ENGLISH_OUTCOMES, ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
-from indexer.language.english.english_words import ENGLISH_REPLIES
+from indexer.language.english.english_words import ENGLISH_GRAMMAR, ENGLISH_REPLIES, ENGLISH_SECTIONS
 
 ENGLISH = Language(
     name="English",
@@ -28,4 +29,7 @@ ENGLISH = Language(
     sameness=ENGLISH_SAMENESS,
     replies=ENGLISH_REPLIES,
     lasting=ENGLISH_LASTING,
+    grammar=ENGLISH_GRAMMAR,
+    days=ENGLISH_DAYS,
+    sections=ENGLISH_SECTIONS,
 )

@@ -1,0 +1,58 @@
+"""English words of days: data alone."""
+
+from indexer.language.base import Days
+
+_MONTHS = "january february march april may june july august september october november december"
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_SHIFT = r"(?:(?:the |this )?(?P<shift>last|previous|coming|upcoming|next)|this)"
+_WEEKDAY_SHIFT = _SHIFT.replace("last|", "last|past|")
+# Short forms are written with a capital only: "sat" and "sun" are words.
+_WEEKDAY = (
+    rf"(?P<weekday>(?i:{_WEEKDAYS.replace(' ', '|')})|(?:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)\b\.?(?!\s[A-Z]))(?!\w)"
+)
+_PART_OF_DAY = r"(?:['’]s)?(?: morning| afternoon| evening| night)?"
+# Of "the last week of May" today does not tell.
+_NOT_OF = f"(?! of | in (?:{'|'.join(name[:3] for name in _MONTHS.split())}))"
+_COUNTS = (
+    {
+        word: (at, at)
+        for at, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
+    }
+    | dict.fromkeys(("a", "an"), (1, 1))
+    | dict.fromkeys(("a couple of", "a couple", "couple of"), (2, 2))
+    | dict.fromkeys(("a few", "few", "several"), (2, 6))
+)
+_COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})"
+_UNIT = "(?P<unit>day|night|week|fortnight|month|year|hour|minute)"
+
+ENGLISH_DAYS = Days(
+    months=(_MONTHS,),
+    lone_months={name: at for at, name in enumerate(_MONTHS.split(), 1)}
+    | {name[:3]: at for at, name in enumerate(_MONTHS.split(), 1)}
+    | {"sept": 9},
+    weekdays={name[:size]: at for at, name in enumerate(_WEEKDAYS.split()) for size in (len(name), 3, 4, 5)},
+    shifts={"last": -1, "past": -1, "previous": -1, "coming": 1, "upcoming": 1, "next": 1},
+    counts=_COUNTS,
+    units={"day": "day", "night": "day", "week": "week", "fortnight": "fortnight", "month": "month", "year": "year"},
+    relative=(
+        (r"(?i:\bthe day before yesterday\b)", "-2"),
+        (r"(?i:(?<!before )\byesterday\b|\blast night\b)", "-1"),
+        (r"(?i:\b(?:today|this (?:morning|afternoon|evening)|tonight)\b)", "0"),
+        (r"(?i:(?<!after )\btomorrow\b)", "1"),
+        (r"(?i:\bthe day after tomorrow\b)", "2"),
+        (rf"\b(?i:{_WEEKDAY_SHIFT}) {_WEEKDAY}", "weekday"),
+        (rf"\b{_WEEKDAY}{_PART_OF_DAY}(?: of)? (?i:{_SHIFT}) week\b", "day of week"),
+        (rf"(?i:\b{_SHIFT} weekend\b)", "weekend"),
+        (rf"(?i:\b{_SHIFT} week\b{_NOT_OF})", "week"),
+        (rf"(?i:\b(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)? (?:of )?{_SHIFT} month\b)", "day of month"),
+        (rf"(?i:\b{_SHIFT} month\b{_NOT_OF})", "month"),
+        (rf"(?i:\b{_COUNT} {_UNIT}s? ago\b)", "ago"),
+        (rf"(?i:\b(?:last|past) {_COUNT} {_UNIT}s?\b)", "until now"),
+        (rf"(?i:\bpast(?P<count>) {_UNIT}\b)", "until now"),
+    ),
+    shifted_years=(rf"(?i:\b{_SHIFT} year\b(?! of ))",),
+    bare_weekdays=(rf"\bon {_WEEKDAY}|\b(?:over|on|at) the weekend\b",),
+    past="did|was|were|had|happened|said|went",
+    latest="recently|lately|latest|newest|most recent|these days|last time",
+    happening="happen(?:s|ed|ing)?|going on|went on|took place|take place",
+)
