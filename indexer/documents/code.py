@@ -91,9 +91,9 @@ def _depths(lines: list[str], language: CodeLanguage) -> list[int]:
     if language is CodeLanguage.TABLES:
         return _table_depths(lines)
     if language is CodeLanguage.BRACES:
-        found = _bracket_depths(lines)
-        if found is not None:
-            return found
+        bracket_depths = _bracket_depths(lines)
+        if bracket_depths is not None:
+            return bracket_depths
     indents = [_indent(line, is_key=language is CodeLanguage.KEYS) for line in lines]
     return _with_long_strings(lines, indents) if language is CodeLanguage.INDENTED else indents
 
@@ -107,10 +107,10 @@ def title(lines: list[str], at: int, language: CodeLanguage) -> str:
     if language is CodeLanguage.TABLES:
         match = _TABLE.match(head)
         return match[1] if match else ""
-    found = _keyword_title(head)
-    if not found and language is CodeLanguage.BRACES:
-        found = _call_title(lines, at, head)
-    return found[:_TITLE_CHARS]
+    text = _keyword_title(head)
+    if not text and language is CodeLanguage.BRACES:
+        text = _call_title(lines, at, head)
+    return text[:_TITLE_CHARS]
 
 
 def _continues(line: str) -> bool:
@@ -164,16 +164,16 @@ def _indent(line: str, *, is_key: bool = False) -> int:
 
 def _with_long_strings(lines: list[str], indents: list[int]) -> list[int]:
     """Depths with the lines of a multi-line string below the line that opens it."""
-    found, inside, mark = list(indents), BLANK, ""
+    numbers, inside, mark = list(indents), BLANK, ""
     for at, line in enumerate(lines):
         if inside != BLANK and indents[at] != BLANK:
-            found[at] = max(inside + 1, indents[at])
+            numbers[at] = max(inside + 1, indents[at])
         for match in _TRIPLE.finditer(line):
             if not mark:
-                mark, inside = match[0], found[at]
+                mark, inside = match[0], numbers[at]
             elif match[0] == mark:
                 mark, inside = "", BLANK
-    return found if not mark else indents
+    return numbers if not mark else indents
 
 
 def _bracket_depths(lines: list[str]) -> list[int] | None:
@@ -198,14 +198,14 @@ def _bracket_depths(lines: list[str]) -> list[int] | None:
 
 def _table_depths(lines: list[str]) -> list[int]:
     """Depths where headers, with the comments right above them, stand above all else."""
-    found = [BLANK if not line.strip() else 1 for line in lines]
+    blanks = [BLANK if not line.strip() else 1 for line in lines]
     above = False
     for at in range(len(lines) - 1, -1, -1):
         body = lines[at].strip()
         above = _TABLE.match(body[:_HEAD_CHARS]) is not None or (above and body.startswith(("#", ";")))
         if above:
-            found[at] = 0
-    return found
+            blanks[at] = 0
+    return blanks
 
 
 MAX_CODE_CHARS = 1_500
@@ -266,10 +266,10 @@ def split_code(text: str, *, path: str, language: CodeLanguage) -> list[Passage]
 
 def _outline(lines: list[str], language: CodeLanguage) -> _Block:
     """The definitions of a file, each with the comments and decorators right above it."""
-    found = _depths(lines, language)
+    depths = _depths(lines, language)
     root = _Block(0, BLANK, end=len(lines))
     stack, end, above = [root], 0, -1
-    for at, depth in enumerate(found):
+    for at, depth in enumerate(depths):
         if depth == BLANK:
             above = -1
             continue
@@ -277,15 +277,15 @@ def _outline(lines: list[str], language: CodeLanguage) -> _Block:
         goes_on = _continues(line)
         while depth < stack[-1].depth or (depth == stack[-1].depth and not goes_on):
             stack.pop().end = end
-        if above >= 0 and depth < found[above]:
+        if above >= 0 and depth < depths[above]:
             above = -1
-        named = title(lines, at, language) if len(stack) <= _DEEPEST else ""
-        if named:
-            block = _Block(at if above < 0 else above, depth, named)
+        named_title = title(lines, at, language) if len(stack) <= _DEEPEST else ""
+        if named_title:
+            block = _Block(at if above < 0 else above, depth, named_title)
             stack[-1].inner.append(block)
             stack.append(block)
             above = -1
-        elif above < 0 or (depth == found[above] and not goes_on):
+        elif above < 0 or (depth == depths[above] and not goes_on):
             above = (above if above >= 0 else at) if _belongs_below(line) else -1
         end = at + 1
     for block in stack[1:]:
@@ -304,18 +304,18 @@ class _Chunks:
         if block.title and self._fits(block.start, block.end, MAX_CODE_CHARS):
             self._put(block.start, block.end, titles, opens=True)
             return
-        joined: _Chunk | None = None
+        chunk: _Chunk | None = None
         for start, end, inner in self._atoms(block):
-            if joined is not None and self._joins(joined, start, end):
-                joined.end, joined.titles, joined.opens = end, titles, joined.start == block.start and bool(titles)
+            if chunk is not None and self._joins(chunk, start, end):
+                chunk.end, chunk.titles, chunk.opens = end, titles, chunk.start == block.start and bool(titles)
             elif inner is not None and not self._fits(start, end, MAX_CODE_CHARS):
                 self.add(inner, titles)
-                joined = None
+                chunk = None
             elif inner is not None:
-                joined = self._put(start, end, (*titles, inner.title), opens=True)
+                chunk = self._put(start, end, (*titles, inner.title), opens=True)
             else:
                 for first, last in self._fitting(start, end):
-                    joined = self._put(first, last, titles, opens=first == block.start and bool(titles))
+                    chunk = self._put(first, last, titles, opens=first == block.start and bool(titles))
 
     def _atoms(self, block: _Block) -> Iterator[tuple[int, int, _Block | None]]:
         """The definitions in a block, and the paragraphs between them."""

@@ -58,14 +58,14 @@ def noted_lines(lines: Sequence[str]) -> Mapping[int, Noted]:
     Args:
         lines: The lines of a file, without their ends, with their comments.
     """
-    found = dict[int, Noted]()
+    notes = dict[int, Noted]()
     for number, line in enumerate(lines, start=1):
         if line.startswith(("<!--", " <!--")) and (fields := read_comment(line)) is not None:
             below = _lines_below(lines, number)
             text = lines[below.start - 1 : below.stop - 1]
-            noted = Noted(role=role_of(fields, folded(text)), written=moment_of(fields), tags=tags_of("\n".join(text)))
-            found.update((at, noted) for at in below)
-    return found
+            note = Noted(role=role_of(fields, folded(text)), written=moment_of(fields), tags=tags_of("\n".join(text)))
+            notes.update((at, note) for at in below)
+    return notes
 
 
 def _lines_below(lines: Sequence[str], at: int) -> range:
@@ -129,19 +129,19 @@ def folded(lines: Sequence[str]) -> str:
     return fold_words(text[marker.end() :] if marker else text)
 
 
-def entry_hash(folded: str) -> bytes:
+def entry_hash(folded_text: str) -> bytes:
     """Hash of a folded text, for comparing many: 16 bytes of BLAKE2b."""
-    return hashlib.blake2b(folded.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+    return hashlib.blake2b(folded_text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-def short_hash(folded: str) -> str:
+def short_hash(folded_text: str) -> str:
     """Hash of a folded text as it stands in a comment."""
-    return entry_hash(folded)[:_HASH_BYTES].hex()
+    return entry_hash(folded_text)[:_HASH_BYTES].hex()
 
 
-def role_of(fields: Mapping[str, str], folded: str) -> Role:
+def role_of(fields: Mapping[str, str], folded_text: str) -> Role:
     """Whose word an entry is, by the fields of its comment and the text that stands there now."""
-    if fields.get("hash", "") not in ("", short_hash(folded)):
+    if fields.get("hash", "") not in ("", short_hash(folded_text)):
         return "user"
     return next((role for role in ROLES if role == fields.get("origin")), "agent")
 
@@ -160,17 +160,17 @@ def tags_of(text: str) -> tuple[str, ...]:
     if "#" not in text:
         return ()
     plain = _CODE_SPAN.sub(" ", _FENCE.sub(" ", text)) if "`" in text or "~~~" in text else text
-    words = (_tag_in(found[1]) for found in _TAG.finditer(plain))
+    words = (_tag_in(match[1]) for match in _TAG.finditer(plain))
     return tuple(dict.fromkeys(fold_tag(word) for word in words if word))
 
 
 def _tag_in(word: str) -> str:
     """The tag that a word begins with, without the punctuation behind it; empty if there is none."""
-    composed = unicodedata.normalize("NFC", word)
-    end = next((at for at, char in enumerate(composed) if not _may_stand(char)), len(composed))
-    behind = composed[end : end + 1]
+    composed_text = unicodedata.normalize("NFC", word)
+    end = next((at for at, char in enumerate(composed_text) if not _may_stand(char)), len(composed_text))
+    behind = composed_text[end : end + 1]
     is_over = not behind or unicodedata.category(behind)[0] == "P"
-    return composed[:end] if is_over and is_tag(composed[:end]) else ""
+    return composed_text[:end] if is_over and is_tag(composed_text[:end]) else ""
 
 
 def is_tag(text: str) -> bool:

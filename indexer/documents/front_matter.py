@@ -68,8 +68,8 @@ class FrontMatter:
         names = {name.lower() for _, _, name, _ in self.properties}
         if not alone and names <= _PLAIN:
             return []
-        shown = [(at, f"{name}: {value}") for at, _, name, value in self.properties if name.lower() != "title"]
-        return shown or [(at, value) for at, _, _, value in self.properties if alone]
+        shown_pairs = [(at, f"{name}: {value}") for at, _, name, value in self.properties if name.lower() != "title"]
+        return shown_pairs or [(at, value) for at, _, _, value in self.properties if alone]
 
 
 _NONE = FrontMatter()
@@ -96,7 +96,7 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter:
     properties = _yaml(inner) if mark == "---" else _toml(inner)
     if properties is None or not (end == 1 or _look_like_properties(properties)):
         return FrontMatter(rules=(0, end))
-    values = {each.name.lower(): each.values for each in reversed(properties)}
+    values = {each_property.name.lower(): each_property.values for each_property in reversed(properties)}
     days = (ornament("days", None, heading_day, " ".join(values.get(name, ()))) for name in _DAYS)
     return FrontMatter(
         lines=end + 1,
@@ -109,12 +109,14 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter:
 
 def _look_like_properties(properties: Sequence[_Property]) -> bool:
     """True unless the names are capitalised words that no program knows, with sentences behind them."""
-    names = [each.name for each in properties]
+    names = [each_property.name for each_property in properties]
     if len(set(names)) < len(names) or not names:
         return False
     if any(name.lower() in _KNOWN_KEYS for name in names):
         return True
-    return all(not each.name[0].isupper() or all(map(_is_value, each.values)) for each in properties)
+    return all(
+        not each_property.name[0].isupper() or all(map(_is_value, each_property.values)) for each_property in properties
+    )
 
 
 def _is_value(text: str) -> bool:
@@ -123,49 +125,49 @@ def _is_value(text: str) -> bool:
 
 def _yaml(lines: Sequence[str]) -> list[_Property] | None:
     """The properties of YAML; None for anything else."""
-    found = list[_Property]()
+    properties = list[_Property]()
     state, brackets = "", 0
     for number, line in enumerate(lines, start=2):
         body = line.strip()
         if state == "flow":
             brackets += _balance(body)
-            found[-1].values += _flow_values(body)
-            found[-1].end = number
+            properties[-1].values += _flow_values(body)
+            properties[-1].end = number
             state = "flow" if brackets > 0 else ""
         elif state == "block" and (not body or line[0] in " \t"):
             if body:
-                found[-1].values.append(body)
-                found[-1].end = number
+                properties[-1].values.append(body)
+                properties[-1].end = number
         elif not body:
-            if not found:
+            if not properties:
                 return None  # a blank line below a rule: text follows
         elif body[0] == "#":
             continue
-        elif found and (line[0] in " \t" or _ITEM.match(line)):
+        elif properties and (line[0] in " \t" or _ITEM.match(line)):
             value = _nested_values(line)
             if value is None:
                 return None
-            found[-1].values += value
-            found[-1].end = number
+            properties[-1].values += value
+            properties[-1].end = number
         else:
             key = _YAML_KEY.match(line)
             if key is None:
                 return None
             name, value_text = key[1] or key[2] or key[3], (key[4] or "").strip()
-            found.append(_Property(name=name.strip(), start=number, end=number))
+            properties.append(_Property(name=name.strip(), start=number, end=number))
             state, brackets = "", 0
             if _BLOCK.match(value_text):
                 state = "block"
             elif value_text[:1] in ("[", "{") and not value_text.startswith("[["):
                 brackets = _balance(value_text)
-                found[-1].values += _flow_values(value_text)
+                properties[-1].values += _flow_values(value_text)
                 state = "flow" if brackets > 0 else ""
             else:
                 scalar = _scalar(value_text)
                 if scalar is None:
                     return None
-                found[-1].values += [scalar] if scalar else []
-    return found if state != "flow" else None
+                properties[-1].values += [scalar] if scalar else []
+    return properties if state != "flow" else None
 
 
 def _nested_values(line: str) -> list[str] | None:
@@ -174,9 +176,9 @@ def _nested_values(line: str) -> list[str] | None:
     body = ((item[2] or "") if item else line).strip()
     if body[:1] in ("[", "{") and not body.startswith("[["):
         return _flow_values(body)
-    if (nested := _YAML_KEY.match(body)) is not None:
-        value = _scalar((nested[4] or "").strip())
-        return None if value is None else [f"{nested[1] or nested[2] or nested[3]}: {value}"] if value else []
+    if (match := _YAML_KEY.match(body)) is not None:
+        value = _scalar((match[4] or "").strip())
+        return None if value is None else [f"{match[1] or match[2] or match[3]}: {value}"] if value else []
     value = _scalar(body) if item else body
     return None if value is None else [value] if value else []
 
@@ -212,23 +214,23 @@ def _flow_values(text: str) -> list[str]:
 
 def _toml(lines: Sequence[str]) -> list[_Property] | None:
     """The properties of TOML; None for anything else."""
-    found, opened = list[_Property](), 0
+    properties, balance = list[_Property](), 0
     for number, line in enumerate(lines, start=2):
         body = line.strip()
-        if opened > 0:
-            opened += _balance(body)
-            found[-1].values += _flow_values(body)
-            found[-1].end = number
+        if balance > 0:
+            balance += _balance(body)
+            properties[-1].values += _flow_values(body)
+            properties[-1].end = number
         elif not body or body[0] in "#[":
             continue
         elif (key := _TOML_KEY.match(body)) is not None:
-            quoted = key[2][:1] in ("'", '"')
-            values = [key[2].strip().strip("\"'")] if quoted else _flow_values(key[2])
-            found.append(_Property(name=key[1].strip(), start=number, end=number, values=values))
-            opened = 0 if quoted else _balance(key[2])
+            is_quoted = key[2][:1] in ("'", '"')
+            values = [key[2].strip().strip("\"'")] if is_quoted else _flow_values(key[2])
+            properties.append(_Property(name=key[1].strip(), start=number, end=number, values=values))
+            balance = 0 if is_quoted else _balance(key[2])
         else:
             return None
-    return found
+    return properties
 
 
 def _tags(values: Sequence[str]) -> Iterator[str]:

@@ -152,8 +152,8 @@ def _is_item_label(text: str) -> bool:
     from indexer.language.terms import STOP_WORDS  # with all that it loads, of no use to what has no lists
 
     words = (word.lower() for word in _WORD.findall(text))
-    stated = any(word in STOP_WORDS and word not in _IN_NAMES for word in words)
-    return not stated and _is_short(_label(text), _BARE_WORDS)
+    is_stated = any(word in STOP_WORDS and word not in _IN_NAMES for word in words)
+    return not is_stated and _is_short(_label(text), _BARE_WORDS)
 
 
 def _is_short(text: str, words: int) -> bool:

@@ -71,19 +71,19 @@ class Logs:
             stored_hash: Content hash of the log that the index holds in full; empty if it holds none.
             check: Called for every passage; it ends the reading by raising.
         """
-        known = self._known.get(path)
-        usable = known if known and stored_hash == known.content_hash else None
-        carried = usable.carried if usable else Carried()
-        hashed = hashlib.sha256(memoryview(raw)[: carried.size_bytes])
-        unchanged = usable is not None and hashed.digest() == usable.read_hash
-        read = grown_transcript(raw, carried, check) if unchanged else None
+        log = self._known.get(path)
+        usable = log if log and stored_hash == log.content_hash else None
+        carried_value = usable.carried if usable else Carried()
+        hashed_sha256 = hashlib.sha256(memoryview(raw)[: carried_value.size_bytes])
+        is_unchanged = usable is not None and hashed_sha256.digest() == usable.read_hash
+        read = grown_transcript(raw, carried_value, check) if is_unchanged else None
         if read is None:
             # Another beginning, or earlier messages turn out to have a speaker.
-            carried, hashed = Carried(), hashlib.sha256()
+            carried_value, hashed_sha256 = Carried(), hashlib.sha256()
             read = whole_transcript(raw, check)
-        hashed.update(memoryview(raw)[carried.size_bytes : read.carried.size_bytes])
-        self._known[path] = _KnownLog(content_hash=content_hash, read_hash=hashed.digest(), carried=read.carried)
-        return Growth(first=carried.passages, passages=read.passages)
+        hashed_sha256.update(memoryview(raw)[carried_value.size_bytes : read.carried.size_bytes])
+        self._known[path] = _KnownLog(content_hash=content_hash, read_hash=hashed_sha256.digest(), carried=read.carried)
+        return Growth(first=carried_value.passages, passages=read.passages)
 
 
 _FILES = 32
@@ -146,17 +146,17 @@ class Splitter:
         """The passages of a file; see `split_markdown`, and `split_file` for a file of an extra folder."""
         if path.startswith(EXTRA_MARK):
             return [replace(passage, role="file") for passage in split_file(text, path)]
-        known = self._known.get(path)
-        spoken = _grow(known, text, path) if known else None
-        if known is None or spoken is None:
-            known, spoken = _NOTHING, read_speakers(text, path=path)
-        labelled = keep_shared_labels(spoken, known.labelled)
-        last = _last_section(text, spoken, labelled, known)
+        state = self._known.get(path)
+        passages = _grow(state, text, path) if state else None
+        if state is None or passages is None:
+            state, passages = _NOTHING, read_speakers(text, path=path)
+        labelled_passages = keep_shared_labels(passages, state.labelled)
+        last = _last_section(text, passages, labelled_passages, state)
         if last is None:
             self._known.pop(path)
         else:
             self._known[path] = last
-        return labelled
+        return labelled_passages
 
 
 def _common(before: Sequence[Passage], now: Sequence[Passage]) -> int:
@@ -187,35 +187,37 @@ def _grow(known: _Known, text: str, path: str) -> SpokenPassages | None:
     # A heading with nothing below it is a passage of the section above, which only the whole file knows.
     if not part.passages or part.depths[0] <= len(known.above):
         return None
-    moved = [
+    passages = [
         replace(passage, start_line=passage.start_line + known.lines, end_line=passage.end_line + known.lines)
         for passage in part.passages
     ]
     return SpokenPassages(
-        passages=known.passages + moved,
+        passages=known.passages + passages,
         depths=known.depths + part.depths,
         file_date=known.file_date,
         file_tags=known.file_tags,
     )
 
 
-def _opens_heading(spoken: SpokenPassages, at: int) -> bool:
+def _opens_heading(passages: SpokenPassages, at: int) -> bool:
     """True for the first passage below a heading."""
-    passage, depth = spoken.passages[at], spoken.depths[at]
+    passage, depth = passages.passages[at], passages.depths[at]
     if not passage.opens_section or not depth:
         return False
-    return not at or passage.heading[:depth] != spoken.passages[at - 1].heading[: spoken.depths[at - 1]]
+    return not at or passage.heading[:depth] != passages.passages[at - 1].heading[: passages.depths[at - 1]]
 
 
-def _last_section(text: str, spoken: SpokenPassages, labelled: list[Passage], known: _Known) -> _Known | None:
+def _last_section(
+    text: str, passages: SpokenPassages, labelled_passages: list[Passage], known: _Known
+) -> _Known | None:
     """The file up to its last heading of level 1 or 2, where that can be told without doubt; `known` is its start."""
     if "\r" in text or text.startswith("\ufeff"):
         return None
-    last = next((i for i in range(len(spoken.passages) - 1, -1, -1) if _opens_heading(spoken, i)), None)
+    last = next((i for i in range(len(passages.passages) - 1, -1, -1) if _opens_heading(passages, i)), None)
     if last is None:
         return None
-    first, depth = spoken.passages[last], spoken.depths[last]
-    after = spoken.passages[last - 1].end_line if last else 0
+    first, depth = passages.passages[last], passages.depths[last]
+    after = passages.passages[last - 1].end_line if last else 0
     # The heading may be the very one that the file was known up to, and stands behind it in any case.
     lines = text[len(known.before) :].split("\n")
     place = range(max(0, after - known.lines), first.start_line - 1 - known.lines)
@@ -233,11 +235,11 @@ def _last_section(text: str, spoken: SpokenPassages, labelled: list[Passage], kn
     return _Known(
         before=before,
         lines=known.lines + at,
-        passages=spoken.passages[:last],
-        depths=spoken.depths[:last],
-        labelled=labelled[:last],
+        passages=passages.passages[:last],
+        depths=passages.depths[:last],
+        labelled=labelled_passages[:last],
         level=level,
         above=first.heading[: depth - 1],
-        file_date=spoken.file_date,
-        file_tags=spoken.file_tags,
+        file_date=passages.file_date,
+        file_tags=passages.file_tags,
     )

@@ -36,11 +36,11 @@ _HOUR = lazy_regex(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 
 # Flags are looked up: to combine them costs more than to find them.
 CUES = {
-    (time, asked, answers, unlatin): Cue(
-        Cue.TIME * time | Cue.QUESTION * asked | Cue.ANSWER * answers | Cue.UNLATIN * unlatin
+    (time, is_asked, answers, unlatin): Cue(
+        Cue.TIME * time | Cue.QUESTION * is_asked | Cue.ANSWER * answers | Cue.UNLATIN * unlatin
     )
     for time in (False, True)
-    for asked in (False, True)
+    for is_asked in (False, True)
     for answers in (False, True)
     for unlatin in (False, True)
 }
@@ -82,26 +82,26 @@ class SpokenPassages:
     file_tags: tuple[str, ...] = ()
 
 
-def keep_shared_labels(spoken: SpokenPassages, known: Sequence[Passage] = ()) -> list[Passage]:
+def keep_shared_labels(passages: SpokenPassages, known: Sequence[Passage] = ()) -> list[Passage]:
     """The passages, with only those labels that at least two of them carry.
 
     Args:
-        spoken: The passages.
+        passages: The passages.
         known: An earlier result for the first of them; what stays as it was is the same object.
     """
-    counts = Counter(p.label for p in spoken.passages)
-    shared = {name for name, count in counts.items() if count > 1}
+    counts = Counter(p.label for p in passages.passages)
+    shared_names = {name for name, count in counts.items() if count > 1}
     first = len(known)
     return [
-        *(_with_label(before, p, shared) for before, p in zip(known, spoken.passages, strict=False)),
-        *(_with_label(p, p, shared) for p in islice(spoken.passages, first, None)),
+        *(_with_label(before, p, shared_names) for before, p in zip(known, passages.passages, strict=False)),
+        *(_with_label(p, p, shared_names) for p in islice(passages.passages, first, None)),
     ]
 
 
-def _with_label(before: Passage, spoken: Passage, shared: Collection[str | None]) -> Passage:
+def _with_label(before: Passage, passage: Passage, shared_texts: Collection[str | None]) -> Passage:
     """A passage with its label if that is shared, as it was before if that says the same."""
-    label = spoken.label if spoken.label in shared else None
-    return before if before.label == label else replace(spoken, label=label)
+    label = passage.label if passage.label in shared_texts else None
+    return before if before.label == label else replace(passage, label=label)
 
 
 def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> SpokenPassages:
@@ -112,16 +112,18 @@ def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> Spoken
     front = read_front_matter(lines)
     for rule in front.rules:
         lines[rule] = ""
-    noted = noted_lines(lines)
+    notes = noted_lines(lines)
     days = _Days((front.title,) if front.title else (), path, front.date, titled=True)
-    spoken = _spoken_passages(read_blocks(lines, front.lines), days, max_chars, noted, front.tags)
-    shown = front.text(alone=not spoken.passages)
-    if not shown:
-        return spoken
+    passages = _spoken_passages(read_blocks(lines, front.lines), days, max_chars, notes, front.tags)
+    pairs = front.text(alone=not passages.passages)
+    if not pairs:
+        return passages
     outline = Outline()
-    outline.add(Kind.TEXT, shown[0][0], front.properties[-1][1], shown)
+    outline.add(Kind.TEXT, pairs[0][0], front.properties[-1][1], pairs)
     properties = _spoken_passages(outline, days, max_chars, file_tags=front.tags)
-    return replace(spoken, passages=properties.passages + spoken.passages, depths=properties.depths + spoken.depths)
+    return replace(
+        passages, passages=properties.passages + passages.passages, depths=properties.depths + passages.depths
+    )
 
 
 def read_section(
@@ -138,9 +140,9 @@ def read_section(
         file_tags: Tags of the file's front matter.
     """
     lines = split_lines(text)
-    noted = noted_lines(lines)
+    notes = noted_lines(lines)
     days = _Days(above, path, file_date, titled=level == 1)
-    return _spoken_passages(read_blocks(lines), days, MAX_CHARS, noted, file_tags)
+    return _spoken_passages(read_blocks(lines), days, MAX_CHARS, notes, file_tags)
 
 
 def outline_passages(outline: Outline, *, path: str) -> list[Passage]:
@@ -152,7 +154,7 @@ def _spoken_passages(
     outline: Outline,
     days: _Days,
     max_chars: int,
-    noted: _Noted = _NOTHING_NOTED,
+    note: _Noted = _NOTHING_NOTED,
     file_tags: tuple[str, ...] = (),
 ) -> SpokenPassages:
     names = [
@@ -160,7 +162,7 @@ def _spoken_passages(
         for block in outline.blocks
     ]
     passages, depths = list[Passage](), list[int]()
-    for passage, depth in _passages(outline, names, days, max_chars, noted, file_tags):
+    for passage, depth in _passages(outline, names, days, max_chars, note, file_tags):
         passages.append(passage)
         depths.append(depth)
     return SpokenPassages(passages=passages, depths=depths, file_date=days.fallback, file_tags=file_tags)
@@ -171,24 +173,24 @@ def _passages(
     names: list[str | None],
     days: _Days,
     max_chars: int,
-    noted: _Noted,
+    note: _Noted,
     file_tags: tuple[str, ...],
 ) -> Iterator[tuple[Passage, int]]:
-    section, asked = None, False
+    section, is_asked = None, False
     before: Place | None = None
     for at, place in place_blocks(outline.blocks):
         block, above = place.block, place.above
-        titles, day, written = days.of(block.section)
+        titles, day, written_moment = days.of(block.section)
         heading = (*titles, *above) if above else titles
         opens = _opens(place, before, bool(titles))
         before = place
-        said = noted.get(block.start)
-        tags = said.tags if said else _tags_in(block)
+        said_note = note.get(block.start)
+        tags = said_note.tags if said_note else _tags_in(block)
         tags = tuple(dict.fromkeys((*tags, *file_tags))) if file_tags else tags
-        moment = said and said.written_on(day)
+        moment = said_note and said_note.written_on(day)
         for start, end, words in _cut_block(block, max_chars):
-            answers = asked and block.section is section and len(words) <= SHORT_CHARS
-            section, asked = block.section, ornament("questions", False, asks_shortly, words)
+            answers = is_asked and block.section is section and len(words) <= SHORT_CHARS
+            section, is_asked = block.section, ornament("questions", False, asks_shortly, words)
             timely = ornament("days", False, has_time_words, words)
             passage = Passage(
                 start_line=start,
@@ -198,10 +200,10 @@ def _passages(
                 opens_section=opens,
                 date=day,
                 label=names[at],
-                cues=CUES[timely, asked, answers, ornament("scripts", False, is_unlatin, words)],
-                role=said.role if said else "user",
-                noted=said is not None,
-                written=moment or written,
+                cues=CUES[timely, is_asked, answers, ornament("scripts", False, is_unlatin, words)],
+                role=said_note.role if said_note else "user",
+                noted=said_note is not None,
+                written=moment or written_moment,
                 tags=tags,
                 columns=place.columns,
             )
@@ -209,10 +211,10 @@ def _passages(
             opens = False
 
 
-def _opens(place: Place, before: Place | None, titled: bool) -> bool:
+def _opens(place: Place, before: Place | None, is_titled: bool) -> bool:
     """True for the first block of a group: of a section, of what stands below one label or list item, and each row."""
     if before is None or place.block.section is not before.block.section:
-        return (titled and (place.block.opens or bool(place.above) or before is None)) or bool(place.above)
+        return (is_titled and (place.block.opens or bool(place.above) or before is None)) or bool(place.above)
     if place.columns or place.parent:
         return True
     # What stands below a list item belongs to it.

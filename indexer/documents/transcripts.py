@@ -59,49 +59,53 @@ def _json_by_lines(text: str, max_chars: int) -> str:
     A string that is longer than a line keeps its own line ends, and scripts other than Latin are not escaped. An answer
     that is short, very long or no JSON stays as it is.
     """
-    stripped = text.strip()
-    if not stripped.startswith(("{", "[")) or len(text) > _MAX_CHARS or (len(text) <= max_chars and "\\u" not in text):
+    stripped_text = text.strip()
+    if (
+        not stripped_text.startswith(("{", "["))
+        or len(text) > _MAX_CHARS
+        or (len(text) <= max_chars and "\\u" not in text)
+    ):
         return text
     try:
-        value = _PARSER.decode(stripped)
+        value = _PARSER.decode(stripped_text)
         if len(text) <= max_chars:
             return json.dumps(value, ensure_ascii=False)
-        return "\n".join(_lines("", stripped, value, max_chars // 2, _LEVELS))
+        return "\n".join(_lines("", stripped_text, value, max_chars // 2, _LEVELS))
     except (ValueError, RecursionError):
         return text
 
 
-def _lines(lead: str, written: str, value: object, line_chars: int, levels: int) -> Iterator[str]:
+def _lines(lead: str, written_text: str, value: object, line_chars: int, levels: int) -> Iterator[str]:
     """Lines of a value, as it was written after its key."""
-    if isinstance(value, str) and len(written) > line_chars:
+    if isinstance(value, str) and len(written_text) > line_chars:
         yield f"{lead}{value}"
-    elif len(lead) + len(written) <= line_chars or not levels or not isinstance(value, dict | list):
+    elif len(lead) + len(written_text) <= line_chars or not levels or not isinstance(value, dict | list):
         # As models and tools write them, other scripts may be escaped, and nobody would find them.
-        yield lead + (json.dumps(value, ensure_ascii=False) if "\\u" in written else written)
+        yield lead + (json.dumps(value, ensure_ascii=False) if "\\u" in written_text else written_text)
     else:
         if lead:
             yield lead.rstrip()
-        for part in _parts(written):
+        for part in _parts(written_text):
             yield from _lines(*part, line_chars, levels - 1)
 
 
-def _parts(written: str) -> Iterator[tuple[str, str, object]]:
+def _parts(written_text: str) -> Iterator[tuple[str, str, object]]:
     """The readable parts of an object or a list: key with its colon, value as written, value."""
-    at = _behind_space(written, 1)
-    while written[at] not in "]}":
+    at = _behind_space(written_text, 1)
+    while written_text[at] not in "]}":
         lead = ""
-        if written[0] == "{":
-            key, end = _PARSER.raw_decode(written, at)
-            lead, at = f"{key}: ", _behind_space(written, _behind_space(written, end) + 1)
-        value, end = _PARSER.raw_decode(written, at)
-        yield lead, written[at:end], value
-        at = _behind_space(written, end)
-        if written[at] == ",":
-            at = _behind_space(written, at + 1)
+        if written_text[0] == "{":
+            key, end = _PARSER.raw_decode(written_text, at)
+            lead, at = f"{key}: ", _behind_space(written_text, _behind_space(written_text, end) + 1)
+        value, end = _PARSER.raw_decode(written_text, at)
+        yield lead, written_text[at:end], value
+        at = _behind_space(written_text, end)
+        if written_text[at] == ",":
+            at = _behind_space(written_text, at + 1)
 
 
-def _behind_space(written: str, at: int) -> int:
-    space = _SPACE.match(written, at)
+def _behind_space(written_text: str, at: int) -> int:
+    space = _SPACE.match(written_text, at)
     return space.end() if space else at
 
 
@@ -227,12 +231,12 @@ def whole_transcript(raw: bytes, check: Callable[[], None] = go_on) -> Transcrip
     return (_read_openclaw(raw, check) if is_openclaw(raw) else _read(raw, Carried(), check)).transcript()
 
 
-def grown_transcript(raw: bytes, carried: Carried, check: Callable[[], None] = go_on) -> Transcript | None:
+def grown_transcript(raw: bytes, carried_value: Carried, check: Callable[[], None] = go_on) -> Transcript | None:
     """The passages that a log has beyond those of an earlier reading.
 
     Args:
         raw: The whole log, unchanged up to `carried.size_bytes`.
-        carried: The state that the earlier reading left.
+        carried_value: The state that the earlier reading left.
         check: Called for every passage; it ends the reading by raising.
 
     Returns:
@@ -240,8 +244,8 @@ def grown_transcript(raw: bytes, carried: Carried, check: Callable[[], None] = g
     """
     if is_openclaw(raw):
         return None
-    reading = _read(raw, carried, check)
-    if any(carried.speakers.get(name) == 1 and count > 1 for name, count in reading.speakers.items()):
+    reading = _read(raw, carried_value, check)
+    if any(carried_value.speakers.get(name) == 1 and count > 1 for name, count in reading.speakers.items()):
         return None
     return reading.transcript()
 
@@ -263,25 +267,25 @@ class _Said(NamedTuple):
     name: str = ""
 
 
-def _read(raw: bytes, carried: Carried, check: Callable[[], None]) -> _Reading:
-    reading, waiting, seen = _Reading(carried, check), list[_Said](), carried.last_seq
+def _read(raw: bytes, carried_value: Carried, check: Callable[[], None]) -> _Reading:
+    reading, waiting, seen_seq = _Reading(carried_value, check), list[_Said](), carried_value.last_seq
     # The batch at hand: its last number and its time. A count may be damaged; the time shows where it ends then.
     last, at = 0, b""
-    for line, end in _log_lines(raw, carried.size_bytes):
+    for line, end in _log_lines(raw, carried_value.size_bytes):
         place = _STAMP.match(line)
         if place is None or not line.endswith(b"}") or b"\0" in line:
             continue
         number, batch, ts, kind = place.groups()
         seq = int(number)
-        if seq <= seen:
+        if seq <= seen_seq:
             continue
         if batch or seq > last or ts != at:
             if waiting:
                 # They were whole once: what ended their batch has been damaged since.
-                reading.take(waiting, seen, end - len(line) - 1)
+                reading.take(waiting, seen_seq, end - len(line) - 1)
                 waiting.clear()
             last, at = seq + int(batch or 1) - 1, ts
-        seen = seq
+        seen_seq = seq
         is_message = kind in (None, b"message")
         # Records of other kinds need not be understood, but the line that ends a batch has to be whole.
         fields = _parse_line(line) if is_message or seq == last else None
@@ -297,8 +301,8 @@ def _read(raw: bytes, carried: Carried, check: Callable[[], None]) -> _Reading:
 
 def _read_openclaw(raw: bytes, check: Callable[[], None]) -> _Reading:
     reading = _Reading(Carried(), check)
-    for told in openclaw_messages(raw):
-        reading.take(_parts_of(told.line, told.ts, {"message": _usual_shape(told.message)}), told.line, len(raw))
+    for line in openclaw_messages(raw):
+        reading.take(_parts_of(line.line, line.ts, {"message": _usual_shape(line.message)}), line.line, len(raw))
     return reading
 
 
@@ -324,15 +328,15 @@ class _Reading:
 
     def take(self, messages: list[_Said], seq: int, size_bytes: int) -> None:
         """Add the messages of a batch that ends with record `seq` at `size_bytes`, in their parts."""
-        for said in messages:
-            self._take(said)
+        for part in messages:
+            self._take(part)
         self._last_seq, self._size_bytes = seq, size_bytes
 
     def transcript(self) -> Transcript:
         """The passages, with those speakers that begin several messages, and the state to read on with."""
         single = {name for name, count in self.speakers.items() if count < 2}
         passages = [replace(p, label=None) if p.label in single else p for p in self._passages]
-        carried = Carried(
+        carried_value = Carried(
             size_bytes=self._size_bytes,
             last_seq=self._last_seq,
             passages=self._before + len(passages),
@@ -341,49 +345,49 @@ class _Reading:
             asked=self._asked,
             speakers=dict(self.speakers),
         )
-        return Transcript(passages=passages, carried=carried)
+        return Transcript(passages=passages, carried=carried_value)
 
-    def _take(self, said: _Said) -> None:
-        stamp = ornament("days", None, leading_stamp, said.text) if said.speaks else None
+    def _take(self, part: _Said) -> None:
+        stamp = ornament("days", None, leading_stamp, part.text) if part.speaks else None
         behind = stamp.end if stamp else 0
-        named = said.text[behind : behind + _NAME_CHARS]
-        label = (said.name or ornament("names", None, speaker_of, named)) if said.speaks else None
+        named_text = part.text[behind : behind + _NAME_CHARS]
+        label = (part.name or ornament("names", None, speaker_of, named_text)) if part.speaks else None
         if label is not None:
             self.speakers[label] += 1
-        moment = _moment_of(said.ts)
+        moment = _moment_of(part.ts)
         day = self._date_of(moment, stamp.day if stamp else None)
         opens = day is not None and day != self._day
         self._day = day
         heading = _titles(day) if day else ()
-        for words in parts_of(said.text, MAX_CHARS):
+        for words in parts_of(part.text, MAX_CHARS):
             self._check()
             # What a tool is asked and answers stands between a question and its answer.
-            asked = said.speaks and ornament("questions", False, asks_shortly, words)
+            is_asked = part.speaks and ornament("questions", False, asks_shortly, words)
             # A stamp says when it was said, not that it speaks of a time.
             timely, behind = ornament("days", False, has_time_words, words[behind:]), 0
             unlatin = ornament("scripts", False, is_unlatin, words)
-            answers = said.speaks and self._asked and not opens and len(words) <= SHORT_CHARS
+            answers = part.speaks and self._asked and not opens and len(words) <= SHORT_CHARS
             self._passages.append(
                 Passage(
-                    start_line=said.seq,
-                    end_line=said.seq,
+                    start_line=part.seq,
+                    end_line=part.seq,
                     text=words,
                     heading=heading,
                     opens_section=opens,
                     date=day,
                     label=label,
-                    cues=CUES[timely, asked, answers, unlatin] | _asking(said, words),
-                    role=said.role,
+                    cues=CUES[timely, is_asked, answers, unlatin] | _asking(part, words),
+                    role=part.role,
                     written=moment,
                 )
             )
             opens = False
-            self._asked = asked if said.speaks else self._asked
+            self._asked = is_asked if part.speaks else self._asked
 
-    def _date_of(self, moment: dt.datetime | None, stated: dt.date | None) -> dt.date | None:
+    def _date_of(self, moment: dt.datetime | None, stated_day: dt.date | None) -> dt.date | None:
         """The day of a message: the date that it begins with, one stated lately, or the time of writing."""
-        if stated is not None:
-            self._stated = stated, moment
+        if stated_day is not None:
+            self._stated = stated_day, moment
         if self._stated is not None:
             day, since = self._stated
             if moment is None or since is None or moment - since < STATED_HOLDS:
@@ -395,10 +399,10 @@ def _only_asks(words: str) -> bool:
     return only_ask(sentences_of(words), requesting=True)
 
 
-def _asking(said: _Said, words: str) -> Cue:
+def _asking(part: _Said, words: str) -> Cue:
     """The cue of a message that does nothing but ask."""
-    typed = said.speaks and said.role == "user" and len(words) <= SHORT_CHARS
-    return Cue.ASKING if typed and ornament("questions", False, _only_asks, words) else Cue.NONE
+    is_typed = part.speaks and part.role == "user" and len(words) <= SHORT_CHARS
+    return Cue.ASKING if is_typed and ornament("questions", False, _only_asks, words) else Cue.NONE
 
 
 @lru_cache(maxsize=256)
@@ -441,8 +445,8 @@ def _parts_of(seq: int, ts: str, fields: dict[str, object]) -> list[_Said]:
         case "user":
             # What a host put there is nobody's word.
             own = (without_inserted(words) for words in _speech_texts(content))
-            typed = "\n".join(filter(None, (*own, *_calls(message))))
-            parts: list[tuple[Role, str]] = [("tool", "\n".join(_results(content))), *_authors(typed)]
+            typed_text = "\n".join(filter(None, (*own, *_calls(message))))
+            parts: list[tuple[Role, str]] = [("tool", "\n".join(_results(content))), *_authors(typed_text)]
         case "assistant":
             parts = [("assistant", "\n".join((*_results(content), *_speech_texts(content), *_calls(message))))]
         case "tool":
@@ -450,26 +454,26 @@ def _parts_of(seq: int, ts: str, fields: dict[str, object]) -> list[_Said]:
         case _:
             parts = []
     speaks = bool(_speech_texts(content))
-    cleaned = ((role, _clean(words)) for role, words in parts)
+    cleaned_pairs = ((role, _clean(words)) for role, words in parts)
     return [
         _Said(seq, ts, words, speaks and role in _SPEAKERS, role, name if role in _SPEAKERS else "")
-        for role, words in cleaned
+        for role, words in cleaned_pairs
         if words
     ]
 
 
 def _authors(text: str) -> Iterator[tuple[Role, str]]:
     """The parts of a user's message: what was typed, and what was pasted or quoted."""
-    found = ornament("authors", None, message_parts, text)
-    if found is None:
+    found_message_parts = ornament("authors", None, message_parts, text)
+    if found_message_parts is None:
         # Nobody can tell: then it is at least not the user's word.
         yield "pasted", text
         return
-    if len(found) == 1:
-        yield "user" if found[0].kind == "typed" else "pasted", text
+    if len(found_message_parts) == 1:
+        yield "user" if found_message_parts[0].kind == "typed" else "pasted", text
         return
-    for typed, parts in groupby(found, key=lambda part: _is_own(part.kind, part.text)):
-        yield "user" if typed else "pasted", "".join(part.text for part in parts)
+    for is_typed, parts in groupby(found_message_parts, key=lambda part: _is_own(part.kind, part.text)):
+        yield "user" if is_typed else "pasted", "".join(part.text for part in parts)
 
 
 def _is_own(kind: str, text: str) -> bool:
@@ -479,9 +483,9 @@ def _is_own(kind: str, text: str) -> bool:
     return len(text) <= _CODE_CHARS and text.startswith(("`", "[", "!")) and not text.startswith("```")
 
 
-def _name(given: object) -> str:
+def _name(value: object) -> str:
     """The field `name` of a message; empty if it has none."""
-    return " ".join(_clean(given).split()) if isinstance(given, str) and len(given) <= _NAME_CHARS else ""
+    return " ".join(_clean(value).split()) if isinstance(value, str) and len(value) <= _NAME_CHARS else ""
 
 
 def _content_parts(content: object) -> list[Mapping[str, object]]:
@@ -516,8 +520,8 @@ def _calls(message: dict[str, object]) -> list[str]:
         if isinstance(function, dict):
             calls.append((function.get("name"), function.get("arguments")))
     # To ask the memory is to do nothing that could be asked for later.
-    named = ((name, arguments) for name, arguments in calls if isinstance(name, str) and not is_own_tool(name))
-    return [f"{name} {_arguments(arguments)}"[:CALL_CHARS] for name, arguments in named]
+    named_pairs = ((name, arguments) for name, arguments in calls if isinstance(name, str) and not is_own_tool(name))
+    return [f"{name} {_arguments(arguments)}"[:CALL_CHARS] for name, arguments in named_pairs]
 
 
 def _arguments(arguments: object) -> str:

@@ -200,17 +200,17 @@ class CachedEmbedder:
         if not model:
             return self._embedder.embed_documents(texts)
         keys = [_key(model, text, query=False) for text in texts]
-        found = {key: vector for key in keys if (vector := self._cached.get(key)) is not None}
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        vectors = {key: vector for key in keys if (vector := self._cached.get(key)) is not None}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         if missing:
             try:
-                self._keep(found, list(missing), self._embedder.embed_documents(list(missing.values())))
+                self._keep(vectors, list(missing), self._embedder.embed_documents(list(missing.values())))
             except EmbeddingError as error:
                 if error.vectors is not None:
-                    self._keep(found, list(missing), error.vectors)
-                error.vectors = _stack(keys, found) if found else None
+                    self._keep(vectors, list(missing), error.vectors)
+                error.vectors = _stack(keys, vectors) if vectors else None
                 raise
-        return _stack(keys, found) if keys else np.empty((0, self.dimensions), np.float32)
+        return _stack(keys, vectors) if keys else np.empty((0, self.dimensions), np.float32)
 
     def _model(self) -> str:
         """Cache key of the model; empty until the model is loaded."""
@@ -243,5 +243,5 @@ def _key(model: str, text: str, *, query: bool) -> _Key:
 
 def _stack(keys: Sequence[_Key], found: dict[_Key, Vectors]) -> Vectors:
     """Rows in the order of the keys, zeros for missing ones."""
-    none = np.zeros_like(next(iter(found.values())))
-    return np.stack([found.get(key, none) for key in keys])
+    values = np.zeros_like(next(iter(found.values())))
+    return np.stack([found.get(key, values) for key in keys])

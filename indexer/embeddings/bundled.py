@@ -287,9 +287,9 @@ class LanguageChoice:
 
     name = "auto"
 
-    def __init__(self, english: Embedder, others: Embedder) -> None:
+    def __init__(self, english: Embedder, other_embedders: Embedder) -> None:
         self.english = english
-        self.others = others
+        self.others = other_embedders
 
     @property
     def models(self) -> tuple[Embedder, Embedder]:
@@ -306,11 +306,11 @@ class LanguageChoice:
         least = _MOSTLY_ENGLISH if made_with == self.others.fingerprint else _MOSTLY_FOREIGN
         return self.others if writing.foreign > least and writing.shares else self.english
 
-    def reason(self, chosen: Embedder, writing: Writing) -> str:
+    def reason(self, embedder: Embedder, writing: Writing) -> str:
         """Why one of both was chosen for a workspace, as a share of what is written there."""
         if not writing.shares:
             return "nothing is written here yet"
-        if chosen is self.english:
+        if embedder is self.english:
             return f"{1 - writing.foreign:.0%} of what is written here is {ENGLISH_NAME}"
         name, share = next(item for item in writing.shares.items() if item[0] != ENGLISH_NAME)
         if share < writing.foreign:
@@ -319,7 +319,7 @@ class LanguageChoice:
 
     def maker(self, made_with: str) -> Embedder | None:
         """The embedder of that fingerprint; None if neither has it."""
-        return next((each for each in self.models if each.fingerprint == made_with), None)
+        return next((embedder for embedder in self.models if embedder.fingerprint == made_with), None)
 
 
 def bundled_choice() -> LanguageChoice:

@@ -241,17 +241,19 @@ class LiteLLMEmbedder:
         # Only now: that may have taken seconds.
         waited_for = query or len(texts) <= _FEW_TEXTS
         call = _Call(query=query, deadline=time.monotonic() + self._query_seconds if waited_for else None)
-        sent = [self._limits.truncate(self._with_prompt(text, call)) for text in texts]
-        made: list[Vectors | None] = [None] * len(texts)
-        failed: EmbeddingError | None = None
-        for places, outcome in self._ask_batches(sent, call):
+        sent_texts = [self._limits.truncate(self._with_prompt(text, call)) for text in texts]
+        vectors: list[Vectors | None] = [None] * len(texts)
+        failed_value: EmbeddingError | None = None
+        for places, outcome in self._ask_batches(sent_texts, call):
             if isinstance(outcome, EmbeddingError):
                 # The first tells the cause, unless a later one is hopeless.
-                failed = outcome if failed is None or isinstance(outcome, EmbedderUnavailable) else failed
+                failed_value = (
+                    outcome if failed_value is None or isinstance(outcome, EmbedderUnavailable) else failed_value
+                )
             else:
                 for place, row in zip(places, outcome, strict=True):
-                    made[place] = row
-        return self._gather(made, failed)
+                    vectors[place] = row
+        return self._gather(vectors, failed_value)
 
     def _ask_batches(
         self, texts: list[str], call: _Call
@@ -309,8 +311,8 @@ class LiteLLMEmbedder:
             return [None]
         try:
             return self._request_rows(texts, call)
-        except ProviderFailed as failed:
-            failure, cause = failed.failure, failed.__cause__
+        except ProviderFailed as provider:
+            failure, cause = provider.failure, provider.__cause__
         if self._limits.learn(failure, texts):
             texts = [self._limits.truncate(text) for text in texts]
             batches = list(self._limits.batches(texts))
@@ -341,30 +343,30 @@ class LiteLLMEmbedder:
             self._check_resting()
             tries += 1
             try:
-                made = self._try(texts, call)
-            except ProviderFailed as failed:
-                failure = failed.failure
+                items = self._try(texts, call)
+            except ProviderFailed as provider:
+                failure = provider.failure
                 if failure.kind in SIZES or failure.kind == "refused":
                     raise
                 wait = self._wait_seconds(failure, tries)
                 # After a rest one try tells whether it is back.
                 retries = 0 if self._resting[1] else self._retries
                 if failure.kind in HOPELESS or tries > retries or not self._may_wait(wait, call):
-                    raise self._unavailable(failure.kind, tries, wait) from failed.__cause__
+                    raise self._unavailable(failure.kind, tries, wait) from provider.__cause__
                 time.sleep(wait)
                 continue
-            rows = unit_rows(self.name, made, texts=len(texts), dimensions=self._dimensions)
+            rows = unit_rows(self.name, items, texts=len(texts), dimensions=self._dimensions)
             self._dimensions, self._resting = rows.shape[1], (0.0, "")
             bad = set(empty_rows(rows))
             return [None if place in bad else row for place, row in enumerate(rows)]
 
     def _try(self, texts: list[str], call: _Call) -> list[object]:
         parameter, document, query = self._purpose or ("", "", "")
-        told = {parameter: query if call.query else document} if parameter else {}
+        fields = {parameter: query if call.query else document} if parameter else {}
         seconds = self._try_seconds
         if call.deadline is not None:
             seconds = min(seconds, max(_SHORTEST_SECONDS, call.deadline - time.monotonic()))
-        return embed(self._target, texts, seconds=seconds, told=told)
+        return embed(self._target, texts, seconds=seconds, told=fields)
 
     # --- failures ----------------------------------------------------------------------------------------------
 
@@ -379,12 +381,12 @@ class LiteLLMEmbedder:
 
     def _unavailable(self, kind: FailureKind, tries: int, wait_seconds: float | None) -> EmbedderUnavailable:
         """Error for a provider that cannot be used, which is left alone for a while from now on."""
-        what, remedy = _SAYINGS[kind]
+        text, remedy = _SAYINGS[kind]
         rest = self._rest_seconds
         if kind == "wait" and wait_seconds and wait_seconds > _LONGEST_WAIT_SECONDS:
-            what, rest = f"asks to wait for {wait_seconds:,.0f} seconds", min(wait_seconds, 3_600.0)
+            text, rest = f"asks to wait for {wait_seconds:,.0f} seconds", min(wait_seconds, 3_600.0)
         times = f" ({tries} tries)" if tries > 1 else ""
-        message = f"The embedding model {self._model} {what}{times}. {remedy}"
+        message = f"The embedding model {self._model} {text}{times}. {remedy}"
         self._resting = time.monotonic() + rest, message
         return EmbedderUnavailable(message)
 
@@ -408,8 +410,8 @@ def _purpose(model: str) -> tuple[str, str, str] | None:
 
 def _fingerprint(target: Target, purpose: tuple[str, str, str] | None, prompts: Prompts) -> str:
     place = (target.api_base or "").rstrip("/")
-    told = repr((place, purpose, prompts.query, prompts.document, _RULES))
-    return f"litellm-{target.model}-{blake2b(told.encode(), digest_size=4).hexdigest()}"
+    text = repr((place, purpose, prompts.query, prompts.document, _RULES))
+    return f"litellm-{target.model}-{blake2b(text.encode(), digest_size=4).hexdigest()}"
 
 
 def _name_of(text: str) -> bytes:
@@ -445,15 +447,15 @@ class LiteLLMReranker:
                 "or unset rerank_model."
             )
         try:
-            found = rerank(self._target, query, texts, seconds=DEADLINE_SECONDS)
-        except ProviderFailed as failed:
+            values = rerank(self._target, query, texts, seconds=DEADLINE_SECONDS)
+        except ProviderFailed as provider:
             self._resting = time.monotonic() + _RERANKER_REST_SECONDS
             raise EmbedderUnavailable(
-                f"The model {self.name} cannot be asked ({failed.failure.kind}). "
+                f"The model {self.name} cannot be asked ({provider.failure.kind}). "
                 "Check rerank_model, its key and embedding_api_base."
-            ) from failed.__cause__
-        if set(found) != set(range(len(texts))):
+            ) from provider.__cause__
+        if set(values) != set(range(len(texts))):
             raise EmbeddingError(
-                f"The model {self.name} gave {len(found)} scores for {len(texts)} texts. Choose another rerank_model."
+                f"The model {self.name} gave {len(values)} scores for {len(texts)} texts. Choose another rerank_model."
             )
-        return np.array([found[place] for place in range(len(texts))])
+        return np.array([values[place] for place in range(len(texts))])

@@ -236,8 +236,8 @@ def read_table(path: Path) -> dict[str, Any]:
     Raises:
         EmbedderUnavailable: It is no JSON.
     """
-    found = _json(path)
-    return found if isinstance(found, dict) else {}
+    json = _json(path)
+    return json if isinstance(json, dict) else {}
 
 
 def read_modules(path: Path) -> list[tuple[str, Path]]:
@@ -265,8 +265,8 @@ def _json(path: Path) -> Any:
 
 
 def _prompts(config: dict[str, Any], names: tuple[str, ...]) -> Prompts:
-    saved = config.get("prompts")
-    own = {key: text for key, text in saved.items() if isinstance(text, str)} if isinstance(saved, dict) else {}
+    prompts = config.get("prompts")
+    own = {key: text for key, text in prompts.items() if isinstance(text, str)} if isinstance(prompts, dict) else {}
     if not any(own.values()):
         return prompts_of(*names)
     default = own.get(str(config.get("default_prompt_name")), "")
@@ -282,12 +282,12 @@ def _first(prompts: dict[str, str], names: tuple[str, ...], default: str) -> str
 
 def _dimensions(path: Path) -> int:
     """Length of the vectors, followed through the modules; 0 if one of them is unknown."""
-    hidden = _whole(read_table(path / "config.json").get("hidden_size"))
-    size = hidden
+    whole = _whole(read_table(path / "config.json").get("hidden_size"))
+    size = whole
     for kind, folder in read_modules(path):
         size = _size_after(kind, folder, size)
-    cut = _whole(read_table(path / "config_sentence_transformers.json").get("truncate_dim"))
-    return min(size, cut) if cut else size
+    cut_whole = _whole(read_table(path / "config_sentence_transformers.json").get("truncate_dim"))
+    return min(size, cut_whole) if cut_whole else size
 
 
 def _size_after(kind: str, folder: Path, size: int) -> int:
@@ -315,10 +315,10 @@ def pooling_modes(path: Path) -> tuple[tuple[str, ...], bool]:
 
 
 def _pooling(config: dict[str, Any]) -> tuple[str, ...]:
-    named = config.get("pooling_mode")
-    modes = [named] if isinstance(named, str) else named if isinstance(named, list) else []
-    found = tuple(map(str, modes)) or tuple(name for key, name in _POOLINGS.items() if config.get(key) is True)
-    return found or ("mean",)
+    pooling_mode = config.get("pooling_mode")
+    modes = [pooling_mode] if isinstance(pooling_mode, str) else pooling_mode if isinstance(pooling_mode, list) else []
+    texts = tuple(map(str, modes)) or tuple(name for key, name in _POOLINGS.items() if config.get(key) is True)
+    return texts or ("mean",)
 
 
 def _whole(value: object) -> int:
@@ -372,14 +372,14 @@ def _identity(path: Path, prompts: Prompts, weights: Sequence[Path]) -> str:
 def _deciding_files(path: Path) -> list[tuple[Path, Literal["text", "weights"]]]:
     """Files that decide the vectors: the folder's own and those of its modules, one level below."""
     folders = [path, *sorted(child for child in path.iterdir() if child.is_dir() and child.name not in _OTHER_FOLDERS)]
-    found: list[tuple[Path, Literal["text", "weights"]]] = []
+    pairs: list[tuple[Path, Literal["text", "weights"]]] = []
     for folder in folders:
         files = sorted(file for file in folder.iterdir() if file.is_file())
-        found += [(file, "text") for file in files if _DECIDING.fullmatch(file.name)]
+        pairs += [(file, "text") for file in files if _DECIDING.fullmatch(file.name)]
         # Of weights in two formats the first is loaded.
         formats = [[file for file in files if file.suffix == suffix] for suffix in _WEIGHTS]
-        found += [(file, "weights") for file in next(filter(None, formats), [])]
-    return found
+        pairs += [(file, "weights") for file in next(filter(None, formats), [])]
+    return pairs
 
 
 # --- embedders -------------------------------------------------------------------------------------------------
@@ -419,7 +419,7 @@ class FolderEmbedder(ABC, Generic[_Loaded]):
         """Load the model; fetch it from the hub first, if that is allowed and it is not on this machine."""
 
     @abstractmethod
-    def _rows(self, loaded: _Loaded, texts: Sequence[str], *, query: bool) -> Vectors:
+    def _rows(self, loaded_value: _Loaded, texts: Sequence[str], *, query: bool) -> Vectors:
         """Rows of texts as `_unit_rows` gives them, with the prompt of a question or of a stored text before each."""
 
     @property

@@ -94,9 +94,9 @@ def fetch_onnx_files(name: str, kind: ModelKind) -> OnnxFiles:
     Raises:
         EmbedderUnavailable: As `find_onnx_files`, or the hub did not give it.
     """
-    found = find_onnx_files(name, kind)
-    if found is not None:
-        return found
+    onnx_files = find_onnx_files(name, kind)
+    if onnx_files is not None:
+        return onnx_files
     repository, graph = _repository(name)
     try:
         place = _fetch_folder(repository, graph, kind)
@@ -129,16 +129,16 @@ def _place(name: str) -> tuple[Path | None, str]:
 
 def _names(folder: Path) -> list[str]:
     below = (folder, folder / "onnx")
-    found = [file for place in below if place.is_dir() for file in sorted(place.iterdir())]
+    paths = [file for place in below if place.is_dir() for file in sorted(place.iterdir())]
     # A pipe would be waited for.
-    return [file.relative_to(folder).as_posix() for file in found if file.is_file()]
+    return [file.relative_to(folder).as_posix() for file in paths if file.is_file()]
 
 
 def _graphs(names: Iterable[str]) -> list[str]:
     """Graphs among names of files, the one to run first."""
-    found = [name for name in names if name.endswith(".onnx") and name.removeprefix("onnx/").count("/") == 0]
-    known = [path + stem + ".onnx" for stem in _GRAPHS for path in ("", "onnx/")]
-    return sorted(found, key=lambda name: (known.index(name) if name in known else len(known), name))
+    texts = [name for name in names if name.endswith(".onnx") and name.removeprefix("onnx/").count("/") == 0]
+    known_texts = [path + stem + ".onnx" for stem in _GRAPHS for path in ("", "onnx/")]
+    return sorted(texts, key=lambda name: (known_texts.index(name) if name in known_texts else len(known_texts), name))
 
 
 def _choose_graph(names: Sequence[str], model: str, kind: ModelKind) -> str:
@@ -161,8 +161,8 @@ def _files(folder: Path, graph: str, kind: ModelKind) -> OnnxFiles:
         names = _names(folder)
         graph = graph or _choose_graph(names, str(folder), kind)
         beside = _beside(graph, names, _kept_beside(folder / graph))
-        lost = [name for name in beside if name not in names]
-        weights = tuple(folder / name for name in (graph, *beside) if name not in lost)
+        texts = [name for name in beside if name not in names]
+        weights = tuple(folder / name for name in (graph, *beside) if name not in texts)
         _check_size(str(folder), sum(file.stat().st_size for file in weights), kind)
         swollen = next((name for name in names if _is_swollen(name, (folder / name).stat().st_size)), "")
         tokenizer = next(
@@ -178,9 +178,9 @@ def _files(folder: Path, graph: str, kind: ModelKind) -> OnnxFiles:
             f"The model's file {folder / swollen} is too large for settings or a vocabulary. Fetch the model anew, or "
             f"choose another {kind}_model."
         )
-    if lost:
+    if texts:
         raise _Incomplete(
-            f"The model in {folder} keeps weights in {lost[0]}, which is not there. Fetch the model anew, or choose "
+            f"The model in {folder} keeps weights in {texts[0]}, which is not there. Fetch the model anew, or choose "
             f"another {kind}_model."
         )
     if tokenizer is None:
@@ -191,11 +191,11 @@ def _files(folder: Path, graph: str, kind: ModelKind) -> OnnxFiles:
     return OnnxFiles(folder=folder, graph=folder / graph, weights=weights, tokenizer=tokenizer)
 
 
-def _beside(graph: str, names: Iterable[str], kept: Iterable[str]) -> list[str]:
+def _beside(graph: str, names: Iterable[str], kept_texts: Iterable[str]) -> list[str]:
     """Files in which a graph keeps weights: those that it names, and those with the usual names."""
     folder = PurePosixPath(graph).parent
     usual = [name for name in names if name != graph and name.startswith((f"{graph}_data", f"{graph}.data"))]
-    return list(dict.fromkeys([*usual, *((folder / name).as_posix() for name in kept)]))
+    return list(dict.fromkeys([*usual, *((folder / name).as_posix() for name in kept_texts)]))
 
 
 def _kept_beside(graph: Path) -> list[str]:
@@ -203,12 +203,12 @@ def _kept_beside(graph: Path) -> list[str]:
     if graph.stat().st_size > _MOST_BARE_BYTES:
         return []
     content = graph.read_bytes()
-    found = list[str]()
+    texts = list[str]()
     for match in re.finditer(_LOCATION, content, re.DOTALL):
         low, high = match[1], match[2][0]
         size = high if not low else (low[0] & 0x7F) | high << 7
-        found.append(content[match.end() : match.end() + size].decode("utf-8", "replace"))
-    return found
+        texts.append(content[match.end() : match.end() + size].decode("utf-8", "replace"))
+    return texts
 
 
 def _is_swollen(name: str, size: int) -> bool:
@@ -259,8 +259,8 @@ def _hub() -> Any:
 
 def _cached_folder(repository: str) -> Path | None:
     """The folder of a repository in the hub's cache."""
-    found = _hub().try_to_load_from_cache(repository, _TOKENIZER)
-    return Path(found).parent if isinstance(found, str) else None
+    from_cache = _hub().try_to_load_from_cache(repository, _TOKENIZER)
+    return Path(from_cache).parent if isinstance(from_cache, str) else None
 
 
 def _fetch_folder(repository: str, graph: str, kind: ModelKind) -> Path:
@@ -270,8 +270,8 @@ def _fetch_folder(repository: str, graph: str, kind: ModelKind) -> Path:
     graph = graph or _choose_graph(list(sizes), repository, kind)
     for name in filter(decides_vectors, sizes):
         hub.hf_hub_download(repository, name)
-    kept = _named_by(repository, graph) if sizes.get(graph, 0) <= _MOST_BARE_BYTES else []
-    weights = [*_beside(graph, sizes, kept), graph]
+    kept_texts = _named_by(repository, graph) if sizes.get(graph, 0) <= _MOST_BARE_BYTES else []
+    weights = [*_beside(graph, sizes, kept_texts), graph]
     _check_size(repository, sum(sizes.get(name, 0) for name in weights), kind)
     for name in weights:
         last = hub.hf_hub_download(repository, name)

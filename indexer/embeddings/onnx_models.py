@@ -79,28 +79,28 @@ class _Graph:
 
     def encode(self, text: str, pair: str | None = None) -> Any:
         """The tokens of a text, or of two that are read together."""
-        cut = without_surrogates(text[: self.max_characters])
-        cut = cut.lower() if self.lowers else cut
+        cut_text = without_surrogates(text[: self.max_characters])
+        cut_text = cut_text.lower() if self.lowers else cut_text
         try:
             with panics_as_errors():
-                return self.tokenizer.encode(cut, pair and without_surrogates(pair[: self.max_characters]))
+                return self.tokenizer.encode(cut_text, pair and without_surrogates(pair[: self.max_characters]))
         except Exception as error:  # tokenizers raises no others
             raise EmbeddingError(
                 f"The tokenizer of the model {self.name} failed on a text ({type(error).__name__}). "
                 "Fetch the model anew, or choose another one."
             ) from error
 
-    def run(self, encoded: Sequence[Any]) -> tuple[_Array, _Array]:
+    def run(self, encoded_items: Sequence[Any]) -> tuple[_Array, _Array]:
         """The output of the graph for tokens, and which of them count, of shape (texts, longest)."""
-        ids, mask = pad_batch([one.ids for one in encoded], padding=self.padding)
-        made: dict[str, _Array] = {"input_ids": ids, "attention_mask": mask}
+        ids, mask = pad_batch([value.ids for value in encoded_items], padding=self.padding)
+        rows: dict[str, _Array] = {"input_ids": ids, "attention_mask": mask}
         if "token_type_ids" in self.inputs:
-            made["token_type_ids"] = (
-                pad_batch([one.type_ids for one in encoded])[0] if self.tells_texts_apart else 0 * ids
+            rows["token_type_ids"] = (
+                pad_batch([value.type_ids for value in encoded_items])[0] if self.tells_texts_apart else 0 * ids
             )
         if "position_ids" in self.inputs:
-            made["position_ids"] = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
-        feed = {name: made[name].astype(kind) for name, kind in self.inputs.items()}
+            rows["position_ids"] = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
+        feed = {name: rows[name].astype(kind) for name, kind in self.inputs.items()}
         return self.session.run([self.output], feed)[0], mask
 
 
@@ -124,8 +124,8 @@ def _load_graph(files: OnnxFiles, kind: ModelKind, *, outputs: Sequence[str]) ->
         most = _max_tokens(files, tokenizer, kind)
         tokenizer.enable_truncation(most)
         session = start_session(files.graph)
-        inputs = {one.name: one.type for one in session.get_inputs()}
-        given = {one.name: len(one.shape) for one in session.get_outputs()}
+        inputs = {one_input.name: one_input.type for one_input in session.get_inputs()}
+        given_values = {one_output.name: len(one_output.shape) for one_output in session.get_outputs()}
     except ImportError as error:
         raise EmbedderUnavailable(
             f"A model in ONNX format needs the package {error.name or 'onnxruntime'}, which cannot be imported. "
@@ -144,14 +144,14 @@ def _load_graph(files: OnnxFiles, kind: ModelKind, *, outputs: Sequence[str]) ->
             f"The model {files.graph} is no encoder of texts: it takes {', '.join(foreign or inputs)}. "
             f"Choose another {kind}_model."
         )
-    output = next((name for name in outputs if name in given), next(iter(given)))
+    output = next((name for name in outputs if name in given_values), next(iter(given_values)))
     return _Graph(
         name=str(files.graph),
         session=session,
         tokenizer=tokenizer,
         inputs={name: _TYPES[kind] for name, kind in inputs.items()},
         output=output,
-        rank=given[output],
+        rank=given_values[output],
         max_characters=_CHARACTERS_PER_TOKEN * most,
         padding=_padding(files, tokenizer),
         lowers=read_table(files.folder / "sentence_bert_config.json").get("do_lower_case") is True,
@@ -162,29 +162,31 @@ def _load_graph(files: OnnxFiles, kind: ModelKind, *, outputs: Sequence[str]) ->
 def _max_tokens(files: OnnxFiles, tokenizer: Any, kind: ModelKind) -> int:
     """Tokens of the longest text that is read whole. Source: sentence_transformers, Transformer.max_seq_length."""
     config = read_table(files.folder / "config.json")
-    known = [read_table(files.tokenizer.with_name("tokenizer_config.json")).get("model_max_length")]
+    model_max_length = [read_table(files.tokenizer.with_name("tokenizer_config.json")).get("model_max_length")]
     positions = config.get("max_position_embeddings")
     if isinstance(positions, int):
-        known.append(positions - 2 * (config.get("model_type") in _OFFSET_POSITIONS))
+        model_max_length.append(positions - 2 * (config.get("model_type") in _OFFSET_POSITIONS))
     own = read_table(files.folder / "sentence_bert_config.json").get("max_seq_length") if kind == "embedding" else None
     if isinstance(own, int):
-        known.append(own)
-    elif not any(isinstance(most, int) for most in known) and tokenizer.truncation:
-        known.append(tokenizer.truncation["max_length"])
-    told = [most for most in known if isinstance(most, int) and most > 0]
-    return min(_MOST_TOKENS, *told) if told else _USUAL_TOKENS
+        model_max_length.append(own)
+    elif not any(isinstance(most, int) for most in model_max_length) and tokenizer.truncation:
+        model_max_length.append(tokenizer.truncation["max_length"])
+    mosts = [most for most in model_max_length if isinstance(most, int) and most > 0]
+    return min(_MOST_TOKENS, *mosts) if mosts else _USUAL_TOKENS
 
 
 def _padding(files: OnnxFiles, tokenizer: Any) -> int:
-    found = read_table(files.folder / "config.json").get("pad_token_id")
-    return found if isinstance(found, int) and 0 <= found < tokenizer.get_vocab_size() else 0
+    pad_token_id = read_table(files.folder / "config.json").get("pad_token_id")
+    return pad_token_id if isinstance(pad_token_id, int) and 0 <= pad_token_id < tokenizer.get_vocab_size() else 0
 
 
 def _tells_texts_apart(config: dict[str, Any]) -> bool:
     """By the inputs that a tokenizer is said to make. Source: transformers 5, TokenizersBackend.model_input_names."""
-    named = config.get("model_input_names")
+    model_input_names = config.get("model_input_names")
     return (
-        "token_type_ids" in named if isinstance(named, list) else config.get("tokenizer_class") != "TokenizersBackend"
+        "token_type_ids" in model_input_names
+        if isinstance(model_input_names, list)
+        else config.get("tokenizer_class") != "TokenizersBackend"
     )
 
 
@@ -202,21 +204,21 @@ def _pool(mode: str, tokens: _Array, mask: _Array) -> _Array:
     rows, weights = np.arange(len(tokens)), mask[:, :, None].astype(tokens.dtype)
     total = np.maximum(weights.sum(axis=1), 1)
     if mode == "cls":
-        made = tokens[rows, mask.argmax(axis=1)]
+        new_rows = tokens[rows, mask.argmax(axis=1)]
     elif mode == "lasttoken":
-        made = tokens[rows, mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)]
+        new_rows = tokens[rows, mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)]
     elif mode == "max":
-        made = np.where(weights > 0, tokens, -1e9).max(axis=1)
+        new_rows = np.where(weights > 0, tokens, -1e9).max(axis=1)
     elif mode == "mean_sqrt_len_tokens":
-        made = (tokens * weights).sum(axis=1) / np.sqrt(total)
+        new_rows = (tokens * weights).sum(axis=1) / np.sqrt(total)
     elif mode == "weightedmean":
         weights = weights * np.arange(1, mask.shape[1] + 1, dtype=tokens.dtype)[None, :, None]
-        made = (tokens * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
+        new_rows = (tokens * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
     elif mode == "mean":
-        made = (tokens * weights).sum(axis=1) / total
+        new_rows = (tokens * weights).sum(axis=1) / total
     else:
         raise EmbedderUnavailable(f"The pooling {mode} of a model is not known here. Choose another embedding_model.")
-    return np.asarray(made)
+    return np.asarray(new_rows)
 
 
 def _layers(folder: Path) -> tuple[_Layer, ...]:
@@ -225,16 +227,16 @@ def _layers(folder: Path) -> tuple[_Layer, ...]:
     Raises:
         EmbedderUnavailable: A layer is not known here.
     """
-    made: list[_Layer] = []
+    layers: list[_Layer] = []
     for kind, place in read_modules(folder):
         if kind == "Dense":
-            made.append(_dense(place))
+            layers.append(_dense(place))
         elif kind not in ("Transformer", "Pooling", "Normalize", "Dropout"):
             raise EmbedderUnavailable(
                 f"The model in {folder} has a layer {kind}, which is not run here. "
                 "Set embedding_model to sentence-transformers/ with this folder, or choose another."
             )
-    return tuple(made)
+    return tuple(layers)
 
 
 _ACTIVATIONS: dict[str, _Layer] = {"Identity": lambda x: x, "Tanh": np.tanh, "ReLU": lambda x: np.maximum(x, 0)}
@@ -261,14 +263,14 @@ def _safetensors(path: Path) -> dict[str, _Array]:
     try:
         content = path.read_bytes()
         length = int.from_bytes(content[:8], "little")
-        header, body, found = json.loads(content[8 : 8 + length]), content[8 + length :], {}
+        header, body, value = json.loads(content[8 : 8 + length]), content[8 + length :], {}
         for name, entry in header.items():
             if name != "__metadata__":
                 values = np.frombuffer(body[slice(*entry["data_offsets"])], kinds[entry["dtype"]])
                 if entry["dtype"] == "BF16":
                     values = (values.astype("<u4") << 16).view("<f4")
-                found[name] = values.reshape(entry["shape"]).astype(np.float32)
-        return found
+                value[name] = values.reshape(entry["shape"]).astype(np.float32)
+        return value
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EmbedderUnavailable(
             f"The model's file {path} cannot be read ({type(error).__name__}). Fetch the model anew."
@@ -292,28 +294,28 @@ class _Encoder:
     cut: int
     counts_prompt: bool
 
-    def vectors(self, encoded: Sequence[Any], prompt_tokens: int) -> _Array:
+    def vectors(self, encoded_items: Sequence[Any], prompt_tokens: int) -> _Array:
         try:
-            found, mask = self.graph.run(encoded)
+            rows, mask = self.graph.run(encoded_items)
         except Exception as error:  # ONNX Runtime's exceptions have no common base of their own
             raise EmbeddingError(
-                f"The model {self.folder.names[0]} failed on {len(encoded)} texts ({type(error).__name__}). "
+                f"The model {self.folder.names[0]} failed on {len(encoded_items)} texts ({type(error).__name__}). "
                 "Try again; if it stays, choose another embedding_model."
             ) from error
-        if found.ndim == 3:
-            found = found.astype(np.float32)
+        if rows.ndim == 3:
+            rows = rows.astype(np.float32)
             mask[:, :prompt_tokens] = 0
-            found = np.concatenate([_pool(mode, found, mask) for mode in self.pooling], axis=1)
+            rows = np.concatenate([_pool(mode, rows, mask) for mode in self.pooling], axis=1)
             for layer in self.layers:
-                found = layer(found)
-        return found[:, : self.cut] if self.cut else found
+                rows = layer(rows)
+        return rows[:, : self.cut] if self.cut else rows
 
     def prompt_tokens(self, prompt: str) -> int:
         """Tokens at the beginning that do not count."""
         if self.counts_prompt or not prompt:
             return 0
-        encoded = self.graph.encode(prompt)
-        return len(encoded.ids) - (encoded.special_tokens_mask[-1] if encoded.ids else 0)
+        encoded_value = self.graph.encode(prompt)
+        return len(encoded_value.ids) - (encoded_value.special_tokens_mask[-1] if encoded_value.ids else 0)
 
 
 def _load_encoder(files: OnnxFiles, folder: ModelFolder) -> _Encoder:
@@ -326,13 +328,13 @@ def _load_encoder(files: OnnxFiles, folder: ModelFolder) -> _Encoder:
             "Choose another embedding_model."
         )
     modes, counts_prompt = pooling_modes(files.folder)
-    cut = read_table(files.folder / "config_sentence_transformers.json").get("truncate_dim")
+    truncate_dim = read_table(files.folder / "config_sentence_transformers.json").get("truncate_dim")
     return _Encoder(
         graph=graph,
         folder=folder,
         pooling=modes,
         layers=_layers(files.folder) if graph.rank == 3 else (),
-        cut=cut if isinstance(cut, int) else 0,
+        cut=truncate_dim if isinstance(truncate_dim, int) else 0,
         counts_prompt=counts_prompt,
     )
 
@@ -365,20 +367,20 @@ class OnnxEmbedder(FolderEmbedder[_Encoder]):
             raise not_here(self._model)
         return files
 
-    def _rows(self, loaded: _Encoder, texts: Sequence[str], *, query: bool) -> Vectors:
-        prompt = loaded.folder.prompts.query if query else loaded.folder.prompts.document
-        encoded = [loaded.graph.encode(prompt + text) for text in texts]
-        uncounted = loaded.prompt_tokens(prompt)
-        made: list[_Array] = [np.zeros(0)] * len(texts)
+    def _rows(self, encoder: _Encoder, texts: Sequence[str], *, query: bool) -> Vectors:
+        prompt = encoder.folder.prompts.query if query else encoder.folder.prompts.document
+        encoded_items = [encoder.graph.encode(prompt + text) for text in texts]
+        prompt_tokens = encoder.prompt_tokens(prompt)
+        rows: list[_Array] = [np.zeros(0)] * len(texts)
 
         def fill(places: list[int]) -> None:
-            found = loaded.vectors([encoded[place] for place in places], uncounted)
-            for place, row in zip(places, found, strict=True):
-                made[place] = row
+            vectors = encoder.vectors([encoded_items[place] for place in places], prompt_tokens)
+            for place, row in zip(places, vectors, strict=True):
+                rows[place] = row
 
-        lengths = [max(1, len(one.ids)) for one in encoded]
+        lengths = [max(1, len(value.ids)) for value in encoded_items]
         run_in_threads(lengths, fill, threads=self._threads, run_tokens=_RUN_TOKENS, name="onnx")
-        return self._unit_rows(made, len(texts))
+        return self._unit_rows(rows, len(texts))
 
 
 # --- reranker --------------------------------------------------------------------------------------------------
@@ -402,17 +404,17 @@ class OnnxReranker:
     def score(self, query: str, texts: Sequence[str]) -> Scores:
         """See `Reranker.score`; between 0 and 1 for a model of one label, as in sentence-transformers."""
         graph = self._load()
-        encoded = [graph.encode(query, text) for text in texts]
+        encoded_items = [graph.encode(query, text) for text in texts]
         scores = np.zeros(len(texts))
 
         def fill(places: list[int]) -> None:
-            found = graph.run([encoded[place] for place in places])[0].astype(np.float64)
-            scores[places] = scores_of_labels(self.name, found.reshape(len(places), -1))
+            rows = graph.run([encoded_items[place] for place in places])[0].astype(np.float64)
+            scores[places] = scores_of_labels(self.name, rows.reshape(len(places), -1))
 
         if not texts:
             return scores
         try:
-            lengths = [max(1, len(one.ids)) for one in encoded]
+            lengths = [max(1, len(value.ids)) for value in encoded_items]
             run_in_threads(lengths, fill, threads=default_threads(), run_tokens=_RUN_TOKENS, name="onnx-rerank")
         except EmbeddingError:
             raise
@@ -443,6 +445,6 @@ class OnnxReranker:
 def _is_bounded(config: dict[str, Any]) -> bool:
     """True for a model with one label, unless its settings name another function for its scores."""
     own = config.get("sentence_transformers")
-    named = str(own.get("activation_fn", "")) if isinstance(own, dict) else ""
+    named_text = str(own.get("activation_fn", "")) if isinstance(own, dict) else ""
     labels = config.get("id2label")
-    return (named.endswith("Sigmoid") if named else True) and isinstance(labels, dict) and len(labels) == 1
+    return (named_text.endswith("Sigmoid") if named_text else True) and isinstance(labels, dict) and len(labels) == 1

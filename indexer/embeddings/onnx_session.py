@@ -40,13 +40,13 @@ def usable_processors(*, cgroups: Path = _CGROUPS) -> int:
 
 def _quota(cgroups: Path) -> float | None:
     """Processors of the group's quota; None without one. Source: kernel.org, admin-guide/cgroup-v2, cpu.max."""
-    found = _words(cgroups / "cpu.max") or [
+    words = _words(cgroups / "cpu.max") or [
         *_words(cgroups / "cpu" / "cpu.cfs_quota_us"),
         *_words(cgroups / "cpu" / "cpu.cfs_period_us"),
     ]
-    if len(found) != 2 or not all(word.isdigit() for word in found) or int(found[1]) == 0:
+    if len(words) != 2 or not all(word.isdigit() for word in words) or int(words[1]) == 0:
         return None
-    return int(found[0]) / int(found[1])
+    return int(words[0]) / int(words[1])
 
 
 def _words(path: Path) -> list[str]:
@@ -94,11 +94,11 @@ def pad_batch(batch: Sequence[Sequence[int]], *, padding: int = 0) -> tuple[np.n
         padding: The id behind the shorter ones.
     """
     shape = (len(batch), max(len(ids) for ids in batch))
-    filled, mask = np.full(shape, padding, np.int64), np.zeros(shape, np.int32)
+    rows, mask = np.full(shape, padding, np.int64), np.zeros(shape, np.int32)
     for row, ids in enumerate(batch):
-        filled[row, : len(ids)] = ids
+        rows[row, : len(ids)] = ids
         mask[row, : len(ids)] = 1
-    return filled, mask
+    return rows, mask
 
 
 def run_in_threads(

@@ -114,12 +114,12 @@ class Reranking:
         scores, problem = self._score([hits[place].passage.text[:READ_CHARACTERS] for place in looked_at], query)
         if problem:
             return hits, f"rerank: {problem}"
-        found = list(hits)
+        found_hits = list(hits)
         for place, score in zip(looked_at.tolist(), scores.tolist(), strict=True):
-            found[place] = _with_signal(hits[place], score)
+            found_hits[place] = _with_signal(hits[place], score)
         if relevance is None:
-            return _order_by_scores(found, looked_at, scores), ""
-        return _order_by_relevance(found, relevance, looked_at, scores), ""
+            return _order_by_scores(found_hits, looked_at, scores), ""
+        return _order_by_relevance(found_hits, relevance, looked_at, scores), ""
 
     def _score(self, texts: list[str], query: str) -> tuple[Scores, str]:
         """Scores, or why there are none; the thread frees its slot when it is done, however late."""
@@ -158,8 +158,8 @@ class Reranking:
 
 def _nonsense(name: str, scores: Scores, texts: int) -> str:
     shape = f"{scores.size} scores" if scores.ndim == 1 else f"scores of shape {scores.shape}"
-    what = "scores that are not finite" if scores.shape == (texts,) else shape
-    return f"the model {name} gave {what} for {texts} texts. Choose another rerank_model."
+    text = "scores that are not finite" if scores.shape == (texts,) else shape
+    return f"the model {name} gave {text} for {texts} texts. Choose another rerank_model."
 
 
 def _with_signal(hit: Hit, score: float) -> Hit:
@@ -169,8 +169,8 @@ def _with_signal(hit: Hit, score: float) -> Hit:
 
 def _relevance(hits: Sequence[Hit]) -> Floats | None:
     """The relevance of hits; None where it is not known."""
-    known = [hit.relevance for hit in hits if hit.relevance is not None]
-    return np.array(known) if len(known) == len(hits) else None
+    relevances = [hit.relevance for hit in hits if hit.relevance is not None]
+    return np.array(relevances) if len(relevances) == len(hits) else None
 
 
 def _least_sure(relevance: Floats) -> Ints:
@@ -195,9 +195,9 @@ def _from_others(apart: Floats) -> Floats:
 
     Among few texts one that stands out makes most of the deviation: of nine it is never three away from the mean.
     """
-    others = (len(apart) - 1 - apart**2) / max(1, len(apart) - 2)
-    found: Floats = apart / np.sqrt(np.maximum(others, (apart / _FARTHEST) ** 2))
-    return found
+    other_rows = (len(apart) - 1 - apart**2) / max(1, len(apart) - 2)
+    values: Floats = apart / np.sqrt(np.maximum(other_rows, (apart / _FARTHEST) ** 2))
+    return values
 
 
 def _order_by_relevance(hits: Sequence[Hit], relevance: Floats, looked_at: Ints, scores: Scores) -> tuple[Hit, ...]:
@@ -205,26 +205,26 @@ def _order_by_relevance(hits: Sequence[Hit], relevance: Floats, looked_at: Ints,
     odds = _log_odds(relevance)
     shift = np.zeros(len(hits))
     shift[looked_at] = _shift(odds[looked_at], _standardise(scores))
-    found = list(hits)
+    found_hits = list(hits)
     probability = _probability(odds + shift).round(4)
     for place in looked_at.tolist():
         answers = _shift_probability(hits[place].answers, shift[place])
-        found[place] = replace(hits[place], relevance=float(probability[place]), answers=answers)
+        found_hits[place] = replace(hits[place], relevance=float(probability[place]), answers=answers)
     # The ranking's order is a better one than that of relevance, which says how far its places lie apart.
     order = np.argsort(-(np.sort(odds)[::-1] + shift), kind="stable")
-    return tuple(found[place] for place in order.tolist())
+    return tuple(found_hits[place] for place in order.tolist())
 
 
-def _shift(odds: Floats, told: Floats) -> Floats:
+def _shift(odds: Floats, values: Floats) -> Floats:
     """Log odds that what a model told adds; the probabilities have the sum that they had."""
     whole, low, high = _probability(odds).sum(), -60.0, 60.0
     for _ in range(50):
         middle = (low + high) / 2
-        if _probability(odds + _WEIGHT * told + middle).sum() > whole:
+        if _probability(odds + _WEIGHT * values + middle).sum() > whole:
             high = middle
         else:
             low = middle
-    return _WEIGHT * told + low
+    return _WEIGHT * values + low
 
 
 def _standardise(scores: Scores) -> Floats:
@@ -232,13 +232,13 @@ def _standardise(scores: Scores) -> Floats:
     # First to a scale whose squares are finite.
     scores = scores / (np.abs(scores).max() or 1.0)
     spread = scores.std()
-    standardised: Floats = (scores - scores.mean()) / spread if spread > 1e-12 else np.zeros(len(scores))
-    return standardised
+    values: Floats = (scores - scores.mean()) / spread if spread > 1e-12 else np.zeros(len(scores))
+    return values
 
 
 def _log_odds(probability: Floats) -> Floats:
-    known = probability.clip(_SUREST, 1 - _SUREST)
-    odds: Floats = np.log(known / (1 - known))
+    rows = probability.clip(_SUREST, 1 - _SUREST)
+    odds: Floats = np.log(rows / (1 - rows))
     return odds
 
 

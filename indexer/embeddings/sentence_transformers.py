@@ -65,9 +65,9 @@ def _cached_model(name: str, kind: _Kind) -> Path | None:
     """The folder in the hub's cache, if the model in it is complete; ValueError for an impossible name."""
     for repository in (name,) if "/" in name else (f"sentence-transformers/{name}", f"cross-encoder/{name}", name):
         for file in _FIRST_FILES:
-            found = _cached_file(repository, file, kind)
-            if found is not None and has_weights(found.parent):
-                return found.parent
+            path = _cached_file(repository, file, kind)
+            if path is not None and has_weights(path.parent):
+                return path.parent
     return None
 
 
@@ -84,8 +84,8 @@ def _load_model(name: str, kind: _Kind, *, fetch: bool) -> Any:
             raise not_here(name)
         import sentence_transformers
 
-        loaded = getattr(sentence_transformers, _CLASSES[kind])
-        return loaded(str(place or name), local_files_only=place is not None, trust_remote_code=False)
+        loaded_value = getattr(sentence_transformers, _CLASSES[kind])
+        return loaded_value(str(place or name), local_files_only=place is not None, trust_remote_code=False)
     except EmbedderUnavailable:
         raise
     except ImportError as error:
@@ -127,8 +127,8 @@ def _cached_file(repository: str, file: str, kind: _Kind) -> Path | None:
         from huggingface_hub import try_to_load_from_cache
     except ImportError as error:
         raise _not_installed(repository, kind, error) from error
-    found = try_to_load_from_cache(repository, file)
-    return Path(found) if isinstance(found, str) else None
+    from_cache = try_to_load_from_cache(repository, file)
+    return Path(from_cache) if isinstance(from_cache, str) else None
 
 
 _ENGINE = "sentence-transformers"
@@ -188,11 +188,11 @@ class SentenceTransformerEmbedder(FolderEmbedder[_Encoder]):
         tokens = getattr(model, "max_seq_length", None) or _UNLIMITED_TOKENS
         return _Encoder(model=model, folder=self._model_folder, max_characters=_CHARACTERS_PER_TOKEN * tokens)
 
-    def _rows(self, loaded: _Encoder, texts: Sequence[str], *, query: bool) -> Vectors:
-        cleaned = [without_surrogates(text[: loaded.max_characters]) for text in texts]
+    def _rows(self, encoder: _Encoder, texts: Sequence[str], *, query: bool) -> Vectors:
+        cleaned_texts = [without_surrogates(text[: encoder.max_characters]) for text in texts]
         vectors = np.zeros((len(texts), 0), np.float32)
-        for places in runs_by_length([len(text) for text in cleaned], _RUN_CHARACTERS, most_texts=_RUN_TEXTS):
-            rows = self._unit_rows(loaded.rows([cleaned[place] for place in places], query=query), len(places))
+        for places in runs_by_length([len(text) for text in cleaned_texts], _RUN_CHARACTERS, most_texts=_RUN_TEXTS):
+            rows = self._unit_rows(encoder.rows([cleaned_texts[place] for place in places], query=query), len(places))
             if not vectors.size:
                 vectors = np.zeros((len(texts), rows.shape[1]), np.float32)
             vectors[places] = rows

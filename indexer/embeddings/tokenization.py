@@ -41,8 +41,8 @@ class TokenizerFile:
 
     def sizes(self, text: str) -> Sequence[int]:
         """Characters of each piece of a text, special ones aside; 0 for one that is not known."""
-        made = self._tokenizer.encode(without_surrogates(text), add_special_tokens=False)
-        pieces = zip(made.ids, made.offsets, strict=True)
+        value = self._tokenizer.encode(without_surrogates(text), add_special_tokens=False)
+        pieces = zip(value.ids, value.offsets, strict=True)
         return [end - start if piece != self._unknown else 0 for piece, (start, end) in pieces]
 
 
@@ -106,11 +106,11 @@ class Vocabulary:
 
     def reads(self, text: str) -> bool:
         """True if the pieces of a text are long enough, by default longer than single letters."""
-        known = self._known.get(text)
-        if known is None:
+        is_known = self._known.get(text)
+        if is_known is None:
             sizes = self._tokenizer.sizes(text)
-            known = self._known[text] = sum(sizes) >= self._least_piece * len(sizes)
-        return known
+            is_known = self._known[text] = sum(sizes) >= self._least_piece * len(sizes)
+        return is_known
 
 
 def read_vocabulary(path: Path) -> Vocabulary | None:

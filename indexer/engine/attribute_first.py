@@ -14,7 +14,7 @@ from indexer.stores.base import StoredPassage
 
 
 def attribute_first(
-    question: str, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
+    question: str, ranking: Ranked, chosen_pairs: Sequence[tuple[int, StoredPassage]]
 ) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
     """The candidates and the best of them, with the line first that has the label asked for.
 
@@ -23,55 +23,55 @@ def attribute_first(
 
     Args:
         question: The question.
-        ranked: The candidates; the line gets the score of the one that stood first, as the part "label".
-        chosen: Positions of the best, with their passages, the best first.
+        ranking: The candidates; the line gets the score of the one that stood first, as the part "label".
+        chosen_pairs: Positions of the best, with their passages, the best first.
     """
-    best = [*chosen]
+    best = [*chosen_pairs]
     labels = asked_labels(question) if len(best) > 1 else frozenset()
     if not labels:
-        return ranked, best
-    keys = [label_of(stored.passage.text) for _, stored in best]
+        return ranking, best
+    keys = [label_of(passage.passage.text) for _, passage in best]
     if not keys[0][1] or is_labelled(keys[0][1], labels):
-        return ranked, best
+        return ranking, best
     record = best[0][1].path, best[0][1].passage.heading, keys[0][0]
-    for place, (_, stored) in enumerate(best):
-        of = stored.path, stored.passage.heading, keys[place][0]
+    for place, (_, stored_passage) in enumerate(best):
+        of = stored_passage.path, stored_passage.passage.heading, keys[place][0]
         if of == record and is_labelled(keys[place][1], labels):
-            return _lift_to_first(ranked, best, place)
-    return ranked, best
+            return _lift_to_first(ranking, best, place)
+    return ranking, best
 
 
 def _lift_to_first(
-    ranked: Ranked, best: list[tuple[int, StoredPassage]], place: int
+    ranking: Ranked, best: list[tuple[int, StoredPassage]], place: int
 ) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
     """The candidates and the best of them, with one of these first, as high as the one that stood there."""
     position = best[place][0]
-    lift = ranked.parts.get("label", np.zeros(len(ranked.scores))).copy()
-    lift[position] += ranked.scores[best[0][0]] - ranked.scores[position]
-    scores = ranked.scores.copy()
-    scores[position] = ranked.scores[best[0][0]]
-    lifted = replace(ranked, scores=scores, parts={**ranked.parts, "label": lift})
-    return lifted, [best[place], *best[:place], *best[place + 1 :]]
+    lift = ranking.parts.get("label", np.zeros(len(ranking.scores))).copy()
+    lift[position] += ranking.scores[best[0][0]] - ranking.scores[position]
+    scores = ranking.scores.copy()
+    scores[position] = ranking.scores[best[0][0]]
+    lifted_ranking = replace(ranking, scores=scores, parts={**ranking.parts, "label": lift})
+    return lifted_ranking, [best[place], *best[:place], *best[place + 1 :]]
 
 
 def body_first(
-    question: str, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
+    question: str, ranking: Ranked, pairs: Sequence[tuple[int, StoredPassage]]
 ) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
     """The candidates and the best of them, the text of a file before its properties that only say its other names.
 
     Args:
         question: A question, which asks more than the other name.
-        ranked: The candidates; the text gets the score of the properties, as the part "label".
-        chosen: Positions of the best, with their passages, the best first.
+        ranking: The candidates; the text gets the score of the properties, as the part "label".
+        pairs: Positions of the best, with their passages, the best first.
     """
-    best = [*chosen]
+    best = [*pairs]
     aliases = _aliases_in(best[0][1]) if len(best) > 1 else ""
-    asked = frozenset(query_terms(question)) if aliases else frozenset()
-    if asked and asked - frozenset(stored_terms(aliases)) and not asked.isdisjoint(stored_terms(aliases)):
-        for place, (_, stored) in enumerate(best):
-            if place and stored.path == best[0][1].path:
-                return _lift_to_first(ranked, best, place)
-    return ranked, best
+    keys = frozenset(query_terms(question)) if aliases else frozenset()
+    if keys and keys - frozenset(stored_terms(aliases)) and not keys.isdisjoint(stored_terms(aliases)):
+        for place, (_, passage) in enumerate(best):
+            if place and passage.path == best[0][1].path:
+                return _lift_to_first(ranking, best, place)
+    return ranking, best
 
 
 def _aliases_in(stored: StoredPassage) -> str:

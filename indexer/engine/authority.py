@@ -95,8 +95,8 @@ class Contender:
         """All words of each of its sentences, in order."""
         passage = self.stored.passage
         text = passage.text if passage.role == "user" else in_first_person(passage.text)
-        some = parted(text)[:_MOST_SENTENCES]
-        return tuple(tuple(_pairs(index_terms(sentence))) for sentence in some)
+        texts = parted(text)[:_MOST_SENTENCES]
+        return tuple(tuple(_pairs(index_terms(sentence))) for sentence in texts)
 
     @cached_property
     def asked_numbers(self) -> frozenset[str]:
@@ -144,12 +144,12 @@ def _is_framed(higher: Contender, lower: Contender) -> bool:
     """
     anyhow = higher.coverage > 0 or not lower.coverage
     return any(
-        (anyhow or own[:_BEGINNING] == other[:_BEGINNING])
-        and len(shared := {*own}.intersection(other)) >= _LEAST_FRAME
-        and len(shared) >= _SAME_FRAME * len({*own, *other})
-        and not shared.isdisjoint(higher.terms)
+        (anyhow or own[:_BEGINNING] == other_sentence[:_BEGINNING])
+        and len(intersection := {*own}.intersection(other_sentence)) >= _LEAST_FRAME
+        and len(intersection) >= _SAME_FRAME * len({*own, *other_sentence})
+        and not intersection.isdisjoint(higher.terms)
         for own in higher.sentences
-        for other in lower.sentences
+        for other_sentence in lower.sentences
     )
 
 
@@ -168,25 +168,25 @@ def _rivals(higher: Contender, lower: Contender, cosine: Callable[[int, int], fl
         return False
     if not lower.asked_numbers <= higher.asked_numbers:
         return False
-    talk, noted = higher.is_talk, lower.stored.passage.role == "agent"
-    shared = len(higher.terms & lower.terms)
+    talk, is_noted = higher.is_talk, lower.stored.passage.role == "agent"
+    shared_count = len(higher.terms & lower.terms)
     if (
-        shared >= _LEAST_SHARED
-        and shared >= (_ALIKE_TALK if talk or noted else _ALIKE) * len(higher.terms)
+        shared_count >= _LEAST_SHARED
+        and shared_count >= (_ALIKE_TALK if talk or is_noted else _ALIKE) * len(higher.terms)
         and higher.coverage
     ):
         return True
     if _is_framed(higher, lower):
         return True
     # The notes of an agent are about what the user's are about: that both bear on a question says little there.
-    if noted and not talk and higher.coverage >= _COVERED_WHOLE:
+    if is_noted and not talk and higher.coverage >= _COVERED_WHOLE:
         return True
-    if not noted:
+    if not is_noted:
         if (not talk or lower.is_talk) and higher.coverage >= max(_COVERED, _AS_WELL * lower.coverage):
             return True
         if (higher.alone or 0.0) >= (_BEARS_TALK if talk else _BEARS) or higher.stands_out:
             return True
-    return cosine(higher.stored.key, lower.stored.key) >= (_NEAR_TALK if talk or noted else _NEAR)
+    return cosine(higher.stored.key, lower.stored.key) >= (_NEAR_TALK if talk or is_noted else _NEAR)
 
 
 def by_authority(
@@ -199,24 +199,26 @@ def by_authority(
         higher: Passages that may be of higher authority, best first, whether they are among the hits or not.
         cosine: Of the stored vectors of two passages, by their keys; 0.0 where they have none.
     """
-    placed = dict[int, tuple[StoredPassage, Hit]]()
-    known = {each.stored.key: each for each in hits}
+    values = dict[int, tuple[StoredPassage, Hit]]()
+    contenders = {contender.stored.key: contender for contender in hits}
 
-    def place(each: Contender, before: Hit | None) -> None:
-        if each.stored.key in placed:
+    def place(each_contender: Contender, before: Hit | None) -> None:
+        if each_contender.stored.key in values:
             return
-        above = next((other for other in higher if _rivals(other, each, cosine)), None)
-        hit = each.hit if before is None else not_below(each.hit, before)
+        above = next(
+            (other_contender for other_contender in higher if _rivals(other_contender, each_contender, cosine)), None
+        )
+        hit = each_contender.hit if before is None else not_below(each_contender.hit, before)
         if above is not None:
-            place(known.get(above.stored.key, above), hit)
+            place(contenders.get(above.stored.key, above), hit)
             hit = replace(hit, yields_to=((above.stored.path, above.stored.ordinal),))
-            if _plain(above.stored.passage.text) == _plain(each.stored.passage.text):
+            if _plain(above.stored.passage.text) == _plain(each_contender.stored.passage.text):
                 return
-        placed[each.stored.key] = each.stored, hit
+        values[each_contender.stored.key] = each_contender.stored, hit
 
     for each in hits:
         place(each, None)
-    return [*placed.values()]
+    return [*values.values()]
 
 
 def cosines_among(keys: Ints, vectors: Vectors) -> Callable[[int, int], float]:
@@ -240,7 +242,7 @@ def unknown_cosine(first: int, second: int) -> float:
     return 0.0
 
 
-def best_above(found: Candidates, scores: Floats, rarity: float, least: int, count: int, chosen: Mask) -> Ints:
+def best_above(found: Candidates, scores: Floats, rarity: float, least: int, count: int, mask: Mask) -> Ints:
     """Places of the candidates of more than an authority that say most of the question themselves, by their scores.
 
     Args:
@@ -249,9 +251,9 @@ def best_above(found: Candidates, scores: Floats, rarity: float, least: int, cou
         rarity: Of the question's words together.
         least: The authority.
         count: Most of them.
-        chosen: Mask of the candidates to look among.
+        mask: Mask of the candidates to look among.
     """
-    places = np.flatnonzero(chosen & (authorities(found.marks) > least))
+    places = np.flatnonzero(mask & (authorities(found.marks) > least))
     own = np.zeros(len(places))
     if found.text:
         own += found.text.unit[places] / rarity
@@ -261,11 +263,11 @@ def best_above(found: Candidates, scores: Floats, rarity: float, least: int, cou
     return places[np.argsort(-scores[places], kind="stable")]
 
 
-def not_below(hit: Hit, other: Hit) -> Hit:
+def not_below(hit: Hit, other_hit: Hit) -> Hit:
     """A hit with a score and a relevance that are not less than those of another."""
-    score = max(hit.score, other.score)
-    raised = score - hit.score
-    relevance = other.relevance if hit.relevance is None else max(hit.relevance, other.relevance or 0.0)
-    answers = other.answers if hit.answers is None else max(hit.answers, other.answers or 0.0)
-    signals = {**hit.signals, "current": raised} if other.signals and raised else hit.signals
+    score = max(hit.score, other_hit.score)
+    raised_value = score - hit.score
+    relevance = other_hit.relevance if hit.relevance is None else max(hit.relevance, other_hit.relevance or 0.0)
+    answers = other_hit.answers if hit.answers is None else max(hit.answers, other_hit.answers or 0.0)
+    signals = {**hit.signals, "current": raised_value} if other_hit.signals and raised_value else hit.signals
     return replace(hit, score=score, relevance=relevance, answers=answers, signals=signals)

@@ -74,10 +74,10 @@ class TextEvidence(ByRange[Floats]):
             sentence=TextEvidence.joined(sentences) if len(sentences) == len(parts) else None,
         )
 
-    def beside(self, other: TextEvidence) -> TextEvidence:
+    def beside(self, other_evidence: TextEvidence) -> TextEvidence:
         """The same with this, or another evidence where that is more, as that of a sentence."""
         before = self.sentence
-        best = other if before is None else before.at_least(other)
+        best = other_evidence if before is None else before.at_least(other_evidence)
         return replace(self, sentence=best)
 
     @property
@@ -93,12 +93,12 @@ class TextEvidence(ByRange[Floats]):
             return self
         return TextEvidence(unit=self.unit + best.unit, pair=self.pair + best.pair, window=self.window + best.window)
 
-    def at_least(self, other: TextEvidence) -> TextEvidence:
+    def at_least(self, other_evidence: TextEvidence) -> TextEvidence:
         """The higher one of two evidences, row by row."""
         return TextEvidence(
-            unit=np.maximum(self.unit, other.unit),
-            pair=np.maximum(self.pair, other.pair),
-            window=np.maximum(self.window, other.window),
+            unit=np.maximum(self.unit, other_evidence.unit),
+            pair=np.maximum(self.pair, other_evidence.pair),
+            window=np.maximum(self.window, other_evidence.window),
         )
 
 
@@ -115,13 +115,13 @@ class RangeStatistics:
     length: float = 0.0
     containing: Mapping[str, int] = field(default_factory=dict)
 
-    def beside(self, other: RangeStatistics) -> RangeStatistics:
+    def beside(self, statistics: RangeStatistics) -> RangeStatistics:
         """Statistics of two parts of an index together."""
-        terms = {*self.containing, *other.containing}
+        terms = {*self.containing, *statistics.containing}
         return RangeStatistics(
-            count=self.count + other.count,
-            length=self.length + other.length,
-            containing={term: self.containing.get(term, 0) + other.containing.get(term, 0) for term in terms},
+            count=self.count + statistics.count,
+            length=self.length + statistics.length,
+            containing={term: self.containing.get(term, 0) + statistics.containing.get(term, 0) for term in terms},
         )
 
     def idf(self, term: str) -> float:
@@ -139,12 +139,12 @@ class RangeStatistics:
 class TextStatistics(ByRange[RangeStatistics]):
     """Statistics of passages, of pairs and of windows."""
 
-    def beside(self, other: TextStatistics) -> TextStatistics:
+    def beside(self, other_statistics: TextStatistics) -> TextStatistics:
         """Statistics of two parts of an index together."""
         return TextStatistics(
-            unit=self.unit.beside(other.unit),
-            pair=self.pair.beside(other.pair),
-            window=self.window.beside(other.window),
+            unit=self.unit.beside(other_statistics.unit),
+            pair=self.pair.beside(other_statistics.pair),
+            window=self.window.beside(other_statistics.window),
         )
 
 
@@ -166,8 +166,8 @@ def _range_statistics(
     """Statistics of terms in the ranges of rows, one of each row in a mask; None for all."""
     if not len(corpus):
         return RangeStatistics()
-    chosen = slice(None) if rows is None else rows
-    low, high = (ends[chosen] for ends in ranges)
+    mask = slice(None) if rows is None else rows
+    low, high = (ends[mask] for ends in ranges)
     return RangeStatistics(
         count=len(low),
         length=float(_lengths(corpus, (low, high)).sum()),
@@ -204,8 +204,8 @@ def file_evidence(postings: Sequence[Posting], corpus: Corpus) -> Floats:
     scores = np.zeros(len(corpus.files))
     for posting in postings:
         frequency = np.bincount(corpus.file[posting.rows], weights=posting.counts, minlength=len(sizes)) * notes
-        known = RangeStatistics(count=count, containing={posting.term: int(np.count_nonzero(frequency))})
-        scores += posting.weight * known.idf(posting.term) * (K1 + 1) * frequency / (frequency + saturation)
+        statistics = RangeStatistics(count=count, containing={posting.term: int(np.count_nonzero(frequency))})
+        scores += posting.weight * statistics.idf(posting.term) * (K1 + 1) * frequency / (frequency + saturation)
     return np.repeat(scores, sizes)
 
 
@@ -233,12 +233,12 @@ def _scores(
     """
     if not postings or not len(corpus):
         return [np.zeros(len(corpus)) for _ in kinds]
-    scored = [_Scored(corpus, ranges, known) for ranges, known in kinds]
+    scored_items = [_Scored(corpus, ranges, statistics) for ranges, statistics in kinds]
     for posting in postings:
         running = _running(posting, len(corpus))
-        for each in scored:
-            each.add(posting, running)
-    return [each.scores for each in scored]
+        for value in scored_items:
+            value.add(posting, running)
+    return [each_value.scores for each_value in scored_items]
 
 
 class _Scored:
@@ -257,11 +257,11 @@ class _Scored:
         """Add what one term is worth."""
         term = posting.term
         frequency = _frequency(running, self._low, self._end)
-        known = self._known
-        if known is None:
-            known = RangeStatistics(count=len(frequency), containing={term: int(np.count_nonzero(frequency))})
+        statistics = self._known
+        if statistics is None:
+            statistics = RangeStatistics(count=len(frequency), containing={term: int(np.count_nonzero(frequency))})
         # In place: to make new arrays takes longer than to compute what is in them.
-        worth = frequency * (posting.weight * known.idf(term) * (K1 + 1))
+        worth = frequency * (posting.weight * statistics.idf(term) * (K1 + 1))
         frequency += self._saturation
         worth /= frequency
         self.scores += worth

@@ -68,31 +68,31 @@ class Stated:
         """Order of statements, the oldest first, as far as their own days, hours and lines tell it."""
         return self.day, self.minute, self.second, self.stored.ordinal, self.place
 
-    def is_after(self, other: Stated) -> bool:
+    def is_after(self, other_statement: Stated) -> bool:
         """True if it was said later, as far as that can be known."""
-        if self.day and other.day and self.day != other.day:
-            return self.day > other.day
-        if self.stored.path == other.stored.path and bool(self.day) == bool(other.day):
-            return (self.stored.ordinal, self.place) > (other.stored.ordinal, other.place)
-        if self.is_later_that_day(other) or other.is_later_that_day(self):
-            return self.is_later_that_day(other)
-        return self.claim.changes and not other.claim.changes
+        if self.day and other_statement.day and self.day != other_statement.day:
+            return self.day > other_statement.day
+        if self.stored.path == other_statement.stored.path and bool(self.day) == bool(other_statement.day):
+            return (self.stored.ordinal, self.place) > (other_statement.stored.ordinal, other_statement.place)
+        if self.is_later_that_day(other_statement) or other_statement.is_later_that_day(self):
+            return self.is_later_that_day(other_statement)
+        return self.claim.changes and not other_statement.claim.changes
 
-    def is_later_that_day(self, other: Stated) -> bool:
+    def is_later_that_day(self, other_statement: Stated) -> bool:
         """True if both were written on one day, this one at a later hour."""
-        if not self.day or self.day != other.day or min(self.minute, other.minute) < 0:
+        if not self.day or self.day != other_statement.day or min(self.minute, other_statement.minute) < 0:
             return False
-        if self.minute != other.minute or min(self.second, other.second) < 0:
-            return self.minute > other.minute
-        return self.second > other.second
+        if self.minute != other_statement.minute or min(self.second, other_statement.second) < 0:
+            return self.minute > other_statement.minute
+        return self.second > other_statement.second
 
-    def differs(self, other: Stated) -> bool:
+    def differs(self, other_statement: Stated) -> bool:
         """True if it says another value; a senior developer is something else than a developer."""
         if self.claim.thing.endswith("|role"):
-            return self.claim.value != other.claim.value
-        if not self.claim.thing.endswith("|cadence") and is_beside(self.claim.value, other.claim.value):
+            return self.claim.value != other_statement.claim.value
+        if not self.claim.thing.endswith("|cadence") and is_beside(self.claim.value, other_statement.claim.value):
             return False
-        return not is_same(self.claim.value, other.claim.value)
+        return not is_same(self.claim.value, other_statement.claim.value)
 
     def to_statement(self, *, current: bool | None = None) -> Statement:
         """The same for an answer."""
@@ -119,23 +119,25 @@ class Chain:
     @cached_property
     def leading(self) -> tuple[Stated, ...]:
         """The statements of the highest authority that says what holds; plans say what will."""
-        present = [each for each in self.statements if not each.is_plan]
-        most = max((each.authority for each in present), default=0)
-        return tuple(each for each in present if each.authority == most)
+        present = [statement for statement in self.statements if not statement.is_plan]
+        most = max((statement.authority for statement in present), default=0)
+        return tuple(statement for statement in present if statement.authority == most)
 
     @cached_property
     def _last(self) -> tuple[Stated, ...]:
         """The last statement of each file, of those with a day only those of the last day."""
         # Of what may be several at once, only a word of change ends another.
-        some = [each for each in self.leading if each.claim.single or each.claim.changes]
-        newest = max((each.day for each in some), default=0)
+        statements = [statement for statement in self.leading if statement.claim.single or statement.claim.changes]
+        newest = max((each_statement.day for each_statement in statements), default=0)
         last = dict[str, Stated]()
-        for each in some:
+        for each in statements:
             key = f"{each.stored.path}#{bool(each.day)}"
             if each.day in (0, newest) and (key not in last or each.is_after(last[key])):
                 last[key] = each
-        latest = max(last.values(), key=lambda each: each.age, default=None)
-        return tuple(each for each in last.values() if latest is None or not latest.is_later_that_day(each))
+        latest = max(last.values(), key=lambda statement: statement.age, default=None)
+        return tuple(
+            statement for statement in last.values() if latest is None or not latest.is_later_that_day(statement)
+        )
 
     @cached_property
     def current(self) -> Stated | None:
@@ -143,13 +145,13 @@ class Chain:
         last = self._last
         if not last:
             return None
-        new = [each for each in last if each.claim.changes] or [*last]
-        best = max(new, key=lambda each: each.age)
-        among = new if any(best.differs(each) for each in last) else last
-        settled = not any(best.differs(each) for each in among) and (
-            among is last or all(best.is_after(each) or not best.differs(each) for each in last)
+        new = [statement for statement in last if statement.claim.changes] or [*last]
+        best = max(new, key=lambda statement: statement.age)
+        among = new if any(best.differs(statement) for statement in last) else last
+        is_settled = not any(best.differs(statement) for statement in among) and (
+            among is last or all(best.is_after(statement) or not best.differs(statement) for statement in last)
         )
-        return best if settled else None
+        return best if is_settled else None
 
     def replacer(self, old: Stated, *, parted: Callable[[Stated, Stated], bool]) -> Stated | None:
         """The statement that an earlier one gave way to; None if it still holds.
@@ -160,31 +162,40 @@ class Chain:
         """
         current = self.current
         standing = self._last if current is None else (current,)
-        if old.is_plan or any(not each.differs(old) for each in standing):
+        if old.is_plan or any(not statement.differs(old) for statement in standing):
             return None
-        if current is None and any(each.stored.key == old.stored.key for each in self._last):
+        if current is None and any(each_statement.stored.key == old.stored.key for each_statement in self._last):
             return None
-        later = (each for each in standing if each.stored.key != old.stored.key and each.is_after(old))
-        return next((each for each in later if not parted(each, old)), None)
+        later = (
+            statement for statement in standing if statement.stored.key != old.stored.key and statement.is_after(old)
+        )
+        return next((statement for statement in later if not parted(statement, old)), None)
 
     def restatement(self, old: Stated) -> Stated | None:
         """The statement that holds now, if an earlier one said the same before the value changed and came back."""
         now = self.current
         if now is None or now.stored.key == old.stored.key or not now.is_after(old):
             return None
-        between = (each for each in self.leading if each.differs(now) and each.is_after(old) and now.is_after(each))
+        between = (
+            statement
+            for statement in self.leading
+            if statement.differs(now) and statement.is_after(old) and now.is_after(statement)
+        )
         return now if next(between, None) is not None else None
 
-    def above(self, other: Stated) -> Stated | None:
+    def above(self, other_statement: Stated) -> Stated | None:
         """The statement that stands before one which may not say what holds: before a plan and a lower authority."""
-        if not self.leading or not (other.is_plan or other.authority < self.leading[0].authority):
+        if not self.leading or not (other_statement.is_plan or other_statement.authority < self.leading[0].authority):
             return None
-        now = self.current or max(self.leading, key=lambda each: each.age)
-        return now if now.stored.key != other.stored.key else None
+        now = self.current or max(self.leading, key=lambda statement: statement.age)
+        return now if now.stored.key != other_statement.stored.key else None
 
     def in_order(self) -> list[Stated]:
         """All statements, oldest first; those without a day first, by file."""
-        return sorted(self.statements, key=lambda each: (each.day, each.minute, each.stored.path, *each.age))
+        return sorted(
+            self.statements,
+            key=lambda statement: (statement.day, statement.minute, statement.stored.path, *statement.age),
+        )
 
 
 _UNREAD = Chain(())
@@ -218,8 +229,8 @@ class DayChains:
 
     def stated_in(self, stored: StoredPassage) -> list[Stated]:
         """The claims of a passage."""
-        if (known := self._stated.get(stored.key)) is not None:
-            return known
+        if (statements := self._stated.get(stored.key)) is not None:
+            return statements
         claims = self._facts_of(stored).claims
         stated = [self.statement_of(claim, stored, place) for place, claim in enumerate(claims)]
         self._stated[stored.key] = stated
@@ -227,8 +238,8 @@ class DayChains:
 
     def statement_of(self, claim: Claim, stored: StoredPassage, place: int = 0) -> Stated:
         """A claim of a passage, with when it was made."""
-        written = stored.passage.written
-        day, minute, second = self._moment(written) if written else (0, -1, -1)
+        moment = stored.passage.written
+        day, minute, second = self._moment(moment) if moment else (0, -1, -1)
         holds_from = claim.day.toordinal() if claim.day else 0
         return Stated(
             claim=claim,
@@ -240,10 +251,10 @@ class DayChains:
             is_plan=max(day, holds_from) > self.today.toordinal(),
         )
 
-    def _moment(self, written: dt.datetime) -> tuple[int, int, int]:
+    def _moment(self, moment: dt.datetime) -> tuple[int, int, int]:
         """Day, minute and milliseconds at which a passage was written, as far as each is known."""
-        is_exact = written.tzinfo is not None
-        there = written.astimezone(self.zone) if is_exact else written
+        is_exact = moment.tzinfo is not None
+        there = moment.astimezone(self.zone) if is_exact else moment
         minute = 60 * there.hour + there.minute
         if is_exact:
             return there.toordinal(), minute, 1_000 * there.second + there.microsecond // 1_000
@@ -252,25 +263,27 @@ class DayChains:
     def read(self, store: IndexStore, claims: Iterable[Claim], limit: int = _READ) -> None:
         """Have the chains of what is claimed at hand; to be called within a read of that state."""
         things = {thing_number(claim.thing): claim.thing for claim in claims}
-        unknown = {number: thing for number, thing in things.items() if (number, limit) not in self._known}
-        if not unknown:
+        unknown_values = {number: thing for number, thing in things.items() if (number, limit) not in self._known}
+        if not unknown_values:
             return
-        missing = self._worth_reading(store, unknown)
-        self._known.update(((number, limit), _UNREAD) for number in unknown.keys() - missing)
-        found = dict[int, list[Stated]]()
-        for stored in store.passages(OfThings(missing, limit, least=2)).values() if missing else ():
-            for each in self.stated_in(stored):
-                found.setdefault(thing_number(each.claim.thing), []).append(each)
+        missing = self._worth_reading(store, unknown_values)
+        self._known.update(((number, limit), _UNREAD) for number in unknown_values.keys() - missing)
+        statements = dict[int, list[Stated]]()
+        for passage in store.passages(OfThings(missing, limit, least=2)).values() if missing else ():
+            for statement in self.stated_in(passage):
+                statements.setdefault(thing_number(statement.claim.thing), []).append(statement)
         for thing in missing:
-            self._known[thing, limit] = Chain(_certain(found.get(thing, ())))
+            self._known[thing, limit] = Chain(_certain(statements.get(thing, ())))
 
     def _worth_reading(self, store: IndexStore, things: dict[int, str]) -> tuple[int, ...]:
         """Numbers of things; of those that are frames, which many a passage may share, the ones with a change."""
         changes = {thing_number(change_of(thing)): number for number, thing in things.items() if is_frame(thing)}
-        changed = set[int]()
-        for stored in store.passages(OfThings(tuple(changes), 1)).values() if changes else ():
-            changed.update(changes[each] for each in things_of(self._facts_of(stored)) if each in changes)
-        return tuple(number for number, thing in things.items() if number in changed or not is_frame(thing))
+        numbers = set[int]()
+        for passage in store.passages(OfThings(tuple(changes), 1)).values() if changes else ():
+            numbers.update(
+                changes[each_thing] for each_thing in things_of(self._facts_of(passage)) if each_thing in changes
+            )
+        return tuple(number for number, thing in things.items() if number in numbers or not is_frame(thing))
 
     def chain(self, thing: int, limit: int = _READ) -> Chain:
         """A chain that was read."""
@@ -279,9 +292,9 @@ class DayChains:
     def pairs(self, store: IndexStore) -> tuple[tuple[NotSame, int], ...]:
         """The pairs of which somebody says that they are not the same, and with which authority."""
         if self._pairs is None:
-            written = store.passages(OfThings((thing_number(NOT_SAME),), _MOST_PAIRS)).values()
+            passages = store.passages(OfThings((thing_number(NOT_SAME),), _MOST_PAIRS)).values()
             self._pairs = tuple(
-                (pair, stored.passage.authority) for stored in written for pair in self._facts_of(stored).not_same
+                (pair, passage.passage.authority) for passage in passages for pair in self._facts_of(passage).not_same
             )
         return self._pairs
 
@@ -289,16 +302,16 @@ class DayChains:
         """Words of the line above some keys and values that tells whose they are; empty for none."""
         if stored.path.startswith("sessions/"):
             return frozenset()
-        if (known := self._captions.get(stored.key)) is not None:
-            return known
+        if (known_caption := self._captions.get(stored.key)) is not None:
+            return known_caption
         first = max(0, stored.ordinal - _CAPTION_ABOVE)
         above = [
-            each.passage.text
-            for each in store.passages(OfFile(stored.path, first, stored.ordinal)).values()
-            if each.passage.heading == stored.passage.heading
+            each_passage.passage.text
+            for each_passage in store.passages(OfFile(stored.path, first, stored.ordinal)).values()
+            if each_passage.passage.heading == stored.passage.heading
         ]
-        found = self._captions[stored.key] = caption(above[::-1])
-        return found
+        keys = self._captions[stored.key] = caption(above[::-1])
+        return keys
 
     @staticmethod
     def _facts_of(stored: StoredPassage) -> Facts:
@@ -314,15 +327,15 @@ def _certain(statements: Sequence[Stated]) -> tuple[Stated, ...]:
     what: "Build status: …".
     """
     before = dict[tuple[str, int, int, int], Stated]()
-    lines = (each for each in statements if each.claim.is_borrowed and not each.claim.changes)
-    for each in sorted(lines, key=lambda each: (each.stored.path, each.stored.ordinal, each.place)):
-        path = each.stored.path
-        part = each.stored.ordinal if path.startswith("sessions/") else 0
-        place = path, part, each.day, each.minute
-        other = before.get(place)
-        if other and each.differs(other) and not _follows(each, other):
-            return tuple(other for other in statements if not other.claim.is_borrowed)
-        before[place] = each
+    lines = (statement for statement in statements if statement.claim.is_borrowed and not statement.claim.changes)
+    for line in sorted(lines, key=lambda statement: (statement.stored.path, statement.stored.ordinal, statement.place)):
+        path = line.stored.path
+        part = line.stored.ordinal if path.startswith("sessions/") else 0
+        place = path, part, line.day, line.minute
+        other_statement = before.get(place)
+        if other_statement and line.differs(other_statement) and not _follows(line, other_statement):
+            return tuple(statement for statement in statements if not statement.claim.is_borrowed)
+        before[place] = line
     return tuple(statements)
 
 
@@ -362,71 +375,77 @@ class FactResolver:
             hits: Best first.
             found: A passage as a hit that stands before another.
         """
-        stated = {stored.key: claims for stored, _ in hits if (claims := self._chains.stated_in(stored))}
+        statements = {passage.key: claims for passage, _ in hits if (claims := self._chains.stated_in(passage))}
         limit = -1 if self._history else _READ
-        self._chains.read(self._store, (each.claim for claims in stated.values() for each in claims), limit)
-        marked = {stored.key: (stored, hit) for stored, hit in hits}
+        self._chains.read(self._store, (claim.claim for claims in statements.values() for claim in claims), limit)
+        values = {stored_passage.key: (stored_passage, hit) for stored_passage, hit in hits}
         ahead = dict[int, StoredPassage]()
-        for key, claims in stated.items():
-            chains = [(each, self._chains.chain(thing_number(each.claim.thing), limit)) for each in claims]
-            if chains := [(each, chain) for each, chain in chains if len(chain.statements) > 1]:
-                stored, hit = marked[key]
-                marked[key] = stored, self._yielding(self._mark(hit, chains), chains)
-                if first := next((new for each, chain in chains if (new := self._allowed_replacer(chain, each))), None):
+        for key, claims in statements.items():
+            chains = [
+                (statement, self._chains.chain(thing_number(statement.claim.thing), limit)) for statement in claims
+            ]
+            if chains := [(each_statement, chain) for each_statement, chain in chains if len(chain.statements) > 1]:
+                stored, hit = values[key]
+                values[key] = stored, self._yielding(self._mark(hit, chains), chains)
+                if first := next(
+                    (new for statement, chain in chains if (new := self._allowed_replacer(chain, statement))), None
+                ):
                     ahead[key] = first.stored
-        ordered = self._order(marked, ahead, found)
+        ordered_hits = self._order(values, ahead, found)
         if not self._history:
-            return ordered
-        passages = (*(stored for stored, _ in marked.values()), *ahead.values())
-        return self._with_history(ordered, {(stored.path, stored.ordinal): stored for stored in passages})
+            return ordered_hits
+        passages = (*(passage for passage, _ in values.values()), *ahead.values())
+        return self._with_history(ordered_hits, {(passage.path, passage.ordinal): passage for passage in passages})
 
     def _order(
         self,
-        marked: dict[int, tuple[StoredPassage, Hit]],
+        marked_values: dict[int, tuple[StoredPassage, Hit]],
         ahead: dict[int, StoredPassage],
         found: Callable[[StoredPassage, Hit], Hit],
     ) -> list[Hit]:
-        placed = dict[int, Hit]()
-        for key, (_, hit) in marked.items():
+        hits = dict[int, Hit]()
+        for key, (_, hit) in marked_values.items():
             new = ahead.get(key)
-            if new is not None and new.key not in placed and key not in placed:
-                if new.key in marked:
-                    placed[new.key] = not_below(marked[new.key][1], hit)
+            if new is not None and new.key not in hits and key not in hits:
+                if new.key in marked_values:
+                    hits[new.key] = not_below(marked_values[new.key][1], hit)
                 else:
-                    brought = found(new, hit)
-                    chains = [(each, self._chain_of(each)) for each in self._chains.stated_in(new)]
-                    placed[new.key] = self._mark(not_below(brought, hit), chains)
-            placed.setdefault(key, hit)
-        return [*placed.values()]
+                    brought_hit = found(new, hit)
+                    chains = [(statement, self._chain_of(statement)) for statement in self._chains.stated_in(new)]
+                    hits[new.key] = self._mark(not_below(brought_hit, hit), chains)
+            hits.setdefault(key, hit)
+        return [*hits.values()]
 
-    def _chain_of(self, each: Stated) -> Chain:
+    def _chain_of(self, statement: Stated) -> Chain:
         limit = -1 if self._history else _READ
-        self._chains.read(self._store, [each.claim], limit)
-        return self._chains.chain(thing_number(each.claim.thing), limit)
+        self._chains.read(self._store, [statement.claim], limit)
+        return self._chains.chain(thing_number(statement.claim.thing), limit)
 
     def _mark(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
-        by = next((new for each, chain in chains if (new := self._replacer(chain, each))), None)
+        by = next((new for statement, chain in chains if (new := self._replacer(chain, statement))), None)
         replaces = {
-            (old.path, old.start_line): old for each, chain in chains for old in self._replaced_statements(chain, each)
+            (old.path, old.start_line): old
+            for each_statement, chain in chains
+            for old in self._replaced_statements(chain, each_statement)
         }
         if by is None and not replaces:
             return hit
-        shown = by.to_statement() if by else None
-        return replace(hit, replaced_by=shown, replaces=tuple(replaces.values())[:_MOST_REPLACED])
+        shown_statement = by.to_statement() if by else None
+        return replace(hit, replaced_by=shown_statement, replaces=tuple(replaces.values())[:_MOST_REPLACED])
 
     def _replacer(self, chain: Chain, old: Stated) -> Stated | None:
         by = chain.replacer(old, parted=self.parted)
         if by is None or not (by.claim.is_borrowed and old.claim.is_borrowed):
             return by
-        one, other = (self._chains.caption_of(self._store, each.stored) for each in (by, old))
-        return by if one == other else None
+        keys, other_keys = (self._chains.caption_of(self._store, statement.stored) for statement in (by, old))
+        return by if keys == other_keys else None
 
     def _yielding(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
-        above = (self._above(self._passing(chain), each) for each, chain in chains)
+        above = (self._above(self._passing(chain), statement) for statement, chain in chains)
         places = dict.fromkeys(
-            (each.stored.path, each.stored.ordinal)
-            for each in above
-            if each is not None and each.authority > hit.passage.authority
+            (statement.stored.path, statement.stored.ordinal)
+            for statement in above
+            if statement is not None and statement.authority > hit.passage.authority
         )
         return replace(hit, yields_to=tuple(dict.fromkeys((*hit.yields_to, *places)))) if places else hit
 
@@ -436,9 +455,9 @@ class FactResolver:
             return chain
         return Chain(
             tuple(
-                each
-                for each in chain.statements
-                if self._filter.passes(each.stored.source, each.stored.path, each.stored.passage)
+                statement
+                for statement in chain.statements
+                if self._filter.passes(statement.stored.source, statement.stored.path, statement.stored.passage)
             )
         )
 
@@ -447,11 +466,11 @@ class FactResolver:
         chain = self._passing(chain)
         return self._replacer(chain, old) or chain.restatement(old) or self._above(chain, old)
 
-    def _above(self, chain: Chain, other: Stated) -> Stated | None:
+    def _above(self, chain: Chain, other_statement: Stated) -> Stated | None:
         """The statement of higher authority that stands before one, or the present one before a plan."""
-        if is_frame(other.claim.thing) or (above := chain.above(other)) is None:
+        if is_frame(other_statement.claim.thing) or (above := chain.above(other_statement)) is None:
             return None
-        return None if self.parted(above, other) else above
+        return None if self.parted(above, other_statement) else above
 
     def _replaced_statements(self, chain: Chain, new: Stated) -> Iterator[Statement]:
         """Statements that gave way to one, the newest first."""
@@ -465,20 +484,24 @@ class FactResolver:
 
     def _with_history(self, hits: Sequence[Hit], stored: dict[tuple[str, int], StoredPassage]) -> list[Hit]:
         """The hits, the first one of each thing with all its statements."""
-        told, made = set[str](), list[Hit]()
+        keys, new_hits = set[str](), list[Hit]()
         for hit in hits:
             history = dict[tuple[str, int], Statement]()
-            for each in self._chains.stated_in(stored[hit.path, hit.ordinal]):
-                chain = self._chain_of(each)
-                if "=" in each.claim.thing or each.claim.thing in told or len(chain.statements) < 2:
+            for statement in self._chains.stated_in(stored[hit.path, hit.ordinal]):
+                chain = self._chain_of(statement)
+                if "=" in statement.claim.thing or statement.claim.thing in keys or len(chain.statements) < 2:
                     continue
-                told.add(each.claim.thing)
+                keys.add(statement.claim.thing)
                 current = chain.current
-                for other in chain.in_order():
-                    holds = current is not None and (other is current or other.stored.key == current.stored.key)
-                    history[other.stored.path, other.stored.ordinal] = other.to_statement(current=holds)
-            made.append(replace(hit, history=tuple(history.values())) if history else hit)
-        return made
+                for other_statement in chain.in_order():
+                    holds = current is not None and (
+                        other_statement is current or other_statement.stored.key == current.stored.key
+                    )
+                    history[other_statement.stored.path, other_statement.stored.ordinal] = other_statement.to_statement(
+                        current=holds
+                    )
+            new_hits.append(replace(hit, history=tuple(history.values())) if history else hit)
+        return new_hits
 
     def parted(self, new: Stated, old: Stated) -> bool:
         """True if a person says of two statements that they are not the same thing."""
@@ -493,9 +516,9 @@ class FactResolver:
         )
 
 
-def _means(reference: str, each: Stated) -> bool:
-    passage = each.stored.passage
-    return is_named(reference, each.stored.path, passage.start_line, passage.end_line, passage.text)
+def _means(reference: str, statement: Stated) -> bool:
+    passage = statement.stored.passage
+    return is_named(reference, statement.stored.path, passage.start_line, passage.end_line, passage.text)
 
 
 def current_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -504,20 +527,20 @@ def current_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     if len(place) != len(hits):
         return tuple(hits)
     starts = {(hit.path, hit.passage.start_line): key for key, hit in place.items()}
-    placed = dict[tuple[str, int], Hit]()
+    placed_hits = dict[tuple[str, int], Hit]()
 
     def put(key: tuple[str, int], before: Hit | None) -> None:
         hit = place[key]
         hit = hit if before is None else not_below(hit, before)
         by = starts.get((hit.replaced_by.path, hit.replaced_by.start_line)) if hit.replaced_by else None
         for first in (*((by,) if by else ()), *hit.yields_to):
-            if first in place and first not in placed and first != key and first not in above:
+            if first in place and first not in placed_hits and first != key and first not in above:
                 above.add(first)
                 put(first, hit)
-        placed.setdefault(key, hit)
+        placed_hits.setdefault(key, hit)
 
     for key in place:
         above = {key}
-        if key not in placed:
+        if key not in placed_hits:
             put(key, None)
-    return tuple(placed.values())
+    return tuple(placed_hits.values())

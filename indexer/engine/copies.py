@@ -27,56 +27,56 @@ _SAME_WORDS, _SAME_VECTOR = 1e-6, 1e-5
 _Identity = tuple[str, tuple[str, ...]]
 
 
-def distinct(store: IndexStore, ranked: Ranked, positions: Ints, count: int) -> list[tuple[int, StoredPassage]]:
+def distinct(store: IndexStore, ranking: Ranked, positions: Ints, count: int) -> list[tuple[int, StoredPassage]]:
     """Positions of the first candidates in an order with their passages, those that say the same once.
 
     Args:
         store: The index, within a read.
-        ranked: The candidates.
+        ranking: The candidates.
         positions: Their order.
         count: Most of them to return.
     """
     order = positions.tolist()
-    chosen: dict[_Identity, tuple[int, StoredPassage]] = {}
+    chosen_values: dict[_Identity, tuple[int, StoredPassage]] = {}
     spare = 5
-    while order and len(chosen) < count:
+    while order and len(chosen_values) < count:
         # What is missing and some more, as texts repeat; twice as much more each time, for a talk of repeats alone.
-        step = count - len(chosen) + spare
+        step = count - len(chosen_values) + spare
         batch, order, spare = order[:step], order[step:], 2 * spare
-        keys = ranked.candidates.keys[batch].tolist()
-        stored = store.passages(keys)
+        keys = ranking.candidates.keys[batch].tolist()
+        passages = store.passages(keys)
         for position, key in zip(batch, keys, strict=True):
-            if found := stored.get(key):
-                same = _identity(found)
-                if same not in chosen or chosen[same][1].passage.authority < found.passage.authority:
-                    chosen[same] = position, found
-    return [*chosen.values()][:count]
+            if passage := passages.get(key):
+                same = _identity(passage)
+                if same not in chosen_values or chosen_values[same][1].passage.authority < passage.passage.authority:
+                    chosen_values[same] = position, passage
+    return [*chosen_values.values()][:count]
 
 
 def days_of_copies(
-    store: IndexStore, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
+    store: IndexStore, ranking: Ranked, chosen_pairs: Sequence[tuple[int, StoredPassage]]
 ) -> Mapping[int, tuple[dt.date, ...]]:
     """All days on which the words of some candidates were written, by key, where there are several."""
-    alike = {found.key: _alike(ranked, position) for position, found in chosen}
-    wanted = [place for places in alike.values() for place in places.tolist()][:_MOST_COPIES]
-    if not wanted:
+    alike = {found_passage.key: _alike(ranking, position) for position, found_passage in chosen_pairs}
+    wanted_places = [place for places in alike.values() for place in places.tolist()][:_MOST_COPIES]
+    if not wanted_places:
         return {}
-    keys = ranked.candidates.keys
-    stored = store.passages([int(keys[place]) for place in dict.fromkeys(wanted)])
-    found = dict[int, tuple[dt.date, ...]]()
-    for _, passage in chosen:
+    keys = ranking.candidates.keys
+    passages = store.passages([int(keys[place]) for place in dict.fromkeys(wanted_places)])
+    found_days = dict[int, tuple[dt.date, ...]]()
+    for _, passage in chosen_pairs:
         same = _identity(passage)
-        copies = (stored.get(int(keys[place])) for place in alike[passage.key])
-        others = {each.passage.date for each in copies if each is not None and _identity(each) == same}
-        days = sorted(day for day in {passage.passage.date, *others} if day is not None)
+        copies = (passages.get(int(keys[place])) for place in alike[passage.key])
+        other_days = {copy.passage.date for copy in copies if copy is not None and _identity(copy) == same}
+        days = sorted(day for day in {passage.passage.date, *other_days} if day is not None)
         if len(days) > 1:
-            found[passage.key] = tuple(days)
-    return found
+            found_days[passage.key] = tuple(days)
+    return found_days
 
 
-def _alike(ranked: Ranked, position: int) -> Ints:
+def _alike(ranking: Ranked, position: int) -> Ints:
     """Places of the other candidates that have the same score by words, or the same vector, on other days."""
-    text, vector, days = ranked.candidates.text, ranked.candidates.vector, ranked.candidates.days
+    text, vector, days = ranking.candidates.text, ranking.candidates.vector, ranking.candidates.days
     same = np.zeros(len(days), bool)
     if text is not None and text.unit[position] > 0:
         same |= np.abs(text.unit - text.unit[position]) < _SAME_WORDS
@@ -91,10 +91,10 @@ def _identity(found: StoredPassage) -> _Identity:
 
 
 def _place(passage: Passage, path: str) -> tuple[str, ...]:
-    labelled = ":" in passage.text or "：" in passage.text
-    if len(passage.text) > _SELF_CONTAINED_CHARS or (not labelled and passage.text.endswith(SENTENCE_ENDS)):
+    is_labelled = ":" in passage.text or "：" in passage.text
+    if len(passage.text) > _SELF_CONTAINED_CHARS or (not is_labelled and passage.text.endswith(SENTENCE_ENDS)):
         return ()
-    name = name_title(path) if labelled else ""
+    name = name_title(path) if is_labelled else ""
     return (*breadcrumb(passage.heading), name) if name else breadcrumb(passage.heading)
 
 

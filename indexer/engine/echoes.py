@@ -76,8 +76,8 @@ def _repeats(question: AskedQuestion, text: str) -> bool:
     if question.terms == own:
         return True
     distinct = {*own}
-    shared = len(distinct & question.distinct)
-    if not shared or shared < _REPEATED * len(distinct | question.distinct):
+    shared_count = len(distinct & question.distinct)
+    if not shared_count or shared_count < _REPEATED * len(distinct | question.distinct):
         return False
     return asks(text) or requests(text) or (own[0] == question.terms[0] and not asks(question.text))
 
@@ -96,17 +96,19 @@ _USER = ROLES.index("user")
 def find_echoes(view: IndexReader, question: str, words: QueryTerms, found: Candidates) -> Mask:
     """Mask of the candidates that are echoes of a question; to be called within a read."""
     echoes = np.zeros(len(found), bool)
-    typed = found.spoken & (roles_of(found.marks) == _USER)
+    typed_value = found.spoken & (roles_of(found.marks) == _USER)
     near = _nearness(view, words, found)
-    suspects = np.flatnonzero((typed | (found.marks & Cue.QUESTION > 0)) & (near >= _SUSPECT))
+    suspects = np.flatnonzero((typed_value | (found.marks & Cue.QUESTION > 0)) & (near >= _SUSPECT))
     if not len(suspects):
         return echoes
     suspects = suspects[np.argsort(-near[suspects], kind="stable")[:_SUSPECTS]]
-    stored = view.store.passages(found.keys[suspects].tolist())
-    asked = AskedQuestion(question)
+    passages = view.store.passages(found.keys[suspects].tolist())
+    asked_question = AskedQuestion(question)
     for place in suspects.tolist():
-        passage = stored.get(int(found.keys[place]))
-        echoes[place] = passage is not None and is_echo(asked, passage.passage.text, typed=bool(typed[place]))
+        passage = passages.get(int(found.keys[place]))
+        echoes[place] = passage is not None and is_echo(
+            asked_question, passage.passage.text, typed=bool(typed_value[place])
+        )
     return echoes
 
 
@@ -120,13 +122,13 @@ def _nearness(view: IndexReader, words: QueryTerms, found: Candidates) -> Floats
     return share
 
 
-def echoes_last(ranked: Ranked, echoes: Candidates) -> Ranked:
+def echoes_last(ranking: Ranked, echoes: Candidates) -> Ranked:
     """Ranked candidates, and behind all of them the echoes of the question, the nearest one first."""
-    found = joined_candidates([ranked.candidates, echoes])
+    candidates = joined_candidates([ranking.candidates, echoes])
     own = echoes.text.unit if echoes.text else np.zeros(len(echoes))
-    last = min(0.0, float(ranked.scores.min(initial=0.0))) - 1.0
-    scores = np.r_[ranked.scores, last - (own.max(initial=0.0) - own)]
-    nothing = np.zeros(len(echoes))
-    parts = {name: np.r_[part, nothing] for name, part in ranked.parts.items()}
-    parts["echo"] = np.r_[np.zeros(len(ranked.scores)), scores[len(ranked.scores) :]]
-    return Ranked(candidates=found, scores=scores, parts=parts, recipe=ranked.recipe)
+    last = min(0.0, float(ranking.scores.min(initial=0.0))) - 1.0
+    scores = np.r_[ranking.scores, last - (own.max(initial=0.0) - own)]
+    values = np.zeros(len(echoes))
+    parts = {name: np.r_[part, values] for name, part in ranking.parts.items()}
+    parts["echo"] = np.r_[np.zeros(len(ranking.scores)), scores[len(ranking.scores) :]]
+    return Ranked(candidates=candidates, scores=scores, parts=parts, recipe=ranking.recipe)

@@ -95,9 +95,9 @@ class Wanted:
         return replace(self, left=left, words=self.words.without(left.rows, left.packed))
 
 
-def find_candidates(view: IndexReader, wanted: Wanted) -> Candidates:
+def find_candidates(view: IndexReader, query: Wanted) -> Candidates:
     """Candidates of all parts of the index."""
-    return merge_candidates(_find(view, wanted), wanted.sought.keys)
+    return merge_candidates(_find(view, query), query.sought.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,18 +112,18 @@ class Alone:
     known: RangeStatistics | None
 
 
-def find_alone(view: IndexReader, wanted: Wanted, folder: int, echoes: Ints) -> Alone:
+def find_alone(view: IndexReader, query: Wanted, folder: int, echoes: Ints) -> Alone:
     """Candidates of a folder as if it were searched alone, without some passages by their keys.
 
     In a packed index, terms stay as rare as they are in all of it.
     """
     if len(echoes):
-        wanted = wanted.without(left_out(view, echoes))
+        query = query.without(left_out(view, echoes))
     if view.packed:
-        return Alone(candidates=find_candidates(view, replace(wanted, folder=folder)), known=None)
-    known = text_statistics(wanted.words.postings, view.corpus, view.corpus.folders == folder)
-    words = replace(wanted.words, known=known)
-    return Alone(candidates=find_candidates(view, replace(wanted, folder=folder, words=words)), known=known.unit)
+        return Alone(candidates=find_candidates(view, replace(query, folder=folder)), known=None)
+    statistics = text_statistics(query.words.postings, view.corpus, view.corpus.folders == folder)
+    words = replace(query.words, known=statistics)
+    return Alone(candidates=find_candidates(view, replace(query, folder=folder, words=words)), known=statistics.unit)
 
 
 def _find(view: IndexReader, query: Wanted) -> list[Candidates]:
@@ -132,8 +132,8 @@ def _find(view: IndexReader, query: Wanted) -> list[Candidates]:
     if view.packed and query.mode == "vector" and vector is not None:
         parts.append(_exact(view.store, view.packed, query, vector))
     elif view.packed:
-        packed = _packed_candidates(view, view.packed, query, words, vector)
-        parts.append(packed if vector is None else _with_cosines(view.store, packed, vector))
+        candidates = _packed_candidates(view, view.packed, query, words, vector)
+        parts.append(candidates if vector is None else _with_cosines(view.store, candidates, vector))
     if len(view.corpus) or not parts:
         parts.append(_unpacked_candidates(view, query, words, vector))
     return parts
@@ -142,25 +142,25 @@ def _find(view: IndexReader, query: Wanted) -> list[Candidates]:
 def _unpacked_candidates(view: IndexReader, query: Wanted, words: QueryTerms, vector: Vectors | None) -> Candidates:
     """Candidates of the part that is not packed, of which all rows are scored."""
     corpus = view.corpus
-    allowed = _allowed_rows(corpus, query.filter, view.tagged_keys(query.filter))
+    mask = _allowed_rows(corpus, query.filter, view.tagged_keys(query.filter))
     if len(query.left.rows):
-        allowed = allowed.copy()
-        allowed[query.left.rows] = False
+        mask = mask.copy()
+        mask[query.left.rows] = False
     if query.folder is not None:
-        allowed = allowed & (corpus.folders == query.folder)
+        mask = mask & (corpus.folders == query.folder)
     text = _text(view, words, alone=vector is None) if query.mode != "vector" else None
     lexical = text.signals if text else []
     if vector is not None and view.matrix is None:
         sought = query.sought.rows
-        rows, near = vector_candidates(view.store, corpus, vector, query.filter, allowed, lexical, sought)
+        rows, near = vector_candidates(view.store, corpus, vector, query.filter, mask, lexical, sought)
         return corpus_candidates(corpus, rows, text, near)
     if vector is None or view.matrix is None:
-        rows = with_sought(candidates(lexical, allowed), query.sought.rows, allowed)
+        rows = with_sought(candidates(lexical, mask), query.sought.rows, mask)
         return corpus_candidates(corpus, rows, text, None)
     own, triple = view.matrix.cosines(vector)
     if len(query.left.rows):
         own, triple = _without(own, triple, corpus, query.left.rows)
-    rows = with_sought(candidates([*lexical, own, triple], allowed), query.sought.rows, allowed)
+    rows = with_sought(candidates([*lexical, own, triple], mask), query.sought.rows, mask)
     return corpus_candidates(corpus, rows, text, vector_evidence(own, triple, corpus))
 
 
@@ -184,7 +184,7 @@ def _text(view: IndexReader, words: QueryTerms, *, alone: bool) -> TextEvidence:
     whole = replace(whole, file=file_evidence(words.postings, corpus))
 
     def of(terms: Collection[str]) -> TextEvidence:
-        return text_evidence([each for each in words.postings if each.term in terms], corpus, words.known)
+        return text_evidence([posting for posting in words.postings if posting.term in terms], corpus, words.known)
 
     return with_best_sentence(whole, words.sentences, of)
 
@@ -193,40 +193,40 @@ def _exact(store: IndexStore, packed: Packed, query: Wanted, vector: Vectors) ->
     """The nearest of the packed passages by sqlite-vec, from the stored float32 instead of their codes."""
     segment = packed.segment
     nearest, cosines = store.nearest(vector, CANDIDATES, query.filter)
-    allowed = np.isin(segment.keys(np.arange(len(segment))), nearest)
+    rows = np.isin(segment.keys(np.arange(len(segment))), nearest)
     if packed.standing is not None:
-        allowed &= packed.standing
-    found = search_segment(segment, SegmentQuery(found=None, known=NO_STATISTICS, vector=vector, allowed=allowed))
-    if found.vector is None:
-        return found
+        rows &= packed.standing
+    candidates = search_segment(segment, SegmentQuery(found=None, known=NO_STATISTICS, vector=vector, allowed=rows))
+    if candidates.vector is None:
+        return candidates
     order = np.argsort(nearest)
-    own = cosines[order][np.searchsorted(nearest[order], found.keys)] if len(found) else found.vector.own
-    return replace(found, vector=replace(found.vector, own=own))
+    own = cosines[order][np.searchsorted(nearest[order], candidates.keys)] if len(candidates) else candidates.vector.own
+    return replace(candidates, vector=replace(candidates.vector, own=own))
 
 
 def _packed_candidates(
     view: IndexReader, packed: Packed, query: Wanted, words: QueryTerms, vector: Vectors | None
 ) -> Candidates:
-    wanted = SegmentQuery(
+    wanted_query = SegmentQuery(
         found=words.packed if query.mode != "vector" else None,
         known=words.known or NO_STATISTICS,
         vector=vector,
         allowed=_packed_allowed(view, packed, query),
         sought=query.sought.packed,
     )
-    return search_segment(packed.segment, wanted)
+    return search_segment(packed.segment, wanted_query)
 
 
 def _packed_allowed(view: IndexReader, packed: Packed, query: Wanted) -> Mask | None:
-    allowed = packed.segment.allowed_rows(query.filter, packed.standing, view.tagged_keys(query.filter))
+    mask = packed.segment.allowed_rows(query.filter, packed.standing, view.tagged_keys(query.filter))
     if query.folder is not None:
         every = packed.segment.folders(np.arange(len(packed.segment))) == query.folder
-        allowed = every if allowed is None else allowed & every
+        mask = every if mask is None else mask & every
     if not len(query.left.packed):
-        return allowed
-    allowed = np.ones(len(packed.segment), bool) if allowed is None else allowed.copy()
-    allowed[query.left.packed] = False
-    return allowed
+        return mask
+    mask = np.ones(len(packed.segment), bool) if mask is None else mask.copy()
+    mask[query.left.packed] = False
+    return mask
 
 
 def _with_cosines(store: IndexStore, found: Candidates, vector: Vectors) -> Candidates:
@@ -237,9 +237,9 @@ def _with_cosines(store: IndexStore, found: Candidates, vector: Vectors) -> Cand
     nearest = np.argsort(-own, kind="stable")[:_MEASURED]
     keys, vectors = store.vectors(found.keys[nearest].tolist())
     at = nearest[np.argsort(found.keys[nearest], kind="stable")]
-    known = np.searchsorted(found.keys[at], keys)
+    rows = np.searchsorted(found.keys[at], keys)
     if len(keys):
-        own[at[known]] = np.vecdot(vectors, vector)
+        own[at[rows]] = np.vecdot(vectors, vector)
     return replace(found, vector=replace(found.vector, own=own))
 
 
@@ -253,35 +253,35 @@ def nearest(view: IndexReader, vector: Vectors, limit: int, filter: SearchFilter
         rows = candidates([own], _allowed_rows(view.corpus, filter, view.tagged_keys(filter)), limit)
         keys, cosines = view.corpus.keys[rows], own[rows]
     if view.packed:
-        wanted = SegmentQuery(
+        query = SegmentQuery(
             found=None,
             known=NO_STATISTICS,
             vector=vector,
             allowed=view.packed.segment.allowed_rows(filter, view.packed.standing, view.tagged_keys(filter)),
         )
-        found = _with_cosines(view.store, search_segment(view.packed.segment, wanted), vector)
-        if found.vector:
-            keys, cosines = np.r_[keys, found.keys], np.r_[cosines, found.vector.own]
+        found_candidates = _with_cosines(view.store, search_segment(view.packed.segment, query), vector)
+        if found_candidates.vector:
+            keys, cosines = np.r_[keys, found_candidates.keys], np.r_[cosines, found_candidates.vector.own]
     best = np.argsort(-cosines, kind="stable")[:limit]
     return keys[best], cosines[best]
 
 
-def _allowed_rows(corpus: Corpus, filter: SearchFilter, tagged: Ints | None) -> Mask:
+def _allowed_rows(corpus: Corpus, filter: SearchFilter, rows: Ints | None) -> Mask:
     files = np.array([filter.reaches(file.source, file.path) for file in corpus.files], bool)
-    allowed: Mask = files[corpus.file]
+    mask: Mask = files[corpus.file]
     if filter.since or filter.until:
         first = filter.since.toordinal() if filter.since else 1
         last = (filter.until or dt.date.max).toordinal()
-        allowed = allowed & (corpus.days >= first) & (corpus.days <= last)
-    if tagged is not None:
-        allowed = allowed & np.isin(corpus.keys, tagged)
+        mask = mask & (corpus.days >= first) & (corpus.days <= last)
+    if rows is not None:
+        mask = mask & np.isin(corpus.keys, rows)
     if filter.without:
-        allowed = allowed.copy()
-        _leave_out(corpus, filter.without, allowed)
-    return allowed
+        mask = mask.copy()
+        _leave_out(corpus, filter.without, mask)
+    return mask
 
 
-def _leave_out(corpus: Corpus, ranges: Sequence[LineRange], allowed: Mask) -> None:
+def _leave_out(corpus: Corpus, ranges: Sequence[LineRange], mask: Mask) -> None:
     """Take passages within ranges of lines off the mask of allowed ones, which is changed in place."""
     numbers = {file.path: number for number, file in enumerate(corpus.files)}
     for lines in ranges:
@@ -289,7 +289,7 @@ def _leave_out(corpus: Corpus, ranges: Sequence[LineRange], allowed: Mask) -> No
         if number is not None:
             rows = slice(*np.searchsorted(corpus.file, [number, number + 1]))
             within = (corpus.start_lines[rows] >= lines.start_line) & (corpus.end_lines[rows] <= lines.end_line)
-            allowed[rows] &= ~within
+            mask[rows] &= ~within
 
 
 # What the words of a question say beside its signals.
@@ -304,41 +304,41 @@ def folder_sizes(view: IndexReader) -> Mapping[int, int]:
     return sizes
 
 
-def of_folder(ranked: Ranked, folder: int, alone: Candidates | None) -> Ranked:
+def of_folder(ranking: Ranked, folder: int, alone: Candidates | None) -> Ranked:
     """The candidates of a folder, with the scores that they have among themselves.
 
     Args:
-        ranked: All candidates.
+        ranking: All candidates.
         folder: Number of the folder.
         alone: Its candidates as if it were searched alone; None where those of all have to do.
     """
-    found = ranked.candidates
-    own = found.folders == folder
-    echoes = ranked.parts.get("echo", np.zeros(len(found))) < 0
-    told, last = np.flatnonzero(own & ~echoes), np.flatnonzero(own & echoes)
-    among = found.take(told)
+    candidates = ranking.candidates
+    own = candidates.folders == folder
+    echoes = ranking.parts.get("echo", np.zeros(len(candidates))) < 0
+    rows, last = np.flatnonzero(own & ~echoes), np.flatnonzero(own & echoes)
+    among = candidates.take(rows)
     if alone is not None:
         # Some passages were found for what they have in common with other folders alone.
         among = joined_candidates([alone, among.take(~np.isin(among.keys, alone.keys))])
-    at = {key: place for place, key in enumerate(found.keys.tolist())}
+    at = {key: place for place, key in enumerate(candidates.keys.tolist())}
     places = np.array([at.get(key, -1) for key in among.keys.tolist()], np.int64)
     parts = {
-        name: np.r_[np.where(places < 0, 0.0, ranked.parts[name][places]), ranked.parts[name][last]]
+        name: np.r_[np.where(places < 0, 0.0, ranking.parts[name][places]), ranking.parts[name][last]]
         for name in _OF_QUESTION
-        if name in ranked.parts
+        if name in ranking.parts
     }
-    scores = ranked.recipe.scores(among) if ranked.recipe else np.zeros(len(among))
+    scores = ranking.recipe.scores(among) if ranking.recipe else np.zeros(len(among))
     scores = sum(parts.values(), np.r_[scores, np.zeros(len(last))])
     behind = np.arange(len(scores)) >= len(among)
     scores[behind] = scores[~behind].min(initial=0.0) - 1.0
     parts |= {"echo": np.where(behind, -1.0, 0.0), "recency": np.zeros(len(scores))}
-    return replace(ranked, candidates=joined_candidates([among, found.take(last)]), scores=scores, parts=parts)
+    return replace(ranking, candidates=joined_candidates([among, candidates.take(last)]), scores=scores, parts=parts)
 
 
-def places_of(ranked: Ranked, keys: Ints) -> Ints:
+def places_of(ranking: Ranked, keys: Ints) -> Ints:
     """Places of some candidates, by their keys."""
-    order = np.argsort(ranked.candidates.keys, kind="stable")
-    places: Ints = order[np.searchsorted(ranked.candidates.keys[order], keys)]
+    order = np.argsort(ranking.candidates.keys, kind="stable")
+    places: Ints = order[np.searchsorted(ranking.candidates.keys[order], keys)]
     return places
 
 
@@ -356,9 +356,9 @@ def recall(
     shares = []
     for vector in sampled_vectors(view, samples):
         exact, cosines = view.store.nearest(vector, limit, filter)
-        found, found_cosines = nearest(view, vector, limit, filter)
+        rows, found_cosines = nearest(view, vector, limit, filter)
         # Passages as near as the last exact one are as good as it.
-        good = len(set(found.tolist()) & set(exact.tolist()))
+        good = len(set(rows.tolist()) & set(exact.tolist()))
         ties = int(np.count_nonzero(found_cosines >= cosines[-1] - 1e-6)) if len(cosines) else 0
         shares.append(max(good, min(ties, len(exact))) / max(1, len(exact)))
     return float(np.mean(shares)) if shares else None

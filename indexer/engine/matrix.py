@@ -95,25 +95,25 @@ def load_matrix(store: IndexStore, corpus: Corpus, dimensions: int, previous: Ma
     """The matrix of a corpus, reading only the vectors that `previous` does not hold."""
     places, before = np.zeros(len(corpus), np.int64), np.full(len(corpus), -1)
     if previous is not None and len(previous.corpus):
-        rows, known = previous.corpus.rows(corpus.keys)
-        places[known], before[known] = previous.places[rows], rows
+        rows, mask = previous.corpus.rows(corpus.keys)
+        places[mask], before[mask] = previous.places[rows], rows
     # A passage that had none before may have one by now.
     rows, vectors = _stored_vectors(store, corpus, places == 0)
     before[rows] = -1
-    held, end = _Vectors(len(corpus), dimensions) if previous is None else previous.held, 0
-    with held.growing:
+    held_vectors, end = _Vectors(len(corpus), dimensions) if previous is None else previous.held, 0
+    with held_vectors.growing:
         standing = int(np.count_nonzero(places))
-        if (previous and previous.end != held.used) or not held.takes(len(rows), standing):
-            held, places = _move(held, places, len(corpus))
+        if (previous and previous.end != held_vectors.used) or not held_vectors.takes(len(rows), standing):
+            held_vectors, places = _move(held_vectors, places, len(corpus))
         if len(rows):
-            places[rows] = held.add(vectors)
-        end = held.used
+            places[rows] = held_vectors.add(vectors)
+        end = held_vectors.used
     products = (
-        _products(held, places, before, 1, previous.products[0] if previous else None),
-        _products(held, places, before, 2, previous.products[1] if previous else None),
+        _products(held_vectors, places, before, 1, previous.products[0] if previous else None),
+        _products(held_vectors, places, before, 2, previous.products[1] if previous else None),
     )
-    norms = _triple_norms(corpus, held.squares[places], products)
-    return Matrix(corpus=corpus, held=held, end=end, places=places, products=products, triple_norms=norms)
+    norms = _triple_norms(corpus, held_vectors.squares[places], products)
+    return Matrix(corpus=corpus, held=held_vectors, end=end, places=places, products=products, triple_norms=norms)
 
 
 def _stored_vectors(store: IndexStore, corpus: Corpus, lacking: Mask) -> tuple[Ints, Vectors]:
@@ -124,30 +124,30 @@ def _stored_vectors(store: IndexStore, corpus: Corpus, lacking: Mask) -> tuple[I
     # Reading all is one scan, reading one is a look-up: the scan wins from a small share on. Of a corpus that
     # is only the latest part of an index it would read the others too.
     keys = corpus.keys[lacking].tolist() if corpus.since or count * 8 < len(corpus) else None
-    stored_keys, stored = store.vectors(keys)
-    rows, known = corpus.rows(stored_keys)
-    wanted = lacking[rows]
-    return rows[wanted], stored[known][wanted]
+    stored_keys, vectors = store.vectors(keys)
+    rows, mask = corpus.rows(stored_keys)
+    wanted_rows = lacking[rows]
+    return rows[wanted_rows], vectors[mask][wanted_rows]
 
 
-def _move(held: _Vectors, places: Ints, count: int) -> tuple[_Vectors, Ints]:
+def _move(vectors: _Vectors, places: Ints, count: int) -> tuple[_Vectors, Ints]:
     """The vectors that stand, with room for those of so many passages, and their places there."""
     rows = np.flatnonzero(places)
-    moved, there = _Vectors(count, held.rows.shape[1]), np.zeros_like(places)
-    there[rows] = moved.add(held.rows[places[rows]])
-    return moved, there
+    moved_vectors, there = _Vectors(count, vectors.rows.shape[1]), np.zeros_like(places)
+    there[rows] = moved_vectors.add(vectors.rows[places[rows]])
+    return moved_vectors, there
 
 
-def _products(held: _Vectors, places: Ints, before: Ints, step: int, known: Floats | None) -> Floats:
+def _products(vectors: _Vectors, places: Ints, before: Ints, step: int, known: Floats | None) -> Floats:
     """Products of the vectors of each row and the one so many rows on; those of rows that were so before are known."""
     first, second = before[:-step], before[step:]
-    found = np.zeros(len(first))
+    found_values = np.zeros(len(first))
     same = (first >= 0) & (second == first + step)
     if known is not None:
-        found[same] = known[first[same]]
+        found_values[same] = known[first[same]]
     new = np.flatnonzero(~same)
-    found[new] = np.vecdot(held.rows[places[new]], held.rows[places[new + step]])
-    return found
+    found_values[new] = np.vecdot(vectors.rows[places[new]], vectors.rows[places[new + step]])
+    return found_values
 
 
 def _triple_norms(corpus: Corpus, own: Floats, products: tuple[Floats, Floats]) -> Floats:

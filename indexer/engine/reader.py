@@ -54,14 +54,14 @@ class TermCache:
 
     def postings(self, store: IndexStore, terms: Sequence[str]) -> list[TermPosting]:
         """The passages of each term; terms without any are left out. To be called within a read of that state."""
-        found = {term: posting for term in terms if (posting := self._known.get(term))}
-        missing = [term for term in terms if term not in found]
+        postings = {term: posting for term in terms if (posting := self._known.get(term))}
+        missing = [term for term in terms if term not in postings]
         if missing:
-            found |= {term: TermPosting(term=term, keys=_NOWHERE, counts=_NOWHERE) for term in missing}
-            found |= {posting.term: posting for posting in store.postings(missing)}
+            postings |= {term: TermPosting(term=term, keys=_NOWHERE, counts=_NOWHERE) for term in missing}
+            postings |= {posting.term: posting for posting in store.postings(missing)}
         for term in terms:
-            self._known[term] = found[term]
-        return [found[term] for term in terms if len(found[term].keys)]
+            self._known[term] = postings[term]
+        return [postings[term] for term in terms if len(postings[term].keys)]
 
     def after(self, store: IndexStore, before: Corpus, now: Corpus) -> TermCache:
         """The same for a later state, to be called within a read of it: only passages that are new are looked at."""
@@ -69,18 +69,18 @@ class TermCache:
         new = np.sort(now.keys[now.keys > last]).tolist()
         if before.generation != now.generation or len(new) > _NEW_PASSAGES:
             return TermCache()
-        known = dict(self._known.items())
-        added = defaultdict[str, list[tuple[int, int]]](list)
-        stored = store.passages(new) if known and new else {}
-        for key in sorted(stored):
-            for term, times in Counter(passage_terms(stored[key].passage, stored[key].path)).items():
-                if term in known:
-                    added[term].append((key, times))
-        gone = len(now) < len(before) + len(new)
+        postings = dict(self._known.items())
+        added_fields = defaultdict[str, list[tuple[int, int]]](list)
+        passages = store.passages(new) if postings and new else {}
+        for key in sorted(passages):
+            for term, times in Counter(passage_terms(passages[key].passage, passages[key].path)).items():
+                if term in postings:
+                    added_fields[term].append((key, times))
+        is_gone = len(now) < len(before) + len(new)
         return TermCache(
             {
-                term: _with(_without(posting, last, now if gone else None), added.get(term, ()))
-                for term, posting in known.items()
+                term: _with(_without(posting, last, now if is_gone else None), added_fields.get(term, ()))
+                for term, posting in postings.items()
             }
         )
 
@@ -154,8 +154,8 @@ class IndexReader:
     def greeted(self) -> dict[str, frozenset[int]]:
         """Names, folded, that speakers are greeted by, and the numbers of the labels of those speakers."""
         names = self.corpus.label_names
-        packed = self.packed.segment.greetings.named(names, self.packed.standing) if self.packed else ()
-        greetings = chain(packed, self.corpus.greetings.named(names))
+        packed_parts = self.packed.segment.greetings.named(names, self.packed.standing) if self.packed else ()
+        greetings = chain(packed_parts, self.corpus.greetings.named(names))
         return ornament("greetings", {}, greeted_speakers, greetings)
 
 
@@ -214,11 +214,13 @@ class QueryTerms:
         for posting in self.postings:
             stays = ~np.isin(posting.rows, rows)
             postings.append(replace(posting, rows=posting.rows[stays], counts=posting.counts[stays]))
-        found = []
-        for one in self.packed:
-            stays = ~np.isin(one.rows, packed)
-            found.append(replace(one, rows=one.rows[stays], counts=one.counts[stays]))
-        return replace(self, postings=[each for each in postings if len(each.rows)], packed=tuple(found))
+        value = []
+        for entry in self.packed:
+            stays = ~np.isin(entry.rows, packed)
+            value.append(replace(entry, rows=entry.rows[stays], counts=entry.counts[stays]))
+        return replace(
+            self, postings=[each_posting for each_posting in postings if len(each_posting.rows)], packed=tuple(value)
+        )
 
     def statistics(self, passages: int) -> RangeStatistics:
         """Statistics of the terms that count in so many passages."""
@@ -227,7 +229,7 @@ class QueryTerms:
     @property
     def terms(self) -> list[str]:
         """The terms that occur at all."""
-        return list(dict.fromkeys([*(p.term for p in self.postings), *(found.term for found in self.packed)]))
+        return list(dict.fromkeys([*(p.term for p in self.postings), *(entry.term for entry in self.packed)]))
 
 
 NO_TERMS = QueryTerms(postings=[])
@@ -241,32 +243,40 @@ def find_terms(view: IndexReader, question: str, *, names_alone: bool = False) -
     terms = [] if names_alone else analysis.asked_terms(question)[:ASKED_TERMS]
     every = list(dict.fromkeys([*terms, *chain.from_iterable(names)]))
     emphasis = ornament("questions", {}, _emphasis, question)
-    packed: tuple[Found, ...] = ()
+    parts: tuple[Found, ...] = ()
     if view.packed:
         postings = view.packed.recent.postings(every)
-        packed = tuple(find(view.packed.segment.postings, every))
+        parts = tuple(find(view.packed.segment.postings, every))
     else:
         postings = unpacked_postings(view, every)
-    named, packed_named = _rows_of_names(names, postings), _rows_of_names(names, packed)
+    rows, packed_named = _rows_of_names(names, postings), _rows_of_names(names, parts)
     own = frozenset(terms)
-    postings = [each for each in postings if each.term in own]
-    packed = tuple(each for each in packed if each.term in own)
-    asked, occurring = _choose_terms(terms, postings, packed)
-    postings = [replace(each, weight=emphasis.get(each.term, 1.0)) for each in postings if each.term in asked]
-    packed = tuple(replace(each, weight=emphasis.get(each.term, 1.0)) for each in packed if each.term in asked)
-    known = None
+    postings = [posting for posting in postings if posting.term in own]
+    parts = tuple(entry for entry in parts if entry.term in own)
+    texts, occurring = _choose_terms(terms, postings, parts)
+    postings = [
+        replace(each_posting, weight=emphasis.get(each_posting.term, 1.0))
+        for each_posting in postings
+        if each_posting.term in texts
+    ]
+    parts = tuple(
+        replace(each_entry, weight=emphasis.get(each_entry.term, 1.0))
+        for each_entry in parts
+        if each_entry.term in texts
+    )
+    statistics = None
     if view.packed:
-        known = view.packed.segment.statistics(packed).beside(text_statistics(postings, view.corpus))
+        statistics = view.packed.segment.statistics(parts).beside(text_statistics(postings, view.corpus))
     return QueryTerms(
         postings=postings,
-        packed=packed,
-        known=known,
-        named=named,
+        packed=parts,
+        known=statistics,
+        named=rows,
         packed_named=packed_named,
-        asked=asked,
+        asked=texts,
         occurring=occurring,
         emphasis=emphasis,
-        sentences=ornament("sentences", (), _sentence_terms, question, asked),
+        sentences=ornament("sentences", (), _sentence_terms, question, texts),
         spaced=analysis.is_spaced(question),
     )
 
@@ -276,26 +286,26 @@ def _sentence_terms(question: str, asked: Sequence[str]) -> tuple[frozenset[str]
     sentences = sentences_of(question)
     if len(sentences) < 2 or analysis.has_unspaced(question):
         return ()
-    found = {frozenset(analysis.query_terms(sentence)).intersection(asked) for sentence in sentences}
-    longest = sorted(found - {frozenset()}, key=lambda terms: (-len(terms), sorted(terms)))[:_SENTENCES]
+    intersections = {frozenset(analysis.query_terms(sentence)).intersection(asked) for sentence in sentences}
+    longest = sorted(intersections - {frozenset()}, key=lambda terms: (-len(terms), sorted(terms)))[:_SENTENCES]
     return tuple(longest) if len(longest) > 1 else ()
 
 
 def unpacked_postings(view: IndexReader, terms: Sequence[str]) -> list[Posting]:
     """Postings of the terms that occur, of an index of which nothing is packed."""
-    found = []
+    value = []
     for posting in view.terms.postings(view.store, terms):
         rows, known_rows = view.corpus.rows(posting.keys)
         if len(rows):
-            found.append(Posting(term=posting.term, rows=rows, counts=posting.counts[known_rows]))
-    return found
+            value.append(Posting(term=posting.term, rows=rows, counts=posting.counts[known_rows]))
+    return value
 
 
 def _rows_of_names(names: Sequence[tuple[str, ...]], found: Sequence[Posting | Found]) -> tuple[Ints, ...]:
     """Rows, ascending, with one of the terms of each identifier."""
-    rows = {one.term: one.rows.astype(np.int64) for one in found} if names else {}
-    held = [[rows[term] for term in terms if term in rows] for terms in names]
-    return tuple(unique_rows(np.concatenate(each)) for each in held if each)
+    rows = {value.term: value.rows.astype(np.int64) for value in found} if names else {}
+    held_rows = [[rows[term] for term in terms if term in rows] for terms in names]
+    return tuple(unique_rows(np.concatenate(each_rows)) for each_rows in held_rows if each_rows)
 
 
 def _choose_terms(
@@ -303,16 +313,16 @@ def _choose_terms(
 ) -> tuple[tuple[str, ...], frozenset[str]]:
     """The terms that count, and those that occur: of too many the rarest, and a share of those that do not occur."""
     passages = Counter[str]()
-    for each in postings:
-        passages[each.term] += len(each.rows)
-    for found in packed:
-        passages[found.term] += found.units
+    for posting in postings:
+        passages[posting.term] += len(posting.rows)
+    for entry in packed:
+        passages[entry.term] += entry.units
     occurring = frozenset(passages)
     if len(terms) <= MAX_TERMS:
         return tuple(terms), occurring
     rarest = set(sorted(occurring, key=lambda term: (passages[term], term))[:MAX_TERMS])
-    others = [term for term in terms if term not in occurring]
-    rarest.update(others[: round(len(others) * len(rarest) / max(1, len(occurring)))])
+    other_terms = [term for term in terms if term not in occurring]
+    rarest.update(other_terms[: round(len(other_terms) * len(rarest) / max(1, len(occurring)))])
     return tuple(term for term in terms if term in rarest), occurring
 
 
@@ -335,10 +345,10 @@ def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
         question: The question.
         words: Occurrences of its terms; without them no word is taken for a misspelling.
     """
-    known = words.occurring
+    occurring = words.occurring
 
     def occurs(word: str) -> bool:
-        return not known or not known.isdisjoint(analysis.index_terms(word))
+        return not occurring or not occurring.isdisjoint(analysis.index_terms(word))
 
     def read() -> Named:
         return named_speakers(view.speakers, question, occurs=occurs, greeted=view.greeted)
@@ -372,8 +382,8 @@ def _telling(question: str, words: QueryTerms, view: IndexReader, reads: Callabl
     n = len(view)
     common = {term for term in words.terms if n >= _COMMON_FROM and words.passages(term) > _COMMON_SHARE * n}
     common.update(term for word in named.words for term in analysis.index_terms(word))
-    kept = [word for word in question.split() if not _only(word, common)]
-    return " ".join(kept) or question
+    kept_words = [word for word in question.split() if not _only(word, common)]
+    return " ".join(kept_words) or question
 
 
 def _only(word: str, common: set[str]) -> bool:
@@ -390,47 +400,49 @@ def find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Colle
         before: The passages of some files before the erasure.
         after: Keys of those that stay.
     """
-    gone = [known for known in before if known.key not in after]
-    keys = np.array([known.key for known in gone], np.int64)
-    made = view.store.head().fingerprint
+    passages = [passage for passage in before if passage.key not in after]
+    keys = np.array([known_passage.key for known_passage in passages], np.int64)
+    fingerprint = view.store.head().fingerprint
     terms = (
-        {term for known in gone for term in passage_terms(known.passage, known.path)} if has_term_rules(made) else None
+        {term for passage in passages for term in passage_terms(passage.passage, passage.path)}
+        if has_term_rules(fingerprint)
+        else None
     )
-    found = {
+    fields = {
         "rows": bool(view.store.passages(keys.tolist())),
         "full text": bool(view.store.postings(terms, among=set(keys.tolist()))),
     }
-    if made is not None and made.dimensions:
-        found["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
+    if fingerprint is not None and fingerprint.dimensions:
+        fields["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
     if view.packed:
         segment = view.packed.segment
-        found["pack"] = bool(np.isin(segment.keys(np.arange(len(segment))), keys).any())
-    left = tuple(place for place, is_there in found.items() if is_there)
-    return ErasedPassages(passages=len(gone), checked=tuple(found), left=left)
+        fields["pack"] = bool(np.isin(segment.keys(np.arange(len(segment))), keys).any())
+    left = tuple(place for place, is_there in fields.items() if is_there)
+    return ErasedPassages(passages=len(passages), checked=tuple(fields), left=left)
 
 
 def _sampled_keys(view: IndexReader, count: int) -> Ints:
     """Keys of some passages, spread over all of them, the same ones for the same passages; in ascending order."""
-    packed = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
-    keys = np.concatenate([view.corpus.keys, packed])
-    chosen = random.Random(len(keys)).sample(range(len(keys)), min(count, len(keys)))
-    return np.sort(keys[chosen])
+    rows = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
+    keys = np.concatenate([view.corpus.keys, rows])
+    chosen_numbers = random.Random(len(keys)).sample(range(len(keys)), min(count, len(keys)))
+    return np.sort(keys[chosen_numbers])
 
 
 def sampled_vectors(view: IndexReader, count: int) -> Iterable[Vectors]:
     """Vectors of some passages; none where the index was made without a model."""
-    made = view.store.head().fingerprint
-    return view.store.vectors(_sampled_keys(view, count).tolist())[1] if made and made.dimensions else ()
+    fingerprint = view.store.head().fingerprint
+    return view.store.vectors(_sampled_keys(view, count).tolist())[1] if fingerprint and fingerprint.dimensions else ()
 
 
 def sampled_texts(view: IndexReader, count: int) -> list[str]:
     """Texts of some passages, spread over all of them."""
     keys = _sampled_keys(view, count)
-    stored = view.store.passages(keys.tolist())
-    return [found.passage.text for found in stored.values()]
+    passages = view.store.passages(keys.tolist())
+    return [passage.passage.text for passage in passages.values()]
 
 
 def neighbours(view: IndexReader, samples: int = 5) -> tuple[int, int]:
     """Of how many stored vectors sqlite-vec was asked for the nearest, and how many it answered with an equal."""
-    found = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in sampled_vectors(view, samples)]
-    return len(found), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in found)
+    values = [view.store.nearest(vector, 1, SearchFilter())[1] for vector in sampled_vectors(view, samples)]
+    return len(values), sum(len(cosines) > 0 and cosines[0] > 1 - 1e-4 for cosines in values)

@@ -78,12 +78,12 @@ class IndexReaderManager:
         """
         now = self._store.head()
         path = self._path(now.generation)
-        seen = (now.generation, now.revision, _place(path), dimensions)
-        if self._view is None or seen != self._shown:
+        seen_parts = (now.generation, now.revision, _place(path), dimensions)
+        if self._view is None or seen_parts != self._shown:
             first = dimensions is not None and not (loaded or self._asked)
             self._view = self._make_reader(now, path, dimensions, first=first)
             # The next question has the vectors read.
-            self._shown = () if first and self._view.matrix is None else seen
+            self._shown = () if first and self._view.matrix is None else seen_parts
             self._asked = self._asked or dimensions is not None
         return self._view
 
@@ -91,11 +91,11 @@ class IndexReaderManager:
         segment = self._current_segment(now, path)
         corpus = self._corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
         matrix = self._current_matrix(corpus, dimensions, packed=segment is not None, first=first)
-        packed = self._packed_part(segment, corpus) if segment is not None else None
-        if self._is_due(corpus, packed) and time.monotonic() > self._retry_at:
+        pack = self._packed_part(segment, corpus) if segment is not None else None
+        if self._is_due(corpus, pack) and time.monotonic() > self._retry_at:
             self._pack_later()
         return IndexReader(
-            store=self._store, corpus=corpus, matrix=matrix, packed=packed, terms=self._terms(corpus, packed)
+            store=self._store, corpus=corpus, matrix=matrix, packed=pack, terms=self._terms(corpus, pack)
         )
 
     def _terms(self, corpus: Corpus, packed: Packed | None) -> TermCache:
@@ -113,9 +113,9 @@ class IndexReaderManager:
         if not packed and len(corpus) > (_COLD_PASSAGES if first else MATRIX_PASSAGES):
             self._matrix = None
             return None
-        known = self._matrix if self._matrix and self._matrix.dimensions == dimensions else None
-        if known is None or known.corpus is not corpus:
-            self._matrix = load_matrix(self._store, corpus, dimensions, known)
+        matrix = self._matrix if self._matrix and self._matrix.dimensions == dimensions else None
+        if matrix is None or matrix.corpus is not corpus:
+            self._matrix = load_matrix(self._store, corpus, dimensions, matrix)
         return self._matrix
 
     def is_due(self) -> bool:
@@ -162,14 +162,14 @@ class IndexReaderManager:
 
     def shortfall(self, passages: int) -> str:
         """Why an index of so many passages is not packed as it should be, and what to do; else empty."""
-        packed, path = self.packed_passages(), self._store.segments.path()
-        if self.trouble or packed or path is None or passages <= self._pack_passages:
+        packed_passages, path = self.packed_passages(), self._store.segments.path()
+        if self.trouble or packed_passages or path is None or passages <= self._pack_passages:
             return self.trouble
         how = f"index: none of its {passages:,} passages is packed, so searches are slower"
         if not os.access(path.parent, os.W_OK):
             return f"{how}. Make the folder {path.parent.name} writable and run `memory-service reindex`."
-        damaged = f", as {path.name} is damaged, or of another index" if os.path.lexists(path) else ""
-        return f"{how}{damaged}. Run `memory-service reindex`."
+        damaged_text = f", as {path.name} is damaged, or of another index" if os.path.lexists(path) else ""
+        return f"{how}{damaged_text}. Run `memory-service reindex`."
 
     def distrust(self) -> bool:
         """Drop the packed part if it is damaged or was replaced; True if so. It is packed again then."""
@@ -226,8 +226,8 @@ class IndexReaderManager:
     def _packed_part(self, segment: Segment, corpus: Corpus) -> Packed:
         if self._standing[0] != corpus.revision:
             changes = self._store.head(segment.revision)
-            replaced = [*(number for number, _, _ in changes.files), *changes.gone]
-            self._standing = corpus.revision, segment.standing(replaced)
+            replaced_numbers = [*(number for number, _, _ in changes.files), *changes.gone]
+            self._standing = corpus.revision, segment.standing(replaced_numbers)
         if self._recent is None or self._recent.corpus is not corpus:
             self._recent = load_recent(self._store, corpus, self._recent)
         return Packed(segment=segment, standing=self._standing[1], recent=self._recent)
@@ -242,25 +242,25 @@ class IndexReaderManager:
         """The newest packed part that is not newer than the state this read sees."""
         if self._segment is not None and self._segment.generation != now.generation:
             self._segment, self._seen, self._mapped = None, (), ()
-        seen = _place(path)
-        if seen != self._seen and seen[:2] == self._mapped[:2]:
+        seen_place = _place(path)
+        if seen_place != self._seen and seen_place[:2] == self._mapped[:2]:
             # Somebody wrote into the very file that is mapped, or cut it short: to read on may end the process.
             self._segment, self._mapped = None, ()
-        if path and seen and seen != self._seen:
-            found = open_segment(path, now.generation)
-            if found is None or found.revision <= now.revision:
-                self._seen = seen
-            if found is not None and found.revision <= now.revision:
-                self._segment, self._recent, self._standing = found, None, (0, None)
-                self._mapped, self.trouble = seen, ""
+        if path and seen_place and seen_place != self._seen:
+            segment = open_segment(path, now.generation)
+            if segment is None or segment.revision <= now.revision:
+                self._seen = seen_place
+            if segment is not None and segment.revision <= now.revision:
+                self._segment, self._recent, self._standing = segment, None, (0, None)
+                self._mapped, self.trouble = seen_place, ""
         return self._segment
 
     def _is_due(self, corpus: Corpus, packed: Packed | None) -> bool:
         if packed is None:
             return len(corpus) > self._pack_passages
         size = len(packed.segment)
-        gone = 0 if packed.standing is None else size - int(packed.standing.sum())
-        return len(corpus) > _RECENT_PASSAGES + _RECENT_SHARE * size or gone > _RECENT_PASSAGES + _GONE_SHARE * size
+        number = 0 if packed.standing is None else size - int(packed.standing.sum())
+        return len(corpus) > _RECENT_PASSAGES + _RECENT_SHARE * size or number > _RECENT_PASSAGES + _GONE_SHARE * size
 
     def _pack_later(self) -> None:
         self._retry_at = time.monotonic() + _RETRY_SECONDS
@@ -327,16 +327,16 @@ class ReaderManagers:
 
     def make_ready(self, store: IndexStore, dimensions: int | None) -> None:
         """Load the generation that is about to take the index's place, from its own store."""
-        loaded = IndexReaderManager(store, pack_passages=self._pack_passages)
+        manager = IndexReaderManager(store, pack_passages=self._pack_passages)
         with store.reading():
-            due = loaded.is_due()
+            due = manager.is_due()
         if due:
-            loaded.pack()
+            manager.pack()
         with store.reading():
-            loaded.view(dimensions, loaded=True)
+            manager.view(dimensions, loaded=True)
             generation = store.head().generation
         views = IndexReaderManager(self._store, pack_passages=self._pack_passages)
-        views.take_over(loaded)
+        views.take_over(manager)
         self._next = _Spare(generation, views)
 
     def close(self) -> None:

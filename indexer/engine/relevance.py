@@ -144,35 +144,35 @@ class Signals:
 
 
 def signals(
-    ranked: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, texts: Sequence[Passage], *, model: str
+    ranking: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, texts: Sequence[Passage], *, model: str
 ) -> Signals:
     """Signals of some hits.
 
     Args:
-        ranked: All candidates, by the recipe "evidence".
+        ranking: All candidates, by the recipe "evidence".
         regime: What they are known by.
         asked: The terms of the question.
         hits: Places of the hits among the candidates.
         texts: The same hits as passages.
         model: Fingerprint of the model that the cosines come from.
     """
-    found, nothing = ranked.candidates, np.zeros(len(ranked.scores))
-    vector = found.vector if regime in ("hybrid", "vector") else None
-    cosine = vector.own if vector else nothing
-    words, window = (found.text.unit, found.text.window) if found.text else (nothing, nothing)
-    covered = np.minimum(1.5, window / (asked.rarity * _FULL))
-    scores = ranked.scores - sum((ranked.parts[name] for name in _APART if name in ranked.parts), nothing)
+    candidates, values = ranking.candidates, np.zeros(len(ranking.scores))
+    vector = candidates.vector if regime in ("hybrid", "vector") else None
+    cosine = vector.own if vector else values
+    words, window = (candidates.text.unit, candidates.text.window) if candidates.text else (values, values)
+    rows = np.minimum(1.5, window / (asked.rarity * _FULL))
+    scores = ranking.scores - sum((ranking.parts[name] for name in _APART if name in ranking.parts), values)
     for name in _NAMING:
-        scores = scores - np.maximum(ranked.parts.get(name, nothing) - _MOST_NAMED, 0.0)
-    heard = (ranked.parts.get("speaker", nothing) >= 0) & (ranked.parts.get("echo", nothing) >= 0)
-    question = _question(scores, cosine, covered, heard, asked, _UNRELATED.get(model if vector else ""))
+        scores = scores - np.maximum(ranking.parts.get(name, values) - _MOST_NAMED, 0.0)
+    heard_rows = (ranking.parts.get("speaker", values) >= 0) & (ranking.parts.get("echo", values) >= 0)
+    question = _question(scores, cosine, rows, heard_rows, asked, _UNRELATED.get(model if vector else ""))
     columns = (
         cosine[hits],
-        covered[hits],
+        rows[hits],
         np.log1p(words[hits] / asked.one_word),
         _about(words[hits], asked, texts),
         scores.max(initial=0.0) - scores[hits],
-        ranked.parts["cues"][hits],
+        ranking.parts["cues"][hits],
         np.log(np.minimum(_LONG, [len(passage.text) for passage in texts])),
     )
     return Signals(
@@ -185,17 +185,17 @@ def signals(
 
 
 def _question(
-    scores: Floats, cosine: Floats, covered: Floats, heard: Mask, asked: QuestionTerms, unrelated: float | None
+    scores: Floats, cosine: Floats, values: Floats, heard: Mask, asked: QuestionTerms, unrelated_value: float | None
 ) -> Floats:
     """Signals of the question, from those candidates that the speaker it names may have said."""
     heard = heard if heard.any() else ~heard
     near = cosine[heard]
     near = np.partition(near, -_NEAR)[-_NEAR:] if len(near) > _NEAR else near
-    if unrelated is not None and 0 < len(near) < _NEAR:
-        near = np.pad(near, (0, _NEAR - len(near)), constant_values=min(unrelated, near.min()))
+    if unrelated_value is not None and 0 < len(near) < _NEAR:
+        near = np.pad(near, (0, _NEAR - len(near)), constant_values=min(unrelated_value, near.min()))
     return np.array(
         (
-            (cosine + covered)[heard].max(initial=0.0),
+            (cosine + values)[heard].max(initial=0.0),
             near.mean() if len(near) else 0.0,
             scores.max(initial=0.0),
             asked.known_share,
@@ -207,43 +207,43 @@ def _question(
 
 def _about(words: Floats, asked: QuestionTerms, texts: Sequence[Passage]) -> Floats:
     """1.0 where a passage begins with what it is about ("Postgres, pg: …"), and the question names that."""
-    unknown = asked.unknown_terms
+    unknown_terms = asked.unknown_terms
     about = np.zeros(len(words))
     # A label is who speaks.
     for place in [place for place, passage in enumerate(texts) if passage.label is None]:
-        if unknown or words[place]:
+        if unknown_terms or words[place]:
             about[place] = any(
-                _names_subject(subject, asked.terms, unknown) for subject in _subjects(texts[place].text)
+                _names_subject(subject, asked.terms, unknown_terms) for subject in _subjects(texts[place].text)
             )
     return about
 
 
-def _names_subject(subject: frozenset[str], terms: frozenset[str], unknown: Sequence[str]) -> bool:
+def _names_subject(subject: frozenset[str], terms: frozenset[str], unknown_texts: Sequence[str]) -> bool:
     """True if a question names a subject, maybe with one slip of the pen in a word that occurs nowhere."""
     missing = subject - terms
-    if len(missing) > 1 or (missing and not unknown):
+    if len(missing) > 1 or (missing and not unknown_texts):
         return not missing
-    return all(any(_is_slip(term, word) for word in unknown) for term in missing)
+    return all(any(_is_slip(term, word) for word in unknown_texts) for term in missing)
 
 
-def _is_slip(word: str, other: str) -> bool:
+def _is_slip(word: str, text: str) -> bool:
     """True if two words begin alike and differ by one letter, or by two that have changed places."""
-    if word[:2] != other[:2] or min(len(word), len(other)) < _LEAST_MISSPELT or abs(len(word) - len(other)) > 1:
+    if word[:2] != text[:2] or min(len(word), len(text)) < _LEAST_MISSPELT or abs(len(word) - len(text)) > 1:
         return False
-    first = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
-    word, other = word[first:], other[first:]
-    if len(word) == len(other) == 1:
+    first = next((i for i, (a, b) in enumerate(zip(word, text, strict=False)) if a != b), min(len(word), len(text)))
+    word, text = word[first:], text[first:]
+    if len(word) == len(text) == 1:
         # The last letter is what stems differ in: "component" and "compose".
         return False
-    while word and other and word[-1] == other[-1]:
-        word, other = word[:-1], other[:-1]
-    return max(len(word), len(other)) < 2 or (len(word) == 2 and word == other[::-1])
+    while word and text and word[-1] == text[-1]:
+        word, text = word[:-1], text[:-1]
+    return max(len(word), len(text)) < 2 or (len(word) == 2 and word == text[::-1])
 
 
 @lru_cache(maxsize=4_096)
 def _subjects(text: str) -> tuple[frozenset[str], ...]:
-    found = _SUBJECT.match(text)
-    parts = _SUBJECT_PARTS.split(found[1]) if found else ()
+    match = _SUBJECT.match(text)
+    parts = _SUBJECT_PARTS.split(match[1]) if match else ()
     return tuple(frozenset(terms) for part in parts if part.strip() and (terms := query_terms(part)))
 
 
@@ -294,18 +294,18 @@ class Calibration:
             model: Fingerprint of the model that made the vectors.
             settings: Settings of the ranking.
         """
-        nothing = "limits of relevance leave nothing out"
+        text = "limits of relevance leave nothing out"
         if settings.fusion != "evidence":
             return (
-                f"relevance: none is known where ranking.fusion is {settings.fusion}, and {nothing}. "
+                f"relevance: none is known where ranking.fusion is {settings.fusion}, and {text}. "
                 "Set ranking.fusion to evidence."
             )
-        known = {of_regime for _, of_regime in self._weights}
-        if self._ranking != RULES or regime not in known:
-            return f"relevance: its table is for the ranking {self._ranking}, not {RULES}: {nothing}. Fit it anew."
+        of_regimes = {of_regime for _, of_regime in self._weights}
+        if self._ranking != RULES or regime not in of_regimes:
+            return f"relevance: its table is for the ranking {self._ranking}, not {RULES}: {text}. Fit it anew."
         if _table_of(regime, model) not in self._weights:
             return (
-                f"relevance: none is known for the vectors of {model}, and {nothing}. Search by words has it (mode "
+                f"relevance: none is known for the vectors of {model}, and {text}. Search by words has it (mode "
                 "text), and so have the bundled models."
             )
         return ""
@@ -328,9 +328,9 @@ def _table_of(regime: Regime, model: str) -> tuple[str, Regime]:
 def _columns(*weights: Weights) -> tuple[Floats, Floats, Floats]:
     """Intercepts, weights of the question's signals and of the passages', a column for each probability."""
     return (
-        np.array([each.intercept for each in weights]),
-        np.array([[each.question.get(name, 0.0) for each in weights] for name in QUESTION_SIGNALS]),
-        np.array([[each.passages.get(name, 0.0) for each in weights] for name in PASSAGE_SIGNALS]),
+        np.array([weight.intercept for weight in weights]),
+        np.array([[weight.question.get(name, 0.0) for weight in weights] for name in QUESTION_SIGNALS]),
+        np.array([[weight.passages.get(name, 0.0) for weight in weights] for name in PASSAGE_SIGNALS]),
     )
 
 
@@ -342,12 +342,12 @@ def bundled_calibration() -> Calibration:
 
 def _read_calibration(text: str) -> Calibration:
     """A calibration from its file."""
-    made = json.loads(text)
+    value = json.loads(text)
     tables = {
         model: {
             regime: Table(**{name: Weights(**weights) for name, weights in table.items()})
             for regime, table in of_model.items()
         }
-        for model, of_model in made["tables"].items()
+        for model, of_model in value["tables"].items()
     }
-    return Calibration(made["ranking"], tables)
+    return Calibration(value["ranking"], tables)

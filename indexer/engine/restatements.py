@@ -32,7 +32,7 @@ _ABOUT = "what it says"
 
 def restated_last(
     hits: Sequence[Hit],
-    others: Sequence[StoredPassage],
+    other_passages: Sequence[StoredPassage],
     chains: DayChains,
     parted: Callable[[Stated, Stated], bool],
     found: Callable[[StoredPassage, Hit], Hit],
@@ -43,39 +43,41 @@ def restated_last(
 
     Args:
         hits: Best first.
-        others: More passages that answer the question, best first.
+        other_passages: More passages that answer the question, best first.
         chains: What is known of facts on the day.
         parted: True for two statements of which a person says that they are not the same thing.
         found: A passage as a hit that stands before another.
         history: Tell of the later one what it said before, too.
     """
-    passages = [each for each in (*map(_stored_passage, hits[:COMPARED]), *others) if _is_compared(each)]
+    passages = [
+        passage for passage in (*map(_stored_passage, hits[:COMPARED]), *other_passages) if _is_compared(passage)
+    ]
     alike = _alike(passages)
     if not alike:
         return [*hits]
-    known = {(hit.path, hit.ordinal): hit for hit in hits}
-    placed = dict[tuple[str, int], Hit]()
-    for key, hit in known.items():
+    known_hits = {(hit.path, hit.ordinal): hit for hit in hits}
+    placed_hits = dict[tuple[str, int], Hit]()
+    for key, hit in known_hits.items():
         pair = None if key not in alike or hit.replaced_by else _last(*alike[key], chains, parted)
         if pair is None:
-            placed.setdefault(key, hit)
+            placed_hits.setdefault(key, hit)
             continue
         old, new = pair
         first = new.stored.path, new.stored.ordinal
-        newer = placed.get(first) or not_below(known.get(first) or found(new.stored, hit), hit)
+        newer = placed_hits.get(first) or not_below(known_hits.get(first) or found(new.stored, hit), hit)
         if newer.replaced_by:
-            placed.setdefault(key, hit)
+            placed_hits.setdefault(key, hit)
             continue
         newer = replace(newer, replaces=(*newer.replaces, old.to_statement()))
-        placed[first] = _with_history(newer, old, new) if history else newer
-        placed.setdefault(key, replace(hit, replaced_by=new.to_statement()))
-    return [*placed.values()]
+        placed_hits[first] = _with_history(newer, old, new) if history else newer
+        placed_hits.setdefault(key, replace(hit, replaced_by=new.to_statement()))
+    return [*placed_hits.values()]
 
 
 def _with_history(hit: Hit, old: Stated, new: Stated) -> Hit:
-    before = [each for each in hit.history if not each.current]
+    before = [statement for statement in hit.history if not statement.current]
     before.insert(0, old.to_statement(current=False))
-    before.sort(key=lambda each: each.date or dt.date.min)
+    before.sort(key=lambda statement: statement.date or dt.date.min)
     return replace(hit, history=(*before, new.to_statement(current=True)))
 
 
@@ -107,22 +109,25 @@ def _alike(passages: Sequence[StoredPassage]) -> dict[tuple[str, int], tuple[Sto
 
     Most share few: no sentence of theirs is read.
     """
-    words = [words_in(each.passage.text) for each in passages]
-    found = dict[tuple[str, int], tuple[StoredPassage, list[StoredPassage]]]()
-    for (at, one), (other_at, other) in combinations(enumerate(passages), 2):
-        shared = len(words[at] & words[other_at])
-        if shared >= max(2, LEAST_SHARED * min(len(words[at]), len(words[other_at]))) and _are_comparable(one, other):
-            found.setdefault((one.path, one.ordinal), (one, []))[1].append(other)
-            found.setdefault((other.path, other.ordinal), (other, []))[1].append(one)
-    return found
+    words = [words_in(passage.passage.text) for passage in passages]
+    values = dict[tuple[str, int], tuple[StoredPassage, list[StoredPassage]]]()
+    for (at, one_passage), (other_at, other_passage) in combinations(enumerate(passages), 2):
+        number = len(words[at] & words[other_at])
+        if number >= max(2, LEAST_SHARED * min(len(words[at]), len(words[other_at]))) and _are_comparable(
+            one_passage, other_passage
+        ):
+            values.setdefault((one_passage.path, one_passage.ordinal), (one_passage, []))[1].append(other_passage)
+            values.setdefault((other_passage.path, other_passage.ordinal), (other_passage, []))[1].append(one_passage)
+    return values
 
 
-def _are_comparable(one: StoredPassage, other: StoredPassage) -> bool:
+def _are_comparable(passage: StoredPassage, other_passage: StoredPassage) -> bool:
     """True for two passages of one authority and speaker below the same titles."""
     return (
-        one.passage.authority == other.passage.authority
-        and one.passage.label == other.passage.label
-        and topic_of(one.passage.heading, one.path) == topic_of(other.passage.heading, other.path)
+        passage.passage.authority == other_passage.passage.authority
+        and passage.passage.label == other_passage.passage.label
+        and topic_of(passage.passage.heading, passage.path)
+        == topic_of(other_passage.passage.heading, other_passage.path)
     )
 
 

@@ -38,12 +38,12 @@ def second_hop(view: IndexReader, best: int, keys: Ints, asked: Collection[str])
         keys: Keys of the passages.
         asked: Terms of the question.
     """
-    stored = view.store.passages([best]).get(best)
+    passage = view.store.passages([best]).get(best)
     # Of its place, all passages around it have the words, too.
-    own = dict.fromkeys(index_terms(stored.passage.text)) if stored else {}
+    own = dict.fromkeys(index_terms(passage.passage.text)) if passage else {}
     where = _passages_with(view, [term for term in own if term not in asked][:_LOOKED_UP])
     n = len(view)
-    telling = {term: found for term, found in where.items() if _LEAST_PASSAGES <= len(found) <= _MOST_SHARE * n}
+    telling = {term: rows for term, rows in where.items() if _LEAST_PASSAGES <= len(rows) <= _MOST_SHARE * n}
     rarest = sorted(telling, key=lambda term: (len(telling[term]), term))[:_HOP_TERMS]
     statistics = RangeStatistics(count=n, containing={term: len(telling[term]) for term in rarest})
     worth = np.zeros(len(keys))
@@ -55,10 +55,10 @@ def second_hop(view: IndexReader, best: int, keys: Ints, asked: Collection[str])
 def _passages_with(view: IndexReader, terms: Sequence[str]) -> Mapping[str, Ints]:
     """Keys of the passages with each term."""
     if view.packed is None:
-        return {each.term: view.corpus.keys[each.rows] for each in unpacked_postings(view, terms)}
-    where = {each.term: view.corpus.keys[each.rows] for each in view.packed.recent.postings(terms)}
+        return {posting.term: view.corpus.keys[posting.rows] for posting in unpacked_postings(view, terms)}
+    where = {posting.term: view.corpus.keys[posting.rows] for posting in view.packed.recent.postings(terms)}
     segment = view.packed.segment
-    for found in find(segment.postings, terms):
-        keys = segment.keys(found.rows.astype(np.int64))
-        where[found.term] = np.concatenate([where.get(found.term, keys[:0]), keys])
+    for entry in find(segment.postings, terms):
+        keys = segment.keys(entry.rows.astype(np.int64))
+        where[entry.term] = np.concatenate([where.get(entry.term, keys[:0]), keys])
     return where

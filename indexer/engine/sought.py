@@ -46,22 +46,22 @@ class Sought:
     def of(view: IndexReader, words: QueryTerms, asked: AskedDays) -> Sought:
         """The passages with the identifiers, of the days or of the newest days that a question asks for."""
         segment = view.packed.segment if view.packed else None
-        named = [view.corpus.keys[rows] for rows in words.named]
+        named_rows = [view.corpus.keys[rows] for rows in words.named]
         rows = [*words.named, _dated_rows(view.corpus.days, asked)]
-        packed = [_NO_ROWS]
+        no_rows = [_NO_ROWS]
         if segment:
-            named += [segment.keys(rows) for rows in words.packed_named]
-            packed = [*words.packed_named, _dated_rows(segment.days, asked)]
-        chosen, chosen_packed = unique_rows(np.concatenate(rows)), unique_rows(np.concatenate(packed))
-        keys = view.corpus.keys[chosen]
+            named_rows += [segment.keys(rows) for rows in words.packed_named]
+            no_rows = [*words.packed_named, _dated_rows(segment.days, asked)]
+        chosen_rows, chosen_packed = unique_rows(np.concatenate(rows)), unique_rows(np.concatenate(no_rows))
+        keys = view.corpus.keys[chosen_rows]
         if segment:
             keys = np.concatenate([keys, segment.keys(chosen_packed)])
         free = keys
         if words.terms:
             # Of a month, or of what is new, only that answers which has a word of the question.
-            of_days = view.corpus.days[chosen], segment.days[chosen_packed] if segment else _NO_ROWS
-            free = np.concatenate([*named, keys[_is_asked(np.concatenate(of_days), asked)]])
-        return Sought(rows=chosen, packed=chosen_packed, keys=keys, named=tuple(named), without_words=free)
+            of_days = view.corpus.days[chosen_rows], segment.days[chosen_packed] if segment else _NO_ROWS
+            free = np.concatenate([*named_rows, keys[_is_asked(np.concatenate(of_days), asked)]])
+        return Sought(rows=chosen_rows, packed=chosen_packed, keys=keys, named=tuple(named_rows), without_words=free)
 
 
 def _dated_rows(days: NDArray[np.integer], asked: AskedDays) -> Ints:
@@ -71,42 +71,48 @@ def _dated_rows(days: NDArray[np.integer], asked: AskedDays) -> Ints:
     if asked.latest:
         rows, most = np.flatnonzero(days), _NEWEST
     else:
-        wanted = np.zeros(len(days), bool)
+        wanted_values = np.zeros(len(days), bool)
         for first, last in asked.stretches(int(days.max())):
-            wanted |= (days >= first) & (days <= last)
-        rows, most = np.flatnonzero(wanted), CANDIDATES
+            wanted_values |= (days >= first) & (days <= last)
+        rows, most = np.flatnonzero(wanted_values), CANDIDATES
     return rows if len(rows) <= most else np.sort(rows[np.argpartition(-days[rows], most)[:most]])
 
 
 def _is_asked(days: NDArray[np.integer], asked: AskedDays) -> Mask:
     """Mask of the days that a question names one by one."""
-    known = {int(day): asked.bonus(int(day)) >= DAY_BONUS for day in np.unique(days)}
-    return np.array([known[int(day)] for day in days], bool)
+    known_values = {int(day): asked.bonus(int(day)) >= DAY_BONUS for day in np.unique(days)}
+    return np.array([known_values[int(day)] for day in days], bool)
 
 
-def with_sought(rows: Ints, sought: Ints, allowed: Mask) -> Ints:
+def with_sought(rows: Ints, sought: Ints, mask: Mask) -> Ints:
     """Candidates, ascending, and those of the rows sought that a filter allows."""
-    return unique_rows(np.concatenate([rows, sought[allowed[sought]]])) if len(sought) else rows
+    return unique_rows(np.concatenate([rows, sought[mask[sought]]])) if len(sought) else rows
 
 
-def named_first(hits: Sequence[Hit], ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]) -> list[Hit]:
+def named_first(hits: Sequence[Hit], ranking: Ranked, pairs: Sequence[tuple[int, StoredPassage]]) -> list[Hit]:
     """The hits, none of another day or identifier than asked for before one of it that it has replaced.
 
     Args:
         hits: Best first, what holds now before what it has replaced.
-        ranked: The candidates.
-        chosen: Positions of the best of them, with their passages.
+        ranking: The candidates.
+        pairs: Positions of the best of them, with their passages.
     """
-    nothing = np.zeros(len(ranked.scores))
-    held, days = (ranked.parts.get(name, nothing) for name in ("identifiers", "date"))
-    named = {(each.path, each.ordinal) for at, each in chosen if held[at] > 0 or days[at] >= DAY_BONUS}
-    ordered = list(hits)
-    for hit in hits if named else ():
+    values = np.zeros(len(ranking.scores))
+    held_values, days = (ranking.parts.get(name, values) for name in ("identifiers", "date"))
+    named_pairs = {
+        (passage.path, passage.ordinal) for at, passage in pairs if held_values[at] > 0 or days[at] >= DAY_BONUS
+    }
+    ordered_hits = list(hits)
+    for hit in hits if named_pairs else ():
         by = hit.replaced_by
-        if by is None or (hit.path, hit.ordinal) not in named:
+        if by is None or (hit.path, hit.ordinal) not in named_pairs:
             continue
-        for newer in [each for each in ordered if (each.path, each.passage.start_line) == (by.path, by.start_line)]:
-            if (newer.path, newer.ordinal) not in named and ordered.index(newer) < ordered.index(hit):
-                ordered.remove(newer)
-                ordered.insert(ordered.index(hit) + 1, newer)
-    return ordered
+        for newer in [
+            each_hit
+            for each_hit in ordered_hits
+            if (each_hit.path, each_hit.passage.start_line) == (by.path, by.start_line)
+        ]:
+            if (newer.path, newer.ordinal) not in named_pairs and ordered_hits.index(newer) < ordered_hits.index(hit):
+                ordered_hits.remove(newer)
+                ordered_hits.insert(ordered_hits.index(hit) + 1, newer)
+    return ordered_hits

@@ -71,10 +71,10 @@ def read_failure(text: str, *, status: int | None = None, wait_seconds: float | 
     if status == 429 or (status is None and wordings.RATE_LIMIT.search(text)):
         return EmbeddingFailure(kind="wait", wait_seconds=wait)
     for kind, patterns, words in _SIZES:
-        found = _sizes(patterns, text)
-        if found or words.search(text):
-            limit, given = found or (None, None)
-            return EmbeddingFailure(kind=kind, limit=limit, given=given)
+        sizes = _sizes(patterns, text)
+        if sizes or words.search(text):
+            limit, given_number = sizes or (None, None)
+            return EmbeddingFailure(kind=kind, limit=limit, given=given_number)
     if status == 413:
         return EmbeddingFailure(kind="request")
     return EmbeddingFailure(kind=_plain_kind(text, status), wait_seconds=wait)
@@ -93,8 +93,8 @@ def _plain_kind(text: str, status: int | None) -> FailureKind:
 def _sizes(patterns: tuple[re.Pattern[str], ...], text: str) -> tuple[int | None, int | None] | None:
     """Limit and amount sent, by the first pattern that fits."""
     for pattern in patterns:
-        if found := pattern.search(text):
-            groups = found.groupdict()
-            limit, given = (wordings.whole(groups.get(name) or "0") or None for name in ("limit", "given"))
-            return limit, given
+        if match := pattern.search(text):
+            groups = match.groupdict()
+            limit, given_number = (wordings.whole(groups.get(name) or "0") or None for name in ("limit", "given"))
+            return limit, given_number
     return None

@@ -62,12 +62,14 @@ def _even_timeout(seconds: float) -> float:
 def provider_message(error: BaseException) -> ProviderMessage:
     """Content of an exception of litellm and of those that caused it."""
     chain = list(error_chain(error))
-    answers = [(one, status) for one in chain if isinstance(status := getattr(one, "status_code", None), int)]
+    answers = [
+        (one_error, status) for one_error in chain if isinstance(status := getattr(one_error, "status_code", None), int)
+    ]
     return ProviderMessage(
-        text=" | ".join(dict.fromkeys(str(one) for one in (error, *(one for one, _ in answers)))),
+        text=" | ".join(dict.fromkeys(str(one_error) for one_error in (error, *(one for one, _ in answers)))),
         # The last is the provider's own: litellm makes a 429 of another's 413.
         status=answers[-1][1] if answers else None,
-        wait_seconds=next((seconds for one in chain if (seconds := _retry_after(one)) is not None), None),
+        wait_seconds=next((seconds for one_error in chain if (seconds := _retry_after(one_error)) is not None), None),
     )
 
 
@@ -166,30 +168,30 @@ def rerank(target: Target, query: str, texts: Sequence[str], *, seconds: float) 
             model=target.model, query=query, documents=list(texts), top_n=len(texts), return_documents=False,
             **_common(target, seconds),
         )  # fmt: skip
-        return {int(found["index"]): float(found["relevance_score"]) for found in response.results or ()}
+        return {int(result["index"]): float(result["relevance_score"]) for result in response.results or ()}
     except Exception as error:
         raise ProviderFailed(_failure(error)) from error
 
 
 def _common(target: Target, seconds: float) -> dict[str, object]:
     place = {"api_base": target.api_base, "api_key": target.api_key}
-    known = {name: value for name, value in place.items() if value}
-    return {"timeout": _even_timeout(seconds), "max_retries": 0, "num_retries": 0, **known}
+    known_fields = {name: value for name, value in place.items() if value}
+    return {"timeout": _even_timeout(seconds), "max_retries": 0, "num_retries": 0, **known_fields}
 
 
 def _in_order(response: Any, name: str) -> list[object]:
     """The vectors of an answer in the order of the texts."""
     entries = list(getattr(response, "data", None) or ())
-    found = [(_field(entry, "index"), _field(entry, "embedding")) for entry in entries]
-    indices = [index for index, _ in found if isinstance(index, int)]
-    if len(indices) == len(found) and len(set(indices)) > 1:
-        if sorted(indices) != list(range(len(found))):
+    pairs = [(_field(entry, "index"), _field(entry, "embedding")) for entry in entries]
+    indices = [index for index, _ in pairs if isinstance(index, int)]
+    if len(indices) == len(pairs) and len(set(indices)) > 1:
+        if sorted(indices) != list(range(len(pairs))):
             raise EmbeddingError(
-                f"The model {name} numbered its {len(found):,} vectors {min(indices)} to {max(indices)}, "
+                f"The model {name} numbered its {len(pairs):,} vectors {min(indices)} to {max(indices)}, "
                 "some twice or not at all. Ask its provider, or choose another embedding_model."
             )
-        found.sort(key=lambda entry: entry[0] or 0)
-    return [vector for _, vector in found]
+        pairs.sort(key=lambda entry: entry[0] or 0)
+    return [vector for _, vector in pairs]
 
 
 def _field(entry: Any, name: str) -> Any:
@@ -199,8 +201,8 @@ def _field(entry: Any, name: str) -> Any:
 def _failure(error: Exception) -> EmbeddingFailure:
     if isinstance(error, ImportError):
         return EmbeddingFailure(kind="unusable")
-    told = provider_message(error)
-    return read_failure(told.text, status=told.status, wait_seconds=told.wait_seconds)
+    message = provider_message(error)
+    return read_failure(message.text, status=message.status, wait_seconds=message.wait_seconds)
 
 
 def require_litellm(model: str) -> Any:

@@ -23,7 +23,7 @@ def readable(text: str) -> str:
     """A text with its JSON escapes undone, white space as single blanks, and without a long middle."""
     if len(text) > _HEAD_CHARS + _TAIL_CHARS:
         text = f"{text[:_HEAD_CHARS]} … {text[-_TAIL_CHARS:]}"
-    text = re.sub(r"(?<!\\)\\+u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
+    text = re.sub(r"(?<!\\)\\+u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
     text = re.sub(r"(?<!\\)\\+([\"'])", r"\1", text).replace("’", "'")
     return re.sub(r"(?:(?<!\\)\\+[nrt]|\s)+", " ", text).strip()
 
@@ -37,17 +37,17 @@ def whole(number: str) -> int:
 def wait_seconds(text: str) -> float | None:
     """Seconds that a text asks to wait."""
     for pattern in _WAITS:
-        if found := pattern.search(text):
-            parts = re.findall(r"(\d+(?:\.\d+)?) ?(ms|[hm])?", found[1].lower())
+        if match := pattern.search(text):
+            parts = re.findall(r"(\d+(?:\.\d+)?) ?(ms|[hm])?", match[1].lower())
             return sum(float(amount) * {"h": 3600.0, "m": 60.0, "ms": 0.001}.get(unit, 1.0) for amount, unit in parts)
     return None
 
 
 def over_allowance(text: str) -> tuple[int, int] | None:
     """The allowance of a period and the larger amount that one request asks for: waiting is no remedy."""
-    found = _ALLOWANCE.search(text)
-    limit, given = (whole(found["limit"]), whole(found["given"])) if found else (0, 0)
-    return (limit, given) if given > limit else None
+    match = _ALLOWANCE.search(text)
+    limit, given_number = (whole(match["limit"]), whole(match["given"])) if match else (0, 0)
+    return (limit, given_number) if given_number > limit else None
 
 
 def any_of(*patterns: str) -> re.Pattern[str]:
@@ -58,7 +58,7 @@ def any_of(*patterns: str) -> re.Pattern[str]:
 def _number_patterns(*patterns: str) -> tuple[re.Pattern[str], ...]:
     """Patterns with # for the wanted number, or <limit> and <given> for two; the first that fits counts."""
     number = {"#": f"({_N})", "<limit>": f"(?P<limit>{_N})", "<given>": f"(?P<given>{_N})"}
-    fill = partial(re.sub, "|".join(number), lambda found: number[found[0]])
+    fill = partial(re.sub, "|".join(number), lambda match: number[match[0]])
     return tuple(lazy_regex(fill(pattern), re.IGNORECASE) for pattern in patterns)
 
 

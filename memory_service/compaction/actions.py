@@ -115,8 +115,8 @@ def failure_of(result: Message) -> str:
         return single_line(telling[-1] if len(telling) < len(lines) and "Traceback" in text else telling[0])
     if outcome_of(result) in SUCCESS:
         return ""
-    said = [line.strip() for line in text.splitlines() if line.strip()]
-    return single_line(next((line for line in said if not is_exit_only(line.lower())), said[0] if said else ""))
+    texts = [line.strip() for line in text.splitlines() if line.strip()]
+    return single_line(next((line for line in texts if not is_exit_only(line.lower())), texts[0] if texts else ""))
 
 
 @lru_cache(maxsize=1_024)
@@ -143,34 +143,34 @@ def _files_of_command(command: str, *, failed: bool = False) -> Iterator[tuple[s
     if "end_of_edit" in command:
         command = _LINE_EDIT.sub(r"edit \1", command)
     commands = list(shell_commands(command))
-    for each in commands[:-1] if failed else commands:
-        for path in each.written:
+    for each_command in commands[:-1] if failed else commands:
+        for path in each_command.written:
             yield from _file_changes(path)
-        yield from _files_of_words(each.words, each.document)
+        yield from _files_of_words(each_command.words, each_command.document)
 
 
 def _files_of_words(words: Sequence[str], document: str) -> Iterator[tuple[str, str]]:
     name = words[0].rpartition("/")[2] if words else ""
-    given = [word for word in words[1:] if not word.startswith("-")]
-    if name == "git" and given[:1] in (["mv"], ["rm"]):
-        name, given = given[0], given[1:]
+    given_words = [word for word in words[1:] if not word.startswith("-")]
+    if name == "git" and given_words[:1] in (["mv"], ["rm"]):
+        name, given_words = given_words[0], given_words[1:]
     if name in _SHELLS and any(word.startswith("-") and "c" in word for word in words[1:]):
-        yield from _files_of_command(given[0] if given else "")
+        yield from _files_of_command(given_words[0] if given_words else "")
     elif name in _WRITING_COMMANDS:
-        for path in given:
+        for path in given_words:
             yield from _file_changes(path)
-    elif name in _COPYING_COMMANDS and len(given) > 1:
-        yield from _file_changes(given[-1])
+    elif name in _COPYING_COMMANDS and len(given_words) > 1:
+        yield from _file_changes(given_words[-1])
     elif name in _EDITING_COMMANDS and any(map(_IN_PLACE.match, words[1:])):
         for path in _edited_files(words[1:]):
             yield from _file_changes(path)
-    elif name == "create" and len(given) == 1:
-        yield "file_modified", given[0]
-    elif name == "edit" and given and _LINES.fullmatch(given[0]):
+    elif name == "create" and len(given_words) == 1:
+        yield "file_modified", given_words[0]
+    elif name == "edit" and given_words and _LINES.fullmatch(given_words[0]):
         yield "file_modified", OPEN_FILE
     elif name in _SHOWING_COMMANDS or (name == "sed" and "-n" in words):
-        shown = given[1:] if name == "sed" else given
-        yield from (("file_read", path) for path in shown if _is_path(path) and not _LINES.fullmatch(path))
+        shown_texts = given_words[1:] if name == "sed" else given_words
+        yield from (("file_read", path) for path in shown_texts if _is_path(path) and not _LINES.fullmatch(path))
     patch = "\n".join([document, *words[1:]]) if name in ("apply_patch", "applypatch", "patch", "git") else ""
     if "*** " in patch or "+++ " in patch:
         yield from (("file_modified", match[1].strip()) for match in _PATCHED.finditer(patch))
@@ -179,8 +179,8 @@ def _files_of_words(words: Sequence[str], document: str) -> Iterator[tuple[str, 
 def _edited_files(words: Sequence[str]) -> list[str]:
     """The files of a stream editor: its words without options, scripts and what belongs to those."""
     scripts = {at + 1 for at, word in enumerate(words) if word in ("-e", "-f") or _SCRIPT_FOLLOWS.fullmatch(word)}
-    given = [word for at, word in enumerate(words) if not word.startswith("-") and at not in scripts]
-    return given if scripts else given[1:]
+    given_words = [word for at, word in enumerate(words) if not word.startswith("-") and at not in scripts]
+    return given_words if scripts else given_words[1:]
 
 
 def _file_changes(path: str) -> Iterator[tuple[str, str]]:

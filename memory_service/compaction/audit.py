@@ -35,7 +35,7 @@ from memory_service.text.texts import ENGLISH, TEXTS, Texts, heading_forms, head
 def is_granted(claim: str, request: SummaryRequest) -> bool:
     """True if the source of a summary has the consent that a line of it claims."""
     subject = topics_of(claim)
-    return any(not subject or subject & topics_of(said) for said in _consents(request))
+    return any(not subject or subject & topics_of(consent) for consent in _consents(request))
 
 
 def _consents(request: SummaryRequest) -> Iterator[str]:
@@ -132,70 +132,76 @@ def audit_summary(
     messages = without_secrets((*request.messages, *request.prefix))
     read = [message for message in messages if message.seq not in reading.unread]
     # The numbers of messages ground no number of the summary.
-    inserted = [_HANDLE.sub("", text) for text in reading.inserted]
+    texts = [_HANDLE.sub("", text) for text in reading.inserted]
     beside = [entry.text for entry in request.ledger]
     # Whoever wrote the summary read the messages without what nobody sees, and quotes frames of ours as entities.
-    carried = SourceText(*map(escaped, (summary_text, *beside)))
-    source = SourceText(*map(visible, _source_texts(messages, request)), *pins, *inserted, days=_days(messages))
+    source_text = SourceText(*map(escaped, (summary_text, *beside)))
+    source = SourceText(*map(visible, _source_texts(messages, request)), *pins, *texts, days=_days(messages))
     missing_headings, empty_headings = _checked_headings(summary_text, headings)
     return Audit(
-        missing=tuple(found.text for found in _important(read, top) if not carried.holds(found)),
+        missing=tuple(identifier.text for identifier in _important(read, top) if not source_text.holds(identifier)),
         ungrounded=tuple(
-            dict.fromkeys(found.text for found in _own(summary_text) if not _is_held(found, summary_text, source))
+            dict.fromkeys(
+                found_identifier.text
+                for found_identifier in _own(summary_text)
+                if not _is_held(found_identifier, summary_text, source)
+            )
         ),
         missing_headings=missing_headings,
         empty_headings=empty_headings,
         flagged=tuple(claim for claim in claims_of(summary_text) if not is_granted(claim, request)),
-        unquoted=tuple(rule for rule in _rules(read) if not carried.holds(_as_quote(escaped(rule)))),
+        unquoted=tuple(rule for rule in _rules(read) if not source_text.holds(_as_quote(escaped(rule)))),
         unpinned=tuple(pin for pin in pins if pin.strip() not in summary_text),
     )
 
 
-def drop_ungrounded(text: str, audit: Audit, nothing: str = ENGLISH.nothing) -> str:
+def drop_ungrounded(text: str, audit: Audit, no_text: str = ENGLISH.nothing) -> str:
     """The summary without the sentences that hold something ungrounded or flagged.
 
     Of a line of one sentence nothing stays. Headings stay; one that has nothing left under it says so.
     """
-    return faultless(text, audit, nothing)[0]
+    return faultless(text, audit, no_text)[0]
 
 
-def faultless(text: str, audit: Audit, nothing: str = ENGLISH.nothing, *, mark: str = "") -> tuple[str, int, int]:
+def faultless(text: str, audit: Audit, no_text: str = ENGLISH.nothing, *, mark: str = "") -> tuple[str, int, int]:
     """The summary without the sentences that hold something ungrounded or flagged, and how many were left out.
 
     Args:
         text: The summary.
         audit: Its findings.
-        nothing: What stands under a heading that has nothing left.
+        no_text: What stands under a heading that has nothing left.
         mark: What is put behind a line with something ungrounded that stays; empty for none that does. A consent that
             nobody gave never stays.
 
     Returns:
         The text, the number of sentences that were left out, and that of lines with a mark.
     """
-    bad, flagged = set(audit.ungrounded), set(audit.flagged)
+    bad, keys = set(audit.ungrounded), set(audit.flagged)
     lines = text.split("\n")
     ends = list(accumulate(len(line) + 1 for line in lines))
     faults: dict[int, list[Identifier]] = {}
-    for found in _own(text) if bad else ():
-        if found.text in bad:
-            faults.setdefault(bisect_right(ends, found.start), []).append(found)
-    kept: list[str] = []
-    dropped = marked = 0
+    for identifier in _own(text) if bad else ():
+        if identifier.text in bad:
+            faults.setdefault(bisect_right(ends, identifier.start), []).append(identifier)
+    texts: list[str] = []
+    number = marked_count = 0
     for at, line in enumerate(lines):
-        claims = line.strip() in flagged
+        claims = line.strip() in keys
         if not (claims or at in faults) or _HEADING.match(line) or line.lstrip().startswith("```"):
-            kept.append(line)
+            texts.append(line)
             continue
         if mark and not claims:
-            kept.append(line if line.endswith(mark) else f"{line.rstrip()} {mark}")
-            marked += 1
+            texts.append(line if line.endswith(mark) else f"{line.rstrip()} {mark}")
+            marked_count += 1
             continue
-        rest, gone = _without_sentences(line, {found.text for found in faults.get(at, ())}, claims=claims)
-        dropped += gone
-        kept += [rest] if rest else []
-    if not (dropped or marked):
+        rest, gone_count = _without_sentences(
+            line, {found_identifier.text for found_identifier in faults.get(at, ())}, claims=claims
+        )
+        number += gone_count
+        texts += [rest] if rest else []
+    if not (number or marked_count):
         return text, 0, 0
-    return _fill_empty_headings(kept, nothing), dropped, marked
+    return _fill_empty_headings(texts, no_text), number, marked_count
 
 
 def _without_sentences(line: str, bad: set[str], *, claims: bool) -> tuple[str, int]:
@@ -206,14 +212,16 @@ def _without_sentences(line: str, bad: set[str], *, claims: bool) -> tuple[str, 
         for at, sentence in enumerate(sentences)
         if any(text in sentence for text in bad) or (claims and any(claims_of(sentence)))
     }
-    held = "".join(sentences[at] for at in faulty)
-    whole = len(sentences) < 2 or not faulty or not all(text in held for text in bad)
+    held_text = "".join(sentences[at] for at in faulty)
+    whole = len(sentences) < 2 or not faulty or not all(text in held_text for text in bad)
     rest = [sentence for at, sentence in enumerate(sentences) if at not in faulty]
     if whole or not any(_SAYS.search(sentence) for sentence in rest):
         return "", len(sentences) or 1
     begins = _BULLET.match(line)
-    kept = " ".join(rest)
-    return kept if not begins or kept.startswith(begins[0].strip()) else f"{begins[0]}{kept}", len(faulty)
+    kept_text = " ".join(rest)
+    return kept_text if not begins or kept_text.startswith(begins[0].strip()) else f"{begins[0]}{kept_text}", len(
+        faulty
+    )
 
 
 _BULLET = lazy_regex(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
@@ -229,7 +237,7 @@ def audit_problems(audit: Audit, texts: Texts = ENGLISH) -> tuple[str, ...]:
             audit.empty_headings,
         )
     )
-    told = (
+    parts = (
         ("These headings are missing or out of order: {}.", missing),
         (f"These headings have nothing under them; write {texts.nothing} if there is nothing: {{}}.", empty),
         ("These identifiers of the conversation are missing; carry them over exactly: {}.", audit.missing),
@@ -237,12 +245,12 @@ def audit_problems(audit: Audit, texts: Texts = ENGLISH) -> tuple[str, ...]:
         ("These do not occur in the conversation; leave them out or correct them: {}.", audit.ungrounded),
         ("The user never said so; do not report a consent that was not given: {}.", audit.flagged),
     )
-    return tuple(sentence.format("; ".join(items)) for sentence, items in told if items)
+    return tuple(sentence.format("; ".join(items)) for sentence, items in parts if items)
 
 
 def audit_record(audit: Audit) -> dict[str, Json]:
     """The audit as the log keeps it; what was fine is left out."""
-    found = {
+    fields = {
         "missing": audit.missing,
         "ungrounded": audit.ungrounded,
         "missing_headings": audit.missing_headings,
@@ -251,7 +259,7 @@ def audit_record(audit: Audit) -> dict[str, Json]:
         "unquoted": audit.unquoted,
         "unpinned": audit.unpinned,
     }
-    return {"ok": audit.ok, **{name: list(items) for name, items in found.items() if items}}
+    return {"ok": audit.ok, **{name: list(items) for name, items in fields.items() if items}}
 
 
 def _source_texts(messages: Iterable[Numbered], request: SummaryRequest) -> Iterator[str]:
@@ -296,7 +304,7 @@ def _own(summary: str) -> list[Identifier]:
         at = bisect_right(starts, found.start) - 1
         return at >= 0 and found.end <= handles[at][1]
 
-    return [found for found in find_identifiers(summary) if not within_handle(found)]
+    return [found_identifier for found_identifier in find_identifiers(summary) if not within_handle(found_identifier)]
 
 
 def _is_held(found: Identifier, summary: str, source: SourceText) -> bool:
@@ -307,24 +315,27 @@ def _is_held(found: Identifier, summary: str, source: SourceText) -> bool:
 @cache
 def _templates() -> tuple[re.Pattern[str], ...]:
     """Patterns of the lines that the service itself writes into summaries, in every language."""
-    count, words, anything = r"\d{1,18}", r"[^\n\[\]]{0,80}", r"[^\n]{0,60}"
+    count, words, anything_text = r"\d{1,18}", r"[^\n\[\]]{0,80}", r"[^\n]{0,60}"
     day = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
     groups = {
         **dict.fromkeys(("first", "last", "user", "assistant", "tool", "media", "count"), count),
         "what": words,
         "size": r"[\d.,KMk]{1,12}",
         "handle": r"log:\d{1,18}",
-        "large": anything,
+        "large": anything_text,
         "since": day,
         "until": day,
     }
-    noted = groups | {"first": r"(?:log:)?\d{1,18}", "last": r"(?:log:)?\d{1,18}"}
+    fields = groups | {"first": r"(?:log:)?\d{1,18}", "last": r"(?:log:)?\d{1,18}"}
     ours = []
     for texts in TEXTS.values():
-        told = [texts.coverage, texts.coverage + texts.coverage_times, texts.note, texts.left_out]
-        told += [texts.coverage + texts.coverage_media, texts.coverage + texts.coverage_media + texts.coverage_times]
-        told += [texts.omitted[name] for name in ("message", "more", "partial")]
-        ours += [pattern_of(text, **noted) for text in told]
+        told_texts = [texts.coverage, texts.coverage + texts.coverage_times, texts.note, texts.left_out]
+        told_texts += [
+            texts.coverage + texts.coverage_media,
+            texts.coverage + texts.coverage_media + texts.coverage_times,
+        ]
+        told_texts += [texts.omitted[name] for name in ("message", "more", "partial")]
+        ours += [pattern_of(text, **fields) for text in told_texts]
     return tuple(ours)
 
 
@@ -346,20 +357,22 @@ def _important(messages: Sequence[Numbered], top: int) -> list[Identifier]:
     first: dict[str, Identifier] = {}
     for at, message in enumerate(messages, 1):
         weight = {"user": 3.0, "assistant": 1.0}.get(message.message["role"], 0.25)
-        for found in _distinct(visible(text_of(message.message)[:12_000])):
-            scores[found.text] = scores.get(found.text, 0.0) + weight * (1 + at / len(messages))
-            first.setdefault(found.text, found)
+        for identifier in _distinct(visible(text_of(message.message)[:12_000])):
+            scores[identifier.text] = scores.get(identifier.text, 0.0) + weight * (1 + at / len(messages))
+            first.setdefault(identifier.text, identifier)
     best = sorted(scores, key=lambda text: -scores[text])[: max(top, 0)]
     return [first[text] for text in best]
 
 
 def _distinct(text: str) -> Iterable[Identifier]:
-    return {found.text: found for found in find_identifiers(text) if found.kind in _CARRIED}.values()
+    return {
+        identifier.text: identifier for identifier in find_identifiers(text) if identifier.kind in _CARRIED
+    }.values()
 
 
 def _rules(messages: Sequence[Numbered]) -> list[str]:
-    told = [message for message in messages if message.message["role"] == "user"]
-    rules = [rule for message in told for rule in rules_of(text_of(message.message)[:12_000])]
+    told_messages = [message for message in messages if message.message["role"] == "user"]
+    rules = [rule for message in told_messages for rule in rules_of(text_of(message.message)[:12_000])]
     return list(dict.fromkeys(rules))[-_MAX_RULES:]
 
 
@@ -368,18 +381,18 @@ def _as_quote(text: str) -> Identifier:
 
 
 def _checked_headings(text: str, headings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    found = [(_bare(match[2]), len(match[1]), match.end()) for match in _HEADING.finditer(_without_code(text))]
+    parts = [(_bare(match[2]), len(match[1]), match.end()) for match in _HEADING.finditer(_without_code(text))]
     missing, empty, at = [], [], 0
     for heading in headings:
         forms = {_bare(form) for form in heading_forms(heading)}
-        place = next((place for place in range(at, len(found)) if found[place][0] in forms), None)
+        place = next((place for place in range(at, len(parts)) if parts[place][0] in forms), None)
         if place is None:
             missing.append(heading)
             continue
         at = place + 1
-        end = text.find("\n#", found[place][2])
-        deeper = at < len(found) and found[at][1] > found[place][1]
-        if not deeper and not text[found[place][2] : end if end >= 0 else len(text)].strip():
+        end = text.find("\n#", parts[place][2])
+        deeper = at < len(parts) and parts[at][1] > parts[place][1]
+        if not deeper and not text[parts[place][2] : end if end >= 0 else len(text)].strip():
             empty.append(heading)
     return tuple(missing), tuple(empty)
 
@@ -398,14 +411,14 @@ def _bare(heading: str) -> str:
     return heading.strip().lstrip("#").strip(" \t*:：#").lower()
 
 
-def _fill_empty_headings(lines: list[str], nothing: str) -> str:
+def _fill_empty_headings(lines: list[str], text: str) -> str:
     """Lines with a word under each heading that has none."""
-    filled: list[str] = []
+    filled_texts: list[str] = []
     below = ""
     for line in reversed(lines):
         heading, next_heading = _HEADING.match(line), _HEADING.match(below)
         if heading and (not below or (next_heading and len(next_heading[1]) <= len(heading[1]))):
-            filled.append(nothing)
-        filled.append(line)
+            filled_texts.append(text)
+        filled_texts.append(line)
         below = line if line.strip() else below
-    return "\n".join(reversed(filled))
+    return "\n".join(reversed(filled_texts))

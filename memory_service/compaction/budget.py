@@ -86,14 +86,14 @@ def resolve_window(
         refuse_below: See `Thresholds`.
         warn_below: See `Thresholds`.
     """
-    considered: tuple[tuple[WindowSource, int | None], ...] = (
+    considered_parts: tuple[tuple[WindowSource, int | None], ...] = (
         ("session", _positive_or_none(session)),
         ("settings", _positive_or_none(settings)),
         ("model", _positive_or_none(model)),
         ("preset", _positive_or_none(preset)),
         ("default", max(default, 1)),
     )
-    source, tokens = next((source, said) for source, said in considered if said is not None)
+    source, tokens = next((source, number) for source, number in considered_parts if number is not None)
     limit = _positive_or_none(learned)
     if limit is not None and limit < tokens:
         source, tokens = "learned", limit
@@ -103,7 +103,7 @@ def resolve_window(
     return ContextWindow(
         tokens=tokens,
         source=source,
-        considered=dict((considered[0], ("learned", limit), *considered[1:])),
+        considered=dict((considered_parts[0], ("learned", limit), *considered_parts[1:])),
         problem=problem,
         message=_complaint(tokens, source, problem, refuse_below, warn_below),
     )
@@ -116,16 +116,18 @@ def _positive_or_none(tokens: int | None) -> int | None:
 def _complaint(tokens: int, source: WindowSource, problem: WindowProblem, refuse_below: int, warn_below: int) -> str:
     if not problem:
         return ""
-    bound, setting = (refuse_below, "refuse_below_tokens") if problem == "refuse" else (warn_below, "warn_below_tokens")
-    if source == "learned" and refuse_below > bound:
-        bound, setting = refuse_below, "refuse_below_tokens"
-    what = "needed" if problem == "refuse" else "advised"
-    wanted = max(bound, warn_below)
-    names = [f"{name} ({_short(size)})" for name, size in _FAMILIES if size >= wanted][:_NAMED]
+    number, setting = (
+        (refuse_below, "refuse_below_tokens") if problem == "refuse" else (warn_below, "warn_below_tokens")
+    )
+    if source == "learned" and refuse_below > number:
+        number, setting = refuse_below, "refuse_below_tokens"
+    kind = "needed" if problem == "refuse" else "advised"
+    wanted_count = max(number, warn_below)
+    names = [f"{name} ({_short(size)})" for name, size in _FAMILIES if size >= wanted_count][:_NAMED]
     models = f"Use a model with a larger window, such as {', '.join(names)}" if names else "Use a larger model"
     also = "set context_window of the session" if source == "learned" else "set context_window"
     return (
-        f"The context window of {tokens:,} tokens ({_ORIGINS[source]}) is below the {bound:,} that are {what}. "
+        f"The context window of {tokens:,} tokens ({_ORIGINS[source]}) is below the {number:,} that are {kind}. "
         f"{models}, {also} if the model takes more, or lower compaction.{setting}."
     )
 
@@ -297,12 +299,12 @@ def budget_for(
         raise _nothing_left(window.tokens, reserve, overhead, min(max(tools_tokens, 0), overhead))
     base = _base(window.tokens, usable, thresholds)
     hard = _within(usable if thresholds.trigger_share is None else _part(thresholds.trigger_share, base), 1, usable)
-    uncapped = _within(_soft(base, usable, thresholds), 1, hard)
-    soft = _within(uncapped, 1, thresholds.flush_most_tokens or uncapped)
+    within = _within(_soft(base, usable, thresholds), 1, hard)
+    soft = _within(within, 1, thresholds.flush_most_tokens or within)
     # What a cap takes from the flush, it takes from the targets too.
-    lowered = soft / uncapped
-    highest = soft - 1 - _part(MIN_GAP_SHARE * lowered, usable)
-    target = _within(_part(thresholds.target_share * lowered, base), 0, max(highest, 0))
+    lowered_value = soft / within
+    highest = soft - 1 - _part(MIN_GAP_SHARE * lowered_value, usable)
+    target = _within(_part(thresholds.target_share * lowered_value, base), 0, max(highest, 0))
     return ContextBudget(
         window=window,
         reserve_tokens=reserve,
@@ -311,7 +313,7 @@ def budget_for(
         soft_tokens=soft,
         hard_tokens=hard,
         target_tokens=target,
-        emergency_target_tokens=_within(_part(thresholds.emergency_target_share * lowered, base), 0, target),
+        emergency_target_tokens=_within(_part(thresholds.emergency_target_share * lowered_value, base), 0, target),
         scale=scale,
     )
 

@@ -159,8 +159,8 @@ class Labels:
     def text(self, text: str) -> str:
         """A text with a label for each identifier."""
         # What was written before may hold labels of which the original is not known any more.
-        for found in _LABEL.finditer(text):
-            self._note(found[0])
+        for match in _LABEL.finditer(text):
+            self._note(match[0])
         # Beside a label, what is left may read as another identifier. What is no label shrinks, so this ends.
         while spans := _spans(text):
             text = self._replace_spans(text, spans)
@@ -182,7 +182,7 @@ class Labels:
 
     def used_in(self, texts: Sequence[str]) -> dict[str, str]:
         """The originals whose labels stand in the texts."""
-        standing = {found[0] for text in texts for found in _LABEL.finditer(text)}
+        standing = {match[0] for text in texts for match in _LABEL.finditer(text)}
         return {original: label for original, label in self._labels.items() if label in standing}
 
     def _entry_text(self, entry: LedgerEntry) -> str:
@@ -206,33 +206,33 @@ class Labels:
         return self._labels[original]
 
     def _note(self, label: str) -> None:
-        found = _LABEL.fullmatch(label)
-        if found:
-            self._counts[found[1]] = max(self._counts.get(found[1], 0), int(found[2]))
+        match = _LABEL.fullmatch(label)
+        if match:
+            self._counts[match[1]] = max(self._counts.get(match[1], 0), int(match[2]))
 
 
 def _spans(text: str) -> list[_Span]:
     """Spans to be replaced, in order; none within a handle or a label, none twice."""
-    taken = [match.span() for pattern in (_HANDLE, _LABEL) for match in pattern.finditer(text)]
-    kept, end = list[_Span](), 0
+    spans = [match.span() for pattern in (_HANDLE, _LABEL) for match in pattern.finditer(text)]
+    kept_spans, end = list[_Span](), 0
     for span in sorted([*_identifiers(text), *_numbers(text), *_names(text)], key=lambda span: (span[0], -span[1])):
-        if span[0] >= end and not any(span[0] < last and first < span[1] for first, last in taken):
-            kept.append(span)
+        if span[0] >= end and not any(span[0] < last and first < span[1] for first, last in spans):
+            kept_spans.append(span)
             end = span[1]
-    return kept
+    return kept_spans
 
 
 def _identifiers(text: str) -> Iterator[_Span]:
-    for found in find_identifiers(text):
-        if found.kind in _NOUNS:
-            yield found.start, found.end, _NOUNS[found.kind]
+    for identifier in find_identifiers(text):
+        if identifier.kind in _NOUNS:
+            yield identifier.start, identifier.end, _NOUNS[identifier.kind]
 
 
 def _names(text: str) -> Iterator[_Span]:
     """Where somebody says what they are called; their names alone are not to be told from other words."""
-    for said in names_of(text):
-        if (at := text.find(said)) >= 0:
-            yield at, at + len(said), "person"
+    for name in names_of(text):
+        if (at := text.find(name)) >= 0:
+            yield at, at + len(name), "person"
 
 
 def _numbers(text: str) -> Iterator[_Span]:

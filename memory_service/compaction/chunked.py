@@ -107,8 +107,8 @@ class SummaryCalls:
     ) -> str:
         """Summary of a chunk and of the text written before it."""
         size = sum(entry.tokens for entry in entries)
-        wanted = max(LEAST_WANTED_TOKENS, int(size * WANTED_SHARE) + count_tokens(previous))
-        spec = replace(task.spec, target_tokens=min(task.spec.target_tokens, wanted))
+        least_wanted_token = max(LEAST_WANTED_TOKENS, int(size * WANTED_SHARE) + count_tokens(previous))
+        spec = replace(task.spec, target_tokens=min(task.spec.target_tokens, least_wanted_token))
         return self._write(task.prompt(transcript(entries), spec, previous), task.spec, reasons)
 
     def merge(self, partials: Sequence[str], spec: SummarySpec, previous: str = "", reasons: Sequence[str] = ()) -> str:
@@ -147,19 +147,19 @@ class SummaryCalls:
         return omit_text(entry, self.texts)
 
     def _write(self, prompt: list[ChatMessage], spec: SummarySpec, reasons: Sequence[str]) -> str:
-        told = tuple(reasons)
-        refused: list[AnswerValidation] = []
+        told_reasons = tuple(reasons)
+        validations: list[AnswerValidation] = []
         for _ in range(self.rules.retries + 1):
-            asked = with_reasons(prompt, told)
+            messages = with_reasons(prompt, told_reasons)
             try:
-                if not self._fits(asked, spec):
-                    raise _too_large(estimate_prompt(asked), self.calls.window_tokens)
-                answer = self.calls.ask(asked)
+                if not self._fits(messages, spec):
+                    raise _too_large(estimate_prompt(messages), self.calls.window_tokens)
+                answer = self.calls.ask(messages)
             except UpstreamFailed:
                 # A second answer that fails does not cost what the first one said.
-                if (saved := self._save_refused(refused, spec)) is None:
+                if (saved_text := self._save_refused(validations, spec)) is None:
                     raise
-                return saved
+                return saved_text
             cap = None if self.rules.condense else spec.target_tokens
             verdict = validate_answer(answer, headings=spec.headings, cap_tokens=cap, texts=self.texts)
             if not verdict.kind and (kind := without_content(verdict.text)):
@@ -169,25 +169,25 @@ class SummaryCalls:
                 if verdict.clipped:
                     self.notes.append(_CLIPPED)
                 return verdict.text
-            refused.append(verdict)
+            validations.append(verdict)
             if verdict.kind == "content_filter":
                 break
-            told = (*reasons, verdict.reason)
-        saved = self._save_refused(refused, spec)
-        if saved is None:
-            raise refused_answer(refused[-1].kind)
-        return saved
+            told_reasons = (*reasons, verdict.reason)
+        saved_text = self._save_refused(validations, spec)
+        if saved_text is None:
+            raise refused_answer(validations[-1].kind)
+        return saved_text
 
-    def _save_refused(self, refused: Sequence[AnswerValidation], spec: SummarySpec) -> str | None:
+    def _save_refused(self, validations: Sequence[AnswerValidation], spec: SummarySpec) -> str | None:
         """The best of what the answers say that were refused for their length or headings; None where nothing is."""
-        for verdict in reversed(refused):
+        for verdict in reversed(validations):
             if verdict.too_long:
                 # The history is not lost for the length of what stands for it.
                 return self.clip(verdict.too_long, spec.target_tokens)
-        useful = [(text, verdict) for verdict in refused if (text := self._useful_part(verdict.saved))]
+        useful = [(text, verdict) for verdict in validations if (text := self._useful_part(verdict.saved))]
         if not useful:
             return None
-        text, verdict = max(useful, key=lambda each: len(each[0]))
+        text, verdict = max(useful, key=lambda pair: len(pair[0]))
         self.sparse = self.sparse or verdict.sparse
         self.notes += verdict.mended
         return self.clip(text, spec.target_tokens)
@@ -206,8 +206,8 @@ class SummaryCalls:
 
     def _answer_tokens(self, spec: SummarySpec) -> int:
         """Room for the answer. No limit is sent: a model that thinks would spend it on thoughts."""
-        wanted = max(LEAST_WANTED_TOKENS, int(spec.target_tokens * _ANSWER_MARGIN))
-        return min(wanted, self.calls.window_tokens // 4)
+        least_wanted_token = max(LEAST_WANTED_TOKENS, int(spec.target_tokens * _ANSWER_MARGIN))
+        return min(least_wanted_token, self.calls.window_tokens // 4)
 
 
 def refused_answer(kind: str) -> SummaryFailed:
@@ -217,9 +217,9 @@ def refused_answer(kind: str) -> SummaryFailed:
 
 def _too_large(tokens: int, window_tokens: int) -> SummaryFailed:
     """The error for what does not fit the summariser's window."""
-    what = f"a request of about {tokens:,} tokens is more than its window of {window_tokens:,} takes"
+    text = f"a request of about {tokens:,} tokens is more than its window of {window_tokens:,} takes"
     return SummaryFailed(
-        call_failure(what, "set a model with a larger window, or another preset"), kind="token_overflow"
+        call_failure(text, "set a model with a larger window, or another preset"), kind="token_overflow"
     )
 
 
@@ -355,16 +355,16 @@ class ChunkedSummary:
         """Put notes in the place of messages over half the window; whether there were any."""
         if not self._rules.without_oversized:
             return False
-        found = False
+        is_found = False
         window_tokens, safety = self._calls.window_tokens, self._rules.safety
         for at in range(start, end):
             if any(is_oversized(entry, window_tokens, safety=safety) for entry in self._groups[at]):
-                found = True
+                is_found = True
                 self._groups[at] = tuple(
                     self._summary_calls.omit(entry) if is_oversized(entry, window_tokens, safety=safety) else entry
                     for entry in self._groups[at]
                 )
-        return found
+        return is_found
 
     def mark_missing(self, error: UpstreamFailed) -> None:
         """Mark the messages that were not read; the receipt tells of them, too."""
@@ -399,11 +399,11 @@ class MapReduceSummary:
     def finish(self, reasons: Sequence[str] = ()) -> str:
         """See `ChunkedSummary.finish`; asked again, only the merge is done anew."""
         self._partials = self._partials or [text for text in self._read() if text]
-        joined = "\n\n".join(filter(None, [self._previous, *self._partials]))
+        joined_text = "\n\n".join(filter(None, [self._previous, *self._partials]))
         spec = self._task.spec
-        fits = count_tokens(joined) <= spec.target_tokens
-        if not reasons and (joined in self._partials or (fits and not self._summary_calls.rules.merge_by_model)):
-            return joined
+        fits = count_tokens(joined_text) <= spec.target_tokens
+        if not reasons and (joined_text in self._partials or (fits and not self._summary_calls.rules.merge_by_model)):
+            return joined_text
         try:
             return self._merge_partials(spec, reasons)
         except UpstreamFailed as error:
@@ -412,7 +412,7 @@ class MapReduceSummary:
             self._summary_calls.notes.append(
                 f"The parts of the summary were put together by code; a call failed ({error.why})."
             )
-            return joined
+            return joined_text
 
     def _merge_partials(self, spec: SummarySpec, reasons: Sequence[str]) -> str:
         window_tokens = self._summary_calls.calls.window_tokens
@@ -453,10 +453,10 @@ class MapReduceSummary:
             futures = [pool.submit(roll.finish) for roll in self._rolls]
             failures = list[UpstreamFailed]()
             try:
-                for done in as_completed(futures):
-                    if not (self._summary_calls.rules.keep_partial and _may_be_missed(done.exception())):
-                        done.result()
-                    elif isinstance(failure := done.exception(), UpstreamFailed):
+                for done_future in as_completed(futures):
+                    if not (self._summary_calls.rules.keep_partial and _may_be_missed(done_future.exception())):
+                        done_future.result()
+                    elif isinstance(failure := done_future.exception(), UpstreamFailed):
                         failures.append(failure)
             except (UpstreamFailed, CallCancelled):
                 self._summary_calls.calls.stop()

@@ -43,8 +43,8 @@ class KeepRules:
     @property
     def counts(self) -> bool:
         """True if turns or messages are counted instead of tokens."""
-        counted = self.turns is not None or self.messages is not None or bool(self.messages_by_window)
-        return counted and self.most_tokens is None
+        is_counted = self.turns is not None or self.messages is not None or bool(self.messages_by_window)
+        return is_counted and self.most_tokens is None
 
     def tokens(self, usable_tokens: int) -> int:
         """Tokens that stay, for a window of which this many can be used."""
@@ -66,8 +66,8 @@ def turns_of(messages: Sequence[Numbered]) -> list[int]:
     """Where turns begin: at each message of the user that follows none of its own."""
     return [
         at
-        for at, each in enumerate(messages)
-        if each.message["role"] == "user" and (at == 0 or messages[at - 1].message["role"] != "user")
+        for at, message in enumerate(messages)
+        if message.message["role"] == "user" and (at == 0 or messages[at - 1].message["role"] != "user")
     ]
 
 
@@ -79,16 +79,16 @@ def cut_by_tokens(messages: Sequence[Numbered], keep_tokens: int, *, live: Colle
         keep_tokens: Tokens that may stay; one unit does anyhow.
         live: Ids of calls that still run.
     """
-    units = units_of([each.message for each in messages])
+    units = units_of([message.message for message in messages])
     if not units:
         return 0
-    summed = [0, *accumulate(each.tokens for each in messages)]
-    total, at = summed[-1], len(units) - 1
-    while at > 0 and total - summed[units[at - 1].first] <= keep_tokens:
+    summed_numbers = [0, *accumulate(message.tokens for message in messages)]
+    total, at = summed_numbers[-1], len(units) - 1
+    while at > 0 and total - summed_numbers[units[at - 1].first] <= keep_tokens:
         at -= 1
     spare = _TOWARDS_USER * keep_tokens
     for later in range(at, len(units)):
-        if summed[units[later].first] - summed[units[at].first] > spare:
+        if summed_numbers[units[later].first] - summed_numbers[units[at].first] > spare:
             break
         if units[later].kind == "user":
             at = later
@@ -101,13 +101,13 @@ def cut_by_turns(messages: Sequence[Numbered], turns: int, *, live: Collection[s
     begins = turns_of(messages)
     if len(begins) <= turns:
         return 0
-    return _border_before(messages, units_of([each.message for each in messages]), begins[-turns], live)
+    return _border_before(messages, units_of([message.message for message in messages]), begins[-turns], live)
 
 
 def cut_by_count(messages: Sequence[Numbered], count: int, *, live: Collection[str] = ()) -> int:
     """The first of the messages that stay, when the last `count` do, and those they must not be parted from."""
     at = max(0, len(messages) - count)
-    return _border_before(messages, units_of([each.message for each in messages]), at, live)
+    return _border_before(messages, units_of([message.message for message in messages]), at, live)
 
 
 def largest_counted_cut(
@@ -122,24 +122,24 @@ def largest_counted_cut(
         by_turns: Whether turns are counted, so that a cut stands where one begins.
         live: Ids of calls that still run.
     """
-    units = units_of([each.message for each in messages])
-    summed = [0, *accumulate(each.tokens for each in messages)]
+    units = units_of([message.message for message in messages])
+    summed_numbers = [0, *accumulate(message.tokens for message in messages)]
     places = turns_of(messages) if by_turns else [unit.first for unit in units]
     for at in places:
-        if at > least_at and summed[-1] - summed[at] <= room_tokens:
+        if at > least_at and summed_numbers[-1] - summed_numbers[at] <= room_tokens:
             border = _border_before(messages, units, at, live)
-            return border if border > least_at and summed[-1] - summed[border] <= room_tokens else None
+            return border if border > least_at and summed_numbers[-1] - summed_numbers[border] <= room_tokens else None
     return None
 
 
 def halving_cut(messages: Sequence[Numbered], most_tokens: int) -> int:
     """How many of the oldest messages go for the rest to take no more: the older half of what is left, each time."""
-    units = units_of([each.message for each in messages])
-    summed = [0, *accumulate(each.tokens for each in messages)]
-    total, at = summed[-1], 0
-    while total - summed[at] > most_tokens:
-        half = (summed[at] + total) / 2
-        later = next((unit.first for unit in units if unit.first > at and summed[unit.first] >= half), None)
+    units = units_of([message.message for message in messages])
+    summed_numbers = [0, *accumulate(message.tokens for message in messages)]
+    total, at = summed_numbers[-1], 0
+    while total - summed_numbers[at] > most_tokens:
+        half = (summed_numbers[at] + total) / 2
+        later = next((unit.first for unit in units if unit.first > at and summed_numbers[unit.first] >= half), None)
         if later is None:
             break
         at = later
@@ -158,7 +158,7 @@ def _border_before(messages: Sequence[Numbered], units: Sequence[Unit], at: int,
 
 def has_running_call(messages: Sequence[Numbered], live: Collection[str]) -> bool:
     """True if a call among the messages still runs, so that not all of them can be covered."""
-    return any(_is_live(messages, unit, live) for unit in units_of([each.message for each in messages]))
+    return any(_is_live(messages, unit, live) for unit in units_of([message.message for message in messages]))
 
 
 def covered_by(messages: Sequence[Numbered], at: int) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
@@ -169,8 +169,8 @@ def covered_by(messages: Sequence[Numbered], at: int) -> tuple[tuple[Numbered, .
     border = last if splits and last is not None and not any(at <= begin for begin in begins) else at
     whole, prefix = messages[:border], messages[border:at]
     return (
-        tuple(each for each in whole if not is_system(each.message)),
-        tuple(each for each in prefix if not is_system(each.message)),
+        tuple(message for message in whole if not is_system(message.message)),
+        tuple(message for message in prefix if not is_system(message.message)),
     )
 
 
@@ -180,9 +180,9 @@ def _is_live(messages: Sequence[Numbered], unit: Unit, live: Collection[str]) ->
     waiting = {call["id"] for call in tool_calls_of(messages[unit.first].message) if last or call["id"] in live}
     if not waiting:
         return False
-    answered = {
-        each.message.get("tool_call_id")
-        for each in messages[unit.first + 1 :]
-        if is_tool_result(each.message) and not each.message.get("interim")
+    tool_call_ids = {
+        message.message.get("tool_call_id")
+        for message in messages[unit.first + 1 :]
+        if is_tool_result(message.message) and not message.message.get("interim")
     }
-    return not waiting <= answered
+    return not waiting <= tool_call_ids

@@ -97,8 +97,8 @@ def mmr_order(lines: Sequence[SummaryLine], *, embedder: Embedder | None = None)
     heapq.heapify(heap)
     order: list[int] = []
     while heap:
-        _, index, weighed = heapq.heappop(heap)
-        if weighed == len(order):
+        _, index, weighed_count = heapq.heappop(heap)
+        if weighed_count == len(order):
             order.append(index)
             continue
         value = values[index] * (KNOWN_SHARE + (1 - KNOWN_SHARE) * novelty(index, order))
@@ -108,15 +108,15 @@ def mmr_order(lines: Sequence[SummaryLine], *, embedder: Embedder | None = None)
 
 def _by_terms(lines: Sequence[SummaryLine]) -> Novelty:
     terms = [frozenset(asked_terms(line.text)) for line in lines]
-    covered: set[str] = set()
-    seen = 0
+    covered_keys: set[str] = set()
+    seen_count = 0
 
     def novelty(index: int, order: Sequence[int]) -> float:
-        nonlocal seen
-        for taken in order[seen:]:
-            covered.update(terms[taken])
-        seen = len(order)
-        return len(terms[index] - covered) / max(len(terms[index]), 1)
+        nonlocal seen_count
+        for taken_count in order[seen_count:]:
+            covered_keys.update(terms[taken_count])
+        seen_count = len(order)
+        return len(terms[index] - covered_keys) / max(len(terms[index]), 1)
 
     return novelty
 
@@ -125,12 +125,12 @@ def _by_meaning(lines: Sequence[SummaryLine], embedder: Embedder) -> Novelty:
     vectors = embedder.embed_documents([line.text for line in lines])
     likeness: list[list[float]] = (vectors @ vectors.T).tolist()
     nearest = [0.0] * len(lines)
-    weighed = [0] * len(lines)
+    numbers = [0] * len(lines)
 
     def novelty(index: int, order: Sequence[int]) -> float:
         row = likeness[index]
-        nearest[index] = max(nearest[index], max((row[taken] for taken in order[weighed[index] :]), default=0.0))
-        weighed[index] = len(order)
+        nearest[index] = max(nearest[index], max((row[number] for number in order[numbers[index] :]), default=0.0))
+        numbers[index] = len(order)
         return 1 - nearest[index]
 
     return novelty
@@ -138,9 +138,9 @@ def _by_meaning(lines: Sequence[SummaryLine], embedder: Embedder) -> Novelty:
 
 def _deduplicate(lines: Sequence[SummaryLine]) -> list[SummaryLine]:
     """Of lines that say the same, the last, in order; looks at the `MAX_CANDIDATES` best."""
-    ordered = sorted(_best_first(lines)[:MAX_CANDIDATES], key=lambda line: (line.seq, line.place))
-    groups = groups_of([line.text for line in ordered])
-    return [ordered[at] for at in sorted(group[-1] for group in groups)]
+    ordered_lines = sorted(_best_first(lines)[:MAX_CANDIDATES], key=lambda line: (line.seq, line.place))
+    groups = groups_of([line.text for line in ordered_lines])
+    return [ordered_lines[at] for at in sorted(group[-1] for group in groups)]
 
 
 _RULES_VERSION = "extractive-1"
@@ -183,12 +183,12 @@ def extract(request: SummaryRequest, *, embedder: Embedder | LanguageChoice | No
     notes = list(_policy_notes(request))
     facts = _of(material, Section.FACTS)
     try:
-        ordered = mmr_order(facts, embedder=_suitable_embedder(embedder, facts))
+        lines = mmr_order(facts, embedder=_suitable_embedder(embedder, facts))
     except EmbeddingError as error:
-        ordered = mmr_order(facts)
+        lines = mmr_order(facts)
         notes.append(f"Sentences were compared by their words alone: {error}")
     texts = texts_in(request.language)
-    return _summary(render_summary(_choose(material, ordered, request, texts), texts), tuple(notes))
+    return _summary(render_summary(_choose(material, lines, request, texts), texts), tuple(notes))
 
 
 def _summary(text: str, notes: tuple[str, ...]) -> Summary:
@@ -262,8 +262,8 @@ def _choose(
 def _take_goals(selection: LineSelection, goals: Sequence[SummaryLine], room: _Room) -> None:
     limit = max(room.share(_GOAL_SHARE / 2), 4 * _GOAL_TOKENS)
     for line in goals:
-        allowed = min(limit, room.budget - selection.used)
-        spare = allowed - (selection.cost(line) - quarters(line.text))
+        allowed_count = min(limit, room.budget - selection.used)
+        spare = allowed_count - (selection.cost(line) - quarters(line.text))
         short = clip(line.text, max(spare, 0) if line.text.isascii() else max(spare - 4, 0))
         if short and not selection.take(replace(line, text=short)):
             # A line without its handle still tells what it is about.

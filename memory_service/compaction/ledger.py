@@ -114,21 +114,21 @@ def judged_statements(messages: Sequence[Numbered], kinds: SentenceKinds) -> tup
     Returns:
         Of each kind no more than a ledger keeps, the last ones.
     """
-    found = [entry for each in messages for entry in ornament("statements", (), _judged_entries, each, kinds)]
-    last = {kind: [entry for entry in found if entry.kind == kind][-CAPS[kind] :] for kind in _JUDGED}
-    return tuple(entry for entry in found if entry in last[entry.kind])
+    entries = [entry for message in messages for entry in ornament("statements", (), _judged_entries, message, kinds)]
+    last = {kind: [entry for entry in entries if entry.kind == kind][-CAPS[kind] :] for kind in _JUDGED}
+    return tuple(entry for entry in entries if entry in last[entry.kind])
 
 
 def _judged_entries(message: Numbered, kinds: SentenceKinds) -> tuple[LedgerEntry, ...]:
     if is_system(message.message) or is_tool_result(message.message):
         return ()
-    role, found = message.message["role"], kinds.statements_of(message)
-    if found is None:
+    role, statements = message.message["role"], kinds.statements_of(message)
+    if statements is None:
         return tuple(entry for entry in _message_entries(message) if entry.kind in _JUDGED)
-    rules, decisions = found
-    decided = [each for each in decisions if each not in rules or speaks_of_deciding(each)]
-    entries = [("decision", f"{role}: {each}") for each in decided]
-    entries += [("rule", each) for each in rules if each not in decided]
+    rules, decisions = statements
+    decided_texts = [decision for decision in decisions if decision not in rules or speaks_of_deciding(decision)]
+    entries = [("decision", f"{role}: {text}") for text in decided_texts]
+    entries += [("rule", rule) for rule in rules if rule not in decided_texts]
     return tuple(_entry(kind, words, message.seq) for kind, words in dict.fromkeys(entries))
 
 
@@ -139,12 +139,12 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
         return ()
     text = redacted(_scan_part(own_text_of(inner)))
     result = is_tool_result(inner) or (inner["role"] == "user" and is_tool_output(text))
-    found = [] if result else [*ornament("statements", (), _typed_statements, inner["role"], text)]
+    pairs = [] if result else [*ornament("statements", (), _typed_statements, inner["role"], text)]
     if result and not is_tool_result(inner):
-        found += _failures(inner, "")
+        pairs += _failures(inner, "")
     most = _RESULT_IDENTIFIERS if result else _MESSAGE_IDENTIFIERS
-    found += ornament("identifiers", (), _identifiers, text, most, numbers=not result)
-    return tuple(_entry(kind, words, message.seq) for kind, words in dict.fromkeys(found))
+    pairs += ornament("identifiers", (), _identifiers, text, most, numbers=not result)
+    return tuple(_entry(kind, words, message.seq) for kind, words in dict.fromkeys(pairs))
 
 
 def _failures(result: Message, tool: str) -> list[tuple[str, str]]:
@@ -167,26 +167,28 @@ def _typed_statements(role: str, text: str) -> list[tuple[str, str]]:
 
 def _statements(role: str, text: str) -> list[tuple[str, str]]:
     # An assistant cannot say what the user has decided or allowed.
-    decisions = [each for each in decisions_of(text) if role == "user" or not reports_will(each)]
+    decisions = [
+        each_decision for each_decision in decisions_of(text) if role == "user" or not reports_will(each_decision)
+    ]
     rules = rules_of(text) if role == "user" else []
     # What both decides and binds stands once.
-    decided = [decision for decision in decisions if decision not in rules or speaks_of_deciding(decision)]
-    rules = [rule for rule in rules if rule not in decided]
-    promises = [promise for promise in promises_of(text) if promise not in decided and promise not in rules]
+    texts = [decision for decision in decisions if decision not in rules or speaks_of_deciding(decision)]
+    rules = [rule for rule in rules if rule not in texts]
+    promises = [promise for promise in promises_of(text) if promise not in texts and promise not in rules]
     promises = [promise for promise in promises if role == "user" or not reports_will(promise)]
-    found = [("decision", f"{role}: {decision}") for decision in decided]
-    found += [("rule", rule) for rule in rules]
-    found += [("promise", f"{role}: {promise}") for promise in promises]
+    pairs = [("decision", f"{role}: {decision}") for decision in texts]
+    pairs += [("rule", rule) for rule in rules]
+    pairs += [("promise", f"{role}: {promise}") for promise in promises]
     if role == "user":
-        found += [("name", name) for name in names_of(text)]
-    return found
+        pairs += [("name", name) for name in names_of(text)]
+    return pairs
 
 
 def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str]]:
     if not numbers and len(text) > _PIECE_CHARS:
         # Of a long output the first few are taken: most of it need not be read.
         return _first_identifiers(text, limit)
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     text = _unescape_line_ends(text) if not numbers else text
     for identifier in find_identifiers(text):
         kind = _KINDS.get(identifier.kind)
@@ -196,22 +198,22 @@ def _identifiers(text: str, limit: int, *, numbers: bool) -> list[tuple[str, str
             words = with_measure(text, identifier) if kind == "number" else identifier.text
             if kind == "number" and _BARE.fullmatch(words):
                 continue
-            found.append((kind, words))
-            if len(found) == limit:
+            pairs.append((kind, words))
+            if len(pairs) == limit:
                 break
-    return found
+    return pairs
 
 
 def _first_identifiers(output: str, limit: int) -> list[tuple[str, str]]:
     """The first identifiers of an output, which is read piece by piece, and ends at a line where it can."""
-    found: dict[tuple[str, str], None] = {}
+    values: dict[tuple[str, str], None] = {}
     at = 0
-    while at < len(output) and len(found) < limit:
+    while at < len(output) and len(values) < limit:
         border = output.rfind("\n", at + 1, at + _PIECE_CHARS)
         end = border if border > 0 and at + _PIECE_CHARS < len(output) else at + _PIECE_CHARS
-        found |= dict.fromkeys(_identifiers(output[at:end], limit, numbers=False))
+        values |= dict.fromkeys(_identifiers(output[at:end], limit, numbers=False))
         at = end
-    return list(found)[:limit]
+    return list(values)[:limit]
 
 
 # "</tag>", "*.log", "\\.txt": what follows is no path.
@@ -227,12 +229,12 @@ def _unescape_line_ends(output: str) -> str:
 def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
     """Commands with how they ended, failures and files; what a failed call would have written was not written."""
     tools = [message for message in messages if is_tool_result(message.message)]
-    results = {each.message.get("tool_call_id", ""): each.message for each in tools}
-    said_in = {each.message.get("tool_call_id", ""): each.seq for each in tools}
-    known = {call["id"] for message in messages for call in tool_calls_of(message.message)}
-    opened = ""
+    results = {tool.message.get("tool_call_id", ""): tool.message for tool in tools}
+    said_in = {tool.message.get("tool_call_id", ""): tool.seq for tool in tools}
+    known_keys = {call["id"] for message in messages for call in tool_calls_of(message.message)}
+    opened_text = ""
     for at, message in enumerate(messages):
-        if is_tool_result(message.message) and message.message.get("tool_call_id", "") not in known:
+        if is_tool_result(message.message) and message.message.get("tool_call_id", "") not in known_keys:
             yield from (_entry(kind, failure, message.seq) for kind, failure in _failures(message.message, ""))
         for call, result in _calls_with_results(message, messages[at + 1 : at + 2], results):
             command, outcome = command_of(call), outcome_of(result)
@@ -247,12 +249,12 @@ def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
                     yield _entry(kind, failure, seq)
             if not was_refused(result):
                 for kind, path in files_of(call, failed=outcome not in SUCCESS):
-                    opened = path if path != OPEN_FILE else opened
-                    if opened:
-                        yield _entry(kind, redacted(opened if path == OPEN_FILE else path), message.seq)
+                    opened_text = path if path != OPEN_FILE else opened_text
+                    if opened_text:
+                        yield _entry(kind, redacted(opened_text if path == OPEN_FILE else path), message.seq)
         if message.message["role"] == "user":
             text = own_text_of(message.message)
-            opened = file if (file := opened_file(text)) else opened
+            opened_text = file if (file := opened_file(text)) else opened_text
             yield from (_entry("file_modified", redacted(path), message.seq) for path in applied_edits(text))
 
 
@@ -264,7 +266,7 @@ def _calls_with_results(
     yield from ((call, results.get(call["id"])) for call in calls)
     if message.message["role"] != "assistant" or calls:
         return
-    answer = next((each.message for each in following if each.message["role"] == "user"), None)
+    answer = next((each_message.message for each_message in following if each_message.message["role"] == "user"), None)
     answer = answer if answer and is_tool_output(own_text_of(answer)) else None
     written = written_calls(text_of(message.message), f"written-{message.seq}", answered=answer is not None)
     yield from ((call, answer) for call in written)
@@ -272,8 +274,12 @@ def _calls_with_results(
 
 def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
     """The user's answers to questions, both quoted: a yes or no, an option, a few words, and those through a tool."""
-    results = {each.message.get("tool_call_id", ""): each for each in messages if is_tool_result(each.message)}
-    asked: Numbered | None = None
+    results = {
+        each_message.message.get("tool_call_id", ""): each_message
+        for each_message in messages
+        if is_tool_result(each_message.message)
+    }
+    asked_message: Numbered | None = None
     for message in messages:
         role, text = message.message["role"], own_text_of(message.message)
         for call in tool_calls_of(message.message):
@@ -281,12 +287,12 @@ def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
             for question, answer in tool_answers(call, result.message if result else None):
                 yield _answer_entry("answer", question, answer, message.seq, result.seq if result else message.seq)
         if role == "assistant" and text:
-            asked = message
+            asked_message = message
         elif role == "user" and not is_tool_output(text):
             text = typed_text(_scan_part(text))
-            if asked and text:
-                yield from _reply(asked, text, message.seq)
-            asked = None if text else asked
+            if asked_message and text:
+                yield from _reply(asked_message, text, message.seq)
+            asked_message = None if text else asked_message
 
 
 def _reply(asked: Numbered, text: str, seq: int) -> Iterator[LedgerEntry]:
@@ -295,9 +301,9 @@ def _reply(asked: Numbered, text: str, seq: int) -> Iterator[LedgerEntry]:
     options = chosen_options(text, options_in(before))
     question = question_of(redacted(_scan_part(before)))
     if options:
-        chosen = "; ".join(each.text for each in options)
+        chosen_text = "; ".join(option.text for option in options)
         yield _answer_entry(
-            "answer", asked_in_one_line(redacted(_scan_part(before))), f"{text}: {chosen}", asked.seq, seq
+            "answer", asked_in_one_line(redacted(_scan_part(before))), f"{text}: {chosen_text}", asked.seq, seq
         )
     elif question and (is_yes(text) or is_no(text)):
         yield _answer_entry("confirmation", question, text, asked.seq, seq)
@@ -306,23 +312,23 @@ def _reply(asked: Numbered, text: str, seq: int) -> Iterator[LedgerEntry]:
 
 
 def _answer_entry(kind: str, question: str, answer: str, *seqs: int) -> LedgerEntry:
-    told = single_line(redacted(answer[:800]), 100)
-    return _entry(kind, f"“{single_line(redacted(question), 130)}” → “{told}”", *seqs)
+    text = single_line(redacted(answer[:800]), 100)
+    return _entry(kind, f"“{single_line(redacted(question), 130)}” → “{text}”", *seqs)
 
 
 def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
     """Asks of the user since the assistant last answered in words."""
-    found: list[LedgerEntry] = []
+    ledger_entries: list[LedgerEntry] = []
     for message in reversed(messages):
         role = message.message["role"]
         if role == "assistant" and text_of(message.message).strip() and not tool_calls_of(message.message):
             break
         ask = ask_of(redacted(typed_text(_scan_part(own_text_of(message.message))))[-4_000:]) if role == "user" else ""
         if ask:
-            found.append(_entry("ask", ask, message.seq))
-        if len(found) == CAPS["ask"]:
+            ledger_entries.append(_entry("ask", ask, message.seq))
+        if len(ledger_entries) == CAPS["ask"]:
             break
-    return found[::-1]
+    return ledger_entries[::-1]
 
 
 def merge_ledger(
@@ -354,10 +360,10 @@ def _merge_entries(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     by_key: dict[tuple[str, str], LedgerEntry] = {}
     for entry in entries:
         key = (entry.kind, _normal_form(entry))
-        known = by_key.get(key)
-        if known:
-            seqs = sorted({*known.seqs, *entry.seqs})
-            by_key[key] = LedgerEntry(kind=known.kind, text=known.text, seqs=_limit_seqs(seqs))
+        ledger_entry = by_key.get(key)
+        if ledger_entry:
+            seqs = sorted({*ledger_entry.seqs, *entry.seqs})
+            by_key[key] = LedgerEntry(kind=ledger_entry.kind, text=ledger_entry.text, seqs=_limit_seqs(seqs))
         else:
             short = len(entry.seqs) <= _LAST_SEQS
             by_key[key] = (
@@ -387,19 +393,19 @@ def _age(entry: LedgerEntry) -> tuple[int, str, str]:
 
 
 def _without_covered(entries: list[LedgerEntry]) -> list[LedgerEntry]:
-    modified = {_normal_form(entry) for entry in entries if entry.kind == "file_modified"}
-    files = modified | {_normal_form(entry) for entry in entries if entry.kind == "file_read"}
-    covered = {"file_read": modified, "path": files}
-    return [entry for entry in entries if _normal_form(entry) not in covered.get(entry.kind, ())]
+    normal_forms = {_normal_form(entry) for entry in entries if entry.kind == "file_modified"}
+    files = normal_forms | {_normal_form(entry) for entry in entries if entry.kind == "file_read"}
+    covered_fields = {"file_read": normal_forms, "path": files}
+    return [entry for entry in entries if _normal_form(entry) not in covered_fields.get(entry.kind, ())]
 
 
 def _cap_entries(entries: list[LedgerEntry], cap: int) -> list[LedgerEntry]:
     counts: dict[str, int] = {}
-    kept: list[LedgerEntry] = []
+    ledger_entries: list[LedgerEntry] = []
     places = {id(entry): at for at, entry in enumerate(entries)}
     for entry in reversed(entries):
         counts[entry.kind] = counts.get(entry.kind, 0) + 1
         if counts[entry.kind] <= CAPS.get(entry.kind, 8):
-            kept.append(entry)
-    ranked = sorted(kept, key=lambda entry: entry.kind not in KEPT_LAST)
-    return sorted(ranked[: max(cap, 0)], key=lambda entry: (*_age(entry), places[id(entry)]))
+            ledger_entries.append(entry)
+    ranked_ledger_entries = sorted(ledger_entries, key=lambda entry: entry.kind not in KEPT_LAST)
+    return sorted(ranked_ledger_entries[: max(cap, 0)], key=lambda entry: (*_age(entry), places[id(entry)]))

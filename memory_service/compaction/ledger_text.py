@@ -31,9 +31,9 @@ def _in_words(entry: LedgerEntry, texts: Texts) -> str:
         role = next((role for role, label in ENGLISH.roles.items() if text.startswith(label)), None)
         return texts.roles[role] + text.removeprefix(ENGLISH.roles[role]) if role else text
     if entry.kind == "command":
-        ended = _OUTCOME.search(text)
-        outcome = texts.pruned["exit"].format(code=ended["code"]) if ended and ended["code"] else texts.failed
-        return text[: ended.start()] + texts.outcome.format(outcome=outcome) if ended else text
+        match = _OUTCOME.search(text)
+        outcome = texts.pruned["exit"].format(code=match["code"]) if match and match["code"] else texts.failed
+        return text[: match.start()] + texts.outcome.format(outcome=outcome) if match else text
     return text
 
 
@@ -87,19 +87,19 @@ def fit_ledger(ledger: Sequence[LedgerEntry], limit_tokens: int, texts: Texts = 
     that always hold; none takes more than its share before the others had theirs.
     """
     whole = left = 4 * limit_tokens + quarters("\n")  # the last line ends without one
-    kept: set[int] = set()
-    opened: set[tuple[str, ...]] = set()
-    sized = {section.kinds: _entry_sizes(section, ledger, texts) for section in _SECTIONS}
-    shared = ((section, section.share) for section in _SECTIONS if section.share < 1)
-    for section, share in (*shared, *((section, 1.0) for section in _SECTIONS)):
+    kept_numbers: set[int] = set()
+    opened_texts: set[tuple[str, ...]] = set()
+    sized_values = {section.kinds: _entry_sizes(section, ledger, texts) for section in _SECTIONS}
+    shared_pairs = ((section, section.share) for section in _SECTIONS if section.share < 1)
+    for section, share in (*shared_pairs, *((section, 1.0) for section in _SECTIONS)):
         room = whole * share
-        for at, line in sized[section.kinds]:
-            size = line if section.kinds in opened else line + _frame(section, texts)
-            if at not in kept and size <= min(left, room):
+        for at, line in sized_values[section.kinds]:
+            size = line if section.kinds in opened_texts else line + _frame(section, texts)
+            if at not in kept_numbers and size <= min(left, room):
                 left, room = left - size, room - size
-                kept.add(at)
-                opened.add(section.kinds)
-    return tuple(entry for at, entry in enumerate(ledger) if at in kept)
+                kept_numbers.add(at)
+                opened_texts.add(section.kinds)
+    return tuple(entry for at, entry in enumerate(ledger) if at in kept_numbers)
 
 
 def _entry_sizes(section: _Section, ledger: Sequence[LedgerEntry], texts: Texts) -> list[tuple[int, int]]:

@@ -70,8 +70,8 @@ class SourceTerms:
     def tells(self, text: str) -> bool:
         """True if a text tells of the source: it has terms of it, in what stands below its headings."""
         terms = {term for line in _content(text) for term in asked_terms(line)}
-        shared = terms & self._terms
-        return len(shared) >= min(_LEAST_TERMS, _LEAST_SHARE * len(terms)) > 0 or any(map(_has_digit, shared))
+        shared_keys = terms & self._terms
+        return len(shared_keys) >= min(_LEAST_TERMS, _LEAST_SHARE * len(terms)) > 0 or any(map(_has_digit, shared_keys))
 
     @cached_property
     def _terms(self) -> frozenset[str]:
@@ -118,15 +118,15 @@ def mend_summary(text: str, audit: Audit, request: SummaryRequest, *, source: So
         keep: Whether a line with something ungrounded stays, with a mark.
     """
     texts = texts_in(request.language)
-    rest, dropped, marked = faultless(text, audit, texts.nothing, mark=texts.omitted["unverified"] if keep else "")
+    rest, number, marked_count = faultless(text, audit, texts.nothing, mark=texts.omitted["unverified"] if keep else "")
     notes = []
-    rest, followed = _without_consequences(rest, audit.flagged, texts)
-    if dropped + followed:
+    rest, followed_count = _without_consequences(rest, audit.flagged, texts)
+    if number + followed_count:
         notes.append(
-            f"Statements of the model's summary that its source does not hold were left out: {dropped + followed}."
+            f"Statements of the model's summary that its source does not hold were left out: {number + followed_count}."
         )
-    if marked:
-        notes.append(f"Lines of the model's summary that its source does not hold were marked: {marked}.")
+    if marked_count:
+        notes.append(f"Lines of the model's summary that its source does not hold were marked: {marked_count}.")
     if not source.tells(rest) or not any(_content(rest)):
         return MendedSummary(text="")
     rest, put_back = _with_sentences(rest, audit, request, texts)
@@ -140,33 +140,33 @@ def _without_consequences(text: str, claims: Sequence[str], texts: Texts) -> tup
     if not claims:
         return text, 0
     matters = [topics_of(claim) for claim in claims]
-    kept: list[str] = []
-    subject, dropped = "", 0
+    kept_texts: list[str] = []
+    subject, dropped_count = "", 0
     for line in text.split("\n"):
         heading = _HEADING.match(line)
         subject = section_subject(heading[2]) if heading else subject
         topics = set() if heading else topics_of(line)
         follows = subject in _FOLLOWING and any(len(topics & matter) >= _LEAST_TOPICS for matter in matters)
         if not follows:
-            if heading and kept and _HEADING.match(kept[-1]) and not heading[0].startswith("###"):
-                kept.append(f"- {texts.nothing}")
-            kept.append(line)
-        dropped += follows
-    if kept and _HEADING.match(kept[-1]):
-        kept.append(f"- {texts.nothing}")
-    return ("\n".join(kept), dropped) if dropped else (text, 0)
+            if heading and kept_texts and _HEADING.match(kept_texts[-1]) and not heading[0].startswith("###"):
+                kept_texts.append(f"- {texts.nothing}")
+            kept_texts.append(line)
+        dropped_count += follows
+    if kept_texts and _HEADING.match(kept_texts[-1]):
+        kept_texts.append(f"- {texts.nothing}")
+    return ("\n".join(kept_texts), dropped_count) if dropped_count else (text, 0)
 
 
 def _with_sentences(text: str, audit: Audit, request: SummaryRequest, texts: Texts) -> tuple[str, int]:
     """A summary with the rules and identifiers that it lacks, as they were said; and how many were put back."""
-    said = (*request.messages, *request.prefix)
+    messages = (*request.messages, *request.prefix)
     count = 0
-    for wanted, subject in (
+    for wanted_text, subject in (
         *((rule, "constraints") for rule in audit.unquoted),
         *((i, "context") for i in audit.missing),
     ):
-        found = _sentence_with(wanted, said)
-        line = _quotation_of(found[0], found[1], texts) if found else f"- {wanted}"
+        pair = _sentence_with(wanted_text, messages)
+        line = _quotation_of(pair[0], pair[1], texts) if pair else f"- {wanted_text}"
         if line in text or (longer := _with_lines_below(text, [line], subject)) is None:
             continue
         if count_tokens(longer) > request.target_tokens:
@@ -175,44 +175,47 @@ def _with_sentences(text: str, audit: Audit, request: SummaryRequest, texts: Tex
     return text, count
 
 
-def _sentence_with(wanted: str, said: Sequence[Numbered]) -> tuple[str, Numbered] | None:
+def _sentence_with(wanted_text: str, messages: Sequence[Numbered]) -> tuple[str, Numbered] | None:
     """The newest sentence that has some words, of the user's before all others."""
     for roles in (("user",), ("assistant", "tool")):
-        for each in reversed(said):
-            text = text_of(each.message) if each.message["role"] in roles else ""
-            at = text.find(wanted)
+        for message in reversed(messages):
+            text = text_of(message.message) if message.message["role"] in roles else ""
+            at = text.find(wanted_text)
             if at >= 0:
                 line = text[text.rfind("\n", 0, at) + 1 :].split("\n", 1)[0]
-                sentence = next((piece for piece in split_sentences(line) if wanted in piece), wanted)
-                return (sentence if len(sentence) <= _PUT_BACK_CHARS else wanted), each
+                sentence = next((piece for piece in split_sentences(line) if wanted_text in piece), wanted_text)
+                return (sentence if len(sentence) <= _PUT_BACK_CHARS else wanted_text), message
     return None
 
 
-def _quotation_of(sentence: str, each: Numbered, texts: Texts) -> str:
+def _quotation_of(sentence: str, message: Numbered, texts: Texts) -> str:
     speakers = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
-    speaker = texts.speakers[speakers.get(each.message["role"], "Tool")]
-    return f"- {speaker}{texts.said}{single_line(sentence.strip(' -*>•'))} (log:{each.seq})"
+    speaker = texts.speakers[speakers.get(message.message["role"], "Tool")]
+    return f"- {speaker}{texts.said}{single_line(sentence.strip(' -*>•'))} (log:{message.seq})"
 
 
 def _with_lines_below(text: str, lines: Iterable[str], subject: str) -> str | None:
     """A summary with lines at the end of the section of a subject, or at its own end; None for no lines."""
-    added = list(lines)
-    if not added:
+    texts = list(lines)
+    if not texts:
         return None
-    written = text.rstrip().split("\n")
+    written_parts = text.rstrip().split("\n")
     heads = {
-        section_subject(found[2]): at
-        for at, line in reversed([*enumerate(written)])
-        if (found := _HEADING.match(line)) is not None
+        section_subject(match[2]): at
+        for at, line in reversed([*enumerate(written_parts)])
+        if (match := _HEADING.match(line)) is not None
     }
-    at = next((heads[each] for each in next_subjects(subject) if each in heads), None)
+    at = next((heads[each_subject] for each_subject in next_subjects(subject) if each_subject in heads), None)
     if at is None:
-        return "\n".join([*written, *added])
-    end = next((later for later in range(at + 1, len(written)) if _HEADING.match(written[later])), len(written))
-    while end > at + 1 and not written[end - 1].strip():
+        return "\n".join([*written_parts, *texts])
+    end = next(
+        (later for later in range(at + 1, len(written_parts)) if _HEADING.match(written_parts[later])),
+        len(written_parts),
+    )
+    while end > at + 1 and not written_parts[end - 1].strip():
         end -= 1
-    body = [line for line in written[at + 1 : end] if not is_nothing(line)]
-    return "\n".join([*written[: at + 1], *body, *added, *written[end:]])
+    body = [line for line in written_parts[at + 1 : end] if not is_nothing(line)]
+    return "\n".join([*written_parts[: at + 1], *body, *texts, *written_parts[end:]])
 
 
 def with_lines_of_rules(
@@ -239,10 +242,12 @@ def with_lines_of_rules(
         if heading:
             subject = section_subject(heading[2]) or "context"
             continue
-        wanted = next((each for each in next_subjects(subject) if not only_empty or each in empty), "")
-        if not line.strip() or not wanted or line in text:
+        wanted_text = next(
+            (each_subject for each_subject in next_subjects(subject) if not only_empty or each_subject in empty), ""
+        )
+        if not line.strip() or not wanted_text or line in text:
             continue
-        longer = _with_lines_below(text, [line], wanted)
+        longer = _with_lines_below(text, [line], wanted_text)
         if longer is not None and count_tokens(longer) <= request.target_tokens:
             text, count = longer, count + 1
     return text, count

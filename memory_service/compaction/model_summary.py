@@ -108,8 +108,8 @@ def summarize(
     try:
         return run.summary(run.text(check, mend))
     except ContextOverflow as error:
-        what, remedy = "it does not fit the model's window", "set a model with a larger window"
-        raise SummaryFailed(call_failure(what, remedy), kind=error.kind, reason=error.reason) from error
+        text, remedy = "it does not fit the model's window", "set a model with a larger window"
+        raise SummaryFailed(call_failure(text, remedy), kind=error.kind, reason=error.reason) from error
 
 
 class _Run:
@@ -153,11 +153,11 @@ class _Run:
             if not drafts:
                 raise
             self._summary_calls.notes.append(f"A second answer failed ({error.why}); the first one was mended.")
-        mended = max((mend(text, self._reading()) for text in drafts), key=lambda each: len(each.text))
-        if not mended.text:
+        summary = max((mend(text, self._reading()) for text in drafts), key=lambda each_summary: len(each_summary.text))
+        if not summary.text:
             raise refused_answer("ungrounded")
-        self._summary_calls.notes += mended.notes
-        return mended.text
+        self._summary_calls.notes += summary.notes
+        return summary.text
 
     def summary(self, text: str) -> Summary:
         """The text with all that its receipt wants to know."""
@@ -180,15 +180,15 @@ class _Run:
 
     def _reading(self) -> PromptReading:
         notes = self._summary_calls.omissions
-        shown = inserted_markers([*self._dropped, *self._entries, *self._prefix])
-        return PromptReading(inserted=(*notes, *self._summary_calls.missing, *shown), unread=self._unread_seqs())
+        markers = inserted_markers([*self._dropped, *self._entries, *self._prefix])
+        return PromptReading(inserted=(*notes, *self._summary_calls.missing, *markers), unread=self._unread_seqs())
 
     def _unread_seqs(self) -> frozenset[int]:
         """Messages that no prompt held: too large ones, and those that a call failed for."""
         missing = self._summary_calls.missing.values()
         read = (*self._dropped, *self._entries, *self._prefix)
-        failed = (entry.seq for entry in read if any(first <= entry.seq <= last for first, last in missing))
-        return frozenset((*self._summary_calls.omissions.values(), *failed))
+        failed_seqs = (entry.seq for entry in read if any(first <= entry.seq <= last for first, last in missing))
+        return frozenset((*self._summary_calls.omissions.values(), *failed_seqs))
 
     def _body(self) -> ChunkedSummary | MapReduceSummary | None:
         """Reader of the messages, in the preset's style; what was dropped from them is summarised first."""

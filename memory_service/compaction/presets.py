@@ -349,17 +349,17 @@ def _fields() -> Iterator[tuple[str, tuple[tuple[str, ...], Any]]]:
 
 
 def _is_open(hint: Any) -> bool:
-    return any(get_origin(each) is Annotated for each in (hint, *get_args(hint)))
+    return any(get_origin(value) is Annotated for value in (hint, *get_args(hint)))
 
 
 _FIELDS = dict(sorted(_fields()))
 
 
 def _check_overrides(overrides: Mapping[str, object]) -> dict[str, Value]:
-    unknown = next((name for name in overrides if name not in _FIELDS), None)
-    if unknown is not None:
-        near = nearest(str(unknown), _FIELDS) or f" There are {', '.join(_FIELDS)}."
-        raise ValueError(f"{str(unknown)[:80]!r} is no number of a preset.{near}")
+    unknown_name = next((name for name in overrides if name not in _FIELDS), None)
+    if unknown_name is not None:
+        near = nearest(str(unknown_name), _FIELDS) or f" There are {', '.join(_FIELDS)}."
+        raise ValueError(f"{str(unknown_name)[:80]!r} is no number of a preset.{near}")
     return {name: _value(name, value, _FIELDS[name][1]) for name, value in overrides.items()}
 
 
@@ -368,7 +368,7 @@ def _value(name: str, value: object, hint: Any) -> Value:
     kinds = (hint,) if get_origin(hint) is Annotated else get_args(hint)
     if value is None and type(None) in kinds:
         return None
-    kind, bounds = next(get_args(each) for each in kinds if get_origin(each) is Annotated)
+    kind, bounds = next(get_args(each_kind) for each_kind in kinds if get_origin(each_kind) is Annotated)
     # To Python, true is a whole number, and a whole number is no float.
     fits = isinstance(value, bool) if kind is bool else type(value) is int or (kind is float and type(value) is float)
     if not fits:
@@ -392,8 +392,8 @@ def _order_numbers(preset: Preset, values: Mapping[str, Value]) -> Preset:
         if low not in values and low not in _STRICT:
             preset = _with(preset, _FIELDS[low][0], most)
             continue
-        named, wanted = low if low in values else high, "less than" if low in _STRICT else "at most"
-        raise ValueError(f"{named}: {low} is {least:g} and has to be {wanted} {high}, which is {most:g}.")
+        named_low, wanted_kind = low if low in values else high, "less than" if low in _STRICT else "at most"
+        raise ValueError(f"{named_low}: {low} is {least:g} and has to be {wanted_kind} {high}, which is {most:g}.")
     return preset
 
 
@@ -512,10 +512,10 @@ def counted_scale(seen: Callable[[], Sequence[Message]], model: str | None) -> f
 
 def _scale_of(messages: Sequence[Message], counter: Callable[[str], int]) -> float:
     """Frames of messages and media are taken as estimated."""
-    estimated = exact = 0
+    estimated_count = exact = 0
     for message in messages:
         texts = [text_of(message), *(call["function"]["arguments"] for call in tool_calls_of(message))]
         size = message_tokens(message)
-        estimated += size
+        estimated_count += size
         exact += size + sum(counter(text) - estimate_tokens(text) for text in texts if text)
-    return min(max(exact / estimated, LEAST_SCALE), MOST_SCALE) if estimated else 1.0
+    return min(max(exact / estimated_count, LEAST_SCALE), MOST_SCALE) if estimated_count else 1.0

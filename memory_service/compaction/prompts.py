@@ -154,25 +154,25 @@ class SummarySpec:
 
 def summary_prompt(conversation: str, spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for the summary of a conversation, or for a previous one to be brought up to date."""
-    told = [fenced("previous-summary", previous)] if previous.strip() else []
-    material = [*told, fenced("conversation", conversation)]
+    texts = [fenced("previous-summary", previous)] if previous.strip() else []
+    material = [*texts, fenced("conversation", conversation)]
     if spec.prompt:
-        asked = "\n\n".join((*material, spec.prompt))
-        return [{"role": "system", "content": _MATERIAL}, {"role": "user", "content": asked}]
-    return _prompt(material, _UPDATE if told else _FIRST, spec)
+        asked_text = "\n\n".join((*material, spec.prompt))
+        return [{"role": "system", "content": _MATERIAL}, {"role": "user", "content": asked_text}]
+    return _prompt(material, _UPDATE if texts else _FIRST, spec)
 
 
 def prefix_prompt(conversation: str, spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for a report on the first part of a turn whose second part stays."""
-    told = [fenced("previous-summary", previous)] if previous.strip() else []
-    return _prompt([*told, fenced("conversation", conversation)], _PREFIX_UPDATE if told else _PREFIX, spec)
+    texts = [fenced("previous-summary", previous)] if previous.strip() else []
+    return _prompt([*texts, fenced("conversation", conversation)], _PREFIX_UPDATE if texts else _PREFIX, spec)
 
 
 def merge_prompt(partials: Sequence[str], spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for one summary in the place of several; a previous one comes before them."""
-    told = [fenced("previous-summary", previous)] if previous.strip() else []
-    told += [fenced("partial-summary", text, part=str(number)) for number, text in enumerate(partials, start=1)]
-    return _prompt(told, _MERGE, spec)
+    texts = [fenced("previous-summary", previous)] if previous.strip() else []
+    texts += [fenced("partial-summary", text, part=str(number)) for number, text in enumerate(partials, start=1)]
+    return _prompt(texts, _MERGE, spec)
 
 
 def condense_prompt(draft: str, spec: SummarySpec) -> list[ChatMessage]:
@@ -185,15 +185,15 @@ def with_reasons(prompt: Sequence[ChatMessage], reasons: Sequence[str]) -> list[
     if not reasons:
         return list(prompt)
     # A reason may quote the conversation.
-    said = "\n".join(f"- {escaped(' '.join(reason[:_REASON_CHARS].split()))}" for reason in reasons[:_REASONS])
+    text = "\n".join(f"- {escaped(' '.join(reason[:_REASON_CHARS].split()))}" for reason in reasons[:_REASONS])
     last = prompt[-1]
-    return [*prompt[:-1], {"role": last["role"], "content": f"{last['content']}\n\n{_AGAIN}\n{said}"}]
+    return [*prompt[:-1], {"role": last["role"], "content": f"{last['content']}\n\n{_AGAIN}\n{text}"}]
 
 
 def _prompt(material: Sequence[str], task: str, spec: SummarySpec) -> list[ChatMessage]:
-    told = [task, _shape(spec.headings, spec.texts), spec.texts.record, _length(spec)]
-    asked = "\n\n".join(filter(None, [*material, *_instruction_parts(spec), *told]))
-    return [{"role": "system", "content": _system(spec)}, {"role": "user", "content": asked}]
+    texts = [task, _shape(spec.headings, spec.texts), spec.texts.record, _length(spec)]
+    asked_text = "\n\n".join(filter(None, [*material, *_instruction_parts(spec), *texts]))
+    return [{"role": "system", "content": _system(spec)}, {"role": "user", "content": asked_text}]
 
 
 def _system(spec: SummarySpec) -> str:
@@ -226,8 +226,8 @@ def _shape(headings: Sequence[str], texts: Texts) -> str:
 
 def _line(heading: str, texts: Texts, *, has_own: bool) -> str:
     hint = _HINTS.get(heading.removeprefix("### ").lower(), "") if has_own else ""
-    written = heading_in(heading if heading.startswith("### ") else f"## {heading}", texts)
-    return f"{written}\n- ({hint})" if hint else written
+    written_text = heading_in(heading if heading.startswith("### ") else f"## {heading}", texts)
+    return f"{written_text}\n- ({hint})" if hint else written_text
 
 
 def _is_below(headings: Sequence[str], at: int) -> bool:

@@ -64,12 +64,16 @@ def _cache_ttl(
         return draft.dropped("The provider's prompt cache is still warm.")
     if not rules.by_result and tokens < rules.soft_trim_ratio * window_tokens:
         return draft.dropped(f"{tokens:,} tokens are too few to prune in a window of {window_tokens:,}.")
-    found = _between_first_user_and_last_replies(messages, rules, results_of(messages, rules, prior))
+    results = _between_first_user_and_last_replies(messages, rules, results_of(messages, rules, prior))
     if rules.by_result:
-        expired = [each for each in found if (moment_of(each.numbered) or last_used_at or _LONG_AGO) <= latest]
-        return _each_by_itself(draft, expired, rules, window_tokens)
-    trims = sum(draft.trim(result) for result in found if not media_parts_of(result.numbered.message))
-    return _with_note(draft, trims, _clear_while_full(draft, found, rules, window_tokens))
+        expired_results = [
+            each_result
+            for each_result in results
+            if (moment_of(each_result.numbered) or last_used_at or _LONG_AGO) <= latest
+        ]
+        return _each_by_itself(draft, expired_results, rules, window_tokens)
+    trims = sum(draft.trim(result) for result in results if not media_parts_of(result.numbered.message))
+    return _with_note(draft, trims, _clear_while_full(draft, results, rules, window_tokens))
 
 
 def budget(messages: Sequence[Numbered], rules: PruningRules, *, prior: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
@@ -80,15 +84,15 @@ def budget(messages: Sequence[Numbered], rules: PruningRules, *, prior: PriorPru
     """
     draft = PruningDraft(rules, prior, view_tokens(messages, prior))
     before = _start_of_last_turns(messages, rules.protect_turns)
-    cleared = max((at for at in range(before) if _was_cleared(messages[at], prior)), default=-1)
+    cleared_at = max((at for at in range(before) if _was_cleared(messages[at], prior)), default=-1)
     total, gain, old = 0, 0, list[ToolResult]()
     for result in reversed(results_of(messages, rules, prior)):
-        if cleared < result.at < before:
+        if cleared_at < result.at < before:
             # As the tool said it: a result that is shown cut counts in full. Source: seed 004, strategy 2.
-            said = max(result.tokens, prior.said.get(said_at(result.numbered), result.numbered).tokens)
-            total += said
+            token = max(result.tokens, prior.said.get(said_at(result.numbered), result.numbered).tokens)
+            total += token
             if total > rules.protect_tokens:
-                gain += said
+                gain += token
                 old.append(result)
     if gain <= rules.budget_gain_tokens:
         return draft.dropped(f"Clearing would gain {gain:,} tokens; {rules.budget_gain_tokens:,} are not enough.")
@@ -127,11 +131,11 @@ def _to_target(
     usable = window_tokens if usable_tokens is None else usable_tokens
     newest = min(rules.protect_tokens, int(rules.protect_share * usable))
     before = _start_of_newest(messages, newest)
-    found = [result for result in results_of(messages, rules, prior) if result.at < before]
-    trims, clears = _trimmed_then_cleared(draft, found, rules, target_tokens)
-    gain, wanted = tokens - draft.tokens, _least_gain(rules, tokens, window_tokens)
-    if not force and gain < wanted:
-        return draft.dropped(f"Pruning would gain {gain:,} tokens; it is done from {wanted:,} on.")
+    results = [result for result in results_of(messages, rules, prior) if result.at < before]
+    trims, clears = _trimmed_then_cleared(draft, results, rules, target_tokens)
+    gain, least_gain = tokens - draft.tokens, _least_gain(rules, tokens, window_tokens)
+    if not force and gain < least_gain:
+        return draft.dropped(f"Pruning would gain {gain:,} tokens; it is done from {least_gain:,} on.")
     return _with_note(draft, trims, clears)
 
 
@@ -161,15 +165,15 @@ def _between_first_user_and_last_replies(
     messages: Sequence[Numbered], rules: PruningRules, found: Sequence[ToolResult]
 ) -> list[ToolResult]:
     """Without what a session starts with, what the last replies need, and the newest images."""
-    roles = [each.message["role"] for each in messages]
+    roles = [message.message["role"] for message in messages]
     first = roles.index("user") if "user" in roles else len(roles)
     replies = [at for at, role in enumerate(roles) if role == "assistant"]
     keep = rules.keep_last_assistants
     if len(replies) < keep:
         return []
     last = replies[-keep] if keep > 0 else len(roles)
-    pictured = [at for at, each in enumerate(messages) if roles[at] == "tool" and media_parts_of(each.message)]
-    newest = frozenset(pictured[-rules.keep_image_results :] if rules.keep_image_results > 0 else ())
+    ats = [at for at, message in enumerate(messages) if roles[at] == "tool" and media_parts_of(message.message)]
+    newest = frozenset(ats[-rules.keep_image_results :] if rules.keep_image_results > 0 else ())
     return [result for result in found if first < result.at < last and result.at not in newest]
 
 
@@ -198,10 +202,10 @@ def _each_by_itself(
     return _with_note(draft, trims, clears)
 
 
-def moment_of(each: Numbered) -> datetime | None:
+def moment_of(message: Numbered) -> datetime | None:
     """When a message came; None if that is not known."""
     try:
-        at = datetime.fromisoformat(each.at)
+        at = datetime.fromisoformat(message.at)
     except ValueError:
         return None
     return at if at.tzinfo is not None else None
@@ -231,9 +235,9 @@ def _start_of_newest(messages: Sequence[Numbered], tokens: int) -> int:
     return 0
 
 
-def _was_cleared(each: Numbered, prior: PriorPruning) -> bool:
-    text = prior.already.get(each.seq)
-    return text is not None and is_cleared(text, each.seq)
+def _was_cleared(message: Numbered, prior: PriorPruning) -> bool:
+    text = prior.already.get(message.seq)
+    return text is not None and is_cleared(text, message.seq)
 
 
 def _least_gain(rules: PruningRules, tokens: int, window_tokens: int) -> int:
@@ -259,11 +263,11 @@ def media(messages: Sequence[Numbered], *, hard: bool = False, prior: PriorPruni
         hard: Strip all of them, the newest too, as before a request that was too large is made again.
         prior: What is settled before.
     """
-    held = _with_media(messages, prior)
+    held_numbers = _with_media(messages, prior)
     if hard:
-        return _strip_media(messages, held, prior)
-    newest = max((at for at in held if messages[at].message["role"] == "user"), default=0)
-    return _strip_media(messages, [at for at in held if at < newest], prior)
+        return _strip_media(messages, held_numbers, prior)
+    newest = max((at for at in held_numbers if messages[at].message["role"] == "user"), default=0)
+    return _strip_media(messages, [at for at in held_numbers if at < newest], prior)
 
 
 def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, prior: PriorPruning = NO_PRIOR_PRUNING) -> Pruned:
@@ -276,48 +280,50 @@ def media_to_bytes(messages: Sequence[Numbered], limit_bytes: int, *, prior: Pri
         prior: What is settled before.
     """
     total = media_bytes(messages, prior=prior)
-    gone: list[int] = []
+    gone_numbers: list[int] = []
     for at in _with_media(messages, prior):
         if total <= limit_bytes:
             break
         if size := _bytes_of(messages[at]):
             total -= size
-            gone.append(at)
-    return _strip_media(messages, gone, prior)
+            gone_numbers.append(at)
+    return _strip_media(messages, gone_numbers, prior)
 
 
 def media_bytes(messages: Sequence[Numbered], *, prior: PriorPruning = NO_PRIOR_PRUNING) -> int:
     """Size of the media of a view in a request, in bytes; those that are only referred to take none."""
     return sum(
-        _bytes_of(each)
-        for each in messages
-        if not isinstance(each.message.get("content"), str) and each.seq not in prior.stripped
+        _bytes_of(message)
+        for message in messages
+        if not isinstance(message.message.get("content"), str) and message.seq not in prior.stripped
     )
 
 
 def _with_media(messages: Sequence[Numbered], prior: PriorPruning) -> list[int]:
     return [
         at
-        for at, each in enumerate(messages)
-        if not isinstance(each.message.get("content"), str)
-        and each.seq not in prior.stripped
-        and each.seq not in prior.protected
-        and media_parts_of(each.message)
+        for at, message in enumerate(messages)
+        if not isinstance(message.message.get("content"), str)
+        and message.seq not in prior.stripped
+        and message.seq not in prior.protected
+        and media_parts_of(message.message)
     ]
 
 
-def _bytes_of(each: Numbered) -> int:
-    return sum(map(payload_bytes, media_parts_of(each.message)))
+def _bytes_of(message: Numbered) -> int:
+    return sum(map(payload_bytes, media_parts_of(message.message)))
 
 
 def _strip_media(messages: Sequence[Numbered], gone: Sequence[int], prior: PriorPruning) -> Pruned:
     before = view_tokens(messages, prior)
     numbers = tuple(messages[at].seq for at in gone)
-    touched = [messages[at] for at in gone]
-    kept = view_tokens(touched, prior)
-    labelled = sum(each.tokens for each in pruned_view(touched, prior.already, numbers, prior.texts))
+    touched_messages = [messages[at] for at in gone]
+    number = view_tokens(touched_messages, prior)
+    labelled_count = sum(
+        message.tokens for message in pruned_view(touched_messages, prior.already, numbers, prior.texts)
+    )
     note = (f"Media of {len(numbers)} messages were replaced by labels.",) if numbers else ()
-    return Pruned(stripped=numbers, tokens_before=before, tokens_after=before - kept + labelled, notes=note)
+    return Pruned(stripped=numbers, tokens_before=before, tokens_after=before - number + labelled_count, notes=note)
 
 
 _SQUEEZE_TRIES = 12
@@ -411,37 +417,37 @@ def truncate_results(
     Results that share a number can only be cut to one text for all of them: that is done where the rest is not enough.
     """
     sharing = _sharing(tail) - {*protected}
-    done = _truncate_results(tail, room_tokens, {*protected, *sharing}, texts)
-    if not sharing or sum(each.tokens for each in done.tail) <= room_tokens:
-        return done
-    placed = {seq: too_large_text(seq, texts) for seq in sharing}
-    done = _truncate_results(pruned_view(tail, placed), room_tokens, {*protected, *sharing}, texts)
-    return replace(done, cleared={**placed, **done.cleared})
+    done_outcome = _truncate_results(tail, room_tokens, {*protected, *sharing}, texts)
+    if not sharing or sum(message.tokens for message in done_outcome.tail) <= room_tokens:
+        return done_outcome
+    placed_values = {seq: too_large_text(seq, texts) for seq in sharing}
+    done_outcome = _truncate_results(pruned_view(tail, placed_values), room_tokens, {*protected, *sharing}, texts)
+    return replace(done_outcome, cleared={**placed_values, **done_outcome.cleared})
 
 
 def _truncate_results(
     tail: Sequence[Numbered], room_tokens: int, protected: Collection[int], texts: Texts
 ) -> PruningOutcome:
-    results = [each for each in tail if is_tool_result(each.message) and each.seq not in protected]
-    fixed = sum(each.tokens for each in tail) - sum(each.tokens for each in results)
-    low, high = 200, max((len(text_of(each.message)) * 4 for each in results), default=200)
+    results = [message for message in tail if is_tool_result(message.message) and message.seq not in protected]
+    fixed_count = sum(message.tokens for message in tail) - sum(message.tokens for message in results)
+    low, high = 200, max((len(text_of(message.message)) * 4 for message in results), default=200)
     for _ in range(_SQUEEZE_TRIES):
         middle = (low + high) // 2
-        if fixed + sum(_shorten_item(each, middle, texts).tokens for each in results) <= room_tokens:
+        if fixed_count + sum(_shorten_item(message, middle, texts).tokens for message in results) <= room_tokens:
             low = middle
         else:
             high = middle
-    cleared = {
-        each.seq: text_of(_shorten_item(each, low, texts).message)
-        for each in results
-        if _shorten_item(each, low, texts) is not each
+    cleared_values = {
+        message.seq: text_of(_shorten_item(message, low, texts).message)
+        for message in results
+        if _shorten_item(message, low, texts) is not message
     }
-    return PruningOutcome(tail=tuple(pruned_view(tail, cleared)), cleared=cleared)
+    return PruningOutcome(tail=tuple(pruned_view(tail, cleared_values)), cleared=cleared_values)
 
 
-def _shorten_item(each: Numbered, limit_chars: int, texts: Texts) -> Numbered:
-    message = shorten_result(each.message, limit_chars, each.seq, texts=texts)
-    return each if message is each.message else numbered(message, each.seq, each.at)
+def _shorten_item(each_message: Numbered, limit_chars: int, texts: Texts) -> Numbered:
+    message = shorten_result(each_message.message, limit_chars, each_message.seq, texts=texts)
+    return each_message if message is each_message.message else numbered(message, each_message.seq, each_message.at)
 
 
 def _sharing(tail: Sequence[Numbered]) -> frozenset[int]:
@@ -449,7 +455,7 @@ def _sharing(tail: Sequence[Numbered]) -> frozenset[int]:
 
     A text stands for a number, so one that is made for one of these results would stand for the others too.
     """
-    counts = Counter(each.seq for each in tail if is_tool_result(each.message))
+    counts = Counter(message.seq for message in tail if is_tool_result(message.message))
     return frozenset(seq for seq, count in counts.items() if count > 1)
 
 
@@ -478,12 +484,12 @@ class _Work:
         self._stripped += step.stripped
 
     def outcome(self) -> PruningOutcome:
-        stripped = tuple(sorted(set(self._stripped)))
-        tail = pruned_view(self._tail, self._cleared, stripped, self.prior.texts) if self._steps else self._tail
+        stripped_numbers = tuple(sorted(set(self._stripped)))
+        tail = pruned_view(self._tail, self._cleared, stripped_numbers, self.prior.texts) if self._steps else self._tail
         return PruningOutcome(
             tail=tuple(tail),
             cleared=self._cleared,
-            stripped=stripped,
+            stripped=stripped_numbers,
             gain=self._before - self.tokens,
             steps=tuple(self._steps),
         )

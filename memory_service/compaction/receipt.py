@@ -24,36 +24,36 @@ _NOTHING: dict[str, Any] = {
 
 def receipt_of(past: LoggedCompaction) -> CompactionReceipt:
     """The receipt of a compaction that the log has."""
-    made: Compaction = past.compaction
-    summarised = made.stage != "prune"
+    compaction: Compaction = past.compaction
+    is_summarised = compaction.stage != "prune"
     return _receipt(
-        made.tokens_before,
-        made.tokens_after,
+        compaction.tokens_before,
+        compaction.tokens_after,
         compaction_id=past.compaction_id,
         applied=True,
         active=past.active,
         mode="apply",
-        stage=made.stage,
-        reason=made.reason,
-        preset=made.preset,
-        trigger=made.trigger,
-        first_kept=made.tail_start,
-        cleared=sorted(made.cleared),
-        stripped=made.stripped,
-        summary=past.head.summary if summarised else "",
-        method=made.method,
-        model=made.model,
-        prompt_version=made.prompt_version,
-        calls=made.calls,
-        input_tokens=made.input_tokens,
-        output_tokens=made.output_tokens,
-        chunk_ratio=made.chunk_ratio,
-        parts=made.parts,
-        duration_ms=made.duration_ms,
-        ledger=past.head.ledger if summarised else (),
-        audit=dict(made.audit),
-        notes=made.notes,
-        overrides=dict(made.overrides),
+        stage=compaction.stage,
+        reason=compaction.reason,
+        preset=compaction.preset,
+        trigger=compaction.trigger,
+        first_kept=compaction.tail_start,
+        cleared=sorted(compaction.cleared),
+        stripped=compaction.stripped,
+        summary=past.head.summary if is_summarised else "",
+        method=compaction.method,
+        model=compaction.model,
+        prompt_version=compaction.prompt_version,
+        calls=compaction.calls,
+        input_tokens=compaction.input_tokens,
+        output_tokens=compaction.output_tokens,
+        chunk_ratio=compaction.chunk_ratio,
+        parts=compaction.parts,
+        duration_ms=compaction.duration_ms,
+        ledger=past.head.ledger if is_summarised else (),
+        audit=dict(compaction.audit),
+        notes=compaction.notes,
+        overrides=dict(compaction.overrides),
         created_at=past.at,
     )
 
@@ -62,14 +62,14 @@ def receipt_of_made(
     past: LoggedCompaction, plan: Plan, options: CompactionSettings, *, mode: CompactionMode = "apply", applied: bool
 ) -> CompactionReceipt:
     """The receipt of a compaction that was just made, with what was planned."""
-    planned = {
+    planned_fields = {
         "compaction_id": past.compaction_id if past.seq else None,
         "applied": applied,
         "active": applied,
         "mode": mode,
         **_plan_fields(plan, options),
     }
-    return receipt_of(past).model_copy(update=planned)
+    return receipt_of(past).model_copy(update=planned_fields)
 
 
 def receipt_of_plan(
@@ -136,13 +136,13 @@ def _receipt(tokens_before: int, tokens_after: int, **fields: object) -> Compact
 
 
 def _plan_fields(plan: Plan, options: CompactionSettings) -> dict[str, Any]:
-    covered = (*plan.covered, *plan.prefix)
+    messages = (*plan.covered, *plan.prefix)
     return {
         "target_tokens": plan.target_tokens,
-        "covered": (covered[0].seq, covered[-1].seq) if covered else None,
-        "covered_messages": len(covered),
+        "covered": (messages[0].seq, messages[-1].seq) if messages else None,
+        "covered_messages": len(messages),
         "steps": list(plan.steps),
-        "degraded": [f"compaction: {cut}" for cut in plan.shortfalls],
+        "degraded": [f"compaction: {shortfall}" for shortfall in plan.shortfalls],
         "window_tokens": options.window.tokens,
         "window_source": options.window.source,
     }

@@ -199,10 +199,10 @@ DeltaPart: TypeAlias = "str | tuple[int, int]"
 
 def text_delta(base: str, text: str) -> tuple[DeltaPart, ...]:
     """A text as parts; without a base, the text itself."""
-    known = {line: number for number, line in reversed(list(enumerate(base.split("\n"))))} if base else {}
+    known_fields = {line: number for number, line in reversed(list(enumerate(base.split("\n"))))} if base else {}
     parts = list[DeltaPart]()
     for line in text.split("\n"):
-        number = known.get(line)
+        number = known_fields.get(line)
         last = parts[-1] if parts else None
         if number is None:
             if isinstance(last, str):

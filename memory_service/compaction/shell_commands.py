@@ -62,20 +62,20 @@ def shell_commands(text: str) -> Iterator[ShellCommand]:
     plain, documents = _without_documents(text[:MAX_CHARS])
     command, target = _Open(), ""
     for token in _TOKEN.finditer(plain):
-        kind, found = token.lastgroup, token[0]
+        kind, found_text = token.lastgroup, token[0]
         if kind == "end":
             if command.words or command.written:
                 yield command.close()
             command, target = _Open(), ""
         elif kind == "redirect":
-            target = found
+            target = found_text
         elif kind == "word" and target:
-            into_stream = target.endswith("&") and found.isdigit()
+            into_stream = target.endswith("&") and found_text.isdigit()
             if target[:1] != "<" and target.strip(">|&") in _OUTPUT and not into_stream:
-                command.written.append(_unquote(found))
+                command.written.append(_unquote(found_text))
             target = ""
         elif kind == "word":
-            command.words.append(_unquote(found))
+            command.words.append(_unquote(found_text))
         elif kind == "document":
             command.document = documents.pop(0)
     if command.words or command.written:
@@ -90,7 +90,7 @@ def _without_documents(text: str) -> tuple[str, list[str]]:
     """A script whose here-documents are marks, and what they hold."""
     if "<<" not in text:
         return text.replace(_MARK, " "), []
-    lines, kept, documents = text.replace(_MARK, " ").split("\n"), list[str](), list[str]()
+    lines, kept_texts, documents = text.replace(_MARK, " ").split("\n"), list[str](), list[str]()
     at = 0
     while at < len(lines):
         line, at = lines[at], at + 1
@@ -103,9 +103,9 @@ def _without_documents(text: str) -> tuple[str, list[str]]:
                 at += 1
             at += 1
             documents.append("\n".join(body))
-        kept.append(_HEREDOC.sub(_MARK, line) if "<<<" not in line else line)
-    return "\n".join(kept), documents
+        kept_texts.append(_HEREDOC.sub(_MARK, line) if "<<<" not in line else line)
+    return "\n".join(kept_texts), documents
 
 
 def _unquote(word: str) -> str:
-    return _ESCAPED.sub(lambda found: found[1] or found[2] or found[3] or "", word)
+    return _ESCAPED.sub(lambda match: match[1] or match[2] or match[3] or "", word)

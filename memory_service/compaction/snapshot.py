@@ -65,23 +65,23 @@ class Snapshot:
     @property
     def tokens(self) -> int:
         """The whole view."""
-        return self.fixed_tokens + self.summary_tokens + sum(each.tokens for each in self.tail)
+        return self.fixed_tokens + self.summary_tokens + sum(message.tokens for message in self.tail)
 
 
 def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.datetime) -> Snapshot:
     """The view of a session as plans are made for it."""
-    shown = tail_of(state, shape)
-    tail = tuple(each for each in shown if not is_system(each.message))
+    messages = tail_of(state, shape)
+    tail = tuple(message for message in messages if not is_system(message.message))
     # System messages that came later stand in the tail, and stay when it is covered.
-    later = sum(each.tokens for each in shown if is_system(each.message))
+    later = sum(each_message.tokens for each_message in messages if is_system(each_message.message))
     request, whole = checkpoint_of(state, shape).request, whole_request_of(state)
     pins = min(view.summary_tokens, sum(estimate_tokens(text) + 8 for text, _ in pin_texts(state)))
-    as_shown = view.system_tokens + view.summary_tokens + sum(each.tokens for each in shown)
+    as_shown = view.system_tokens + view.summary_tokens + sum(message.tokens for message in messages)
     # What makes the messages valid, such as results that nobody gave, may stay whatever is covered.
-    added = max(0, view.tokens - as_shown)
+    number = max(0, view.tokens - as_shown)
     return Snapshot(
         tail=tail,
-        fixed_tokens=view.system_tokens + later + pins + added,
+        fixed_tokens=view.system_tokens + later + pins + number,
         summary_tokens=view.summary_tokens - pins,
         now=now,
         request_tokens=estimate_tokens(request),
@@ -95,20 +95,24 @@ def snapshot_of(state: Conversation, view: View, shape: ViewShape, *, now: dt.da
         stripped=state.head.stripped,
         last_used_at=_last_answer_at(state),
         texts=texts_in(newest_language(state)),
-        said={said_at(each): each for each in state.since(state.head.tail_start) if is_tool_result(each.message)},
+        said={
+            said_at(message): message
+            for message in state.since(state.head.tail_start)
+            if is_tool_result(message.message)
+        },
     )
 
 
 def _last_answer_at(state: Conversation) -> dt.datetime | None:
     """When a model last answered, and so had seen the view; None if that is not known."""
-    answer = next((each for each in reversed(state.messages) if each.message["role"] == "assistant"), None)
+    answer = next((message for message in reversed(state.messages) if message.message["role"] == "assistant"), None)
     return moment_of(answer) if answer else None
 
 
 def _is_settled(state: Conversation) -> bool:
     """True if no message came since the last summary."""
     head = state.head
-    past = next((each for each in reversed(state.compactions) if each.seq == head.seq), None)
+    past = next((compaction for compaction in reversed(state.compactions) if compaction.seq == head.seq), None)
     if past is None or past.compaction.stage == "prune":
         return False
     return not state.messages or state.messages[-1].seq <= head.upto

@@ -105,18 +105,18 @@ def compact(
         UpstreamFailed: The model failed and nothing may stand in for it.
         CallCancelled: `cancelled` became true.
     """
-    said = [*messages]
+    fields = [*messages]
     request = _request(
-        messages=said, context_window=context_window, model=model_name, preset=preset, trigger=trigger, force=force,
+        messages=fields, context_window=context_window, model=model_name, preset=preset, trigger=trigger, force=force,
         target_tokens=target_tokens, instructions=instructions, identifier_policy=identifier_policy, pins=[*pins],
         overrides=None if overrides is None else dict(overrides), system_prompt=system_prompt,
-        tools=[*map(dict, tools)], format=format or _wire_of(said),
+        tools=[*map(dict, tools)], format=format or _wire_of(fields),
     )  # fmt: skip
     judge = _judge_by(embedder)
     compactor = Compactor(model=model, embedder=embedder, judge=judge, timeout_seconds=timeout_seconds)
     now = dt.datetime.now(dt.UTC)
-    made = compact_messages(request, _options(request, fallback), compactor, now=now, cancelled=cancelled)
-    return made if format or made.receipt.applied else _as_they_came(made, request)
+    new_messages = compact_messages(request, _options(request, fallback), compactor, now=now, cancelled=cancelled)
+    return new_messages if format or new_messages.receipt.applied else _as_they_came(new_messages, request)
 
 
 def _judge_by(embedder: Embedder | None) -> TalkJudge | None:
@@ -150,9 +150,9 @@ def compact_messages(
     draft = compactor.draft(conversation, view, shape, options, budget, call, now=now, cancelled=cancelled)
     receipt = _receipt(draft, options, call, now)
     language = view_language(with_head(conversation, draft.head))
-    sent, system = to_wire(draft.view.messages, request.format, language=language, model=request.model)
+    sent_fields, system = to_wire(draft.view.messages, request.format, language=language, model=request.model)
     return CompactedMessages.model_validate(
-        {"messages": sent, "system": system, "receipt": receipt, "degraded": receipt.degraded}
+        {"messages": sent_fields, "system": system, "receipt": receipt, "degraded": receipt.degraded}
     )
 
 
@@ -191,17 +191,17 @@ def _options(request: StatelessRequest, fallback: Fallback | None) -> Compaction
 def _conversation(messages: Sequence[Mapping[str, Any]], pins: Sequence[str]) -> Conversation:
     """The messages, numbered as whoever sent them counts: several of ours may be one of Anthropic's."""
     read_sent(messages, most_chars=_MAX_CHARS)
-    said = [(seq, each) for seq, given in enumerate(messages, 1) for each in _messages_of(given)]
+    pairs = [(seq, message) for seq, given_message in enumerate(messages, 1) for message in _messages_of(given_message)]
     return Conversation(
-        messages=tuple(numbered(each, seq) for seq, each in said),
+        messages=tuple(numbered(message, seq) for seq, message in pairs),
         pins=tuple(PinRecord(pin_id=f"p{at}", text=text) for at, text in enumerate(pins, 1)),
         last_seq=len(messages),
     )
 
 
-def _messages_of(given: Mapping[str, Any]) -> list[Message]:
+def _messages_of(given_fields: Mapping[str, Any]) -> list[Message]:
     """A message as the view has it; a command to the service is none."""
-    read = read_messages([given])
+    read = read_messages([given_fields])
     return [] if len(read) == 1 and compact_command(read[0]) is not None else read
 
 
@@ -239,7 +239,7 @@ def _as_they_came(made: CompactedMessages, request: StatelessRequest) -> Compact
 
 def _wire_of(messages: Sequence[object]) -> Wire:
     """The shape that messages came in; OpenAI's where both have it."""
-    contents = [each.get("content") for each in messages if isinstance(each, Mapping)]
+    contents = [message.get("content") for message in messages if isinstance(message, Mapping)]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     anthropic = any(isinstance(part, Mapping) and part.get("type") in ANTHROPIC_ALONE for part in parts)
     return "anthropic" if anthropic else "openai"

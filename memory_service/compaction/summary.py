@@ -124,41 +124,44 @@ def without_tools(
     messages: Sequence[Numbered], upto: int, *, live: Collection[str] = (), pinned: Collection[int] = ()
 ) -> list[Numbered]:
     """The messages up to a number without their tools, and those behind it as they are."""
-    kept = _kept_calls(messages, upto, live, pinned)
-    shown = [each if each.seq > upto or each.seq in pinned else _without_tools(each, kept) for each in messages]
-    return [each for each in shown if each is not None]
+    keys = _kept_calls(messages, upto, live, pinned)
+    shown_messages = [
+        message if message.seq > upto or message.seq in pinned else _without_tools(message, keys)
+        for message in messages
+    ]
+    return [each_message for each_message in shown_messages if each_message is not None]
 
 
-def _kept_calls(messages: Sequence[Numbered], upto: int, live: Collection[str], pinned: Collection[int]) -> set[str]:
+def _kept_calls(messages: Sequence[Numbered], upto: int, live: Collection[str], numbers: Collection[int]) -> set[str]:
     """Ids of the calls that stay; calls of one message stay together."""
-    kept = {*live, *(each.message.get("tool_call_id", "") for each in messages if each.seq in pinned)}
-    for each in messages:
-        ids = {call["id"] for call in tool_calls_of(each.message)}
-        if each.seq > upto or each.seq in pinned or not kept.isdisjoint(ids):
-            kept |= ids
-    return kept
+    keys = {*live, *(message.message.get("tool_call_id", "") for message in messages if message.seq in numbers)}
+    for each_message in messages:
+        ids = {call["id"] for call in tool_calls_of(each_message.message)}
+        if each_message.seq > upto or each_message.seq in numbers or not keys.isdisjoint(ids):
+            keys |= ids
+    return keys
 
 
-def _without_tools(each: Numbered, kept: Collection[str]) -> Numbered | None:
+def _without_tools(each_message: Numbered, kept_texts: Collection[str]) -> Numbered | None:
     """A message without its tools; None if nothing is left of it."""
-    message = each.message
+    message = each_message.message
     if is_system(message):
-        return each
+        return each_message
     if is_tool_result(message):
-        return each if message.get("tool_call_id") in kept else None
+        return each_message if message.get("tool_call_id") in kept_texts else None
     calls = tool_calls_of(message)
-    if calls and calls[0]["id"] in kept:
-        return each
-    said = without_thinking(_without_calls(message) if calls else message)
-    if is_empty(said):
+    if calls and calls[0]["id"] in kept_texts:
+        return each_message
+    said_message = without_thinking(_without_calls(message) if calls else message)
+    if is_empty(said_message):
         return None
-    return each if said is message else numbered(said, each.seq, each.at)
+    return each_message if said_message is message else numbered(said_message, each_message.seq, each_message.at)
 
 
 def _without_calls(message: Message) -> Message:
-    said = message.copy()
-    said.pop("tool_calls", None)
-    return said
+    copy = message.copy()
+    copy.pop("tool_calls", None)
+    return copy
 
 
 _NOTE_VERSION = "note-2"
@@ -173,22 +176,22 @@ def with_note(request: SummaryRequest, kind: str, *, window_tokens: int) -> Summ
         kind: Why it was not, see `UpstreamFailed`. The error's text is not taken: it may quote anything.
         window_tokens: Of the model that failed; a message over half of it is called very large.
     """
-    gone = (*request.messages, *request.prefix)
-    large = sum(is_oversized(message, window_tokens) for message in gone)
+    messages = (*request.messages, *request.prefix)
+    large = sum(is_oversized(message, window_tokens) for message in messages)
     texts = texts_in(request.language)
-    previous, count, first = request.previous, len(gone), gone[0].seq if gone else 0
-    if gone and (before := _earlier_note(previous)):
+    previous, count, first = request.previous, len(messages), messages[0].seq if messages else 0
+    if messages and (before := _earlier_note(previous)):
         previous = previous[: before.start()].rstrip()
         count, first, large = count + int(before["count"]), int(before["first"]), large + _large_of(before["large"])
     sizes = texts.note_large.format(large=large) if large else ""
-    note = texts.note.format(count=count, first=first, last=gone[-1].seq, large=sizes) if gone else ""
+    note = texts.note.format(count=count, first=first, last=messages[-1].seq, large=sizes) if messages else ""
     room = max(request.target_tokens - count_tokens(note) - 1, 0)
     previous = previous if count_tokens(previous) <= room else clip_sections(previous, room, texts)
     return Summary(
         text="\n\n".join(part for part in (previous, note) if part),
         method="note",
         prompt_version=_NOTE_VERSION,
-        notes=(f"No summary could be written ({kind}); a note stands for {len(gone)} messages.",),
+        notes=(f"No summary could be written ({kind}); a note stands for {len(messages)} messages.",),
     )
 
 
@@ -197,8 +200,8 @@ def _earlier_note(previous: str) -> re.Match[str] | None:
     for texts in TEXTS.values():
         large = pattern_of(texts.note_large, large=_COUNT).pattern.replace("?P<large>", "?:")
         note = pattern_of(texts.note + "{end}", count=_COUNT, first=_SEQ, last=_SEQ, large=f"(?:{large})?", end=r"\Z")
-        if found := note.search(previous):
-            return found
+        if match := note.search(previous):
+            return match
     return None
 
 

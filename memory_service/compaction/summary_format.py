@@ -172,10 +172,10 @@ def _read_line(bare: str, section: Section, place: int) -> Iterator[SummaryLine]
 
 def unique(items: Iterable[tuple[Hashable, _T]]) -> list[_T]:
     """First item of each key."""
-    seen: dict[Hashable, _T] = {}
+    seen_values: dict[Hashable, _T] = {}
     for key, item in items:
-        seen.setdefault(key, item)
-    return list(seen.values())
+        seen_values.setdefault(key, item)
+    return list(seen_values.values())
 
 
 # What stays although the request below says it: what the talk is about, and what binds.
@@ -195,19 +195,19 @@ def without_repeated(summary: str, request: str, request_seq: int) -> str:
         request: The words of the request.
         request_seq: The number of its message.
     """
-    asked, handle = folded_line(request), f" (log:{request_seq}"
-    kept: list[str] = []
+    asked_line, handle = folded_line(request), f" (log:{request_seq}"
+    kept_texts: list[str] = []
     section = Section.FACTS
     for raw in summary.split("\n"):
         heading = _HEADING.fullmatch(raw)
         if heading is not None:
             section = _section_of(heading[1] or heading[2])
-            if kept and _HEADING.fullmatch(kept[-1]):
-                kept.pop()
+            if kept_texts and _HEADING.fullmatch(kept_texts[-1]):
+                kept_texts.pop()
         own = _OWN.fullmatch(raw[2:]) if handle in raw and section in _REPEATED_IN and raw.startswith("- ") else None
-        if own is None or not own[1] or folded_line(own[3]) not in asked:
-            if not raw and kept and _HEADING.fullmatch(kept[-1]):
-                kept.pop()
-            elif raw or (kept and kept[-1]):
-                kept.append(raw)
-    return "\n".join(kept[:-1] if kept and _HEADING.fullmatch(kept[-1]) else kept).rstrip("\n")
+        if own is None or not own[1] or folded_line(own[3]) not in asked_line:
+            if not raw and kept_texts and _HEADING.fullmatch(kept_texts[-1]):
+                kept_texts.pop()
+            elif raw or (kept_texts and kept_texts[-1]):
+                kept_texts.append(raw)
+    return "\n".join(kept_texts[:-1] if kept_texts and _HEADING.fullmatch(kept_texts[-1]) else kept_texts).rstrip("\n")

@@ -51,8 +51,8 @@ class _Todo:
     todo_id: str = ""
 
     def render(self) -> str:
-        named = f"#{self.todo_id} " if self.todo_id else ""
-        return f"[{self.mark}] {named}{self.text}"
+        named_text = f"#{self.todo_id} " if self.todo_id else ""
+        return f"[{self.mark}] {named_text}{self.text}"
 
 
 def todos_after(messages: Sequence[Numbered], before: Iterable[LedgerEntry] = ()) -> list[LedgerEntry]:
@@ -62,29 +62,33 @@ def todos_after(messages: Sequence[Numbered], before: Iterable[LedgerEntry] = ()
         messages: The messages.
         before: The ledger before them.
     """
-    results = {each.message.get("tool_call_id", ""): each.message for each in messages if is_tool_result(each.message)}
+    results = {
+        message.message.get("tool_call_id", ""): message.message
+        for message in messages
+        if is_tool_result(message.message)
+    }
     items, changed_in = [_read(entry.text) for entry in before if entry.kind == "todo"], 0
-    for each in messages:
-        for call in tool_calls_of(each.message):
+    for each_message in messages:
+        for call in tool_calls_of(each_message.message):
             result = results.get(call["id"])
             if (result is not None and result.get("is_error")) or was_refused(result):
                 continue
             after = _apply_call(items, call, result)
-            items, changed_in = (items, changed_in) if after is None else (after, each.seq)
-        if each.message["role"] == "assistant" and len(boxes := _boxes(text_of(each.message))) > 1:
-            items, changed_in = boxes, each.seq
+            items, changed_in = (items, changed_in) if after is None else (after, each_message.seq)
+        if each_message.message["role"] == "assistant" and len(boxes := _boxes(text_of(each_message.message))) > 1:
+            items, changed_in = boxes, each_message.seq
     return (
-        [LedgerEntry(kind="todo", text=each.render(), seqs=[changed_in]) for each in _limit_items(items)]
+        [LedgerEntry(kind="todo", text=todo.render(), seqs=[changed_in]) for todo in _limit_items(items)]
         if changed_in
         else []
     )
 
 
 def _read(text: str) -> _Todo:
-    found = _WRITTEN.fullmatch(text)
+    match = _WRITTEN.fullmatch(text)
     return (
-        _Todo(mark=found["mark"], text=found["text"], todo_id=found["id"] or "")
-        if found
+        _Todo(mark=match["mark"], text=match["text"], todo_id=match["id"] or "")
+        if match
         else _Todo(mark=" ", text=text)
     )
 
@@ -96,18 +100,18 @@ def is_open_todo(entry: LedgerEntry) -> bool:
 
 def _limit_items(items: Sequence[_Todo]) -> list[_Todo]:
     """All that is open, and of what is done the last; a mark of a list that is done and empty."""
-    done = [each for each in items if each.mark == "x"]
-    kept = {id(each) for each in done[-_MOST_DONE:]} | {id(each) for each in items if each.mark != "x"}
-    return [each for each in items if id(each) in kept][:_MOST_ITEMS] or [_Todo(mark="x", text="-")]
+    done_todos = [todo for todo in items if todo.mark == "x"]
+    kept_numbers = {id(todo) for todo in done_todos[-_MOST_DONE:]} | {id(todo) for todo in items if todo.mark != "x"}
+    return [todo for todo in items if id(todo) in kept_numbers][:_MOST_ITEMS] or [_Todo(mark="x", text="-")]
 
 
 def _apply_call(items: list[_Todo], call: ToolCall, result: Message | None) -> list[_Todo] | None:
     """The list after a call; None if it changes none."""
     arguments = arguments_of(call)
     for key in _LIST_KEYS:
-        listed = _items_of(arguments.get(key), named="merge" in arguments)
-        if listed or (listed is not None and key in _TODO_KEYS):
-            return _merge_items(items, listed) if arguments.get("merge") else listed
+        todos = _items_of(arguments.get(key), named="merge" in arguments)
+        if todos or (todos is not None and key in _TODO_KEYS):
+            return _merge_items(items, todos) if arguments.get("merge") else todos
     if _SINGLE.search(call["function"]["name"]):
         return _with_single(items, arguments, result)
     return None
@@ -123,11 +127,11 @@ def _items_of(value: object, *, named: bool) -> list[_Todo] | None:
         return None
     if not value:
         return []
-    if all(isinstance(each, str) for each in value):
+    if all(isinstance(each_value, str) for each_value in value):
         boxes = _boxes("\n".join(value))
         return boxes if len(boxes) == len(value) else None
-    found = [_item_of(each, named=named) for each in value]
-    return [each for each in found if each is not None] if all(found) else None
+    todos = [_item_of(each_value, named=named) for each_value in value]
+    return [todo for todo in todos if todo is not None] if all(todos) else None
 
 
 def _item_of(value: object, *, named: bool = False) -> _Todo | None:
@@ -142,8 +146,8 @@ def _item_of(value: object, *, named: bool = False) -> _Todo | None:
 
 
 def _id_of(value: Mapping[str, object]) -> str:
-    found = next((value[key] for key in _ID_KEYS if isinstance(value.get(key), str | int)), "")
-    return "".join(str(found).split())[:40].lstrip("#")
+    text = next((value[key] for key in _ID_KEYS if isinstance(value.get(key), str | int)), "")
+    return "".join(str(text).split())[:40].lstrip("#")
 
 
 def _todo(text: str, state: str = "", todo_id: str = "") -> _Todo:
@@ -156,30 +160,30 @@ def _boxes(text: str) -> list[_Todo]:
     """The lines of a text with a box to tick."""
     if "[" not in text:
         return []
-    found = (_BOX.match(line) for line in text.splitlines())
-    return [_todo(match["text"], match["mark"].replace("✓", "x")) for match in found if match]
+    matches = (_BOX.match(line) for line in text.splitlines())
+    return [_todo(match["text"], match["mark"].replace("✓", "x")) for match in matches if match]
 
 
 def _merge_items(items: Sequence[_Todo], changes: Iterable[_Todo]) -> list[_Todo]:
     """A list with changed items in their places, and new ones at its end."""
-    by_id = {each.todo_id or each.text: each for each in items}
-    for each in changes:
-        key = each.todo_id or each.text
-        known = by_id.get(key)
-        by_id[key] = replace(each, text=each.text or known.text) if known else each
-    return [each for each in by_id.values() if each.text]
+    by_id = {todo.todo_id or todo.text: todo for todo in items}
+    for change in changes:
+        key = change.todo_id or change.text
+        known_todo = by_id.get(key)
+        by_id[key] = replace(change, text=change.text or known_todo.text) if known_todo else change
+    return [todo for todo in by_id.values() if todo.text]
 
 
 def _with_single(items: list[_Todo], arguments: Mapping[str, object], result: Message | None) -> list[_Todo] | None:
     """A list with one item that a call makes or changes."""
     text = next((text for key in ("subject", *_TEXT_KEYS) if isinstance(text := arguments.get(key), str) and text), "")
     todo_id, state = _id_of(arguments), arguments.get("status", "")
-    if not todo_id and result is not None and (told := _NUMBERED.search(text_of(result)[:400])):
-        todo_id = told[1]
+    if not todo_id and result is not None and (match := _NUMBERED.search(text_of(result)[:400])):
+        todo_id = match[1]
     if not (text or (todo_id and state)):
         return None
-    known = next((each for each in items if todo_id and each.todo_id == todo_id), None)
-    made = _todo(text or (known.text if known else ""), str(state), todo_id)
-    if known and not state:
-        made = replace(made, mark=known.mark)
-    return _merge_items(items, [made]) if made.text else None
+    todo = next((item for item in items if todo_id and item.todo_id == todo_id), None)
+    new_todo = _todo(text or (todo.text if todo else ""), str(state), todo_id)
+    if todo and not state:
+        new_todo = replace(new_todo, mark=todo.mark)
+    return _merge_items(items, [new_todo]) if new_todo.text else None

@@ -55,33 +55,33 @@ def tool_answers(call: ToolCall, result: Message | None) -> Iterator[tuple[str, 
     text, name = text_of(result)[:8_000], call["function"]["name"]
     if result.get("is_error"):
         # A server of tools could say so itself.
-        if not name.startswith("mcp__") and (refused := _REFUSED_WITH.match(text)):
-            yield f"{name[:60]}?", single_line(refused[1], _ANSWER_CHARS)
+        if not name.startswith("mcp__") and (match := _REFUSED_WITH.match(text)):
+            yield f"{name[:60]}?", single_line(match[1], _ANSWER_CHARS)
         return
     questions = dict(_questions(arguments_of(call)))
     if not questions or not _ASKS_USER.fullmatch(name):
         return
-    found = list(_PAIR.findall(text)) or list(_from_json(text, questions))
-    if not found and len(questions) == 1:
-        tagged = _ANSWER_TAG.search(text)
-        said = tagged[1] if tagged else _TOLD.sub("", text, count=1)
-        found = [(next(iter(questions.values())), said)] if len(said) <= _ANSWER_CHARS else []
-    for question, answer in found:
+    matches = list(_PAIR.findall(text)) or list(_from_json(text, questions))
+    if not matches and len(questions) == 1:
+        tagged_match = _ANSWER_TAG.search(text)
+        said_text = tagged_match[1] if tagged_match else _TOLD.sub("", text, count=1)
+        matches = [(next(iter(questions.values())), said_text)] if len(said_text) <= _ANSWER_CHARS else []
+    for question, answer in matches:
         if answer.strip():
             yield single_line(question, _ANSWER_CHARS), single_line(answer, _ANSWER_CHARS)
 
 
 def _questions(arguments: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """The questions of a call by their ids."""
-    listed = arguments.get("questions")
-    for at, each in enumerate(listed if isinstance(listed, list) else [arguments]):
-        if isinstance(each, str):
-            yield str(at), each
-        elif isinstance(each, Mapping):
-            words = (each.get(key) for key in ("question", "prompt", "message", "text", "header"))
+    questions = arguments.get("questions")
+    for at, argument in enumerate(questions if isinstance(questions, list) else [arguments]):
+        if isinstance(argument, str):
+            yield str(at), argument
+        elif isinstance(argument, Mapping):
+            words = (argument.get(key) for key in ("question", "prompt", "message", "text", "header"))
             text = next((word for word in words if isinstance(word, str) and word.strip()), "")
             if text:
-                yield str(each.get("id", at)), text
+                yield str(argument.get("id", at)), text
 
 
 def _from_json(text: str, questions: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -91,7 +91,7 @@ def _from_json(text: str, questions: Mapping[str, str]) -> Iterator[tuple[str, s
         return
     answers = value.get("answers", value) if isinstance(value, dict) else value
     if isinstance(answers, list):
-        answers = {str(at): each for at, each in enumerate(answers)}
+        answers = {str(at): each_value for at, each_value in enumerate(answers)}
     for key, answer in answers.items() if isinstance(answers, dict) else ():
         words = ", ".join(_words(answer))
         if words:
@@ -102,8 +102,8 @@ def _words(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for each in value:
-            yield from _words(each)
+        for each_value in value:
+            yield from _words(each_value)
     elif isinstance(value, dict):
         for key in ("answers", "answer", "value", "label", "text", "selected"):
             if key in value:
@@ -129,40 +129,44 @@ class QuestionAnswered:
 
 def given_answers(messages: Sequence[Numbered]) -> tuple[list[QuestionAnswered], list[Numbered]]:
     """The answers of some messages, and the messages without what they say: options, and labels of them."""
-    calls = {call["id"]: (call, each.seq) for each in messages for call in tool_calls_of(each.message)}
+    calls = {call["id"]: (call, message.seq) for message in messages for call in tool_calls_of(message.message)}
     answers, left = list[QuestionAnswered](), list[Numbered]()
-    asked: int | None = None
-    for each in messages:
-        if is_tool_result(each.message):
-            answers += _through_tool(each, calls.get(each.message.get("tool_call_id", "")))
-        elif each.message["role"] == "assistant" and text_of(each.message).strip():
-            asked = len(left)
-        elif each.message["role"] == "user" and asked is not None and (text := own_text_of(each.message).strip()):
-            chosen = _chosen_answer(left[asked], each, text)
-            if chosen is not None:
-                answers.append(chosen)
-                left[asked] = _without_options(left[asked], chosen.question)
-                asked = None
+    number: int | None = None
+    for each_message in messages:
+        if is_tool_result(each_message.message):
+            answers += _through_tool(each_message, calls.get(each_message.message.get("tool_call_id", "")))
+        elif each_message.message["role"] == "assistant" and text_of(each_message.message).strip():
+            number = len(left)
+        elif (
+            each_message.message["role"] == "user"
+            and number is not None
+            and (text := own_text_of(each_message.message).strip())
+        ):
+            question = _chosen_answer(left[number], each_message, text)
+            if question is not None:
+                answers.append(question)
+                left[number] = _without_options(left[number], question.question)
+                number = None
                 continue
-            asked = None
-        left.append(each)
+            number = None
+        left.append(each_message)
     return answers, left
 
 
-def _chosen_answer(asked: Numbered, said: Numbered, text: str) -> QuestionAnswered | None:
+def _chosen_answer(asked: Numbered, said_message: Numbered, text: str) -> QuestionAnswered | None:
     """The options that a reply takes; None if it takes none."""
     # The chain of imports is long: what reads calls alone has no use for this.
     from memory_service.text.choices import asked_in_one_line, chosen_options, options_in
 
     before = text_of(asked.message)
-    chosen = chosen_options(text, options_in(before))
-    question = asked_in_one_line(before) if chosen else ""
+    options = chosen_options(text, options_in(before))
+    question = asked_in_one_line(before) if options else ""
     if not question:
         return None
     # "2, but with TLS" says more than its label.
     more = f" ({text})" if len(text.split()) > _LABEL_WORDS else ""
-    words = "; ".join(option.text for option in chosen) + more
-    return QuestionAnswered(question=question, words=words, question_seq=asked.seq, reply=said)
+    words = "; ".join(option.text for option in options) + more
+    return QuestionAnswered(question=question, words=words, question_seq=asked.seq, reply=said_message)
 
 
 _LABEL_WORDS = 3
@@ -176,15 +180,15 @@ def _without_options(asked: Numbered, question: str) -> Numbered:
     at = text.find(question[:80].rstrip("…"))
     options = options_in(text)
     first = text.find(options[0].text[:40].rstrip("…")) if options else -1
-    cut = min(
+    cut_place = min(
         (place for place in (at, text.rfind("\n", 0, max(first, 0)) + 1 if first >= 0 else -1) if place >= 0), default=0
     )
-    return replace(asked, message=with_text(asked.message, text[:cut].rstrip()))
+    return replace(asked, message=with_text(asked.message, text[:cut_place].rstrip()))
 
 
-def _through_tool(result: Numbered, called: tuple[ToolCall, int] | None) -> Iterator[QuestionAnswered]:
-    for question, answer in tool_answers(called[0], result.message) if called else ():
+def _through_tool(result: Numbered, pair: tuple[ToolCall, int] | None) -> Iterator[QuestionAnswered]:
+    for question, answer in tool_answers(pair[0], result.message) if pair else ():
         if not is_bare_assent(answer):
             yield QuestionAnswered(
-                question=question, words=answer, question_seq=called[1] if called else result.seq, reply=result
+                question=question, words=answer, question_seq=pair[1] if pair else result.seq, reply=result
             )

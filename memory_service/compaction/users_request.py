@@ -60,24 +60,26 @@ def asked_now(messages: Sequence[Numbered]) -> AskedNow | None:
         messages: All messages of a conversation, in order.
     """
     answer: AskedNow | None = None
-    spoken: Numbered | None = None
+    message: Numbered | None = None
     for at in range(len(messages) - 1, -1, -1):
-        each = messages[at]
-        if each.message["role"] != "user" or not (text := own_text_of(each.message).strip()):
+        each_message = messages[at]
+        if each_message.message["role"] != "user" or not (text := own_text_of(each_message.message).strip()):
             continue
-        spoken = spoken or each
+        message = message or each_message
         answers = None if answer else ornament("statements", None, _answer, messages, at, text)
-        if is_request(each.message):
+        if is_request(each_message.message):
             if answer is None and answers:
-                return AskedNow(request=each, question=answers.question, asked_in=answers.asked_in, answer=each)
+                return AskedNow(
+                    request=each_message, question=answers.question, asked_in=answers.asked_in, answer=each_message
+                )
             return AskedNow(
-                request=each,
+                request=each_message,
                 question=answer.question if answer else "",
                 asked_in=answer.asked_in if answer else 0,
                 answer=answer.answer if answer else None,
             )
         answer = answer or answers
-    return answer or (AskedNow(request=spoken) if spoken else None)
+    return answer or (AskedNow(request=message) if message else None)
 
 
 # What a host puts in between a question and its answer.
@@ -90,7 +92,7 @@ def _says(message: Message) -> bool:
 
 def _answer(messages: Sequence[Numbered], at: int, text: str) -> AskedNow | None:
     """A reply with the question that it answers; None if it answers none."""
-    before = next((each for each in reversed(messages[max(0, at - _NEAR) : at]) if _says(each.message)), None)
+    before = next((message for message in reversed(messages[max(0, at - _NEAR) : at]) if _says(message.message)), None)
     if before is None or before.message["role"] != "assistant":
         return None
     question = answered_question(text, text_of(before.message))

@@ -162,13 +162,15 @@ class ViewSizes:
         return self.lead_tokens + sum(self.sizes)
 
 
-def extend_view(view_sizes: ViewSizes, said: Sequence[Numbered], shape: ViewShape, texts: Texts = ENGLISH) -> ViewSizes:
+def extend_view(
+    view_sizes: ViewSizes, messages: Sequence[Numbered], shape: ViewShape, texts: Texts = ENGLISH
+) -> ViewSizes:
     """Copy of a view with more messages at its end; the texts are those of `view_language`."""
-    shown = guarded_view(said, shape.guard, shape.window_tokens, texts=texts)
+    shown_view = guarded_view(messages, shape.guard, shape.window_tokens, texts=texts)
     return ViewSizes(
         lead_tokens=view_sizes.lead_tokens,
-        seqs=(*view_sizes.seqs, *(each.seq for each in shown)),
-        sizes=(*view_sizes.sizes, *(each.tokens for each in shown)),
+        seqs=(*view_sizes.seqs, *(message.seq for message in shown_view)),
+        sizes=(*view_sizes.sizes, *(each_message.tokens for each_message in shown_view)),
     )
 
 
@@ -181,30 +183,30 @@ def project(state: Conversation, shape: ViewShape, *, originals: Originals | Non
         originals: Messages with their media, by number; the others show notes in their place.
     """
     opening = _opening(state)
-    system = [each for each in state.messages if is_system(each.message) and _leads(each, state, opening)]
+    system = [message for message in state.messages if is_system(message.message) and _leads(message, state, opening)]
     tail = tail_of(state, shape, originals=originals)
     checkpoint = checkpoint_messages(checkpoint_of(state, shape))
-    sent = repaired(
-        [*(each.message for each in system), *checkpoint, *(each.message for each in tail)],
+    repair = repaired(
+        [*(message.message for message in system), *checkpoint, *(message.message for message in tail)],
         pending=state.pending,
         rules=shape.rules,
         language=view_language(state),
     )
     summary_tokens = sum(map(message_tokens, checkpoint))
     # Those that are sent: one that says nothing is not.
-    system_tokens = sum(map(message_tokens, takewhile(is_system, sent.messages)))
-    total = _total(sent.messages, tail, system_tokens + summary_tokens, changed=bool(sent.repairs))
+    system_tokens = sum(map(message_tokens, takewhile(is_system, repair.messages)))
+    total = _total(repair.messages, tail, system_tokens + summary_tokens, changed=bool(repair.repairs))
     return View(
-        messages=tuple(sent.messages),
+        messages=tuple(repair.messages),
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
         tail_tokens=total - system_tokens - summary_tokens,
-        lead=_lead(sent.messages, checkpoint),
+        lead=_lead(repair.messages, checkpoint),
         first_seq=tail[0].seq if tail else state.last_seq + 1,
         last_seq=tail[-1].seq if tail else state.last_seq,
-        seqs=tuple(each.seq for each in tail),
-        sizes=tuple(each.tokens for each in tail),
-        repairs=sent.repairs,
+        seqs=tuple(message.seq for message in tail),
+        sizes=tuple(message.tokens for message in tail),
+        repairs=repair.repairs,
         tail=tail,
     )
 
@@ -212,17 +214,17 @@ def project(state: Conversation, shape: ViewShape, *, originals: Originals | Non
 def tail_of(state: Conversation, shape: ViewShape, *, originals: Originals | None = None) -> tuple[Numbered, ...]:
     """The messages below the checkpoint as they are shown, with their sizes; not yet made valid."""
     head, opening, texts = state.head, _opening(state), texts_in(view_language(state))
-    shown = state.since(head.tail_start)
-    turn = max((at for at, each in enumerate(shown) if each.message["role"] == "user"), default=0)
+    messages = state.since(head.tail_start)
+    turn = max((at for at, message in enumerate(messages) if message.message["role"] == "user"), default=0)
     pins = frozenset(pin.target for pin in state.pins if pin.target is not None)
-    changed = [
-        _as_seen(each, whole, head, pins, texts, keeps_thinking=at >= turn or each.seq > head.upto)
-        for at, (each, whole) in enumerate(zip(shown, _whole(shown, originals or {}), strict=True))
-        if not (is_system(each.message) and _leads(each, state, opening))
+    changed_messages = [
+        _as_seen(message, whole, head, pins, texts, keeps_thinking=at >= turn or message.seq > head.upto)
+        for at, (message, whole) in enumerate(zip(messages, _whole(messages, originals or {}), strict=True))
+        if not (is_system(message.message) and _leads(message, state, opening))
     ]
     if head.toolless_upto >= head.tail_start > 0:
-        changed = without_tools(changed, head.toolless_upto, live=state.pending, pinned=pins)
-    return tuple(guarded_view(changed, shape.guard, shape.window_tokens, protected=pins, texts=texts))
+        changed_messages = without_tools(changed_messages, head.toolless_upto, live=state.pending, pinned=pins)
+    return tuple(guarded_view(changed_messages, shape.guard, shape.window_tokens, protected=pins, texts=texts))
 
 
 def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:
@@ -276,14 +278,14 @@ def newest_language(state: Conversation) -> str:
 
 def pin_texts(state: Conversation) -> list[tuple[str, int | None]]:
     """The text of each pin, with the number of the message that it is of."""
-    found = list[tuple[str, int | None]]()
+    pairs = list[tuple[str, int | None]]()
     for pin in state.pins:
         if pin.text is not None:
-            found.append((pin.text, None))
-        elif pin.target is not None and (said := state.between(pin.target, pin.target)):
+            pairs.append((pin.text, None))
+        elif pin.target is not None and (messages := state.between(pin.target, pin.target)):
             # One message of Anthropic's may be several of ours.
-            found.append(("\n".join(filter(None, (text_of(each.message) for each in said))), pin.target))
-    return found
+            pairs.append(("\n".join(filter(None, (text_of(message.message) for message in messages))), pin.target))
+    return pairs
 
 
 def with_head(state: Conversation, head: Head) -> Conversation:
@@ -291,42 +293,42 @@ def with_head(state: Conversation, head: Head) -> Conversation:
     return replace(state, head=head)
 
 
-def _leads(each: Numbered, state: Conversation, opening: int) -> bool:
+def _leads(message: Numbered, state: Conversation, opening: int) -> bool:
     """True if a system message stands at the beginning: it came there, or what it stood among is compacted."""
-    return each.seq < state.head.tail_start or each.seq <= opening
+    return message.seq < state.head.tail_start or message.seq <= opening
 
 
 def _opening(state: Conversation) -> int:
     """The last of the system messages that the log begins with."""
     last = 0
-    for each in state.messages:
-        if not is_system(each.message):
+    for message in state.messages:
+        if not is_system(message.message):
             break
-        last = each.seq
+        last = message.seq
     return last
 
 
-def _whole(shown: Sequence[Numbered], originals: Originals) -> Iterator[Message]:
+def _whole(messages: Sequence[Numbered], originals: Originals) -> Iterator[Message]:
     """The messages with their media; several of ours may be one of the log, and share its number."""
     place, before = 0, None
-    for each in shown:
-        place = place + 1 if each.seq == before else 0
-        before = each.seq
-        read = originals.get(each.seq, ())
-        yield read[place] if place < len(read) else each.message
+    for message in messages:
+        place = place + 1 if message.seq == before else 0
+        before = message.seq
+        read = originals.get(message.seq, ())
+        yield read[place] if place < len(read) else message.message
 
 
 def _as_seen(
-    each: Numbered, message: Message, head: Head, pins: Collection[int], texts: Texts, *, keeps_thinking: bool
+    each_message: Numbered, message: Message, head: Head, pins: Collection[int], texts: Texts, *, keeps_thinking: bool
 ) -> Numbered:
-    if each.seq not in pins:
+    if each_message.seq not in pins:
         # The same rule that the steps planned with, so that both come to the same size.
-        original = each if message is each.message else replace(each, message=message)
-        message = reduced(original, head.cleared.get(each.seq), each.seq in head.stripped, texts)
+        original = each_message if message is each_message.message else replace(each_message, message=message)
+        message = reduced(original, head.cleared.get(each_message.seq), each_message.seq in head.stripped, texts)
     if head.seq is not None and not keeps_thinking:
         # Its signature holds for what stood before it, and that is gone.
         message = stripped_of_thinking(message)
-    return each if message is each.message else numbered(message, each.seq, each.at)
+    return each_message if message is each_message.message else numbered(message, each_message.seq, each_message.at)
 
 
 def _request(state: Conversation, most_chars: int | None, texts: Texts) -> tuple[str, int]:
@@ -335,27 +337,25 @@ def _request(state: Conversation, most_chars: int | None, texts: Texts) -> tuple
     An answer stands with its question. A request of more characters than the most is shortened; None for a whole one.
     """
     head = state.head
-    asked = asked_now(state.messages) if head.rounds else None
-    if asked is None:
+    now = asked_now(state.messages) if head.rounds else None
+    if now is None:
         return "", 0
     pieces, seq = list[str](), 0
-    if asked.request and asked.request.seq < head.tail_start and asked.request is not asked.answer:
-        pieces.append(_as_asked(asked.request, most_chars, texts))
-        seq = asked.request.seq
-    if asked.answer and asked.asked_in < head.tail_start:
-        question = escaped(redacted(asked.question))
-        pieces.append(texts.question.format(seq=asked.asked_in, question=question))
-        pieces.append(texts.answer.format(seq=asked.answer.seq, answer=_as_asked(asked.answer, most_chars, texts)))
-        seq = seq or asked.answer.seq
+    if now.request and now.request.seq < head.tail_start and now.request is not now.answer:
+        pieces.append(_as_asked(now.request, most_chars, texts))
+        seq = now.request.seq
+    if now.answer and now.asked_in < head.tail_start:
+        question = escaped(redacted(now.question))
+        pieces.append(texts.question.format(seq=now.asked_in, question=question))
+        pieces.append(texts.answer.format(seq=now.answer.seq, answer=_as_asked(now.answer, most_chars, texts)))
+        seq = seq or now.answer.seq
     return "\n\n".join(pieces), seq
 
 
 def _drop_repeated_asks(ledger: Sequence[LedgerEntry], request: str) -> Sequence[LedgerEntry]:
     """A ledger without the asks that the request below it says in full."""
-    asked = folded_line(request)
-    return (
-        [entry for entry in ledger if entry.kind != "ask" or folded_line(entry.text) not in asked] if asked else ledger
-    )
+    text = folded_line(request)
+    return [entry for entry in ledger if entry.kind != "ask" or folded_line(entry.text) not in text] if text else ledger
 
 
 def _as_asked(message: Numbered, most_chars: int | None, texts: Texts) -> str:
@@ -370,7 +370,7 @@ def whole_request_of(state: Conversation) -> str:
 
 def _total(messages: Sequence[Message], tail: Sequence[Numbered], lead_tokens: int, *, changed: bool) -> int:
     # Nothing was repaired nearly always: then every size is known.
-    return sum(map(message_tokens, messages)) if changed else lead_tokens + sum(each.tokens for each in tail)
+    return sum(map(message_tokens, messages)) if changed else lead_tokens + sum(message.tokens for message in tail)
 
 
 def _lead(messages: Sequence[Message], checkpoint: Sequence[Message]) -> int:

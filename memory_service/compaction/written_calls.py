@@ -47,10 +47,10 @@ def written_calls(text: str, call_id: str, *, answered: bool) -> list[ToolCall]:
         call_id: The beginning of the ids that they get.
         answered: Whether a tool's output follows, so that a code block was run.
     """
-    found = list(_calls_in(text[:_MAX_CHARS], answered=answered))
+    pairs = list(_calls_in(text[:_MAX_CHARS], answered=answered))
     return [
         {"id": f"{call_id}-{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for at, (name, arguments) in enumerate(found)
+        for at, (name, arguments) in enumerate(pairs)
     ]
 
 
@@ -62,24 +62,24 @@ def applied_edits(text: str) -> Iterator[str]:
 
 def opened_file(text: str) -> str:
     """The file that an editor says it shows: "[File: /repo/a.py (120 lines total)]"; empty if it shows none."""
-    found = _OPENED.search(text[:2_000] if len(text) < 4_000 else text[:2_000] + text[-2_000:])
-    return found["path"] if found else ""
+    match = _OPENED.search(text[:2_000] if len(text) < 4_000 else text[:2_000] + text[-2_000:])
+    return match["path"] if match else ""
 
 
 def _calls_in(text: str, *, answered: bool) -> Iterator[tuple[str, dict[str, str]]]:
-    tagged = False
+    is_tagged = False
     if "<function=" in text:
         for match in _FUNCTION.finditer(text):
-            tagged = True
+            is_tagged = True
             yield match["name"], {field["key"]: field["value"] for field in _PARAMETER.finditer(match["body"])}
-    if "</" in text and not tagged:
+    if "</" in text and not is_tagged:
         for match in _TAGGED.finditer(text):
-            tagged = True
+            is_tagged = True
             yield match["name"], {field["key"]: field["value"].strip() for field in _FIELD.finditer(match["body"])}
     if "SEARCH" in text or "ORIGINAL" in text:
         for path in _searched_files(text):
             yield "edit", {"path": path}
-    if answered and not tagged and (block := _command_block(text)):
+    if answered and not is_tagged and (block := _command_block(text)):
         yield "bash", {"command": block}
 
 
@@ -89,9 +89,14 @@ def _searched_files(text: str) -> Iterator[str]:
     for match in _SEARCH.finditer(text):
         above = text[: match.start()].rstrip("\n").split("\n")[-3:]
         names = [line.strip(" *`#:\t") for line in reversed(above) if not line.lstrip().startswith("```")]
-        named = next((name for name in names[:2] if name), "")
-        if named and ("." in named or "/" in named) and " " not in named and _NAME.fullmatch(named):
-            path = named
+        named_text = next((name for name in names[:2] if name), "")
+        if (
+            named_text
+            and ("." in named_text or "/" in named_text)
+            and " " not in named_text
+            and _NAME.fullmatch(named_text)
+        ):
+            path = named_text
         if path:
             yield path
 

@@ -63,17 +63,23 @@ class CallOverview:
 
 def call_overview(system: str, messages: Sequence[object], tools: object) -> CallOverview:
     """The overview of a call with these messages or items."""
-    users = [each for each in messages if isinstance(each, dict) and each.get("role") == "user"]
-    told = [each for each in messages if isinstance(each, dict) and each.get("role") in ("system", "developer")]
-    said = tuple(text for each in users[:_LOOKED_AT] for text in _part_texts(each.get("content")) if text.strip())
-    spoken = sum(1 for _ in islice((each for each in users if not _is_result(each.get("content"))), _MOST_TURNS))
+    users = [message for message in messages if isinstance(message, dict) and message.get("role") == "user"]
+    items = [
+        each_message
+        for each_message in messages
+        if isinstance(each_message, dict) and each_message.get("role") in ("system", "developer")
+    ]
+    texts = tuple(text for user in users[:_LOOKED_AT] for text in _part_texts(user.get("content")) if text.strip())
+    number = sum(
+        1 for _ in islice((each_user for each_user in users if not _is_result(each_user.get("content"))), _MOST_TURNS)
+    )
     # Some clients tell the environment in a message of the system's behind the first one.
-    beside = ["\n".join(_part_texts(each.get("content"))) for each in told[:_LOOKED_AT]]
+    beside = ["\n".join(_part_texts(value.get("content"))) for value in items[:_LOOKED_AT]]
     return CallOverview(
         system="\n".join([system, *beside]),
-        said=said,
+        said=texts,
         last=(_part_texts(users[-1].get("content")) or [""])[-1] if users else "",
-        turns=spoken,
+        turns=number,
         has_tools=bool(_parts(tools)),
     )
 
@@ -104,9 +110,9 @@ def derived_id(call: ConversationCall) -> str:
 
     beginning = hashlib.blake2b(digest_size=8)
     beginning.update(json.dumps([call.wire, call.hint]).encode())
-    for each in comparable_messages(call.messages):
-        beginning.update(each.digest)
-        if each.role == "user":
+    for message in comparable_messages(call.messages):
+        beginning.update(message.digest)
+        if message.role == "user":
             break
     return f"chat-{beginning.hexdigest()}"
 
@@ -122,12 +128,12 @@ def conversation_id(name: str) -> str:
     return name
 
 
-def branch_ids(session_id: str, shared: Sequence[ComparedMessage]) -> Iterator[str]:
+def branch_ids(session_id: str, messages: Sequence[ComparedMessage]) -> Iterator[str]:
     """Ids of the branches that begin with the same messages, in the order in which they are given."""
     from memory_service.schemas.compaction import BRANCH_MARK
 
     root = root_of(session_id)
-    beginning = hashlib.blake2b(b"".join(each.digest for each in shared), digest_size=5).hexdigest()
+    beginning = hashlib.blake2b(b"".join(message.digest for message in messages), digest_size=5).hexdigest()
     stem = root if len(root) <= _ID_CHARS else f"{root[: _ID_CHARS - 11]}-{_short(root)}"
     return (f"{stem}{BRANCH_MARK}{beginning}-{number}" for number in range(1, MOST_BRANCHES + 1))
 

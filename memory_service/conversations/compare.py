@@ -80,19 +80,23 @@ def read_list(messages: Sequence[SentMessage], before: Sequence[ReadMessage] = (
         read_sent(messages, strict=False)
     read = list[ReadMessage]()
     for at, message in enumerate(messages):
-        known = before[at] if at < len(before) else None
-        same = known is not None and known.sent is not None and (known.sent is message or known.sent == message)
-        read.append(known if known is not None and same else _read_message(message, at))
+        known_message = before[at] if at < len(before) else None
+        same = (
+            known_message is not None
+            and known_message.sent is not None
+            and (known_message.sent is message or known_message.sent == message)
+        )
+        read.append(known_message if known_message is not None and same else _read_message(message, at))
     return read
 
 
 def _read_message(message: SentMessage, at: int) -> ReadMessage:
-    logged = as_logged(message)
-    read = read_sent([logged], strict=False)
+    logged_fields = as_logged(message)
+    read = read_sent([logged_fields], strict=False)
     is_command = not read or (len(read) == 1 and compact_command(read[0]) is not None)
-    found = None if is_command else compared_message(read, at)
-    shown = tuple(map(_shown_form, read))
-    return ReadMessage(message if logged is message else None, found, shown)
+    found_message = None if is_command else compared_message(read, at)
+    shown_forms = tuple(map(_shown_form, read))
+    return ReadMessage(message if logged_fields is message else None, found_message, shown_forms)
 
 
 class ShownDigests:
@@ -103,10 +107,10 @@ class ShownDigests:
 
     def of(self, message: Message) -> tuple[bool, bytes]:
         """Digest of a message, behind a sign that it is the system's."""
-        known = self._known.get(id(message))
-        if known is None or known[0] is not message:
-            known = self._known[id(message)] = message, _shown_form(message)
-        return known[1]
+        known_pair = self._known.get(id(message))
+        if known_pair is None or known_pair[0] is not message:
+            known_pair = self._known[id(message)] = message, _shown_form(message)
+        return known_pair[1]
 
 
 def comparable_messages(messages: Sequence[SentMessage]) -> Iterator[ComparedMessage]:
@@ -127,8 +131,8 @@ def compared_message(messages: Sequence[Message], at: int) -> ComparedMessage:
     digest, units = _digest_of(messages), list[Message]()
     for message in messages:
         units += _split_calls(message)
-    parted = tuple(_digest_of([unit]) for unit in units) if len(units) > len(messages) else (digest,)
-    return ComparedMessage(digest, messages[-1]["role"], CUT in messages[-1], at, parted)
+    digests = tuple(_digest_of([unit]) for unit in units) if len(units) > len(messages) else (digest,)
+    return ComparedMessage(digest, messages[-1]["role"], CUT in messages[-1], at, digests)
 
 
 def _split_calls(message: Message) -> list[Message]:
@@ -151,30 +155,30 @@ def _digest_of(messages: Sequence[Message]) -> bytes:
         calls = [[call["id"], call["function"]["name"], arguments_of(call)] for call in tool_calls_of(message)]
         role = "system" if message["role"] == "developer" else message["role"]
         words = own_text_of(message) or text_of(message)
-        said = [role, "".join(words.split()), calls, len(media_parts_of(message))]
+        value = [role, "".join(words.split()), calls, len(media_parts_of(message))]
         if is_tool_result(message):
-            said.append(message.get("tool_call_id"))
+            value.append(message.get("tool_call_id"))
         if (own_role := cast("Mapping[str, object]", message).get(OWN_ROLE)) is not None:
-            said.append(own_role)
-        digest.update(notes_without_places(json.dumps(said, sort_keys=True)).encode())
+            value.append(own_role)
+        digest.update(notes_without_places(json.dumps(value, sort_keys=True)).encode())
     return digest.digest()
 
 
-def shared_beginning(log: Sequence[ComparedMessage], said: Sequence[ComparedMessage]) -> tuple[int, int]:
+def shared_beginning(log: Sequence[ComparedMessage], messages: Sequence[ComparedMessage]) -> tuple[int, int]:
     """How many messages of a log a list begins with, and how many of the list they are.
 
     An answer that was broken off is passed over where the list does not have it: its client may not have kept it.
     """
     at = read = 0
-    while at < len(log) and read < len(said):
-        if log[at].digest == said[read].digest:
+    while at < len(log) and read < len(messages):
+        if log[at].digest == messages[read].digest:
             at, read = at + 1, read + 1
-        elif same := _same(partial(_units_at, log, at), partial(_units_at, said, read)):
+        elif same := _same(partial(_units_at, log, at), partial(_units_at, messages, read)):
             at, read = at + same[0], read + same[1]
         elif not log[at].cut:
             break
         else:
-            at, read = at + 1, read + (said[read].role == "assistant")
+            at, read = at + 1, read + (messages[read].role == "assistant")
     return at, read
 
 
@@ -204,37 +208,39 @@ def _same(one: Callable[[int], tuple[bytes, ...]], other: Callable[[int], tuple[
     return counts[0], counts[1]
 
 
-def overlap_of(log: Sequence[ComparedMessage], said: Sequence[ComparedMessage]) -> int:
+def overlap_of(log: Sequence[ComparedMessage], messages: Sequence[ComparedMessage]) -> int:
     """How much of a list the log has at its end; the list may begin later than the log, or earlier."""
-    logged = [unit for message in log for unit in message.units]
-    units = [unit for message in said for unit in message.units]
-    for end in range(len(said), 0, -1):
-        size = min(len(units), len(logged))
-        if units[len(units) - size :] == logged[len(logged) - size :]:
+    logged_units = [unit for message in log for unit in message.units]
+    units = [unit for message in messages for unit in message.units]
+    for end in range(len(messages), 0, -1):
+        size = min(len(units), len(logged_units))
+        if units[len(units) - size :] == logged_units[len(logged_units) - size :]:
             return end
-        del units[len(units) - len(said[end - 1].units) :]
+        del units[len(units) - len(messages[end - 1].units) :]
     return 0
 
 
-def rest_after(messages: Sequence[SentMessage], said: Sequence[ComparedMessage], read: int) -> Sequence[SentMessage]:
+def rest_after(
+    messages: Sequence[SentMessage], said_messages: Sequence[ComparedMessage], read: int
+) -> Sequence[SentMessage]:
     """Messages after the first ones that were read; commands among what was read are passed over."""
-    begin = said[read - 1].at + 1 if read else 0
-    if read < len(said):
+    begin = said_messages[read - 1].at + 1 if read else 0
+    if read < len(said_messages):
         return messages[begin:]
     # Only a command may follow: it counts if it is the last thing said.
     return messages[-1:] if begin < len(messages) else ()
 
 
-def alike(view: Sequence[tuple[bool, bytes]], given: Sequence[tuple[bool, bytes]]) -> bool:
+def alike(view: Sequence[tuple[bool, bytes]], given_pairs: Sequence[tuple[bool, bytes]]) -> bool:
     """True if a view is what the client sent: nothing compacted, repaired or added. A system message may have moved.
 
     Args:
         view: Of each message: whether it is the system's, and its digest.
-        given: The same of the client's list.
+        given_pairs: The same of the client's list.
     """
-    return [each for each in view if not each[0]] == [each for each in given if not each[0]] and sorted(
+    return [pair for pair in view if not pair[0]] == [pair for pair in given_pairs if not pair[0]] and sorted(
         digest for is_systems, digest in view if is_systems
-    ) == sorted(digest for is_systems, digest in given if is_systems)
+    ) == sorted(digest for is_systems, digest in given_pairs if is_systems)
 
 
 def _shown_form(message: Message) -> tuple[bool, bytes]:
@@ -249,27 +255,29 @@ def _strip_frame(message: Message) -> Message:
     return {"role": "system", "content": rest} if first in _SYSTEM_FRAMES and first != text else message
 
 
-def as_the_client_has_it(written: Sequence[SentMessage], given: Sequence[SentMessage]) -> list[SentMessage]:
+def as_the_client_has_it(messages: Sequence[SentMessage], given_messages: Sequence[SentMessage]) -> list[SentMessage]:
     """A view with the client's own messages in it, as far back as it still shows them.
 
     What the client put on a message, such as the marks of a cache, counts as it stands in this call: older ones would
     become too many.
     """
-    sent = list[SentMessage]()
-    at, place = len(written), len(given)
+    sent_messages = list[SentMessage]()
+    at, place = len(messages), len(given_messages)
     while at and place:
-        shown, own = written[at - 1], given[place - 1]
+        message, own = messages[at - 1], given_messages[place - 1]
         same = (
-            (1, 1) if shown == own else _same(partial(_units_before, written, at), partial(_units_before, given, place))
+            (1, 1)
+            if message == own
+            else _same(partial(_units_before, messages, at), partial(_units_before, given_messages, place))
         )
         if same:
-            sent[:0] = given[place - same[1] : place]
-        elif shown.get("role") == own.get("role") and _has_result(own):
-            sent.insert(0, _without_marks(shown))
+            sent_messages[:0] = given_messages[place - same[1] : place]
+        elif message.get("role") == own.get("role") and _has_result(own):
+            sent_messages.insert(0, _without_marks(message))
         else:
             break
         at, place = (at - same[0], place - same[1]) if same else (at - 1, place - 1)
-    return [*map(_without_marks, written[:at]), *sent]
+    return [*map(_without_marks, messages[:at]), *sent_messages]
 
 
 def _units_before(messages: Sequence[SentMessage], end: int, count: int) -> tuple[bytes, ...]:
@@ -293,7 +301,7 @@ def _without_marks(message: SentMessage) -> SentMessage:
 
 
 def _without_cache_mark(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in value.items() if key != "cache_control"}
+    return {key: each_value for key, each_value in value.items() if key != "cache_control"}
 
 
 def part_type(part: object) -> object:

@@ -123,19 +123,21 @@ class Conversations:
             InvalidRequest: A message is in no shape that is known.
         """
         place = self._beginning(call)
-        new = [each.compared for each in self._read(call, place.session_id) if each.compared]
+        new = [message.compared for message in self._read(call, place.session_id) if message.compared]
         with self._lock(place.session_id):
             return self._looked_again(lambda: self._append(call, place, new))
 
     def _append(self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]) -> tuple[str, int, str]:
-        said = [*self._before(place, new), *new]
-        session_id, parted_from, rest = self._find_place(place.session_id, said, call, call.session_id is not None)
+        messages = [*self._before(place, new), *new]
+        session_id, parted_from, rest = self._find_place(place.session_id, messages, call, call.session_id is not None)
         # Not what stands there by now: another process may have answered meanwhile, and this call is not behind that.
-        known = self._known.get(session_id)
-        last_seq = known[2][-1].at if known and known[2] else 0
+        parts = self._known.get(session_id)
+        last_seq = parts[2][-1].at if parts and parts[2] else 0
         if rest:
-            appended = self.sessions.append(session_id, rest, model=call.model, verbatim=True, at=self._end(session_id))
-            last_seq = appended.last_seq
+            appended_messages = self.sessions.append(
+                session_id, rest, model=call.model, verbatim=True, at=self._end(session_id)
+            )
+            last_seq = appended_messages.last_seq
         return session_id, last_seq, parted_from
 
     def prompt(self, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled) -> ConversationPrompt:
@@ -156,8 +158,8 @@ class Conversations:
             return ConversationPrompt(
                 messages=tuple(call.messages), session_id=session_id, last_seq=last_seq, branch_of=branch_of
             )
-        made = self.sessions.context(session_id, _context_call(call), cancelled=cancelled)
-        return replace(self._prompt_of(call, session_id, made), last_seq=last_seq, branch_of=branch_of)
+        context = self.sessions.context(session_id, _context_call(call), cancelled=cancelled)
+        return replace(self._prompt_of(call, session_id, context), last_seq=last_seq, branch_of=branch_of)
 
     def _follow_model(self, session_id: str, model: str | None) -> None:
         """Set the model of a session to the one that is asked now: its window is the one that counts."""
@@ -180,15 +182,15 @@ class Conversations:
         overflow = OverflowRequest.model_construct(
             error=error, status=status, system_prompt=call.system_prompt, tools=list(call.tools)
         )
-        done = self.sessions.recover(prompt.session_id, overflow, cancelled=cancelled)
-        if done.action != "retry" or done.context is None or done.remedy == "wait":
+        done_step = self.sessions.recover(prompt.session_id, overflow, cancelled=cancelled)
+        if done_step.action != "retry" or done_step.context is None or done_step.remedy == "wait":
             return None
-        again = self._prompt_of(call, prompt.session_id, done.context)
+        again = self._prompt_of(call, prompt.session_id, done_step.context)
         return replace(
             again,
             last_seq=prompt.last_seq,
             branch_of=prompt.branch_of,
-            compaction=done.compaction or prompt.compaction,
+            compaction=done_step.compaction or prompt.compaction,
             degraded=(*prompt.degraded, *again.degraded),
         )
 
@@ -220,25 +222,29 @@ class Conversations:
             return
         if cut:
             messages[-1] = {**messages[-1], CUT: cut}
-        counted = usage_of(usage, model, finish_reason)
+        counted_usage = usage_of(usage, model, finish_reason)
         with self._lock(prompt.session_id):
-            self._looked_again(lambda: self._answer_appended(prompt, messages, counted))
+            self._looked_again(lambda: self._answer_appended(prompt, messages, counted_usage))
 
     def _answer_appended(
-        self, prompt: ConversationPrompt, messages: Sequence[SentMessage], counted: Usage | None
+        self, prompt: ConversationPrompt, messages: Sequence[SentMessage], usage: Usage | None
     ) -> None:
         session_id, count = prompt.session_id, len(messages)
         log = self._log(session_id)
-        later = [each for each in log if each.at > prompt.last_seq]
-        if [each.digest for each in later[:count]] == [each.digest for each in comparable_messages(messages)]:
+        later = [message for message in log if message.at > prompt.last_seq]
+        if [each_message.digest for each_message in later[:count]] == [
+            message.digest for message in comparable_messages(messages)
+        ]:
             self._note_answer(messages[-1], session_id, later[count - 1].at)
             return
         if later:
             session_id = self._branch(session_id, log, len(log) - len(later))
             if self._log(session_id)[len(log) - len(later) :]:
                 return
-        appended = self.sessions.append(session_id, messages, usage=counted, verbatim=True, at=self._end(session_id))
-        self._note_answer(messages[-1], session_id, appended.last_seq)
+        appended_messages = self.sessions.append(
+            session_id, messages, usage=usage, verbatim=True, at=self._end(session_id)
+        )
+        self._note_answer(messages[-1], session_id, appended_messages.last_seq)
 
     def _looked_again(self, act: Callable[[], _Appending]) -> _Appending:
         """Do what appends to a log as it was read; again, if another process has written to it meanwhile."""
@@ -249,7 +255,7 @@ class Conversations:
 
     def digest_at(self, session_id: str, seq: int) -> str:
         """Digest of a message of a log, in hexadecimal digits; empty if it is not there."""
-        return next((each.digest.hex() for each in reversed(self._log(session_id)) if each.at == seq), "")
+        return next((message.digest.hex() for message in reversed(self._log(session_id)) if message.at == seq), "")
 
     # Joining
 
@@ -267,32 +273,32 @@ class Conversations:
         """
         if call.place is not None:
             return call.place
-        named = call.session_id or (conversation_id(call.conversation) if call.conversation else "")
-        if call.mark and not named:
-            named = next(iter(self.sessions.store.containing(json.dumps(call.mark, ensure_ascii=False).encode())), "")
+        text = call.session_id or (conversation_id(call.conversation) if call.conversation else "")
+        if call.mark and not text:
+            text = next(iter(self.sessions.store.containing(json.dumps(call.mark, ensure_ascii=False).encode())), "")
         if not call.follows:
-            return LogPlace(named or derived_id(call), None if call.conversation else 0)
+            return LogPlace(text or derived_id(call), None if call.conversation else 0)
         place = self._place_of(call.follows)
-        if place is None and not (named and self._log(named)):
+        if place is None and not (text and self._log(text)):
             raise InvalidRequest(f"The answer {call.follows[:80]!r} is in no session of this workspace.")
-        return place or LogPlace(named, None)
+        return place or LogPlace(text, None)
 
     def _before(self, place: LogPlace, new: Sequence[ComparedMessage]) -> list[ComparedMessage]:
         """The messages of the log that a list follows, as if the list had them."""
         log = self._log(place.session_id) if place.seq != 0 else ()
-        before = [replace(each, at=-1) for each in log if place.seq is None or each.at <= place.seq]
+        before = [replace(message, at=-1) for message in log if place.seq is None or message.at <= place.seq]
         is_retry = place.seq is None and new and overlap_of(log, new) == len(new) <= len(log)
         return before[: -len(new)] if is_retry else before
 
     def _place_of(self, answer_id: str) -> LogPlace | None:
         """The message that holds an answer; in a log that nobody asked for yet, it is searched."""
-        known = self._answers.get(answer_id)
+        log_place = self._answers.get(answer_id)
         mark = f'"{ANSWER}":{json.dumps(answer_id)}'.encode()
-        for session_id in [known.session_id] if known else self.sessions.store.containing(mark):
-            for each in reversed(self._state_messages(session_id)):
-                if each.message.get(ANSWER) == answer_id or (known and each.seq == known.seq):
-                    found = self._answers[answer_id] = LogPlace(session_id, each.seq)
-                    return found
+        for session_id in [log_place.session_id] if log_place else self.sessions.store.containing(mark):
+            for state_message in reversed(self._state_messages(session_id)):
+                if state_message.message.get(ANSWER) == answer_id or (log_place and state_message.seq == log_place.seq):
+                    found_log_place = self._answers[answer_id] = LogPlace(session_id, state_message.seq)
+                    return found_log_place
         return None
 
     def _note_answer(self, answer: SentMessage, session_id: str, seq: int) -> None:
@@ -306,48 +312,48 @@ class Conversations:
             return ()
 
     def _find_place(
-        self, root: str, said: Sequence[ComparedMessage], call: ConversationCall, named: bool
+        self, root: str, messages: Sequence[ComparedMessage], call: ConversationCall, named: bool
     ) -> tuple[str, str, Sequence[SentMessage]]:
         """The session that a list goes on in, the one that it is parted from, and what is new."""
-        session_id, seen = root, set[str]()
-        while session_id not in seen:
-            seen.add(session_id)
+        session_id, seen_keys = root, set[str]()
+        while session_id not in seen_keys:
+            seen_keys.add(session_id)
             log = self._log(session_id)
-            shared, read = shared_beginning(log, said)
-            if shared == len(log):
-                return session_id, "", rest_after(call.messages, said, read)
-            if not shared and (overlap := overlap_of(log, said)):
-                return session_id, "", rest_after(call.messages, said, overlap)
-            if not shared and named and all(each.role == "user" for each in said):
+            shared_count, read = shared_beginning(log, messages)
+            if shared_count == len(log):
+                return session_id, "", rest_after(call.messages, messages, read)
+            if not shared_count and (overlap := overlap_of(log, messages)):
+                return session_id, "", rest_after(call.messages, messages, overlap)
+            if not shared_count and named and all(message.role == "user" for message in messages):
                 return session_id, "", call.messages
-            following = self._following(session_id, log, said, shared)
+            following = self._following(session_id, log, messages, shared_count)
             if following is None:
-                branch = self._branch(session_id, log, shared)
-                return branch, session_id, rest_after(call.messages, said, read)
+                branch = self._branch(session_id, log, shared_count)
+                return branch, session_id, rest_after(call.messages, messages, read)
             session_id = following
         raise Conflict(f"The branches of {root} contradict each other. Begin a new conversation.")
 
     def _following(
-        self, session_id: str, log: Sequence[ComparedMessage], said: Sequence[ComparedMessage], shared: int
+        self, session_id: str, log: Sequence[ComparedMessage], messages: Sequence[ComparedMessage], shared_count: int
     ) -> str | None:
         """The branch from here that a list goes on in, or part of the way; None if there is none yet."""
-        for branch in branch_ids(session_id, log[:shared]):
+        for branch in branch_ids(session_id, log[:shared_count]):
             if branch == session_id:
                 continue
-            other = self._log(branch)
-            if not other:
+            other_messages = self._log(branch)
+            if not other_messages:
                 return None
-            if len(other) == shared or shared_beginning(other, said)[0] > shared:
+            if len(other_messages) == shared_count or shared_beginning(other_messages, messages)[0] > shared_count:
                 return branch
         return None
 
-    def _branch(self, session_id: str, log: Sequence[ComparedMessage], shared: int) -> str:
+    def _branch(self, session_id: str, log: Sequence[ComparedMessage], shared_count: int) -> str:
         """A new session that begins as another one does, up to a message."""
-        for branch in branch_ids(session_id, log[:shared]):
+        for branch in branch_ids(session_id, log[:shared_count]):
             try:
-                self.sessions.store.fork(session_id, branch, before_seq=log[shared].at)
+                self.sessions.store.fork(session_id, branch, before_seq=log[shared_count].at)
             except Conflict:
-                if len(self._log(branch)) == shared:
+                if len(self._log(branch)) == shared_count:
                     return branch
                 continue
             self._log(branch)
@@ -361,20 +367,20 @@ class Conversations:
         except NotFound:
             self._known.pop(session_id)
             return ()
-        end, done, known = self._known.get(session_id) or (_NOWHERE, 0, ())
-        if end.edition != state.edition or done > len(state.messages):
-            done, known = 0, ()
+        end, done_number, known_parts = self._known.get(session_id) or (_NOWHERE, 0, ())
+        if end.edition != state.edition or done_number > len(state.messages):
+            done_number, known_parts = 0, ()
         groups = dict[int, list[Message]]()
-        for each in state.messages[done:]:
-            groups.setdefault(each.seq, []).append(each.message)
-        entries = (*known, *(compared_message(messages, seq) for seq, messages in groups.items()))
+        for message in state.messages[done_number:]:
+            groups.setdefault(message.seq, []).append(message.message)
+        entries = (*known_parts, *(compared_message(messages, seq) for seq, messages in groups.items()))
         self._known[session_id] = LogEnd(state.edition, state.last_seq), len(state.messages), entries
         return entries
 
     def _end(self, session_id: str) -> LogEnd:
         """The end of a log as it was read last."""
-        known = self._known.get(session_id)
-        return known[0] if known else _NOWHERE
+        known_parts = self._known.get(session_id)
+        return known_parts[0] if known_parts else _NOWHERE
 
     def _lock(self, session_id: str) -> threading.Lock:
         return self._locks[hash(root_of(session_id)) % _STRIPES]
@@ -392,12 +398,12 @@ class Conversations:
             else:
                 messages.append(message)
         system = bool(call.system_prompt and messages and messages[0].get("content") == call.system_prompt)
-        said = [sum(1 for each in messages[at:] if each["role"] == "user") for at, _ in behind]
-        sent = self._write_view(call, session_id, messages[system:])
-        for count, (_, text) in zip(said, behind, strict=True):
-            sent = with_block(sent, text, call.wire, back=count)
+        counts = [sum(1 for each_message in messages[at:] if each_message["role"] == "user") for at, _ in behind]
+        sent_messages = self._write_view(call, session_id, messages[system:])
+        for count, (_, text) in zip(counts, behind, strict=True):
+            sent_messages = with_block(sent_messages, text, call.wire, back=count)
         return ConversationPrompt(
-            messages=tuple(sent),
+            messages=tuple(sent_messages),
             session_id=session_id,
             tokens=prompt.tokens,
             cached_prefix_tokens=made.cached_prefix_tokens,
@@ -411,16 +417,16 @@ class Conversations:
         """The messages of a view as they are sent: the client's own where it still has them."""
         if call.wire == "responses":
             return as_the_client_has_it(list(map(standalone, messages)), call.messages)
-        given = [shown for each in self._read(call, session_id) for shown in each.shown]
-        if alike(list(map(self._shown.of, messages)), given):
+        given_pairs = [shown_pair for message in self._read(call, session_id) for shown_pair in message.shown]
+        if alike(list(map(self._shown.of, messages)), given_pairs):
             return list(call.messages)
-        own = {digest: each for each, digest in self._own_system_messages(call, session_id)}
-        written, beside = self._render(call, session_id, messages, own)
-        sent = as_the_client_has_it(written, call.messages)
+        own = {digest: message for message, digest in self._own_system_messages(call, session_id)}
+        written_messages, beside = self._render(call, session_id, messages, own)
+        sent_messages = as_the_client_has_it(written_messages, call.messages)
         if beside:
             # Of Anthropic's messages a system message stands behind one of the user.
-            sent.insert(1, {"role": "system", "content": beside})
-        return sent
+            sent_messages.insert(1, {"role": "system", "content": beside})
+        return sent_messages
 
     def _own_system_messages(self, call: ConversationCall, session_id: str) -> Iterator[tuple[SentMessage, bytes]]:
         """The system messages in the middle of a list of Anthropic's, with their digests; what else they hold stays."""
@@ -433,24 +439,24 @@ class Conversations:
     ) -> tuple[list[SentMessage], object]:
         """Messages in the shape of a call, with the client's own system messages, and what stands beside them."""
         wire = cast("Wire", call.wire)
-        written, stretch, beside = list[SentMessage](), list[Message](), list[object]()
+        written_messages, stretch, beside = list[SentMessage](), list[Message](), list[object]()
 
         def end_stretch() -> None:
             if stretch:
-                made = self.sessions.sent(session_id, stretch, wire)
-                written.extend(made.messages)
-                beside.append(made.system)
+                new_messages = self.sessions.sent(session_id, stretch, wire)
+                written_messages.extend(new_messages.messages)
+                beside.append(new_messages.system)
                 stretch.clear()
 
         for message in messages:
             is_systems, digest = self._shown.of(message)
-            if is_systems and digest in own and (written or stretch):
+            if is_systems and digest in own and (written_messages or stretch):
                 end_stretch()
-                written.append(own[digest])
+                written_messages.append(own[digest])
             else:
                 stretch.append(message)
         end_stretch()
-        return written, next(filter(None, beside), "")
+        return written_messages, next(filter(None, beside), "")
 
 
 def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire, *, back: int = 1) -> list[SentMessage]:
@@ -462,29 +468,32 @@ def with_block(messages: Sequence[SentMessage], block: str, wire: CallWire, *, b
         wire: The shape.
         back: Before which of the user's messages, counted from the last.
     """
-    sent = list(messages)
+    sent_messages = list(messages)
     if not block:
-        return sent
-    said = (index for index in reversed(range(len(sent))) if _is_said_by_user(sent[index]))
-    at = min(islice(said, max(back, 1)), default=len(sent))
-    if wire != "anthropic" or at == len(sent):
-        sent.insert(at, {"role": "user", "content": block})
-        return sent
-    content = sent[at]["content"]
+        return sent_messages
+    indexes = (index for index in reversed(range(len(sent_messages))) if _is_said_by_user(sent_messages[index]))
+    at = min(islice(indexes, max(back, 1)), default=len(sent_messages))
+    if wire != "anthropic" or at == len(sent_messages):
+        sent_messages.insert(at, {"role": "user", "content": block})
+        return sent_messages
+    content = sent_messages[at]["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(cast("list[object]", content))
     # Results of tools stand first in a message.
     results = sum(1 for part in parts if part_type(part) == "tool_result")
-    sent[at] = {**sent[at], "content": [*parts[:results], {"type": "text", "text": block}, *parts[results:]]}
-    return sent
+    sent_messages[at] = {
+        **sent_messages[at],
+        "content": [*parts[:results], {"type": "text", "text": block}, *parts[results:]],
+    }
+    return sent_messages
 
 
 def last_words(messages: Sequence[SentMessage]) -> str:
     """Text of what the user said last; empty if the user said nothing, or it cannot be read."""
     try:
-        said = [message for message in read_sent(messages, strict=False) if message["role"] == "user"]
+        said_messages = [message for message in read_sent(messages, strict=False) if message["role"] == "user"]
     except TooLarge:
         return ""
-    return next((text for each in reversed(said) if (text := own_text_of(each)).strip()), "")
+    return next((text for each_message in reversed(said_messages) if (text := own_text_of(each_message)).strip()), "")
 
 
 def _outcome(made: BuiltContext) -> str:

@@ -60,8 +60,8 @@ class CompactionItems:
 
     def referred(self, prompt: ConversationPrompt, call: ConversationCall) -> ConversationPrompt:
         """A prompt with a reference, if the call asks for compactions and one was made."""
-        made = prompt.compaction is not None and prompt.compaction.applied
-        if call.compact_threshold is None or not made:
+        is_made = prompt.compaction is not None and prompt.compaction.applied
+        if call.compact_threshold is None or not is_made:
             return prompt
         return replace(prompt, reference=self._seal(prompt))
 
@@ -75,27 +75,27 @@ class CompactionItems:
             InvalidRequest: Nothing was said, or not in a shape that is known.
             UpstreamFailed: The model failed and nothing may stand in for it; nothing was changed.
         """
-        joined = self._compact(self._open_reference(call), CompactRequest(force=True), cancelled)
-        said = self._sessions.snapshot(joined.session_id).state.messages
-        messages = [standalone(each.message) for each in said if each.message["role"] == "user"]
-        return replace(joined, messages=tuple(messages), reference=self._seal(joined))
+        prompt = self._compact(self._open_reference(call), CompactRequest(force=True), cancelled)
+        said_messages = self._sessions.snapshot(prompt.session_id).state.messages
+        messages = [standalone(message.message) for message in said_messages if message.message["role"] == "user"]
+        return replace(prompt, messages=tuple(messages), reference=self._seal(prompt))
 
     def _open_reference(self, call: ConversationCall) -> ConversationCall:
         """A call that says what its reference stands for."""
         if not call.reference:
             return call
-        found = self._seals.open(call.reference)
-        if found.workspace != self._workspace:
+        reference = self._seals.open(call.reference)
+        if reference.workspace != self._workspace:
             raise InvalidReference(
                 f"A compaction item belongs to another workspace than {self._workspace}. "
                 "Send X-Memory-Workspace with the one that it was made in, or the conversation without the item."
             )
-        if self._conversations.digest_at(found.session_id, found.last_seq) != found.digest:
+        if self._conversations.digest_at(reference.session_id, reference.last_seq) != reference.digest:
             raise InvalidReference(
-                f"The session {found.session_id} of a compaction item is gone, or was trimmed. "
+                f"The session {reference.session_id} of a compaction item is gone, or was trimmed. "
                 "Send the conversation without the item, or restore the session."
             )
-        return replace(call, place=LogPlace(found.session_id, found.last_seq))
+        return replace(call, place=LogPlace(reference.session_id, reference.last_seq))
 
     def _at_threshold(self, call: ConversationCall, cancelled: Callable[[], bool]) -> ConversationPrompt | None:
         """Compact a session that is over the client's threshold; a failure leaves it as it was, and is told."""
@@ -119,19 +119,19 @@ class CompactionItems:
         session_id, last_seq, branch_of = self._conversations.join(call)
         if not last_seq:
             raise InvalidRequest("Nothing was said that could be compacted. Send the conversation in input.")
-        joined = ConversationPrompt(messages=(), session_id=session_id, last_seq=last_seq, branch_of=branch_of)
+        prompt = ConversationPrompt(messages=(), session_id=session_id, last_seq=last_seq, branch_of=branch_of)
         snapshot = self._sessions.snapshot(session_id)
         tokens = snapshot.reading(anchored=True).tokens
         by_threshold = request.trigger == "threshold"
         if tokens <= over_tokens or (
             by_threshold and not self._sessions.compactions.worth_trying(session_id, last_seq, tokens)
         ):
-            return joined
+            return prompt
         degraded = list[str]()
         if snapshot.options.flush.mode != "off":
             degraded += self._sessions.flushes.before(snapshot, hard=True, cancelled=cancelled).degraded
         receipt = self._sessions.compactions.compact(session_id, CompactionCall(request=request), cancelled=cancelled)
-        return replace(joined, compaction=receipt, degraded=(*degraded, *receipt.degraded))
+        return replace(prompt, compaction=receipt, degraded=(*degraded, *receipt.degraded))
 
     def _seal(self, prompt: ConversationPrompt) -> str:
         receipt: CompactionReceipt | None = prompt.compaction

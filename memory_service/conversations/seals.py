@@ -60,8 +60,8 @@ class Seals:
 
     def seal(self, reference: Reference) -> str:
         """A reference as a text."""
-        written = _MARK + _base64(json.dumps(asdict(reference), separators=(",", ":")).encode())
-        return f"{written}.{self._code(written)}"
+        written_text = _MARK + _base64(json.dumps(asdict(reference), separators=(",", ":")).encode())
+        return f"{written_text}.{self._code(written_text)}"
 
     def open(self, text: str) -> Reference:
         """The reference that a text is.
@@ -70,16 +70,16 @@ class Seals:
             InvalidReference: It was changed, or sealed elsewhere.
             StorageFailed: The key cannot be read.
         """
-        written, _, code = text.rpartition(".")
-        if not hmac.compare_digest(self._code(written).encode(), code.encode("utf-8", "replace")):
+        written_text, _, code = text.rpartition(".")
+        if not hmac.compare_digest(self._code(written_text).encode(), code.encode("utf-8", "replace")):
             raise InvalidReference(f"A compaction item was changed, or another server made it. {_REMEDY}")
         try:
-            return Reference(**json.loads(base64.urlsafe_b64decode(written.removeprefix(_MARK) + "==")))
+            return Reference(**json.loads(base64.urlsafe_b64decode(written_text.removeprefix(_MARK) + "==")))
         except (ValueError, TypeError, binascii.Error) as error:
             raise InvalidReference(f"A compaction item is of another version of the service. {_REMEDY}") from error
 
-    def _code(self, written: str) -> str:
-        return _base64(hmac.digest(self._key, written.encode("utf-8", "replace"), hashlib.sha256))
+    def _code(self, written_text: str) -> str:
+        return _base64(hmac.digest(self._key, written_text.encode("utf-8", "replace"), hashlib.sha256))
 
     @cached_property
     def _key(self) -> bytes:

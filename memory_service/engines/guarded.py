@@ -105,16 +105,16 @@ class GuardedEngine:
 
     def failures(self, session_id: str) -> tuple[str, ...]:
         """The parts of it that are missing in a session, for `degraded`."""
-        what = self._down or self._failed.get(session_id)
-        return (self._failure_note(what),) if what else ()
+        down = self._down or self._failed.get(session_id)
+        return (self._failure_note(down),) if down else ()
 
     def problems(self) -> tuple[str, ...]:
         """The parts of it that are missing anywhere, for `status` and `doctor`; it is loaded for that."""
         if self._loaded_engine() is None or self._down:
             return (self._failure_note(self._down),)
         with self._changing:
-            failed = dict(self._failed)
-        return (self._failure_note(f"{next(iter(failed.values()))} in {len(failed)} sessions"),) if failed else ()
+            fields = dict(self._failed)
+        return (self._failure_note(f"{next(iter(fields.values()))} in {len(fields)} sessions"),) if fields else ()
 
     # What is asked of it
 
@@ -126,9 +126,9 @@ class GuardedEngine:
             history: All messages of its log.
         """
         if self.usable(session_id):
-            heard = self._history_of(session_id)
-            with heard.lock:
-                self._hear(session_id, heard, history)
+            heard_history = self._history_of(session_id)
+            with heard_history.lock:
+                self._hear(session_id, heard_history, history)
 
     def assemble(
         self, session_id: str, history: Sequence[Numbered], *, token_budget: int, call: AssembleCall
@@ -136,9 +136,9 @@ class GuardedEngine:
         """The messages for the model, checked; None if the default engine has to answer."""
         if not self.usable(session_id):
             return None
-        heard = self._history_of(session_id)
-        with heard.lock:
-            if not self._hear(session_id, heard, history):
+        heard_history = self._history_of(session_id)
+        with heard_history.lock:
+            if not self._hear(session_id, heard_history, history):
                 return None
             own = copy.deepcopy(call)
             # Checked within its time: what it gives may be of its own making, too.
@@ -185,7 +185,7 @@ class GuardedEngine:
         if _has(engine, "forget"):
             self._ask(session_id, lambda _: engine.forget(session_id))
         left = self.failures(session_id)
-        return tuple(f"{what} What it kept of the session may still be there." for what in left)
+        return tuple(f"{text} What it kept of the session may still be there." for text in left)
 
     def dispose(self) -> None:
         """Tell it that the service closes; it is not loaded for that."""
@@ -199,18 +199,18 @@ class GuardedEngine:
         """Tells it what is new, while its session is locked; gives whether it is well after that."""
         engine = self._loaded_engine()
         if heard.seq is None:
-            known = 0
+            known_count = 0
             if _has(engine, "bootstrap"):
-                given = self._ask(session_id, lambda _: engine.bootstrap(session_id))
-                known = given if isinstance(given, int) else 0
-            heard.seq = history[min(known, len(history)) - 1].seq if known > 0 and history else 0
+                given_number = self._ask(session_id, lambda _: engine.bootstrap(session_id))
+                known_count = given_number if isinstance(given_number, int) else 0
+            heard.seq = history[min(known_count, len(history)) - 1].seq if known_count > 0 and history else 0
         # From the end: what is new is little, and the history may be long.
-        fresh = list(takewhile(lambda each: each.seq > (heard.seq or 0), reversed(history)))[::-1]
+        fresh = list(takewhile(lambda message: message.seq > (heard.seq or 0), reversed(history)))[::-1]
         for at in range(0, len(fresh), _BATCH):
             batch = fresh[at : at + _BATCH]
             if not self.usable(session_id):
                 return False
-            self._ingest(session_id, [copy.deepcopy(each.message) for each in batch])
+            self._ingest(session_id, [copy.deepcopy(message.message) for message in batch])
             heard.seq = batch[-1].seq
         if fresh and _ends_turn(fresh[-1].message) and _has(engine, "after_turn") and self.usable(session_id):
             self._ask(session_id, lambda _: engine.after_turn(session_id))
@@ -262,8 +262,8 @@ class GuardedEngine:
         with self._changing:
             return self._sessions.setdefault(session_id, _Heard())
 
-    def _failure_note(self, what: str) -> str:
-        kind, _, rest = what.partition(" ")
+    def _failure_note(self, text: str) -> str:
+        kind, _, rest = text.partition(" ")
         return (
             f"engine: {self.name} failed ({kind}){f' {rest}' if rest else ''}; the default engine answers. "
             "Restart or change context_engine."
@@ -282,24 +282,24 @@ def _run_within(seconds: float, work: Callable[[], _T], *, name: str) -> _T:
         EngineFault: It takes longer, or tries to end the process.
         Exception: Whatever it raises.
     """
-    done: list[_T] = []
-    failed: list[BaseException] = []
+    done_items: list[_T] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            done.append(work())
+            done_items.append(work())
         except BaseException as error:
-            failed.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=run, name=f"context-engine-{name}", daemon=True)
     thread.start()
     thread.join(seconds)
     # It may have ended between the two looks: what is there counts.
-    if failed:
-        raise failed[0] if isinstance(failed[0], Exception) else EngineFault(type(failed[0]).__name__)
-    if not done:
+    if errors:
+        raise errors[0] if isinstance(errors[0], Exception) else EngineFault(type(errors[0]).__name__)
+    if not done_items:
         raise _TimedOut("TimedOut")
-    return done[0]
+    return done_items[0]
 
 
 def _check_messages(made: object, token_budget: int, call: AssembleCall) -> tuple[Message, ...]:
@@ -311,11 +311,11 @@ def _check_messages(made: object, token_budget: int, call: AssembleCall) -> tupl
     if not isinstance(made, Assembled):
         raise EngineFault("NotAssembled")
     try:
-        given = [_whole(message) for message in made.messages]
+        given_wholes = [_whole(message) for message in made.messages]
         messages = [
             message
-            for at in range(0, len(given), MAX_MESSAGES)
-            for message in read_messages(given[at : at + MAX_MESSAGES])
+            for at in range(0, len(given_wholes), MAX_MESSAGES)
+            for message in read_messages(given_wholes[at : at + MAX_MESSAGES])
         ]
         sound = not repaired(messages).repairs
         tokens = sum(map(message_tokens, messages))

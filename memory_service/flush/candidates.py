@@ -60,33 +60,35 @@ def find_candidates(
         judge: The judge of sentences; None if there is none. Talks of named people are read by rules.
     """
     # Of a message whose secrets cannot be told nothing is noted.
-    messages = [clear for each in messages for clear in ornament("secrets", (), without_secrets, (each,))]
+    messages = [clear for message in messages for clear in ornament("secrets", (), without_secrets, (message,))]
     answers, messages = ornament("statements", ([], messages), given_answers, messages)
-    said = ornament("speech", [], read_speech, messages, zone, before=before)
-    sizes = [quarters(item.text) for item in said if item.role != "tool"]
+    utterances = ornament("speech", [], read_speech, messages, zone, before=before)
+    sizes = [quarters(item.text) for item in utterances if item.role != "tool"]
     language = language_of((*before, *messages))
-    if judge is None or any(item.name for item in said):
-        chosen = _choose(notes_by_rules(said, messages, language), _budget(len(sizes), sum(sizes), share))
+    if judge is None or any(item.name for item in utterances):
+        notes = _choose(notes_by_rules(utterances, messages, language), _budget(len(sizes), sum(sizes), share))
     else:
-        chosen = _each_once(notes_by_judge(said, judge, language))[:_MAX_JUDGED]
-    told = [note for each in answers for note in ornament("statements", (), _answer_notes, each, zone, language)]
-    chosen = sorted([*told, *chosen], key=lambda note: (note.seqs[-1], note.order))
-    return [_candidate(note) for note in chosen]
+        notes = _each_once(notes_by_judge(utterances, judge, language))[:_MAX_JUDGED]
+    told_notes = [
+        note for question in answers for note in ornament("statements", (), _answer_notes, question, zone, language)
+    ]
+    notes = sorted([*told_notes, *notes], key=lambda note: (note.seqs[-1], note.order))
+    return [_candidate(note) for note in notes]
 
 
-def _answer_notes(given: QuestionAnswered, zone: dt.tzinfo, language: str) -> Iterator[Note]:
+def _answer_notes(given_question: QuestionAnswered, zone: dt.tzinfo, language: str) -> Iterator[Note]:
     """The note of an answer, as the user's words."""
-    spoken = replace(given.reply, message=user_message(given.words))
-    for item in read_speech([spoken], zone):
+    message = replace(given_question.reply, message=user_message(given_question.words))
+    for item in read_speech([message], zone):
         yield note_of(
             item,
-            given.words,
+            given_question.words,
             order=0,
             language=language,
-            content=frozenset(content_of(words_of(given.words))),
+            content=frozenset(content_of(words_of(given_question.words))),
             score=1.0,
-            question=given.question,
-            asked_in=given.question_seq,
+            question=given_question.question,
+            asked_in=given_question.question_seq,
             binding=True,
         )
 
@@ -114,33 +116,35 @@ def deduplicate(candidates: Iterable[Candidate]) -> list[Candidate]:
 
     What was said once more after its opposite has to stand behind it.
     """
-    listed = list(candidates)
-    groups = sorted(groups_of([each.text for each in listed]), key=lambda group: group[-1])
+    listed_candidates = list(candidates)
+    groups = sorted(groups_of([candidate.text for candidate in listed_candidates]), key=lambda group: group[-1])
     return [
-        replace(listed[group[-1]], seqs=_union(listed[at].seqs for at in group)) if len(group) > 1 else listed[group[0]]
+        replace(listed_candidates[group[-1]], seqs=_union(listed_candidates[at].seqs for at in group))
+        if len(group) > 1
+        else listed_candidates[group[0]]
         for group in groups
     ]
 
 
 def _union(seqs: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(sorted({seq for each in seqs for seq in each}))
+    return tuple(sorted({seq for numbers in seqs for seq in numbers}))
 
 
 def _choose(notes: list[Note], budget: float) -> list[Note]:
     """Select notes by score per character within the budget; binding notes first, near-duplicates skipped."""
-    chosen: list[Note] = []
-    used = tokens = 0
+    chosen_notes: list[Note] = []
+    used_count = tokens = 0
     notes = _each_once(notes)
     sizes = {note.order: quarters(note.text) + ENTRY_CHARS for note in notes}
     for note in sorted(notes, key=lambda note: _rank(note, sizes[note.order])):
         size, cost = sizes[note.order], count_tokens(note.text)
-        if used + size > budget or tokens + cost > _MAX_NOTES_TOKENS:
+        if used_count + size > budget or tokens + cost > _MAX_NOTES_TOKENS:
             continue
-        chosen.append(note)
-        used, tokens = used + size, tokens + cost
-        if len(chosen) == MAX_ENTRIES:
+        chosen_notes.append(note)
+        used_count, tokens = used_count + size, tokens + cost
+        if len(chosen_notes) == MAX_ENTRIES:
             break
-    return chosen
+    return chosen_notes
 
 
 def _rank(note: Note, size: int) -> tuple[bool, float, int]:

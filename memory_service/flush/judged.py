@@ -87,19 +87,19 @@ class _Judged:
     is_corrected: bool = False
 
 
-def notes_by_judge(said: Sequence[Utterance], judge: TalkJudge, language: str) -> list[Note]:
+def notes_by_judge(utterances: Sequence[Utterance], judge: TalkJudge, language: str) -> list[Note]:
     """Notes of what lasts of a stretch, in order.
 
     Args:
-        said: What was said in it.
+        utterances: What was said in it.
         judge: The judge of sentences.
         language: Of the talk.
     """
-    sentences = list(_sentences(said))
+    sentences = list(_sentences(utterances))
     judgements = judge.judgements([sentence.spoken for sentence in sentences])
     judged = [
-        _Judged(said=each, judgement=found, lasts=_lasts(each, found))
-        for each, found in zip(sentences, judgements, strict=True)
+        _Judged(said=part, judgement=judgement, lasts=_lasts(part, judgement))
+        for part, judgement in zip(sentences, judgements, strict=True)
     ]
     judged = _with_corrections(judged, judge)
     groups = enumerate(_groups(judged))
@@ -118,43 +118,43 @@ def without_momentary(facts: Sequence[Candidate], judge: TalkJudge) -> list[Cand
         IndexerError: Its model cannot be loaded.
         DamagedWeights: There are no weights for that model.
     """
-    return [each for each in facts if not _is_momentary(each.text, judge)]
+    return [candidate for candidate in facts if not _is_momentary(candidate.text, judge)]
 
 
 def _is_momentary(fact: str, judge: TalkJudge) -> bool:
     if ornament("statements", False, asks_to_remember, fact):
         return False
-    (found,) = judge.judgements([Spoken(text=fact, voice="user", message=0)])
-    return found.durable < _MODEL_LASTS and sum(found.kinds[kind] for kind in LASTING) < _MODEL_KINDS
+    (judgement,) = judge.judgements([Spoken(text=fact, voice="user", message=0)])
+    return judgement.durable < _MODEL_LASTS and sum(judgement.kinds[kind] for kind in LASTING) < _MODEL_KINDS
 
 
-def _sentences(said: Sequence[Utterance]) -> Iterator[_Said]:
+def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Said]:
     question: tuple[str, Utterance] | None = None
-    for item in THROTTLE.paced(said):
-        asked = question if question and question[1].role != item.role else None
-        found = ornament("statements", [], _of_message, item, asked)
-        yield from found
-        asking = [sentence for sentence in found if ornament("statements", False, asks, sentence.text)]
+    for item in THROTTLE.paced(utterances):
+        asked_question = question if question and question[1].role != item.role else None
+        parts = ornament("statements", [], _of_message, item, asked_question)
+        yield from parts
+        asking = [sentence for sentence in parts if ornament("statements", False, asks, sentence.text)]
         question = (asking[-1].text, item) if asking else None
 
 
 def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_Said]:
     if item.role == "tool":
         # Only that there was one counts.
-        spoken = Spoken(text=item.text[:READ_CHARS], voice="tool", message=item.seq)
-        return [_Said(item=item, text="", spoken=spoken, noted=False)]
-    found: list[_Said] = []
+        sentence = Spoken(text=item.text[:READ_CHARS], voice="tool", message=item.seq)
+        return [_Said(item=item, text="", spoken=sentence, noted=False)]
+    parts: list[_Said] = []
     for line, kind in lines_of(item):
         for raw in line:
             if is_aside(raw):
-                if found:
-                    found[-1] = replace(found[-1], picture=picture_of(raw) or found[-1].picture)
+                if parts:
+                    parts[-1] = replace(parts[-1], picture=picture_of(raw) or parts[-1].picture)
                 continue
             text = clean(raw[:READ_CHARS], ())
-            question = asked[0] if asked and not found else ""
+            question = asked[0] if asked and not parts else ""
             whole = answering(text, question)
             voice: Voice = "assistant" if item.role == "assistant" else "user"
-            found.append(
+            parts.append(
                 _Said(
                     item=item,
                     text=text,
@@ -164,7 +164,7 @@ def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_S
                     asked_in=asked[1].seq if asked and whole else None,
                 )
             )
-    return found
+    return parts
 
 
 def _is_own(raw: str, text: str, voice: Voice) -> bool:
@@ -176,85 +176,92 @@ def _is_own(raw: str, text: str, voice: Voice) -> bool:
     return not (voice == "assistant" and lays_down(raw))
 
 
-def _lasts(said: _Said, judgement: Judgement) -> bool:
-    if not said.noted:
+def _lasts(part: _Said, judgement: Judgement) -> bool:
+    if not part.noted:
         return False
-    if said.spoken.voice == "assistant":
+    if part.spoken.voice == "assistant":
         return judgement.durable >= ASSISTANT_LASTS
-    return judgement.durable >= USER_LASTS or ornament("statements", False, asks_to_remember, said.text)
+    return judgement.durable >= USER_LASTS or ornament("statements", False, asks_to_remember, part.text)
 
 
-def _nearly_lasts(judged: _Judged) -> bool:
-    said = judged.said
-    return said.noted and said.spoken.voice == "user" and judged.judgement.durable >= _NEARLY_LASTS
+def _nearly_lasts(judgement: _Judged) -> bool:
+    part = judgement.said
+    return part.noted and part.spoken.voice == "user" and judgement.judgement.durable >= _NEARLY_LASTS
 
 
-def _with_corrections(judged: list[_Judged], judge: TalkJudge) -> list[_Judged]:
+def _with_corrections(judgements: list[_Judged], judge: TalkJudge) -> list[_Judged]:
     """The sentences, of which those that a later one surely corrects go on in that one alone.
 
     What corrects a sentence that lasts does so itself, though by its words alone it might be of the moment.
     """
-    places = [at for at, each in enumerate(judged) if each.lasts or _nearly_lasts(each)]
-    messages = {seq: place for place, seq in enumerate(dict.fromkeys(each.said.item.seq for each in judged))}
-    told = [
-        Told(spoken=judged[at].said.spoken, judgement=judged[at].judgement, place=messages[judged[at].said.item.seq])
+    places = [at for at, judgement in enumerate(judgements) if judgement.lasts or _nearly_lasts(judgement)]
+    messages = {
+        seq: place
+        for place, seq in enumerate(dict.fromkeys(each_judgement.said.item.seq for each_judgement in judgements))
+    }
+    items = [
+        Told(
+            spoken=judgements[at].said.spoken,
+            judgement=judgements[at].judgement,
+            place=messages[judgements[at].said.item.seq],
+        )
         for at in places
     ]
-    changed = list(judged)
-    for old, found in judge.find_corrections(told).items():
-        before, at = places[old], places[found.new]
-        if not judged[before].lasts or not (judged[at].lasts or found.is_sure):
+    changed_judgements = list(judgements)
+    for old, correction in judge.find_corrections(items).items():
+        before, at = places[old], places[correction.new]
+        if not judgements[before].lasts or not (judgements[at].lasts or correction.is_sure):
             continue
-        if found.is_sure:
-            changed[before] = replace(changed[before], lasts=False, is_corrected=True)
-            changed[at] = replace(changed[at], lasts=True, before=judged[before].said.text)
+        if correction.is_sure:
+            changed_judgements[before] = replace(changed_judgements[before], lasts=False, is_corrected=True)
+            changed_judgements[at] = replace(changed_judgements[at], lasts=True, before=judgements[before].said.text)
         else:
             # It may tell of something else: both stand, and the earlier one says what came later.
-            changed[before] = replace(changed[before], later=judged[at].said.text)
-    return changed
+            changed_judgements[before] = replace(changed_judgements[before], later=judgements[at].said.text)
+    return changed_judgements
 
 
-def _groups(judged: Sequence[_Judged]) -> Iterator[list[_Judged]]:
+def _groups(judgements: Sequence[_Judged]) -> Iterator[list[_Judged]]:
     """Neighbours that last, of one message each; what points back has its sentence before it in front."""
     group: list[_Judged] = []
     before: _Judged | None = None
-    for each in judged:
-        begins = before is None or before.said.item is not each.said.item
-        if group and (begins or not each.lasts or _size(group) + len(each.said.text) > BODY_CHARS):
+    for judgement in judgements:
+        begins = before is None or before.said.item is not judgement.said.item
+        if group and (begins or not judgement.lasts or _size(group) + len(judgement.said.text) > BODY_CHARS):
             yield group
             group = []
-        if each.lasts:
+        if judgement.lasts:
             if (
                 not group
                 and before is not None
                 and not begins
                 and not before.is_corrected
-                and ornament("statements", False, _needs, each.said, before.said)
+                and ornament("statements", False, _needs, judgement.said, before.said)
             ):
                 group.append(before)
-            group.append(each)
-        before = each
+            group.append(judgement)
+        before = judgement
     if group:
         yield group
 
 
-def _needs(said: _Said, before: _Said) -> bool:
+def _needs(part: _Said, before: _Said) -> bool:
     """True if a sentence means nothing without the one before it."""
-    if not before.noted or asks(before.text) or len(before.text) + len(said.text) >= BODY_CHARS:
+    if not before.noted or asks(before.text) or len(before.text) + len(part.text) >= BODY_CHARS:
         return False
-    return points_back(without_joint(said.text))
+    return points_back(without_joint(part.text))
 
 
 def _size(group: Sequence[_Judged]) -> int:
-    return sum(len(each.said.text) + 1 for each in group)
+    return sum(len(judgement.said.text) + 1 for judgement in group)
 
 
-def _with_later(text: str, judged: _Judged, language: str) -> str:
+def _with_later(text: str, judgement: _Judged, language: str) -> str:
     """A sentence with what was said later in its place, where something may have been."""
-    if not judged.later:
+    if not judgement.later:
         return text
     return text.rstrip(".。 ") + texts_in(written_in(text) or language).noted_later.format(
-        later=judged.later.rstrip(".。 ")
+        later=judgement.later.rstrip(".。 ")
     )
 
 
@@ -263,11 +270,11 @@ def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
     body = join_sentences(
         [
             _with_later(without_joint(first.text), group[0], language),
-            *(_with_later(each.said.text, each, language) for each in group[1:]),
+            *(_with_later(judgement.said.text, judgement, language) for judgement in group[1:]),
         ]
     )
-    body += "".join(f" [{each.said.picture}]" for each in group if each.said.picture)
-    befores = [each.before.rstrip(".。 ") for each in group if each.before]
+    body += "".join(f" [{judgement.said.picture}]" for judgement in group if judgement.said.picture)
+    befores = [judgement.before.rstrip(".。 ") for judgement in group if judgement.before]
     if befores:
         body += texts_in(written_in(body) or language).noted_before.format(before="; ".join(befores))
     return note_of(
@@ -276,8 +283,8 @@ def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
         order=order,
         language=language,
         content=frozenset(content_of(words_of(body))),
-        score=max(each.judgement.durable for each in group),
+        score=max(judgement.judgement.durable for judgement in group),
         question=first.question,
         asked_in=first.asked_in,
-        binding=any(each.judgement.lasting_kind in _BINDING for each in group),
+        binding=any(judgement.judgement.lasting_kind in _BINDING for judgement in group),
     )

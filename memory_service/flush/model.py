@@ -120,7 +120,7 @@ def extract_facts(
     reader = _Reader(
         calls=calls,
         instructions=instructions,
-        messages={each.seq: each for each in read},
+        messages={message.seq: message for message in read},
         dropped=[] if dropped is None else dropped,
     )
     return deduplicate(_all_found(reader, entries))
@@ -128,13 +128,13 @@ def extract_facts(
 
 def _read(stretch: Sequence[Numbered]) -> Iterator[Numbered]:
     """The messages without what the service itself put into them."""
-    for each in stretch:
-        if is_system(each.message):
+    for message in stretch:
+        if is_system(message.message):
             continue
-        text = text_of(each.message)
-        own = own_text_of(each.message)
-        said = ornament("speech", own, without_inserted, own)
-        yield each if said == text else replace(each, message=with_text(each.message, said))
+        text = text_of(message.message)
+        own = own_text_of(message.message)
+        said_text = ornament("speech", own, without_inserted, own)
+        yield message if said_text == text else replace(message, message=with_text(message.message, said_text))
 
 
 def _all_found(reader: _Reader, entries: Sequence[TranscriptEntry]) -> Iterator[Candidate]:
@@ -145,11 +145,11 @@ def _all_found(reader: _Reader, entries: Sequence[TranscriptEntry]) -> Iterator[
         window_tokens = reader.calls.window_tokens
         end = first_chunk(groups, start, reader.room())
         try:
-            found = reader.facts_of([entry for group in groups[start:end] for entry in group])
+            candidates = reader.facts_of([entry for group in groups[start:end] for entry in group])
         except ContextOverflow as error:
             reader.calls.learn(error, window_tokens)
             continue
-        yield from found
+        yield from candidates
         start = end
 
 
@@ -192,10 +192,16 @@ class _Reader:
         answer = self._answer(self._prompt(text))
         source = _Source(messages)
         # What cannot be checked against the chunk is not believed.
-        found = ornament("statements", [], facts_of_reply, answer, messages)
-        believed = [each for each in found if ornament("grounding", False, source.says, each.text, each.seqs)]
-        self.dropped.extend(each for each in found if each not in believed)
-        return believed
+        candidates = ornament("statements", [], facts_of_reply, answer, messages)
+        believed_candidates = [
+            candidate
+            for candidate in candidates
+            if ornament("grounding", False, source.says, candidate.text, candidate.seqs)
+        ]
+        self.dropped.extend(
+            each_candidate for each_candidate in candidates if each_candidate not in believed_candidates
+        )
+        return believed_candidates
 
     def _prompt(self, text: str) -> list[ChatMessage]:
         return extraction_prompt(text, instructions=redacted(self.instructions))
@@ -231,8 +237,8 @@ class _Source:
 
     def __init__(self, messages: Sequence[Numbered]) -> None:
         self._messages = tuple(messages)
-        texts = [text for each in messages for text in _texts(each)]
-        self._days = sorted({day for each in messages if (day := _day_of(each.at))})
+        texts = [text for message in messages for text in _texts(message)]
+        self._days = sorted({day for message in messages if (day := _day_of(message.at))})
         self._text = SourceText(*texts, days=self._days)
         self._is_relative = any(map(is_relative, texts))
         self._request = SummaryRequest(messages=tuple(messages))
@@ -245,27 +251,31 @@ class _Source:
             fact: The fact.
             seqs: The messages that it names; names, numbers and days have to stand in them, or in the one before.
         """
-        named = frozenset(seqs)
-        if named and len(named) < len(self._messages) and not self._is_cited(fact, named):
+        numbers = frozenset(seqs)
+        if numbers and len(numbers) < len(self._messages) and not self._is_cited(fact, numbers):
             return False
-        held = all(self._text.holds(found) or self._resolves(found) for found in find_identifiers(fact))
+        is_held = all(
+            self._text.holds(identifier) or self._resolves(identifier) for identifier in find_identifiers(fact)
+        )
         claims = claims_of(fact) if names_user(fact) else ()
-        return held and all(is_granted(claim, self._request) for claim in claims) and self._is_users(fact)
+        return is_held and all(is_granted(claim, self._request) for claim in claims) and self._is_users(fact)
 
     def _is_cited(self, fact: str, named: frozenset[int]) -> bool:
-        cited = [
-            each for each, after in zip(self._messages, [*self._messages[1:], None], strict=True)
-            if each.seq in named or (after is not None and after.seq in named)
+        messages = [
+            message for message, after in zip(self._messages, [*self._messages[1:], None], strict=True)
+            if message.seq in named or (after is not None and after.seq in named)
         ]  # fmt: skip
-        near = _Source(cited)
-        held = all(near._text.holds(found) or near._resolves(found) for found in find_identifiers(fact))
+        near = _Source(messages)
+        is_held = all(
+            near._text.holds(identifier) or near._resolves(identifier) for identifier in find_identifiers(fact)
+        )
         names = capitalised_names(fact)
         # Whom it is about may have been named long before.
-        known = begun_words("\n".join(text for each in self._messages for text in _texts(each)))
-        told = begun_words("\n".join(text for each in cited for text in _texts(each)))
+        keys = begun_words("\n".join(text for each_message in self._messages for text in _texts(each_message)))
+        words = begun_words("\n".join(text for message in messages for text in _texts(message)))
         begins = [name[:_NAME_START].lower() for name in names]
-        others = begins[1:] or begins
-        return held and all(name in known for name in begins) and all(name in told for name in others)
+        texts = begins[1:] or begins
+        return is_held and all(name in keys for name in begins) and all(name in words for name in texts)
 
     def _is_users(self, fact: str) -> bool:
         """True if a fact tells of no permission, decision or rule, or the user's own words have what it is about."""
@@ -278,20 +288,20 @@ class _Source:
         """True if a day or a year may be what "two weeks ago" or "last year" means, or when it was said."""
         if found.kind == "number" and is_year(found.text):
             near = _NEAR_YEARS if self._is_relative else 0
-            return any(abs(int(found.text[:4]) - written.year) <= near for written in self._days)
+            return any(abs(int(found.text[:4]) - written_day.year) <= near for written_day in self._days)
         if found.kind != "date" or not self._is_relative:
             return False
         days = [_date(*day) for day in days_of(found.text)]
         return bool(days) and all(
-            day is not None and any(abs(day - written) <= _NEAR_DAYS for written in self._days) for day in days
+            day is not None and any(abs(day - written_day) <= _NEAR_DAYS for written_day in self._days) for day in days
         )
 
 
 def _users_words(messages: Sequence[Numbered]) -> Iterator[str]:
     """Texts that users typed, and those of the assistant before a yes."""
     before = ""
-    for each in messages:
-        text, role = own_text_of(each.message), each.message["role"]
+    for message in messages:
+        text, role = own_text_of(message.message), message.message["role"]
         if role == "user":
             typed = typed_text(text)
             yield typed
@@ -303,9 +313,9 @@ def _users_words(messages: Sequence[Numbered]) -> Iterator[str]:
 
 def _refusal(kind: str) -> SummaryFailed:
     """The error for a stretch that a model could not be brought to read."""
-    what = _SAYINGS.get(kind, "it gave no answer that can be used")
+    saying = _SAYINGS.get(kind, "it gave no answer that can be used")
     return SummaryFailed(
-        f"The model found no memories: {what}. Nothing was written; try again, or set flush.mode = extractive.",
+        f"The model found no memories: {saying}. Nothing was written; try again, or set flush.mode = extractive.",
         kind=kind,
     )
 
@@ -319,9 +329,9 @@ def _fault(completion: Completion) -> tuple[str, str]:
     return ("empty", _NO_FACTS) if is_failure(completion.text) else ("", "")
 
 
-def _texts(each: Numbered) -> Iterator[str]:
-    yield text_of(each.message)
-    for call in tool_calls_of(each.message):
+def _texts(message: Numbered) -> Iterator[str]:
+    yield text_of(message.message)
+    for call in tool_calls_of(message.message):
         yield call["function"]["name"]
         # Line breaks as they are meant: behind `\\n` a path would begin with an n.
         yield call["function"]["arguments"].replace("\\n", "\n").replace('\\"', '"')

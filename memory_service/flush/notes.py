@@ -91,8 +91,8 @@ def lines_of(item: Utterance) -> list[Line]:
     parts = message_parts(text) if item.role == "user" else [MessagePart(kind="typed", start=0, text=text)]
     lines = [(line, part.kind) for part in parts if _is_read(part, item) for line in statement_lines(part.text)]
     clear = _without_secrets([line for line, _ in lines])
-    kept = [(line, kind) for line, (_, kind) in zip(clear, lines, strict=True)]
-    return kept if len(kept) <= _MAX_LINES else [*kept[:_FIRST_LINES], *kept[-_LAST_LINES:]]
+    kept_pairs = [(line, kind) for line, (_, kind) in zip(clear, lines, strict=True)]
+    return kept_pairs if len(kept_pairs) <= _MAX_LINES else [*kept_pairs[:_FIRST_LINES], *kept_pairs[-_LAST_LINES:]]
 
 
 def _is_read(part: MessagePart, item: Utterance) -> bool:
@@ -112,9 +112,9 @@ def _after_lead(texts: list[str]) -> Iterator[str]:
     """Sentences of which those that follow one with the same words before a colon go on behind a semicolon."""
     lead = ""
     for at, text in enumerate(texts):
-        found = _LED.match(text)
-        again = found is not None and found[1] == lead
-        lead = found[1] if found else ""
+        match = _LED.match(text)
+        again = match is not None and match[1] == lead
+        lead = match[1] if match else ""
         following = _LED.match(texts[at + 1]) if at + 1 < len(texts) else None
         goes_on = following is not None and following[1] == lead
         yield (text[len(lead) :].strip() if again else text) + (";" if goes_on else "")
@@ -122,16 +122,16 @@ def _after_lead(texts: list[str]) -> Iterator[str]:
 
 def _without_secrets(lines: list[list[str]]) -> list[list[str]]:
     """The statements that hold no secret; what follows "the password is:" is one, on the next line too."""
-    announced = False
-    kept: list[list[str]] = []
+    is_announced = False
+    kept_texts: list[list[str]] = []
     for line in lines:
         clear = []
         for statement in line:
-            hidden, announced = announced, announces_secret(statement)
-            if not (hidden or announced or REDACTED in statement or ";base64," in statement):
+            is_hidden, is_announced = is_announced, announces_secret(statement)
+            if not (is_hidden or is_announced or REDACTED in statement or ";base64," in statement):
                 clear.append(statement)
-        kept.append(clear)
-    return kept
+        kept_texts.append(clear)
+    return kept_texts
 
 
 def _head(item: Utterance, question: str, body: str, language: str) -> str:

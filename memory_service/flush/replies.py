@@ -104,24 +104,24 @@ def extraction_prompt(conversation: str, *, instructions: str = "") -> list[Chat
         conversation: As `compaction.transcript` writes it, with handles.
         instructions: What the caller wants it to look at; changes none of the rules.
     """
-    asked = [fenced("conversation", conversation)]
+    asked_texts = [fenced("conversation", conversation)]
     if instructions.strip():
-        asked.append(fenced("instructions", instructions.strip()[:INSTRUCTION_CHARS]))
-        asked.append("Look at what <instructions> names in particular, as far as the rules allow.")
+        asked_texts.append(fenced("instructions", instructions.strip()[:INSTRUCTION_CHARS]))
+        asked_texts.append("Look at what <instructions> names in particular, as far as the rules allow.")
     return [
         {"role": "system", "content": f"{_TASK}\n\n{_RULES}"},
-        {"role": "user", "content": "\n\n".join([*asked, _ASK])},
+        {"role": "user", "content": "\n\n".join([*asked_texts, _ASK])},
     ]
 
 
 def _with_day(text: str, day: dt.date) -> str:
     """A text with its day, and with what has to be said if it does not say it."""
-    said = text.replace("{date}", str(day)).replace("YYYY-MM-DD", str(day))
+    said_text = text.replace("{date}", str(day)).replace("YYYY-MM-DD", str(day))
     safety = _SAFETY.format(path=f"memory/{day}.md")
-    missing = [safety] if safety not in said else []
-    if SILENT.lower() not in said.lower():
+    missing = [safety] if safety not in said_text else []
+    if SILENT.lower() not in said_text.lower():
         missing.append(_SILENT_HINT)
-    return "\n".join([said, *missing])
+    return "\n".join([said_text, *missing])
 
 
 MAX_FACT_CHARS = 500
@@ -182,11 +182,11 @@ _WIDE = lazy_regex(f"[{EAST_ASIAN}]")
 
 def is_silent(reply: str) -> bool:
     """True if a reply says that there is nothing: `NO_REPLY` in a short one without a list, or no word."""
-    said = without_thoughts(reply).strip()
-    short = len(said) <= _SHORT_CHARS and _unwrap(said)[:1] not in ("[", "{")
-    if short and _SILENT_WORD.search(said) and not any(map(_lists, said.splitlines())):
+    text = without_thoughts(reply).strip()
+    short = len(text) <= _SHORT_CHARS and _unwrap(text)[:1] not in ("[", "{")
+    if short and _SILENT_WORD.search(text) and not any(map(_lists, text.splitlines())):
         return True
-    return not said or _SILENT.fullmatch(_unwrap(said)) is not None or not any(map(str.isalnum, said))
+    return not text or _SILENT.fullmatch(_unwrap(text)) is not None or not any(map(str.isalnum, text))
 
 
 def _lists(line: str) -> bool:
@@ -197,16 +197,16 @@ def _lists(line: str) -> bool:
 
 def _is_nothing(reply: str) -> bool:
     """True if a reply says in words of its own that there is nothing."""
-    said = without_thoughts(reply).strip()
-    return is_silent(said) or (len(said) <= 200 and reports_nothing(said))
+    text = without_thoughts(reply).strip()
+    return is_silent(text) or (len(text) <= 200 and reports_nothing(text))
 
 
 def is_failure(reply: str) -> bool:
     """True if a reply is the report of an error, or a refusal, instead of facts."""
-    said = without_thoughts(reply).strip()
-    if _JSON_ERROR.match(said):
+    text = without_thoughts(reply).strip()
+    if _JSON_ERROR.match(text):
         return True
-    return _ITEM.match(said) is None and begins_as_error(said)
+    return _ITEM.match(text) is None and begins_as_error(text)
 
 
 def facts_of_reply(reply: str, stretch: Sequence[Numbered]) -> list[Candidate]:
@@ -220,32 +220,32 @@ def facts_of_reply(reply: str, stretch: Sequence[Numbered]) -> list[Candidate]:
     if is_silent(reply):
         return []
     places = _Places(stretch)
-    kept: dict[str, Candidate] = {}
+    candidates: dict[str, Candidate] = {}
     for line in _lines(reply):
-        text, named = without_handles(line)
+        text, named_pairs = without_handles(line)
         text = _tidy(text)
-        if not _is_fact(text) or text.casefold() in kept:
+        if not _is_fact(text) or text.casefold() in candidates:
             continue
-        seqs = places.within(named) or places.seqs
-        kept[text.casefold()] = Candidate(text=text, seqs=seqs, date=places.day(seqs), score=1.0)
-        if len(kept) == MAX_FACTS:
+        seqs = places.within(named_pairs) or places.seqs
+        candidates[text.casefold()] = Candidate(text=text, seqs=seqs, date=places.day(seqs), score=1.0)
+        if len(candidates) == MAX_FACTS:
             break
-    return list(kept.values())
+    return list(candidates.values())
 
 
 class _Places:
     """The messages of a stretch by number."""
 
     def __init__(self, stretch: Sequence[Numbered]) -> None:
-        self.seqs = tuple(sorted(each.seq for each in stretch))
-        self._at = {each.seq: each.at for each in stretch}
+        self.seqs = tuple(sorted(message.seq for message in stretch))
+        self._at = {message.seq: message.at for message in stretch}
 
     def within(self, ranges: Sequence[tuple[int, int]]) -> tuple[int, ...]:
         """The messages within some ranges of numbers."""
-        found = set[int]()
+        numbers = set[int]()
         for first, last in dict.fromkeys(ranges):
-            found.update(self.seqs[bisect_left(self.seqs, first) : bisect_right(self.seqs, last)])
-        return tuple(sorted(found))
+            numbers.update(self.seqs[bisect_left(self.seqs, first) : bisect_right(self.seqs, last)])
+        return tuple(sorted(numbers))
 
     def day(self, seqs: Sequence[int]) -> dt.date | None:
         """The day of the last of them."""
@@ -257,31 +257,31 @@ class _Places:
 
 def _lines(reply: str) -> Iterator[str]:
     """Lines that may be facts: list items with their continuations, and plain lines."""
-    said = redacted(_unwrap(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip()))
-    if is_failure(said):
+    text = redacted(_unwrap(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip()))
+    if is_failure(text):
         return
-    listed = _from_json(said)
-    if listed is not None:
-        yield from listed
+    listed_texts = _from_json(text)
+    if listed_texts is not None:
+        yield from listed_texts
         return
-    yield from _from_markdown(_SILENT_END.sub("", _without_ours(without_public_blocks(said)).rstrip()))
+    yield from _from_markdown(_SILENT_END.sub("", _without_ours(without_public_blocks(text)).rstrip()))
 
 
-def _unwrap(said: str) -> str:
+def _unwrap(text: str) -> str:
     """A reply without a code block around the whole of it."""
-    first, _, rest = said.partition("\n")
+    first, _, rest = text.partition("\n")
     opening = _FENCE.match(first)
     body, _, last = rest.rstrip().rpartition("\n")
     if opening and opening[2].strip().lower() in _TEXT_FENCES and last.strip() == opening[1] and opening[1] not in body:
         return body.strip()
-    return said
+    return text
 
 
 def _without_ours(text: str) -> str:
     """A text without comments, and without what the service put into the conversation it was made from."""
     text = _without_spans(text, _COMMENT, lambda _: "-->", unclosed=False)
     text = _without_spans(text, _CHECKPOINT, _end_of_checkpoint)
-    return _without_spans(text, _BLOCK, lambda found: f"</{found[1]}>")
+    return _without_spans(text, _BLOCK, lambda match: f"</{match[1]}>")
 
 
 def _end_of_checkpoint(found: re.Match[str]) -> str:
@@ -292,53 +292,53 @@ def _without_spans(
     text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str], *, unclosed: bool = True
 ) -> str:
     """A text without what stands between openings and closings; an unclosed one may end with the text."""
-    kept, at = list[str](), 0
-    while found := opening.search(text, at):
-        close = closing(found)
-        end = text.find(close, found.end())
+    kept_texts, at = list[str](), 0
+    while match := opening.search(text, at):
+        close = closing(match)
+        end = text.find(close, match.end())
         if end < 0 and not unclosed:
             break
-        kept.append(text[at : found.start()])
+        kept_texts.append(text[at : match.start()])
         at = end + len(close) if end >= 0 else len(text)
-    kept.append(text[at:])
-    return "".join(kept)
+    kept_texts.append(text[at:])
+    return "".join(kept_texts)
 
 
-def _from_json(said: str) -> list[str] | None:
+def _from_json(text: str) -> list[str] | None:
     """The texts of a reply in JSON; None if it is none."""
-    if said[:1] not in ("[", "{"):
+    if text[:1] not in ("[", "{"):
         return None
     try:
-        told = json.loads(said)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return list(_texts_within(told, 0))
+    return list(_texts_within(value, 0))
 
 
 def _texts_within(value: object, depth: int) -> Iterator[str]:
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, list):
-        for each in value:
-            if isinstance(each, str):
-                yield each
+        for each_value in value:
+            if isinstance(each_value, str):
+                yield each_value
             else:
-                yield from _texts_within(each, depth + 1)
+                yield from _texts_within(each_value, depth + 1)
     elif isinstance(value, dict):
         text = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), None)
         if text is not None:
             yield f"{text}{_handles_within(value)}"
         else:
-            for each in value.values():
-                yield from _texts_within(each, depth + 1)
+            for each_value in value.values():
+                yield from _texts_within(each_value, depth + 1)
 
 
 def _handles_within(fact: dict[str, object]) -> str:
     """The messages that an object names, as a handle at the end of a line would."""
-    named = next((fact[key] for key in _HANDLE_KEYS if key in fact), None)
-    items = named if isinstance(named, list) else [named]
-    written = [str(item).lower().removeprefix("log:") for item in items if isinstance(item, str | int)]
-    return "".join(f" (log:{item})" for item in written if is_range(item))
+    named_value = next((fact[key] for key in _HANDLE_KEYS if key in fact), None)
+    items = named_value if isinstance(named_value, list) else [named_value]
+    written_texts = [str(item).lower().removeprefix("log:") for item in items if isinstance(item, str | int)]
+    return "".join(f" (log:{item})" for item in written_texts if is_range(item))
 
 
 def _from_markdown(text: str) -> Iterator[str]:
@@ -409,8 +409,8 @@ class _Reader:
         if line[0] in " \t\u3000":
             return len(line) - len(line.lstrip()) >= 2 or not self._is_gap
         # One fact stands on each line; only a line that begins in the middle of a sentence is none of its own.
-        ended = self._fact[-1].rstrip("*_)）\"”'’ ")[-1:] in _ENDS
-        return self._is_item and not self._is_gap and not ended and line[:1].islower()
+        has_ended = self._fact[-1].rstrip("*_)）\"”'’ ")[-1:] in _ENDS
+        return self._is_item and not self._is_gap and not has_ended and line[:1].islower()
 
     def _is_around(self, line: str) -> bool:
         """True if a plain line is no fact, but says something about the facts."""

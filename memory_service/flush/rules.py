@@ -78,37 +78,37 @@ class _Question:
     text: str
 
 
-def notes_by_rules(said: Sequence[Utterance], messages: Sequence[Numbered], language: str) -> list[Note]:
+def notes_by_rules(utterances: Sequence[Utterance], messages: Sequence[Numbered], language: str) -> list[Note]:
     """Every fact that a stretch holds, in order.
 
     Args:
-        said: What was said in it.
+        utterances: What was said in it.
         messages: The stretch, for the names of the tools that were called.
         language: Of the talk.
     """
-    return list(_Reader(said, messages, language).notes())
+    return list(_Reader(utterances, messages, language).notes())
 
 
 class _Reader:
     """Reads a stretch message by message; what was asked last waits for its answer."""
 
-    def __init__(self, said: Sequence[Utterance], messages: Sequence[Numbered], language: str) -> None:
-        self._said = said
+    def __init__(self, utterances: Sequence[Utterance], messages: Sequence[Numbered], language: str) -> None:
+        self._said = utterances
         self._language = language
-        count = Counter(item.name for item in said if item.name)
+        count = Counter(item.name for item in utterances if item.name)
         self._names = tuple(name for name, _ in count.most_common(_MAX_NAMES))
         self._tools = tool_names(messages)
         self._calls = {item.seq: item.message.get("tool_call_id") or "" for item in messages}
         self._working = frozenset(item.seq for item in messages if tool_calls_of(item.message))
-        self._told = frozenset(_VALUE.findall("\n".join(item.text for item in said if item.role == "assistant")))
+        self._told = frozenset(_VALUE.findall("\n".join(item.text for item in utterances if item.role == "assistant")))
         self._question: _Question | None = None
         self._order = 0
         self._outcomes: set[str] = set()
 
     def notes(self) -> Iterator[Note]:
         for item in THROTTLE.paced(self._said):
-            found = self._outcome(item) if item.role == "tool" else self._message(item)
-            yield from ornament("statements", (), list, found)
+            notes = self._outcome(item) if item.role == "tool" else self._message(item)
+            yield from ornament("statements", (), list, notes)
 
     def _outcome(self, item: Utterance) -> Iterator[Note]:
         tool, texts = self._tools.get(self._calls.get(item.seq, ""), ""), texts_in(self._language)
@@ -122,26 +122,26 @@ class _Reader:
         yield self._note(item, "", line, frozenset(content_of(words_of(line))), chance(_OUTCOME_WORTH))
 
     def _message(self, item: Utterance) -> Iterator[Note]:
-        asked, question = self._answered_question(item), ""
+        asked_question, question = self._answered_question(item), ""
         for line, kind in lines_of(item):
             if kind != "typed":
                 yield from self._passed_on(line, item)
                 continue
-            facts, picture, last = self._statements(line, item, asked)
+            facts, picture, last = self._statements(line, item, asked_question)
             question = last or question
             for group in _groups(facts):
-                note = self._fact(item, group, picture, asked)
+                note = self._fact(item, group, picture, asked_question)
                 if note is not None:
                     yield note
                 # Only what comes first answers.
-                asked, picture = None, ""
-            if picture and (note := self._fact(item, [], picture, asked)):
+                asked_question, picture = None, ""
+            if picture and (note := self._fact(item, [], picture, asked_question)):
                 yield note
         self._question = _Question(seq=item.seq, name=item.name, role=item.role, text=question) if question else None
 
     def _answered_question(self, item: Utterance) -> _Question | None:
-        asked = self._question
-        return asked if asked and (asked.name, asked.role) != (item.name, item.role) else None
+        question = self._question
+        return question if question and (question.name, question.role) != (item.name, item.role) else None
 
     def _statements(
         self, line: list[str], item: Utterance, asked: _Question | None
@@ -221,25 +221,27 @@ class _Reader:
             if not intro or asks(raw) or _binds(text, "user") or lays_down(text):
                 continue
             if statement := self._statement(text, item, "", answers=False):
-                passed = replace(statement, text=join_sentences((intro, statement.text)), binding=False, lasting=False)
-                if note := self._fact(replace(item, role="quoted"), [passed], "", None):
+                passed_statement = replace(
+                    statement, text=join_sentences((intro, statement.text)), binding=False, lasting=False
+                )
+                if note := self._fact(replace(item, role="quoted"), [passed_statement], "", None):
                     yield note
 
     def _fact(self, item: Utterance, group: list[_Statement], picture: str, asked: _Question | None) -> Note | None:
-        kept = group if group and group[0].binding else _shorten_group(group)
-        body = join_sentences(statement.text for statement in kept)
-        content = frozenset[str]().union(*(statement.content for statement in kept))
-        marks = limit_marks(*(statement.marks for statement in kept))
+        statements = group if group and group[0].binding else _shorten_group(group)
+        body = join_sentences(statement.text for statement in statements)
+        content = frozenset[str]().union(*(statement.content for statement in statements))
+        marks = limit_marks(*(statement.marks for statement in statements))
         worth = worth_of(marks, _size(content), answers=asked is not None, picture=bool(picture))
         solid = _size(content) - marks.get("applause", 0) - marks.get("feeling", 0)
-        binding = any(statement.binding for statement in kept)
-        dangles = not kept or points_back(body)
+        binding = any(statement.binding for statement in statements)
+        dangles = not statements or points_back(body)
         question = ""
         if asked and (dangles or _size(content) < 4):
             question = asked.text if len(asked.text) <= _QUESTION_CHARS else ""
         if dangles and not question and not picture and solid < (4 if item.name else _WEAK_SIZE) and not binding:
             return None
-        lasting = any(statement.lasting for statement in kept)
+        lasting = any(statement.lasting for statement in statements)
         if solid < (1 if lasting or question else 2) and not picture:
             return None
         if not binding and not lasting and worth < (_MIN_WORTH if item.name else _MIN_WORK_WORTH):
@@ -256,7 +258,7 @@ class _Reader:
         self, item: Utterance, question: str, body: str, content: frozenset[str], score: float, *, binding: bool = False
     ) -> Note:
         self._order += 1
-        asked = self._question if question else None
+        asked_question = self._question if question else None
         return note_of(
             item,
             body,
@@ -265,7 +267,7 @@ class _Reader:
             content=content,
             score=score,
             question=question,
-            asked_in=asked.seq if asked else None,
+            asked_in=asked_question.seq if asked_question else None,
             binding=binding,
         )
 
@@ -283,8 +285,8 @@ def _lasts(text: str) -> bool:
 
 def _tells(question: str) -> bool:
     """True if a question tells a fact of its writer in front of its last clause: "I'm vegan, what can I eat?"."""
-    told = re.split("[,，;；]", question)[:-1]
-    return bool(told) and is_about_self(", ".join(told))
+    parts = re.split("[,，;；]", question)[:-1]
+    return bool(parts) and is_about_self(", ".join(parts))
 
 
 def _size(content: frozenset[str] | set[str]) -> int:
@@ -299,8 +301,8 @@ def _groups(facts: list[_Statement]) -> Iterator[list[_Statement]]:
     size = 0
     for fact in facts:
         # What is short goes on with what stands before it.
-        other = bool(group) and fact.binding != group[0].binding
-        apart = other and (fact.binding or _size(fact.content) >= _WEAK_SIZE)
+        is_other = bool(group) and fact.binding != group[0].binding
+        apart = is_other and (fact.binding or _size(fact.content) >= _WEAK_SIZE)
         if group and (size + len(fact.text) > BODY_CHARS or apart):
             yield group
             group, size = [], 0
@@ -312,23 +314,23 @@ def _groups(facts: list[_Statement]) -> Iterator[list[_Statement]]:
 
 def _shorten_group(group: list[_Statement]) -> list[_Statement]:
     """The statements that carry most of what a group says, in order."""
-    everything = frozenset[str]().union(*(statement.content for statement in group))
-    got: set[str] = set()
-    kept: set[int] = set()
+    contents = frozenset[str]().union(*(statement.content for statement in group))
+    keys: set[str] = set()
+    kept_numbers: set[int] = set()
     # Per character, so that what says the same in less words comes first.
     by_density = sorted(
         range(len(group)),
         key=lambda at: (-(chance(group[at].worth) ** 0.5) * len(group[at].content) / (len(group[at].text) + 8), at),
     )
     for at in by_density:
-        if len(got) >= _KEPT * len(everything):
+        if len(keys) >= _KEPT * len(contents):
             break
-        kept.add(at)
-        got |= group[at].content
-    kept |= {at for at, statement in enumerate(group) if statement.lasting}
-    first = min(kept, default=0)
+        kept_numbers.add(at)
+        keys |= group[at].content
+    kept_numbers |= {at for at, statement in enumerate(group) if statement.lasting}
+    first = min(kept_numbers, default=0)
     # What "it" and "they" mean stands before.
     while first > 0 and points_back(group[first].text):
         first -= 1
-        kept.add(first)
-    return [group[at] for at in sorted(kept)]
+        kept_numbers.add(first)
+    return [group[at] for at in sorted(kept_numbers)]

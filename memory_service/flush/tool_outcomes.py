@@ -40,14 +40,14 @@ def outcome_line(tool: str, text: str, *, failed: bool, texts: Texts = ENGLISH) 
         failed: Whether it said that it failed.
         texts: The words for that.
     """
-    named = f"`{tool[:64]}`" if tool else texts.tool
+    named_text = f"`{tool[:64]}`" if tool else texts.tool
     if failed:
         # What went wrong is worth knowing with its remedy, and that somebody tells in words.
         return ""
     if tool and _MAKING.search(tool):
         # The id of a message that went out is of no use to anybody.
-        made = ", ".join(_outcomes_in(text)) if not _SENDING.search(tool) else ""
-        return f"{named}{texts.tool_made}{made}" if made else ""
+        new_text = ", ".join(_outcomes_in(text)) if not _SENDING.search(tool) else ""
+        return f"{named_text}{texts.tool_made}{new_text}" if new_text else ""
     return ""
 
 
@@ -63,5 +63,5 @@ def _outcomes_in(text: str) -> list[str]:
                 for key in _MADE_KEYS
                 if isinstance(fields.get(key), str | int) and 0 < len(str(fields[key])) <= _VALUE_CHARS
             ][:4]
-    found = _MADE_URL.search(text[:_LOOKED_AT_CHARS])
-    return [found[0]] if found else []
+    match = _MADE_URL.search(text[:_LOOKED_AT_CHARS])
+    return [match[0]] if match else []

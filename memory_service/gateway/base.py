@@ -203,9 +203,9 @@ def openai_error(status: int, code: str, message: str) -> JsonObject:
     return {"error": {"message": message, "type": ERROR_TYPES.get(status, "api_error"), "param": None, "code": code}}
 
 
-def hint_of(told: Sequence[object]) -> str:
+def hint_of(items: Sequence[object]) -> str:
     """The ids of a protocol as one text; empty if there are none."""
-    return json.dumps(told) if any(told) else ""
+    return json.dumps(items) if any(items) else ""
 
 
 def messages_of(body: JsonObject) -> list[JsonObject]:

@@ -135,13 +135,15 @@ class _ChatReader(AnswerReader):
                 pieces.append(piece)
         for call in objects_of(field_of(delta, "tool_calls", list) or ()):
             self._call(call)
-        others = {name: value for name, value in delta.items() if name not in (*self._texts, "role", "tool_calls")}
-        if any(value is not None for value in others.values()):
+        other_values = {
+            name: value for name, value in delta.items() if name not in (*self._texts, "role", "tool_calls")
+        }
+        if any(value is not None for value in other_values.values()):
             self._other_chars += len(event.text)
             if self._other_chars > _MOST_OTHER_CHARS:
                 self.shortened = f"of fields that are not known only {_MOST_OTHER_CHARS:,} characters are kept"
             else:
-                self._others = _merge_pieces(self._others, others)
+                self._others = _merge_pieces(self._others, other_values)
         self._reason = field_of(choice, "finish_reason", str) or self._reason
 
     def _call(self, piece: JsonObject) -> None:
@@ -149,8 +151,8 @@ class _ChatReader(AnswerReader):
         call.id = self.room(field_of(piece, "id", str)) or call.id
         call.kind = field_of(piece, "type", str) or call.kind
         for name, value in (object_of(piece.get(call.kind)) or {}).items():
-            known = name in ("name", "arguments") or isinstance(value, str)
-            if known and (text := self.room(value)):
+            is_known = name in ("name", "arguments") or isinstance(value, str)
+            if is_known and (text := self.room(value)):
                 call.texts.setdefault(name, []).append(text)
         call.others |= {name: value for name, value in piece.items() if name not in ("index", "id", "type", call.kind)}
 
@@ -183,23 +185,23 @@ class _GrowingCall:
         return {"id": self.id, "type": self.kind, self.kind: own, **self.others}
 
 
-def _merge_pieces(one: JsonObject, more: JsonObject) -> JsonObject:
+def _merge_pieces(one_object: JsonObject, more: JsonObject) -> JsonObject:
     """An object with the pieces of another behind its own: texts and lists grow, other values are the last ones."""
-    grown = dict(one)
+    grown_fields = dict(one_object)
     for name, value in more.items():
-        before = grown.get(name)
+        before = grown_fields.get(name)
         match before, value:
             case _, None:
                 pass
             case str(), str() if name not in ("id", "type"):
-                grown[name] = before + value
+                grown_fields[name] = before + value
             case list(), list():
-                grown[name] = [*before, *value]
+                grown_fields[name] = [*before, *value]
             case dict(), dict():
-                grown[name] = _merge_pieces(before, value)
+                grown_fields[name] = _merge_pieces(before, value)
             case _:
-                grown[name] = value
-    return grown
+                grown_fields[name] = value
+    return grown_fields
 
 
 def _head(body: JsonObject, kind: str) -> JsonObject:

@@ -236,9 +236,9 @@ class Exchange:
         """The answer, and the error in it, if it has one before anything was said."""
         self._reading = None
         if answer.status >= 400:
-            held = await beginning_of(answer)
-            text = plain_text(held.content, answer.entity.get("content-encoding", ""))
-            return replace(held.and_rest(answer), is_stream=False), _Refusal(text, answer.status)
+            beginning = await beginning_of(answer)
+            text = plain_text(beginning.content, answer.entity.get("content-encoding", ""))
+            return replace(beginning.and_rest(answer), is_stream=False), _Refusal(text, answer.status)
         if not answer.is_stream or self.prompt is None:
             return answer, None
         encoding, reference = answer.entity.get("content-encoding", ""), self.prompt.reference
@@ -248,14 +248,14 @@ class Exchange:
             opening.feed(piece)
             return opening.begun or bool(opening.fault)
 
-        held = await beginning_of(answer, has_begun, _MOST_HELD_BYTES)
+        beginning = await beginning_of(answer, has_begun, _MOST_HELD_BYTES)
         if opening.fault:
             self.miss(f"answer: {opening.fault}")
         else:
             self._reading = ReadAlong(self.dialect, encoding, reference)
         # The status of the stream is that of its beginning: the error has none.
         refusal = _Refusal(opening.failure, 400) if opening.failed_first else None
-        return held.and_rest(answer), refusal
+        return beginning.and_rest(answer), refusal
 
     async def _send(self) -> UpstreamAnswer:
         request = self.request
@@ -287,17 +287,17 @@ class Exchange:
 
     async def _plain_response(self, answer: UpstreamAnswer) -> Response:
         """An answer in one piece, sent on byte for byte."""
-        held = await beginning_of(answer)
-        if not held.is_whole:
+        beginning = await beginning_of(answer)
+        if not beginning.is_whole:
             if self.prompt is not None and answer.status < 400:
                 self.miss(
                     "answer: it was broken off"
-                    if held.cut
-                    else f"answer: it is longer than {len(held.content):,} bytes"
+                    if beginning.cut
+                    else f"answer: it is longer than {len(beginning.content):,} bytes"
                 )
-            return PassedAnswer(self, held.and_rest(answer), None)
+            return PassedAnswer(self, beginning.and_rest(answer), None)
         await answer.close()
-        content = held.content
+        content = beginning.content
         if self.prompt is not None and answer.status < 400:
             content = await self._kept_whole(self.prompt, content, answer.entity.get("content-encoding", ""))
         entity = {name: value for name, value in answer.entity.items() if name != "content-length"}
@@ -306,26 +306,26 @@ class Exchange:
     async def _kept_whole(self, prompt: ConversationPrompt, content: bytes, encoding: str) -> bytes:
         """Keep what the model said in an answer; gives the bytes that go on."""
         try:
-            parsed, said = read_whole(self.dialect, content, encoding)
+            parsed_object, answer = read_whole(self.dialect, content, encoding)
         except Unreadable as error:
             self.miss(f"answer: {error}")
             return content
-        await self.keep(said)
+        await self.keep(answer)
         if not prompt.reference or encoding:
             return content
-        return json.dumps(self.dialect.with_compaction(parsed, prompt.reference)).encode()
+        return json.dumps(self.dialect.with_compaction(parsed_object, prompt.reference)).encode()
 
-    async def keep(self, said: GivenAnswer, cut: str = "") -> None:
+    async def keep(self, answer: GivenAnswer, cut_text: str = "") -> None:
         """Keep what the model said; what keeps it from that is in the log of the server."""
         prompt = self.prompt
-        if prompt is None or not prompt.session_id or not said.messages:
+        if prompt is None or not prompt.session_id or not answer.messages:
             return
         service = self.runtime.service
 
         def append() -> None:
             service.conversations(self.workspace).answered(
-                prompt, said.messages, usage=said.report(), finish_reason=said.finish_reason or None,
-                model=self.target.model or None, cut=cut,
+                prompt, answer.messages, usage=answer.report(), finish_reason=answer.finish_reason or None,
+                model=self.target.model or None, cut=cut_text,
             )  # fmt: skip
 
         with anyio.CancelScope(shield=True):
@@ -355,12 +355,12 @@ class Exchange:
 
     def headers(self) -> dict[str, str]:
         """Headers that say what memory did."""
-        told = {"X-Memory-Workspace": self.workspace}
+        fields = {"X-Memory-Workspace": self.workspace}
         degraded = list(self.degraded)
         if self.prompt is not None:
             prompt = self.prompt
             tokens, receipt = prompt.tokens, prompt.compaction
-            told |= {
+            fields |= {
                 "X-Memory-Session": prompt.session_id,
                 "X-Memory-Branch-Of": prompt.branch_of,
                 "X-Memory-Receipt": prompt.receipt_id,
@@ -368,11 +368,11 @@ class Exchange:
             }
             if tokens is not None:
                 parts = ("system", "memory", "summary", "tail", "total", "window")
-                told["X-Memory-Tokens"] = "; ".join(f"{part}={getattr(tokens, part)}" for part in parts)
+                fields["X-Memory-Tokens"] = "; ".join(f"{part}={getattr(tokens, part)}" for part in parts)
             degraded += prompt.degraded
         if degraded:
-            told["X-Memory-Degraded"] = _line(self.runtime.place_of(self.request).shown(" | ".join(degraded)))
-        return {name: value for name, value in told.items() if value}
+            fields["X-Memory-Degraded"] = _line(self.runtime.place_of(self.request).shown(" | ".join(degraded)))
+        return {name: value for name, value in fields.items() if value}
 
     # Waiting
 
@@ -384,19 +384,19 @@ class Exchange:
 
     async def _cancel_on_disconnect(self, act: Callable[[], Awaitable[Made]]) -> Made:
         """Do something that ends when the caller goes away."""
-        done, failed = list[Made](), list[MemoryServiceError]()
+        done_items, errors = list[Made](), list[MemoryServiceError]()
         async with anyio.create_task_group() as group:
             group.start_soon(until_gone, self.request.receive, group.cancel_scope)
             try:
-                done.append(await act())
+                done_items.append(await act())
             except MemoryServiceError as error:
-                failed.append(error)
+                errors.append(error)
             group.cancel_scope.cancel()
-        if failed:
-            raise failed[0]
-        if not done:
+        if errors:
+            raise errors[0]
+        if not done_items:
             raise CallCancelled("The caller went away.")
-        return done[0]
+        return done_items[0]
 
 
 def _line(text: str) -> str:
@@ -404,6 +404,6 @@ def _line(text: str) -> str:
 
     Source: RFC 8187, 3.2.1; `urllib.parse.unquote` gives the text back.
     """
-    told = " ".join(text.split())
-    shown = told if len(told) <= _HEADER_CHARS else f"{told[:_HEADER_CHARS]} …"
-    return quote(shown, safe=_PLAIN, errors="replace")
+    told_text = " ".join(text.split())
+    shown_text = told_text if len(told_text) <= _HEADER_CHARS else f"{told_text[:_HEADER_CHARS]} …"
+    return quote(shown_text, safe=_PLAIN, errors="replace")

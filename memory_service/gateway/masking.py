@@ -63,10 +63,10 @@ class KeyMask:
 
     def text(self, text: str) -> str:
         """A text without the keys."""
-        marked = bytearray(len(text))
+        marked_bytearray = bytearray(len(text))
         for start, end in self._find_spans(text):
-            marked[start:end] = b"\1" * (end - start)
-        return text if not any(marked) else _mask_spans(text, marked)
+            marked_bytearray[start:end] = b"\1" * (end - start)
+        return text if not any(marked_bytearray) else _mask_spans(text, marked_bytearray)
 
     def content(self, raw: bytes) -> bytes:
         """Bytes without the keys, whatever their encoding."""
@@ -74,45 +74,45 @@ class KeyMask:
 
     async def body(self, pieces: AsyncIterator[bytes], *, failed: bool) -> AsyncIterator[bytes]:
         """The pieces of a whole answer; one that is none of a failure is masked if it is short and tells of one."""
-        held, size, cut = list[bytes](), 0, None
+        held_chunks, size, cut_error = list[bytes](), 0, None
         most = _MOST_ERROR_BYTES if failed else _MOST_HELD_BYTES
         try:
             async for piece in pieces:
                 if size <= most or not failed:
-                    held.append(piece)
+                    held_chunks.append(piece)
                 size += len(piece)
                 if size > most and not failed:
-                    for each in held:
-                        yield each
-                    held.clear()
+                    for raw in held_chunks:
+                        yield raw
+                    held_chunks.clear()
         except Exception as error:
-            cut = error
-        content = b"".join(held)
+            cut_error = error
+        content = b"".join(held_chunks)
         if content:
             yield self.content(content) if failed or _ERROR.search(content) else content
-        if cut is not None:
-            raise cut
+        if cut_error is not None:
+            raise cut_error
 
     async def lines(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The pieces of a stream of events, with whole lines in each; those that tell of a failure are masked."""
-        held, size, left, cut = list[bytes](), 0, _MOST_ERROR_BYTES, None
+        held_rest, size, left, cut_error = list[bytes](), 0, _MOST_ERROR_BYTES, None
         try:
             async for piece in pieces:
                 whole, newline, rest = piece.rpartition(b"\n")
-                held.append(whole + newline if newline else piece)
+                held_rest.append(whole + newline if newline else piece)
                 size += len(piece)
                 if newline or size > _MOST_HELD_BYTES:
-                    ready = b"".join(held)
+                    ready = b"".join(held_rest)
                     yield self._of_stream(ready, left)
                     # Of a line that has no end, its beginning is looked into.
                     left = _MOST_ERROR_BYTES if newline else max(0, left - len(ready))
-                    held, size = ([rest] if newline and rest else []), len(rest) if newline else 0
+                    held_rest, size = ([rest] if newline and rest else []), len(rest) if newline else 0
         except Exception as error:
-            cut = error
-        if held:
-            yield self._of_stream(b"".join(held), left)
-        if cut is not None:
-            raise cut
+            cut_error = error
+        if held_rest:
+            yield self._of_stream(b"".join(held_rest), left)
+        if cut_error is not None:
+            raise cut_error
 
     def _of_stream(self, raw: bytes, most: int) -> bytes:
         """A piece of a stream; none of it is cut."""
@@ -120,24 +120,24 @@ class KeyMask:
 
     def _find_spans(self, text: str) -> Iterator[_Span]:
         """The places in a text that say something of a key."""
-        seen, places = text, None
+        seen_text, places = text, None
         for _ in range(_ROUNDS):
-            for spans in (self._plainly(seen), self._encoded_spans(seen), self._quoted_spans(seen)):
+            for spans in (self._plainly(seen_text), self._encoded_spans(seen_text), self._quoted_spans(seen_text)):
                 yield from ((places[start][0], places[end - 1][1]) if places else (start, end) for start, end in spans)
-            decoded = _decode_escapes(seen, places)
-            if decoded is None:
+            escapes = _decode_escapes(seen_text, places)
+            if escapes is None:
                 return
-            seen, places = decoded
+            seen_text, places = escapes
 
     def _plainly(self, text: str) -> Iterator[_Span]:
         """Parts of keys as they stand, one place for each run of letters and digits."""
         runs = list(self._runs(_plain(text)))
-        kept = [at for at, char in enumerate(text) if char in _LETTERS] if runs else []
+        ats = [at for at, char in enumerate(text) if char in _LETTERS] if runs else []
         for start, end in runs:
             for at in range(start, end):
-                yield kept[at], kept[at] + 1
+                yield ats[at], ats[at] + 1
             # What joins the parts of a key belongs to it.
-            for before, after in zip(kept[start : end - 1], kept[start + 1 : end], strict=True):
+            for before, after in zip(ats[start : end - 1], ats[start + 1 : end], strict=True):
                 if 0 < after - before - 1 <= 2 and _JOINTS.issuperset(text[before + 1 : after]):
                     yield before + 1, after
         for key in self._short:
@@ -209,24 +209,24 @@ def _base64_readings(text: str) -> Iterator[bytes]:
 
 def _decode_escapes(text: str, places: Sequence[_Span] | None) -> tuple[str, list[_Span]] | None:
     """A text with its escapes read, and where each character of it stands; None where there are none."""
-    made, spans, at = list[str](), list[_Span](), 0
+    texts, spans, at = list[str](), list[_Span](), 0
     if _ESCAPE.search(text) is None:
         return None
-    places = places or [(each, each + 1) for each in range(len(text))]
+    places = places or [(number, number + 1) for number in range(len(text))]
     for match in _ESCAPE.finditer(text):
-        made.append(text[at : match.start()])
+        texts.append(text[at : match.start()])
         spans += places[at : match.start()]
         kind, value = match.lastgroup or "", match[match.lastgroup or 0]
-        made.append(value if kind == "plain" else chr(int(value, 10 if kind == "decimal" else 16)))
+        texts.append(value if kind == "plain" else chr(int(value, 10 if kind == "decimal" else 16)))
         spans.append((places[match.start()][0], places[match.end() - 1][1]))
         at = match.end()
-    made.append(text[at:])
-    return "".join(made), [*spans, *places[at:]]
+    texts.append(text[at:])
+    return "".join(texts), [*spans, *places[at:]]
 
 
-def _mask_spans(text: str, marked: bytearray) -> str:
-    made, at = list[str](), 0
-    for match in re.finditer(b"\1+", marked):
-        made += [text[at : match.start()], _MASK]
+def _mask_spans(text: str, marked_value: bytearray) -> str:
+    texts, at = list[str](), 0
+    for match in re.finditer(b"\1+", marked_value):
+        texts += [text[at : match.start()], _MASK]
         at = match.end()
-    return "".join([*made, text[at:]])
+    return "".join([*texts, text[at:]])

@@ -84,8 +84,8 @@ class AnthropicMessages(Dialect):
         self, body: JsonObject, messages: Sequence[Mapping[str, object]], *, whole: bool = True
     ) -> JsonObject:
         """See `Dialect`."""
-        kept = {name: value for name, value in body.items() if not (self._ours and name == "context_management")}
-        return {**kept, "messages": list(messages)}
+        kept_fields = {name: value for name, value in body.items() if not (self._ours and name == "context_management")}
+        return {**kept_fields, "messages": list(messages)}
 
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
@@ -119,7 +119,7 @@ class AnthropicMessages(Dialect):
     def spoken_events(self, text: str, body: JsonObject) -> str:
         """See `Dialect`."""
         whole = self.text_answer(text, body)
-        told: list[JsonObject] = [
+        objects: list[JsonObject] = [
             {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
             {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
             {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
@@ -127,7 +127,7 @@ class AnthropicMessages(Dialect):
             {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": whole["usage"]},
             {"type": "message_stop"},
         ]
-        return "".join(event(each, each["type"]) for each in told)
+        return "".join(event(each_object, each_object["type"]) for each_object in objects)
 
     def error(self, status: int, code: str, message: str) -> JsonObject:
         """See `Dialect`."""
@@ -222,11 +222,11 @@ class _MessageReader(AnswerReader):
         for name in ("text", "thinking", "content"):
             if (index, name) in self._written:
                 block = {**block, name: "".join(self._written[index, name])}
-        written = "".join(self._written.get((index, "partial_json"), []))
-        if not written:
+        written_text = "".join(self._written.get((index, "partial_json"), []))
+        if not written_text:
             return block
         try:
-            given = json.loads(written)
+            given_value = json.loads(written_text)
         except ValueError:
-            given = None
-        return {**block, "input": given if isinstance(given, dict) else {"_raw": written}}
+            given_value = None
+        return {**block, "input": given_value if isinstance(given_value, dict) else {"_raw": written_text}}

@@ -26,11 +26,11 @@ _STEP_BYTES = 64 * 1024
 _WINDOW_BITS = {"gzip": zlib.MAX_WBITS | 32, "x-gzip": zlib.MAX_WBITS | 32, "deflate": zlib.MAX_WBITS | 32}
 
 
-def readable_encoding(accepted: str) -> str:
+def readable_encoding(accepted_text: str) -> str:
     """The `Accept-Encoding` to send on for that of a caller: what it takes and what can be read along."""
-    names = (entry.partition(";") for entry in accepted.lower().split(","))
-    taken = [name.strip() for name, _, weight in names if weight.replace(" ", "") not in ("q=0", "q=0.0")]
-    return ", ".join(name for name in taken if name in _WINDOW_BITS) or "identity"
+    names = (entry.partition(";") for entry in accepted_text.lower().split(","))
+    taken_texts = [name.strip() for name, _, weight in names if weight.replace(" ", "") not in ("q=0", "q=0.0")]
+    return ", ".join(name for name in taken_texts if name in _WINDOW_BITS) or "identity"
 
 
 def read_whole(dialect: Dialect, content: bytes, encoding: str) -> tuple[JsonObject, GivenAnswer]:
@@ -41,10 +41,10 @@ def read_whole(dialect: Dialect, content: bytes, encoding: str) -> tuple[JsonObj
     """
 
     def read() -> tuple[JsonObject, GivenAnswer]:
-        parsed = json.loads(_inflate_all(content, encoding))
-        if not isinstance(parsed, dict):
+        parsed_value = json.loads(_inflate_all(content, encoding))
+        if not isinstance(parsed_value, dict):
             raise Unreadable("it is no JSON object")
-        return parsed, dialect.answer(parsed)
+        return parsed_value, dialect.answer(parsed_value)
 
     return _observe(read)
 
@@ -128,16 +128,16 @@ class ReadAlong:
         """The bytes that go on for those that came."""
         if self.fault:
             return piece
-        written = list[str]()
+        written_texts = list[str]()
         try:
-            _observe(lambda: self._read(piece, written))
+            _observe(lambda: self._read(piece, written_texts))
         except Unreadable as error:
             self.fault = str(error)
         if self._rewritten is None:
             if self.fault:
                 self._events = EventSplitter()
             return piece
-        return "".join(written).encode("utf-8", "replace") + (self.rest() if self.fault else b"")
+        return "".join(written_texts).encode("utf-8", "replace") + (self.rest() if self.fault else b"")
 
     def rest(self) -> bytes:
         """Bytes of a stream with other ones that did not go on yet, as they belong to no whole event."""
@@ -152,12 +152,12 @@ class ReadAlong:
                 self.fault = str(error)
         return GivenAnswer(messages=())
 
-    def _read(self, piece: bytes, written: list[str]) -> None:
+    def _read(self, piece: bytes, written_texts: list[str]) -> None:
         for plain in self._inflation.pieces(piece):
             for event in self._events.feed(plain):
                 if self._rewritten is not None:
-                    written.append(event.encode())
-                    written[-1] = self._rewritten(event)
+                    written_texts.append(event.encode())
+                    written_texts[-1] = self._rewritten(event)
                 if self._reader.ended:
                     continue
                 self._reader.read(event)

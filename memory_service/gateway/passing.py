@@ -99,8 +99,8 @@ async def _pass_on(runtime: GatewayRuntime, dialect: Dialect, path: str, request
     protocol: CallProtocol = "messages" if dialect.protocol == "messages" else "chat"
     # As it was sent: a name may hold a slash with a percent sign.
     raw = request.scope.get("raw_path", b"").decode("latin-1").removeprefix(_VERSION)
-    sent, content, named = _without_upstream(runtime, raw, content, request.headers.get("content-type", ""))
-    target = runtime.relay.upstreams.passing(protocol, named, sent)
+    sent_text, content, named_text = _without_upstream(runtime, raw, content, request.headers.get("content-type", ""))
+    target = runtime.relay.upstreams.passing(protocol, named_text, sent_text)
     exchange = Exchange(
         runtime=runtime, dialect=dialect, request=request, body={}, workspace="", session_id=None, mode="off",
         target=target,
@@ -121,8 +121,8 @@ def _without_upstream(runtime: GatewayRuntime, path: str, content: bytes, kind: 
         body = json.loads(content)
     except (ValueError, RecursionError):
         return path, content, ""
-    given = body.get("model") if isinstance(body, dict) else None
-    name, slash, rest = given.partition("/") if isinstance(given, str) else ("", "", "")
+    given_model = body.get("model") if isinstance(body, dict) else None
+    name, slash, rest = given_model.partition("/") if isinstance(given_model, str) else ("", "", "")
     if not slash or name not in names:
         return path, content, ""
     return path, json.dumps({**body, "model": rest}).encode(), name

@@ -91,19 +91,19 @@ class Relay:
 
     async def get(self, target: Target, headers: Mapping[str, str]) -> UpstreamAnswer:
         """Ask an upstream for something; see `send`."""
-        sent = {**_sent_headers(headers, target), "accept-encoding": "identity"}
-        return await self._answer(self._request("GET", target.url, sent), target)
+        sent_fields = {**_sent_headers(headers, target), "accept-encoding": "identity"}
+        return await self._answer(self._request("GET", target.url, sent_fields), target)
 
     async def send_bytes(
         self, target: Target, method: str, content: bytes, headers: Mapping[str, str], query: str
     ) -> UpstreamAnswer:
         """Send a request on byte for byte; see `send`."""
         encoding = "identity" if self._mask else readable_encoding(headers.get("accept-encoding", ""))
-        sent = {**_sent_headers(headers, target), "accept-encoding": encoding}
+        sent_fields = {**_sent_headers(headers, target), "accept-encoding": encoding}
         if kind := headers.get("content-type"):
-            sent["content-type"] = kind
+            sent_fields["content-type"] = kind
         url = f"{target.url}{f'?{query}' if query else ''}"
-        return await self._answer(self._request(method, url, sent, content), target)
+        return await self._answer(self._request(method, url, sent_fields, content), target)
 
     async def close(self) -> None:
         """Give back all connections."""
@@ -147,18 +147,18 @@ class Relay:
 
     def _mask_answer(self, answer: UpstreamAnswer) -> UpstreamAnswer:
         """An answer as a caller may have it: without the keys of this server."""
-        headers, mask, failed = _given_back(answer.headers), self._mask, answer.status >= 400
+        headers, mask, has_failed = _given_back(answer.headers), self._mask, answer.status >= 400
         if not mask:
             return replace(answer, headers=headers)
         # What is masked may be shorter. Errors in an encoding that was not asked for are read before.
-        gone = {"content-length", "content-encoding"} if failed else {"content-length"}
-        encoding = answer.entity.get("content-encoding", "") if failed else ""
+        gone_keys = {"content-length", "content-encoding"} if has_failed else {"content-length"}
+        encoding = answer.entity.get("content-encoding", "") if has_failed else ""
         pieces = _inflated_error(answer.pieces, encoding) if encoding else answer.pieces
         return replace(
             answer,
             headers={name: mask.text(value) for name, value in headers.items()},
-            entity={name: value for name, value in answer.entity.items() if name not in gone},
-            pieces=mask.lines(pieces) if answer.is_stream and not failed else mask.body(pieces, failed=failed),
+            entity={name: value for name, value in answer.entity.items() if name not in gone_keys},
+            pieces=mask.lines(pieces) if answer.is_stream and not has_failed else mask.body(pieces, failed=has_failed),
         )
 
     @property
@@ -179,12 +179,12 @@ class Relay:
 def _sent_headers(headers: Mapping[str, str], target: Target) -> dict[str, str]:
     """The caller's headers as they go on: without what is for this server, with the key of the upstream."""
     keys = frozenset() if target.takes_callers_key else _KEYS
-    sent = {
+    sent_fields = {
         name: value
         for name, value in headers.items()
         if name not in _NOT_SENT and name not in keys and not name.startswith(_NOT_SENT_BEGINNINGS)
     }
-    return {**sent, **target.headers}
+    return {**sent_fields, **target.headers}
 
 
 def _given_back(headers: Mapping[str, str]) -> dict[str, str]:
@@ -222,14 +222,14 @@ async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
         raise ConnectionCut(str(_failure("the upstream", error))) from error
 
 
-def _failure(who: str, error: httpx.HTTPError) -> UpstreamFailed:
+def _failure(text: str, error: httpx.HTTPError) -> UpstreamFailed:
     import httpx
 
     if isinstance(error, httpx.TimeoutException):
-        return UpstreamFailed(f"{who} did not answer in time. Try again.", kind="timeout", transient=True)
+        return UpstreamFailed(f"{text} did not answer in time. Try again.", kind="timeout", transient=True)
     if isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol):
         return UpstreamFailed(
-            f"{who} cannot be reached. Check its address in gateway.upstreams or llm_api_base.", kind="unavailable",
+            f"{text} cannot be reached. Check its address in gateway.upstreams or llm_api_base.", kind="unavailable",
             transient=True,
         )  # fmt: skip
-    return UpstreamFailed(f"{who} broke the connection. Try again.", kind="unavailable", transient=True)
+    return UpstreamFailed(f"{text} broke the connection. Try again.", kind="unavailable", transient=True)

@@ -77,11 +77,11 @@ class OpenAIResponses(Dialect):
         items = _input(body)
         opening = len(opening_of(items))
         instructions = body.get("instructions")
-        told = [texts_of(item.get("content")) for item in items[:opening]]
+        texts = [texts_of(item.get("content")) for item in items[:opening]]
         reference, new = _after_reference(items[opening:])
-        triggered = bool(new) and new[-1].get("type") == TRIGGER
+        is_triggered = bool(new) and new[-1].get("type") == TRIGGER
         return ConversationCall(
-            messages=messages_of_items(new[:-1] if triggered else new),
+            messages=messages_of_items(new[:-1] if is_triggered else new),
             wire="responses",
             session_id=session_id,
             hint=_hint(body),
@@ -89,16 +89,16 @@ class OpenAIResponses(Dialect):
             follows=_id_of(body.get("previous_response_id")),
             reference=reference,
             compact_threshold=_threshold(body),
-            compacts=self._compacts or triggered,
-            system_prompt="\n".join([instructions, *told] if isinstance(instructions, str) else told),
+            compacts=self._compacts or is_triggered,
+            system_prompt="\n".join([instructions, *texts] if isinstance(instructions, str) else texts),
             tools=list_of(body.get("tools")),
             model=model or None,
         )
 
     def overview(self, body: JsonObject) -> CallOverview:
         """See `Dialect`."""
-        given, instructions = body.get("input"), body.get("instructions")
-        items = [{"role": "user", "content": given}] if isinstance(given, str) else list_of(given)
+        given_input, instructions = body.get("input"), body.get("instructions")
+        items = [{"role": "user", "content": given_input}] if isinstance(given_input, str) else list_of(given_input)
         return call_overview(instructions if isinstance(instructions, str) else "", items, body.get("tools"))
 
     def reference(self, body: JsonObject) -> str:
@@ -110,13 +110,13 @@ class OpenAIResponses(Dialect):
     ) -> JsonObject:
         """See `Dialect`."""
         items = _input(body)
-        sent = [*opening_of(items), *items_of_messages(messages)]
-        given = body.get("input")
+        objects = [*opening_of(items), *items_of_messages(messages)]
+        given_input = body.get("input")
         own = ("previous_response_id", "conversation", "context_management") if whole else ()
-        kept = {key: value for key, value in body.items() if key not in own}
-        others = [entry for entry in list_of(body.get("context_management")) if not _is_compaction(entry)]
-        managed = {"context_management": others} if whole and others else {}
-        return {**kept, **managed, "input": given if sent == items else sent}
+        kept_fields = {key: value for key, value in body.items() if key not in own}
+        other_entries = [entry for entry in list_of(body.get("context_management")) if not _is_compaction(entry)]
+        managed_fields = {"context_management": other_entries} if whole and other_entries else {}
+        return {**kept_fields, **managed_fields, "input": given_input if objects == items else objects}
 
     def answer(self, content: JsonObject) -> GivenAnswer:
         """See `Dialect`."""
@@ -133,23 +133,29 @@ class OpenAIResponses(Dialect):
     def text_answer(self, text: str, body: JsonObject) -> JsonObject:
         """See `Dialect`."""
         part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-        said = {"type": "message", "id": _new_id("msg"), "role": "assistant", "status": "completed", "content": [part]}
-        return _response([said], body)
+        fields = {
+            "type": "message",
+            "id": _new_id("msg"),
+            "role": "assistant",
+            "status": "completed",
+            "content": [part],
+        }
+        return _response([fields], body)
 
     def spoken_events(self, text: str, body: JsonObject) -> str:
         """See `Dialect`."""
         response = self.text_answer(text, body)
-        [said] = response["output"]
-        place = {"item_id": said["id"], "output_index": 0, "content_index": 0}
-        part = said["content"][0]
-        begun: JsonObject = {**said, "status": "in_progress", "content": []}
+        [value] = response["output"]
+        place = {"item_id": value["id"], "output_index": 0, "content_index": 0}
+        part = value["content"][0]
+        begun_object: JsonObject = {**value, "status": "in_progress", "content": []}
         return _events(response, [
-            {"type": "response.output_item.added", "output_index": 0, "item": begun},
+            {"type": "response.output_item.added", "output_index": 0, "item": begun_object},
             {"type": "response.content_part.added", **place, "part": {**part, "text": ""}},
             {"type": "response.output_text.delta", **place, "delta": text, "logprobs": []},
             {"type": "response.output_text.done", **place, "text": text, "logprobs": []},
             {"type": "response.content_part.done", **place, "part": part},
-            {"type": "response.output_item.done", "output_index": 0, "item": said},
+            {"type": "response.output_item.done", "output_index": 0, "item": value},
         ])  # fmt: skip
 
     def compaction_answer(self, prompt: ConversationPrompt, body: JsonObject) -> JsonObject:
@@ -159,8 +165,8 @@ class OpenAIResponses(Dialect):
         if not self._compacts:
             return response
         output = [*map(_as_output, items_of_messages(prompt.messages)), item]
-        kept = {key: response[key] for key in ("id", "created_at", "usage")}
-        return {**kept, "object": "response.compaction", "output": output}
+        kept_fields = {key: response[key] for key in ("id", "created_at", "usage")}
+        return {**kept_fields, "object": "response.compaction", "output": output}
 
     def compacted_events(self, prompt: ConversationPrompt, body: JsonObject) -> str:
         """See `Dialect`."""
@@ -182,8 +188,8 @@ class OpenAIResponses(Dialect):
     def error_event(self, message: str) -> str:
         """See `Dialect`."""
         # Flat as the reference has it, and nested as its clients raise it.
-        told = openai_error(502, "upstream_failed", message)
-        return event({**told["error"], **told, "type": "error", "sequence_number": 0}, "error")
+        told_object = openai_error(502, "upstream_failed", message)
+        return event({**told_object["error"], **told_object, "type": "error", "sequence_number": 0}, "error")
 
 
 class _ResponseReader(AnswerReader):
@@ -240,27 +246,27 @@ class _CompactionFirst:
         self._events = _item_events(item)
         self._is_told = False
 
-    def rewrite(self, given: ServerEvent) -> str:
+    def rewrite(self, given_event: ServerEvent) -> str:
         """An event as it goes on, behind those of the item if it is the first to need them."""
-        content = given.json()
+        content = given_event.json()
         if not content:
-            return given.encode()
-        told = ""
+            return given_event.encode()
+        events = ""
         if not self._is_told and content.get("type") not in _BEFORE_ITEMS:
             self._is_told = True
             begin = int(content.get("sequence_number") or 0)
-            told = _number_events(self._events, begin)
+            events = _number_events(self._events, begin)
         if self._is_told:
             content = self._behind(content)
-        return told + event(content, given.name)
+        return events + event(content, given_event.name)
 
     def _behind(self, content: JsonObject) -> JsonObject:
-        moved = {**content, "sequence_number": int(content.get("sequence_number") or 0) + len(self._events)}
+        moved_fields = {**content, "sequence_number": int(content.get("sequence_number") or 0) + len(self._events)}
         if isinstance(at := content.get("output_index"), int):
-            moved["output_index"] = at + 1
+            moved_fields["output_index"] = at + 1
         if isinstance(response := content.get("response"), dict):
-            moved["response"] = {**response, "output": [self._item, *list_of(response.get("output"))]}
-        return moved
+            moved_fields["response"] = {**response, "output": [self._item, *list_of(response.get("output"))]}
+        return moved_fields
 
 
 def _input(body: JsonObject) -> list[JsonObject]:
@@ -269,19 +275,21 @@ def _input(body: JsonObject) -> list[JsonObject]:
     Raises:
         InvalidRequest: There are none.
     """
-    given = body.get("input", [] if body.get("previous_response_id") else None)
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
+    given_input = body.get("input", [] if body.get("previous_response_id") else None)
+    if isinstance(given_input, str):
+        return [{"role": "user", "content": given_input}]
+    if not isinstance(given_input, list) or not all(isinstance(item, dict) for item in given_input):
         raise InvalidRequest("The field input is neither text nor a list of items. Send the conversation in it.")
-    return given
+    return given_input
 
 
 def _after_reference(items: Sequence[JsonObject]) -> tuple[str, Sequence[JsonObject]]:
     """The sealed content of the last compaction item that has the form of ours, and the items behind it."""
     for at in range(len(items) - 1, -1, -1):
-        if items[at].get("type") in _COMPACTIONS and is_sealed_here(sealed := items[at].get("encrypted_content")):
-            return str(sealed), items[at + 1 :]
+        if items[at].get("type") in _COMPACTIONS and is_sealed_here(
+            encrypted_content := items[at].get("encrypted_content")
+        ):
+            return str(encrypted_content), items[at + 1 :]
     return "", items
 
 
@@ -291,10 +299,10 @@ def _is_compaction(entry: object) -> bool:
 
 def _threshold(body: JsonObject) -> int | None:
     """The size at which the caller wants a compaction; 0 if it names none, None if it does not want any."""
-    asked = [entry for entry in list_of(body.get("context_management")) if _is_compaction(entry)]
-    if not asked:
+    entries = [entry for entry in list_of(body.get("context_management")) if _is_compaction(entry)]
+    if not entries:
         return None
-    size = asked[0].get("compact_threshold")
+    size = entries[0].get("compact_threshold")
     return max(size, 0) if isinstance(size, int) else 0
 
 
@@ -306,8 +314,8 @@ def _hint(body: JsonObject) -> str:
 
 def _id_of(value: object) -> str:
     """An id that is given as itself or in an object."""
-    found = value.get("id") if isinstance(value, dict) else value
-    return found if isinstance(found, str) else ""
+    found_value = value.get("id") if isinstance(value, dict) else value
+    return found_value if isinstance(found_value, str) else ""
 
 
 def _output_of(content: JsonObject) -> list[object]:
@@ -329,8 +337,8 @@ def _messages(items: Sequence[object], response_id: str) -> tuple[JsonObject, ..
         raise Unreadable("an item of it has a shape that is not known") from None
     from memory_service.service import ANSWER
 
-    named = {ANSWER: response_id} if response_id else {}
-    return (*messages[:-1], *({**message, **named} for message in messages[-1:]))
+    named_fields = {ANSWER: response_id} if response_id else {}
+    return (*messages[:-1], *({**message, **named_fields} for message in messages[-1:]))
 
 
 def _finish_reason(response: JsonObject) -> str:
@@ -395,17 +403,20 @@ def _response(output: Sequence[JsonObject], body: JsonObject, receipt: Compactio
     }
 
 
-def _events(response: JsonObject, told: Sequence[JsonObject]) -> str:
+def _events(response: JsonObject, objects: Sequence[JsonObject]) -> str:
     """A whole stream: its beginning, what is told, and its end."""
-    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    begun_fields = {**response, "status": "in_progress", "output": [], "usage": None}
     events: list[JsonObject] = [
-        {"type": "response.created", "response": begun},
-        {"type": "response.in_progress", "response": begun},
-        *told,
+        {"type": "response.created", "response": begun_fields},
+        {"type": "response.in_progress", "response": begun_fields},
+        *objects,
         {"type": "response.completed", "response": response},
     ]
     return _number_events(events, 0)
 
 
 def _number_events(events: Sequence[JsonObject], begin: int) -> str:
-    return "".join(event({**each, "sequence_number": at}, each["type"]) for at, each in enumerate(events, begin))
+    return "".join(
+        event({**each_object, "sequence_number": at}, each_object["type"])
+        for at, each_object in enumerate(events, begin)
+    )

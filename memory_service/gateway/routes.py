@@ -138,19 +138,19 @@ async def _answer(
 
 def folder_of(headers: Mapping[str, str], overview: CallOverview) -> str:
     """The folder that a call's host works in, by its headers or by what it tells the model; empty if it says none."""
-    if named := headers.get("x-memory-folder"):
-        return unquote(named)
+    if header := headers.get("x-memory-folder"):
+        return unquote(header)
     try:
         # Codex names the repositories of a turn so.
-        told = json.loads(headers.get("x-codex-turn-metadata") or "{}").get("workspaces")
+        workspaces = json.loads(headers.get("x-codex-turn-metadata") or "{}").get("workspaces")
     except (ValueError, AttributeError, RecursionError):
-        told = None
-    first = next(iter(told), "") if isinstance(told, dict | list) else ""
+        workspaces = None
+    first = next(iter(workspaces), "") if isinstance(workspaces, dict | list) else ""
     return overview.folder or (first if isinstance(first, str) else "")
 
 
-def _mode(given: str | None) -> Mode:
-    mode = given or "on"
+def _mode(given_text: str | None) -> Mode:
+    mode = given_text or "on"
     if mode not in _MODES:
         raise InvalidRequest(f"The header X-Memory-Mode cannot be used. Send {', '.join(_MODES)}.")
     return cast(Mode, mode)
@@ -181,7 +181,7 @@ def _is_deep(body: JsonObject, content: bytes) -> bool:
         return False
     level: list[Any] = [body]
     for _ in range(_MOST_DEPTH):
-        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        inner = (each_value.values() if isinstance(each_value, dict) else each_value for each_value in level)
         level = [value for values in inner for value in values if isinstance(value, dict | list)]
         if not level:
             return False
@@ -197,12 +197,12 @@ async def _listed_models(runtime: GatewayRuntime, headers: Mapping[str, str]) ->
     An upstream that does not tell stands in `degraded`.
     """
     upstreams = runtime.relay.upstreams
-    found = dict[str, list[dict[str, Any]]]()
+    fields = dict[str, list[dict[str, Any]]]()
     degraded = list[str]()
 
     async def ask(name: str) -> None:
         try:
-            found[name] = await _asked_models(runtime, name, headers)
+            fields[name] = await _asked_models(runtime, name, headers)
         except UpstreamFailed as error:
             degraded.append(f"{name}: {error}")
 
@@ -211,9 +211,9 @@ async def _listed_models(runtime: GatewayRuntime, headers: Mapping[str, str]) ->
             if upstreams.is_listed(name):
                 group.start_soon(ask, name)
     models = [
-        _shown_model(each, f"{name}/" if upstreams.several else "")
+        _shown_model(each_fields, f"{name}/" if upstreams.several else "")
         for name in upstreams.named
-        for each in found.get(name, [])
+        for each_fields in fields.get(name, [])
     ]
     own = runtime.service.settings.llm_model
     if not models and own:
@@ -246,9 +246,9 @@ async def _asked_models(runtime: GatewayRuntime, name: str, headers: Mapping[str
     raise UpstreamFailed("It did not list its models in time.")
 
 
-def _shown_model(told: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def _shown_model(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """A model as both OpenAI's and Anthropic's clients read it."""
-    name = f"{prefix}{told['id']}"
-    shown = {"object": "model", "created": 0, "owned_by": "memory-service"}
-    shown |= {"type": "model", "display_name": name, "created_at": _NO_DATE}
-    return {**shown, **told, "id": name}
+    name = f"{prefix}{fields['id']}"
+    shown_fields = {"object": "model", "created": 0, "owned_by": "memory-service"}
+    shown_fields |= {"type": "model", "display_name": name, "created_at": _NO_DATE}
+    return {**shown_fields, **fields, "id": name}

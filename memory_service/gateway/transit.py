@@ -114,20 +114,20 @@ class PassedAnswer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI; without a last message, the server breaks the connection off."""
-        cut = _CLIENT_GONE
+        cut_text = _CLIENT_GONE
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(until_gone, receive, group.cancel_scope)
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 is_whole = await self._relay(send)
-                cut = _UPSTREAM_GONE
+                cut_text = _UPSTREAM_GONE
                 if is_whole:
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
                 group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 await self._answer.close()
-                await self._keep(cut)
+                await self._keep(cut_text)
 
     async def _relay(self, send: Send) -> bool:
         """Send the pieces on; gives whether the answer came to an end."""
@@ -151,19 +151,19 @@ class PassedAnswer(Response):
         """The bytes that go on for a piece, once what they end is kept."""
         if self._reading is None:
             return piece
-        passed = self._reading.feed(piece)
+        passed_raw = self._reading.feed(piece)
         if self._reading.has_ended or self._reading.fault:
             await self._keep("")
-        return passed
+        return passed_raw
 
-    async def _keep(self, cut: str) -> None:
+    async def _keep(self, cut_text: str) -> None:
         """Keep what was said, once: all of it or, of an answer that was broken off, as far as it came."""
         if self._is_kept or self._reading is None:
             return
         self._is_kept = True
-        said = self._reading.answer(whole=not cut)
+        answer = self._reading.answer(whole=not cut_text)
         self._exchange.miss(*(f"answer: {why}" for why in (self._reading.fault, self._reading.omission) if why))
-        await self._exchange.keep(said, cut)
+        await self._exchange.keep(answer, cut_text)
 
 
 async def until_gone(receive: Receive, scope: anyio.CancelScope) -> None:

@@ -108,17 +108,17 @@ class Upstreams:
             NotFound: No upstream speaks the protocol.
         """
         own_model = self._settings.llm_model
-        wanted = model or own_model
-        name, slash, rest = wanted.partition("/")
-        spoken = _SPOKEN[protocol]
-        if slash and name in self.named and self.named[name].protocol in spoken:
+        wanted_model = model or own_model
+        name, slash, rest = wanted_model.partition("/")
+        spoken_keys = _SPOKEN[protocol]
+        if slash and name in self.named and self.named[name].protocol in spoken_keys:
             return self._target(name, protocol, rest, path)
         for name, upstream in self.named.items():
-            if upstream.protocol in spoken:
-                return self._target(name, protocol, wanted, path)
-        known = ", ".join(f"{name} ({upstream.protocol})" for name, upstream in self.named.items()) or "none"
+            if upstream.protocol in spoken_keys:
+                return self._target(name, protocol, wanted_model, path)
+        known_text = ", ".join(f"{name} ({upstream.protocol})" for name, upstream in self.named.items()) or "none"
         raise NotFound(
-            f"No upstream speaks the protocol of this route; there are: {known}. "
+            f"No upstream speaks the protocol of this route; there are: {known_text}. "
             "Set llm_model, or gateway.upstreams to one that does."
         )
 
@@ -133,8 +133,8 @@ class Upstreams:
         Raises:
             NotFound: No upstream speaks the protocol itself.
         """
-        spoken = _SPOKEN[protocol] - {LITELLM}
-        name = named or next((name for name, each in self.named.items() if each.protocol in spoken), "")
+        spoken_keys = _SPOKEN[protocol] - {LITELLM}
+        name = named or next((name for name, upstream in self.named.items() if upstream.protocol in spoken_keys), "")
         if not name or self.named[name].protocol == LITELLM:
             raise NotFound(
                 "No upstream has this path: it is passed on to a provider that speaks the client's own protocol, not "
@@ -163,10 +163,10 @@ class Upstreams:
     def secrets(self) -> frozenset[str]:
         """The keys that this server has: those of its callers, and those it may send to a provider."""
         variables = {upstream.api_key_env for upstream in self.named.values()}
-        found = {value for name, value in os.environ.items() if name in variables or name.endswith(_SECRET_VARIABLES)}
+        values = {value for name, value in os.environ.items() if name in variables or name.endswith(_SECRET_VARIABLES)}
         addresses = (self._settings.llm_api_base, *(upstream.base_url for upstream in self.named.values()))
-        found |= {password for each in addresses if (password := urlsplit(each).password)}
-        return frozenset({*found, *self._settings.api_keys} - {""})
+        values |= {password for address in addresses if (password := urlsplit(address).password)}
+        return frozenset({*values, *self._settings.api_keys} - {""})
 
     @property
     def timeout_seconds(self) -> float:

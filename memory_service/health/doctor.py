@@ -81,13 +81,13 @@ def examine(
         measures: Whether the index is measured too, if it is sound.
     """
     yield _check("home", lambda: _home(settings.home))
-    used = _used(settings, folder, embedder)
-    model = _check("model", lambda: _models(used))
+    embedders = _used(settings, folder, embedder)
+    model = _check("model", lambda: _models(embedders))
     yield model
     if reranker is not None:
         yield _check("rerank", lambda: _rerank(reranker))
     # One that is no good was named; the rest has to work without it.
-    yield _check("round trip", lambda: _round_trip(settings, used[0] if used and model.ok else None))
+    yield _check("round trip", lambda: _round_trip(settings, embedders[0] if embedders and model.ok else None))
     if settings.context_engine != DEFAULT:
         yield _check("engine", lambda: _engine(settings, engine_problems))
     there = _check("workspace", lambda: _workspace(folder))
@@ -125,13 +125,13 @@ def _used(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice 
         return [embedder.english]
     index = _opened(settings, folder, embedder)
     try:
-        moves, used = index.moves(), index.embedder
+        moves, used_embedder = index.moves(), index.embedder
     except (IndexerError, OSError):
         # Its own check says why.
         return list(embedder.models)
     finally:
         index.close()
-    return sorted(embedder.models, key=lambda each: each is not used)[: 2 if moves else 1]
+    return sorted(embedder.models, key=lambda each_embedder: each_embedder is not used_embedder)[: 2 if moves else 1]
 
 
 class _Failed(Exception):
@@ -140,8 +140,8 @@ class _Failed(Exception):
 
 def _check(name: str, check: Callable[[], str | Measure]) -> Check:
     try:
-        made = check()
-        detail, figures = (made, {}) if isinstance(made, str) else made
+        value = check()
+        detail, figures = (value, {}) if isinstance(value, str) else value
         return Check(name=name, ok=True, detail=detail, figures=figures)
     except _Failed as failure:
         detail, remedy = failure.args
@@ -181,14 +181,14 @@ def _open_files(home: Path) -> str:
     """
     status = home.stat()
     if open_to_others(status):
-        shared = ", and is for more than a home" if is_shared(home, status) else ""
+        shared_kind = ", and is for more than a home" if is_shared(home, status) else ""
         raise _Failed(
-            f"others of this machine can enter {home} (mode {status.st_mode & 0o777:o}{shared})",
-            "Choose another --home." if shared else f"Run `chmod -R go-rwx {home}`.",
+            f"others of this machine can enter {home} (mode {status.st_mode & 0o777:o}{shared_kind})",
+            "Choose another --home." if shared_kind else f"Run `chmod -R go-rwx {home}`.",
         )
     by_hand = (f"{os.sep}memory{os.sep}", "MEMORY.md", "USER.md")
     places = (
-        each for each in own_places(home) if not each.is_symlink() and not any(part in str(each) for part in by_hand)
+        path for path in own_places(home) if not path.is_symlink() and not any(part in str(path) for part in by_hand)
     )
     wide = [place for place in places if open_to_others(place.stat())]
     if not wide:
@@ -203,19 +203,19 @@ def _workspace(folder: Path) -> str:
 
 def _readers() -> str:
     """Report readers of meaning that failed in this process, so in the checks before this one."""
-    if failed := reader_failures():
-        named = ", ".join(f"{reader} ({count} times)" for reader, count in failed.items())
+    if failed_reader_failures := reader_failures():
+        named_text = ", ".join(f"{reader} ({count} times)" for reader, count in failed_reader_failures.items())
         raise _Failed(
-            f"what reads meaning into texts failed: {named}; these texts are stored and found without",
+            f"what reads meaning into texts failed: {named_text}; these texts are stored and found without",
             "Report the lines that the log has of it, and update memory-service.",
         )
     return "all that were asked answered"
 
 
-def _gateway(missed: str) -> str:
+def _gateway(missed_text: str) -> str:
     """Report conversations that the gateway could not give their memory."""
     remedy = "Look into gateway.log in the home, which has a line for each; update memory-service if a host is newer."
-    raise _Failed(missed, remedy)
+    raise _Failed(missed_text, remedy)
 
 
 def _left_over(settings: Settings, folder: Path) -> str:
@@ -234,16 +234,16 @@ def _left_over(settings: Settings, folder: Path) -> str:
     return "nothing"
 
 
-def _models(used: list[Embedder]) -> str:
-    if not used:
+def _models(embedders: list[Embedder]) -> str:
+    if not embedders:
         return "none is configured: search goes by words alone"
-    return "; ".join(map(_model, used))
+    return "; ".join(map(_model, embedders))
 
 
 def _model(embedder: Embedder) -> str:
     texts = ["The cat sleeps.", "A cat is sleeping.", "Invoices are due in March."]
-    made = embedder.embed_documents(texts)
-    rows = unit_rows(embedder.name, made, texts=len(texts), dimensions=embedder.dimensions)
+    vectors = embedder.embed_documents(texts)
+    rows = unit_rows(embedder.name, vectors, texts=len(texts), dimensions=embedder.dimensions)
     if empty_rows(rows):
         raise _Failed(f"{embedder.name} gives vectors that are not finite or have no length", _MODEL_REMEDY)
     near, same, far = rows
@@ -253,8 +253,8 @@ def _model(embedder: Embedder) -> str:
 
 
 def _rerank(reranker: Reranker) -> str:
-    answer, other = reranker.score("Where is the spare key?", [_SAMPLE, "Invoices are due in March."])
-    if not answer > other:
+    answer, other_value = reranker.score("Where is the spare key?", [_SAMPLE, "Invoices are due in March."])
+    if not answer > other_value:
         raise _Failed(f"{reranker.name} does not tell an answer from another text", "Choose another rerank_model.")
     return f"{reranker.name} tells an answer from another text"
 
@@ -290,8 +290,8 @@ def _engine(settings: Settings, problems: tuple[str, ...]) -> str:
     name = settings.context_engine
     with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
         place = EnginePlace(workspace="doctor", folder=Path(folder))
-        loaded = load_engine(name, place)
-        engine = GuardedEngine(name, lambda: loaded)
+        loaded_engine = load_engine(name, place)
+        engine = GuardedEngine(name, lambda: loaded_engine)
         talk: list[Message] = [
             {"role": "user", "content": _SAMPLE},
             {"role": "assistant", "content": "Noted. 记住了。"},
@@ -301,10 +301,10 @@ def _engine(settings: Settings, problems: tuple[str, ...]) -> str:
         engine.assemble(
             "doctor", history, token_budget=_ENGINE_TOKENS, call=AssembleCall(messages=tuple(talk), query=_SAMPLE)
         )
-        found, info = (*problems, *engine.problems()), engine.info
+        texts, info = (*problems, *engine.problems()), engine.info
         engine.dispose()
-    if found or info is None:
-        raise _Failed(f"{name} fails: {found[0].partition('; ')[0] if found else 'it has no info'}", _ENGINE_REMEDY)
+    if texts or info is None:
+        raise _Failed(f"{name} fails: {texts[0].partition('; ')[0] if texts else 'it has no info'}", _ENGINE_REMEDY)
     return f"{info.name} {info.version} assembles a prompt".replace("  ", " ")
 
 
@@ -316,17 +316,17 @@ def _expect(found: SearchResults, query: str) -> None:
 
 
 def _index(index: Index) -> str:
-    unread = index.is_unread()
-    if not unread:
+    is_unread = index.is_unread()
+    if not is_unread:
         index.check()
     status = index.status()
     if status.stored is None:
         raise _Failed("there is no index yet", "Run `memory-service reindex`.")
-    if not unread:
+    if not is_unread:
         _rebuild(index.root, status)
     if status.rebuild and status.rebuild.running:
         return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
-    if unread or index.lags():
+    if is_unread or index.lags():
         raise _Failed(
             "an older version made the index, and the next search or a server makes it anew",
             "Run `memory-service reindex` to have that now.",
@@ -345,18 +345,19 @@ def _index(index: Index) -> str:
             "They get one when the model answers: mend that, then search, or run `memory-service reindex`.",
         )
     with index.reader() as view:
-        asked, right = neighbours(view)
-    if right < asked:
+        number, right = neighbours(view)
+    if right < number:
         raise _Failed(
-            f"sqlite-vec finds {right} of {asked} passages by their own vectors", "Run `memory-service reindex --full`."
+            f"sqlite-vec finds {right} of {number} passages by their own vectors",
+            "Run `memory-service reindex --full`.",
         )
     if status.unread:
         detail, _, remedy = status.unread.removeprefix("facts: ").partition(". ")
         raise _Failed(detail, remedy)
-    packed = f", {status.packed} packed" if status.packed else ""
-    unjudged = f"; {status.unjudged}" if status.unjudged else ""
-    chosen = f"; the model is {status.choice}" if status.choice else ""
-    return f"{counts.passages} passages of {counts.files} files{packed}, undamaged{chosen}{unjudged}"
+    text = f", {status.packed} packed" if status.packed else ""
+    unjudged_text = f"; {status.unjudged}" if status.unjudged else ""
+    chosen_text = f"; the model is {status.choice}" if status.choice else ""
+    return f"{counts.passages} passages of {counts.files} files{text}, undamaged{chosen_text}{unjudged_text}"
 
 
 def _moving(folder: Path, status: IndexStatus) -> str:
@@ -387,9 +388,9 @@ def _rebuild(folder: Path, status: IndexStatus) -> None:
 def _full_reindex(folder: Path, status: IndexStatus) -> str:
     """Remedy by a full reindex, with the room and time it takes."""
     live = status.counts.size_bytes if status.counts else 0
-    needed = needed_bytes(live, status.rebuild.size_bytes if status.rebuild else 0)
+    needed_count = needed_bytes(live, status.rebuild.size_bytes if status.rebuild else 0)
     free = shutil.disk_usage(folder).free
-    room = f"Free {(needed - free) / 1e6:,.1f} MB of disk space first. " if needed > free else ""
+    room = f"Free {(needed_count - free) / 1e6:,.1f} MB of disk space first. " if needed_count > free else ""
     return f"{room}Run `memory-service reindex --full`."
 
 
@@ -398,9 +399,9 @@ def _files(index: Index) -> str:
     if status.failed:
         first = status.failed[0]
         more = f" (and {len(status.failed) - 1} more)" if len(status.failed) > 1 else ""
-        what, _, remedy = first.reason.partition("; ")
+        text, _, remedy = first.reason.partition("; ")
         raise _Failed(
-            f"{first.path} is not indexed: {what}{more}",
+            f"{first.path} is not indexed: {text}{more}",
             f"{remedy[:1].upper() or 'Mend it'}{remedy[1:]}. Then run `memory-service reindex`.",
         )
     if status.pending:
@@ -410,24 +411,25 @@ def _files(index: Index) -> str:
 
 def _retrieval(folder: Path, index: Index) -> str:
     """Ask for what stands in the files, in their own words: each has to come back among the first."""
-    asked = found = 0
-    failed = {failure.path for failure in index.status().failed}
-    named = (*folder.glob("*.md"), *folder.glob("memory/**/*.md"))
-    for name in sorted(path for path in named if is_memory_path(path.relative_to(folder).as_posix()))[-10:]:
+    number = found_number = 0
+    keys = {failure.path for failure in index.status().failed}
+    paths = (*folder.glob("*.md"), *folder.glob("memory/**/*.md"))
+    for name in sorted(path for path in paths if is_memory_path(path.relative_to(folder).as_posix()))[-10:]:
         path = name.relative_to(folder).as_posix()
-        line = _telling_line(name) if path not in failed and name.is_file() else ""
+        line = _telling_line(name) if path not in keys and name.is_file() else ""
         if line:
-            asked += 1
+            number += 1
             hits = index.search(line, limit=5).hits
             # The same line may stand in many files, and each of them is as good.
-            found += any(hit.path == path or line in hit.passage.text for hit in hits)
-    if not asked:
+            found_number += any(hit.path == path or line in hit.passage.text for hit in hits)
+    if not number:
         return "no memory file has a line to ask for, so finding was tried on the sample of the round trip alone"
-    if found < asked * 0.8:
+    if found_number < number * 0.8:
         raise _Failed(
-            f"only {found} of {asked} files are found by a line of theirs", "Run `memory-service reindex --full`."
+            f"only {found_number} of {number} files are found by a line of theirs",
+            "Run `memory-service reindex --full`.",
         )
-    return f"{found} of {asked} files are found by a line of theirs"
+    return f"{found_number} of {number} files are found by a line of theirs"
 
 
 def _telling_line(file: Path) -> str:

@@ -37,24 +37,24 @@ def measure_searches(index: Index) -> Measure:
         texts = sampled_texts(view, _SAMPLED)
     if not texts:
         return NOTHING, {}
-    asked, laps = questions(texts), defaultdict[str, list[float]](list)
+    asked_questions, laps = questions(texts), defaultdict[str, list[float]](list)
     for _ in range(_WARMING):
-        index.search(next(asked), limit=_LIMIT)
-    started = time.perf_counter()
-    while len(laps[""]) < _SEARCHES and time.perf_counter() - started < _SECONDS:
-        question, began = next(asked), time.perf_counter()
-        found = index.search(question, limit=_LIMIT)
-        for name, lap_ms in {"": (time.perf_counter() - began) * 1000, **found.stages_ms}.items():
+        index.search(next(asked_questions), limit=_LIMIT)
+    started_time = time.perf_counter()
+    while len(laps[""]) < _SEARCHES and time.perf_counter() - started_time < _SECONDS:
+        question, began = next(asked_questions), time.perf_counter()
+        results = index.search(question, limit=_LIMIT)
+        for name, lap_ms in {"": (time.perf_counter() - began) * 1000, **results.stages_ms}.items():
             laps[name].append(lap_ms)
     figures = {"searches": float(len(laps[""])), "searches_per_second": 1000 / statistics.fmean(laps[""])}
     for name, values in laps.items():
-        stage, ordered = f"{name}_".lstrip("_"), sorted(values)
-        figures[f"{stage}p50_ms"] = statistics.median(ordered)
-        figures[f"{stage}p99_ms"] = ordered[-1 - len(ordered) // 100]
+        stage, ordered_values = f"{name}_".lstrip("_"), sorted(values)
+        figures[f"{stage}p50_ms"] = statistics.median(ordered_values)
+        figures[f"{stage}p99_ms"] = ordered_values[-1 - len(ordered_values) // 100]
     stages = ", ".join(f"{name} {figures[f'{name}_p50_ms']:.2f}" for name in laps if name)
     times = f"p50 {figures['p50_ms']:.2f} ms, p99 {figures['p99_ms']:.2f} ms ({stages})"
-    missing = "".join(f"; {problem.removesuffix('.')}" for problem in dict.fromkeys((*problems, *found.degraded)))
-    return f"{len(laps['']):,} {found.mode} searches: {times}{missing}", figures
+    missing = "".join(f"; {problem.removesuffix('.')}" for problem in dict.fromkeys((*problems, *results.degraded)))
+    return f"{len(laps['']):,} {results.mode} searches: {times}{missing}", figures
 
 
 def measure_recall(index: Index) -> Measure:
@@ -69,16 +69,16 @@ def measure_recall(index: Index) -> Measure:
         return NOTHING, {}
     with index.reader() as view:
         share = recall(view, limit=_LIMIT, samples=min(_RECALL_SAMPLES, max(1, _RECALL_SCANNED // passages)))
-    packed = f"{status.packed:,} packed" if status.packed else "all looked at for every question"
+    text = f"{status.packed:,} packed" if status.packed else "all looked at for every question"
     counts = {"passages": float(passages), "packed": float(status.packed)}
     if share is None:
         return f"{passages:,} passages without vectors, found by words alone", counts
-    return f"{share:.3f} of the exact nearest {_LIMIT} of {passages:,} passages, {packed}", {**counts, "recall": share}
+    return f"{share:.3f} of the exact nearest {_LIMIT} of {passages:,} passages, {text}", {**counts, "recall": share}
 
 
 def questions(texts: Sequence[str]) -> Iterator[str]:
     """Some words of one text after another, for ever, never the same twice."""
-    chance, asked = random.Random(0), set[str]()
+    chance, asked_keys = random.Random(0), set[str]()
     for number in count():
         words = chance.choice(texts).split()
         first = chance.randrange(max(1, len(words) - _WORDS + 1))
@@ -86,7 +86,7 @@ def questions(texts: Sequence[str]) -> Iterator[str]:
         # Text without spaces is cut anywhere.
         begin = chance.randrange(max(1, len(stretch) - _QUERY_CHARS + 1))
         question = stretch[begin : begin + _QUERY_CHARS].strip()
-        while not question or question in asked:
+        while not question or question in asked_keys:
             question = f"{question} {number}".strip()
-        asked.add(question)
+        asked_keys.add(question)
         yield question

@@ -78,9 +78,9 @@ class MissedCalls:
             text = self._log.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return []
-        found = (_read(line) for line in text.splitlines())
+        calls = (_read(line) for line in text.splitlines())
         since = now - dt.timedelta(days=RECENT_DAYS)
-        return [each for each in found if each and each.workspace == workspace and each.at >= since]
+        return [call for call in calls if call and call.workspace == workspace and call.at >= since]
 
     def _append(self, lines: str) -> None:
         with suppress(OSError):
@@ -91,16 +91,14 @@ class MissedCalls:
                 os.write(descriptor, lines.encode("utf-8", "backslashreplace"))
 
 
-def told(missed: Iterable[MissedCall]) -> str:
+def told(calls: Iterable[MissedCall]) -> str:
     """One sentence for calls that were missed; empty for none."""
-    listed = list(missed)
-    if not listed:
+    calls = list(calls)
+    if not calls:
         return ""
-    conversations = {each.conversation for each in listed}
+    conversations = {call.conversation for call in calls}
     count = f"{len(conversations)} conversation{'s' if len(conversations) > 1 else ''}"
-    return (
-        f"in the last day {count} went on in part without memory; the last, {listed[-1].at:%H:%M}: {listed[-1].reason}"
-    )
+    return f"in the last day {count} went on in part without memory; the last, {calls[-1].at:%H:%M}: {calls[-1].reason}"
 
 
 def _read(line: str) -> MissedCall | None:

@@ -59,14 +59,14 @@ class HostTarget:
     def root(self) -> Path:
         """The folder that the settings of a project lie in."""
         here = Path(os.path.abspath(self.folder))
-        return next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+        return next((path for path in (here, *here.parents) if (path / ".git").exists()), here)
 
     def memory_options(self, *, project: str) -> list[str]:
         """The options of a command that choose home and workspace."""
         own = DEFAULT_HOME if self.scope == "project" else home_of(DEFAULT_HOME)
         home = str(own) if self.home is None else os.path.abspath(self.home.expanduser())
-        chosen = ["--workspace", self.workspace] if self.workspace else ["--project", project] if project else []
-        return ["--home", home, *chosen]
+        chosen_texts = ["--workspace", self.workspace] if self.workspace else ["--project", project] if project else []
+        return ["--home", home, *chosen_texts]
 
     @property
     def program(self) -> str:
@@ -127,10 +127,10 @@ def connect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> Hos
         StorageFailed: A file could not be written; nothing was changed.
     """
     with ConnectionNotes.hold() if not dry_run else nullcontext(ConnectionNotes.load()) as notes:
-        planned = [connect_file(file, notes.files.get(file.path)) for file in _files(host, target)]
-        changes = [change for change, _ in planned]
+        files = [connect_file(file, notes.files.get(file.path)) for file in _files(host, target)]
+        changes = [change for change, _ in files]
         if not dry_run and any(change.action != "unchanged" for change in changes):
-            _put_in(planned, notes)
+            _put_in(files, notes)
     return HostConnection(
         host=host,
         scope=target.scope,
@@ -143,12 +143,12 @@ def connect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> Hos
     )
 
 
-def _put_in(planned: list[tuple[Change, FileNote]], notes: ConnectionNotes) -> None:
+def _put_in(planned_pairs: list[tuple[Change, FileNote]], notes: ConnectionNotes) -> None:
     before = dict(notes.files)
-    notes.files |= {change.path: note for change, note in planned}
+    notes.files |= {change.path: note for change, note in planned_pairs}
     notes.save()
     try:
-        notes.folders |= carry_out(change for change, _ in planned)
+        notes.folders |= carry_out(change for change, _ in planned_pairs)
     except BaseException:
         notes.files = before
         raise
@@ -164,11 +164,11 @@ def disconnect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> 
         StorageFailed: A file could not be written; nothing was changed.
     """
     with ConnectionNotes.hold() if not dry_run else nullcontext(ConnectionNotes.load()) as notes:
-        found = _files(host, target)
-        changes = [restore_file(file, notes.files.get(file.path)) for file in found]
+        files = _files(host, target)
+        changes = [restore_file(file, notes.files.get(file.path)) for file in files]
         if not dry_run:
             carry_out(changes)
-            for file in found:
+            for file in files:
                 notes.files.pop(file.path, None)
             notes.leave()
             notes.save()
@@ -181,19 +181,21 @@ def _twice(host: HostName, target: HostTarget, notes: ConnectionNotes) -> Iterat
     """Warn of a host that has the memory from the other scope too: it runs the hooks of both."""
     if host == "openclaw":
         return
-    other = replace(target, scope="user" if target.scope == "project" else "project")
+    other_target = replace(target, scope="user" if target.scope == "project" else "project")
     # In the user's own folder both are the same files.
     own = {file.path for file in _files(host, target)}
-    if any(file.path in notes.files and file.path not in own for file in _files(host, other)):
-        whose, option = ("Your own settings have", "") if other.scope == "user" else ("This project has", " --project")
-        yield f"{whose} it too, and both run here. Keep one: memory-service disconnect {host}{option}"
+    if any(file.path in notes.files and file.path not in own for file in _files(host, other_target)):
+        kind, option = (
+            ("Your own settings have", "") if other_target.scope == "user" else ("This project has", " --project")
+        )
+        yield f"{kind} it too, and both run here. Keep one: memory-service disconnect {host}{option}"
 
 
 def _connected_files(changes: list[Change]) -> tuple[ConnectedFile, ...]:
     return tuple(
-        ConnectedFile(path=str(each.path), action=each.action, note=each.note, diff=each.diff)
-        for each in changes
-        if each.before is not None or each.after is not None
+        ConnectedFile(path=str(change.path), action=change.action, note=change.note, diff=change.diff)
+        for change in changes
+        if change.before is not None or change.after is not None
     )
 
 
@@ -237,7 +239,7 @@ def _codex(target: HostTarget) -> Iterator[HostFile]:
     folder = target.root / ".codex" if project else user_folder("CODEX_HOME", ".codex")
     command = target.mcp_command()
     # Every JSON string and list of strings is one of TOML.
-    program, options = (json.dumps(each, ensure_ascii=False) for each in (command[0], command[1:]))
+    program, options = (json.dumps(value, ensure_ascii=False) for value in (command[0], command[1:]))
     table = f"[mcp_servers.{NAME}]\ncommand = {program}\nargs = {options}\n"
     yield HostFile(path=folder / "hooks.json", entries=_hook_groups(_CODEX_EVENTS, target.hook_command("codex")))
     yield HostFile(path=folder / "config.toml", dialect="toml", text=table)
@@ -261,9 +263,9 @@ def _opencode(target: HostTarget) -> Iterator[HostFile]:
     else:
         top = folder = user_folder("XDG_CONFIG_HOME", ".config") / "opencode"
     server = {"type": "local", "command": target.mcp_command(), "enabled": True}
-    known = (each for each in (top / "opencode.json", top / "opencode.jsonc") if os.path.lexists(each))
+    paths = (path for path in (top / "opencode.json", top / "opencode.jsonc") if os.path.lexists(path))
     yield HostFile(
-        path=next(known, top / "opencode.json"),
+        path=next(paths, top / "opencode.json"),
         entries=(OwnEntry(keys=("mcp", NAME), value=server),),
         text='{\n  "$schema": "https://opencode.ai/config.json"\n}\n',
     )

@@ -61,21 +61,21 @@ class ConnectionNotes:
             StorageFailed: Another command took too long, or the disk cannot be used.
         """
         folder = _state_folder()
-        made, lock = _missing(folder), folder / "connections.lock"
+        paths, lock = _missing(folder), folder / "connections.lock"
         try:
             with WriteLock(lock).held():
                 try:
                     sweep([folder])
                     notes = cls.load()
-                    notes.folders |= made
+                    notes.folders |= paths
                     yield notes
-                    made |= set() if notes.files else notes.folders
+                    paths |= set() if notes.files else notes.folders
                 finally:
                     # Who waits for the file that is gone takes the next one. Windows removes none that is open.
                     with suppress(OSError):
                         lock.unlink(missing_ok=True)
         finally:
-            _remove_empty({*made, folder})
+            _remove_empty({*paths, folder})
 
     @classmethod
     def load(cls) -> ConnectionNotes:
@@ -86,9 +86,9 @@ class ConnectionNotes:
         """
         path = _state_folder() / "connections.json"
         try:
-            found = json.loads(path.read_text("utf-8"))
-            files = {Path(name): _note(fields) for name, fields in found["files"].items()}
-            return cls(path=path, files=files, folders={Path(name) for name in found["folders"]})
+            value = json.loads(path.read_text("utf-8"))
+            files = {Path(name): _note(fields) for name, fields in value["files"].items()}
+            return cls(path=path, files=files, folders={Path(name) for name in value["folders"]})
         except FileNotFoundError:
             return cls(path=path)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -121,14 +121,14 @@ def carry_out(changes: Iterable[Change]) -> set[Path]:
         StorageFailed: A file cannot be written, or somebody else changes it.
     """
     folders = set[Path]()
-    done: list[Change] = []
+    done_changes: list[Change] = []
     try:
         for change in changes:
             folders |= _missing(change.path.parent) if change.after is not None else set()
             _do(change)
-            done.append(change)
+            done_changes.append(change)
     except BaseException:
-        for change in reversed(done):
+        for change in reversed(done_changes):
             with suppress(OSError, MemoryServiceError):
                 _undo(change)
         _remove_empty(folders)
@@ -168,19 +168,19 @@ def _write(path: Path, raw: bytes) -> None:
 
 def _missing(folder: Path) -> set[Path]:
     """The folders that are to be made for one to be there."""
-    return {each for each in (folder, *folder.parents) if not each.exists()}
+    return {path for path in (folder, *folder.parents) if not path.exists()}
 
 
 def _remove_empty(folders: Iterable[Path]) -> set[Path]:
     """Removes those folders that are empty, the inner ones first; gives those that are gone."""
-    gone = set()
-    for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
+    gone_value = set()
+    for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
         with suppress(OSError):
             folder.rmdir()
             sync_folder(folder.parent)
         if not folder.exists():
-            gone.add(folder)
-    return gone
+            gone_value.add(folder)
+    return gone_value
 
 
 def _state_folder() -> Path:
@@ -188,8 +188,8 @@ def _state_folder() -> Path:
 
     Source: XDG Base Directory Specification; on Windows the local folder of applications.
     """
-    given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", "")
-    base = Path(given) if given and Path(given).is_absolute() else Path.home() / ".local" / "state"
+    given_text = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", "")
+    base = Path(given_text) if given_text and Path(given_text).is_absolute() else Path.home() / ".local" / "state"
     return base / "memory-service"
 
 
@@ -206,14 +206,16 @@ def _plain(note: FileNote) -> dict[str, Any]:
 
 
 def _note(fields: dict[str, Any]) -> FileNote:
-    keys, lists, made = ([tuple(each) for each in fields[name]] for name in ("keys", "lists", "made"))
-    filled, replaced = ({tuple(each): text for each, text in fields[name]} for name in ("filled", "replaced"))
+    keys, lists, items = ([tuple(value) for value in fields[name]] for name in ("keys", "lists", "made"))
+    values, replaced_values = (
+        {tuple(each_value): text for each_value, text in fields[name]} for name in ("filled", "replaced")
+    )
     return FileNote(
         created=fields["created"],
         digest=fields["digest"],
         keys=keys,
         lists=lists,
-        made=made,
-        filled=filled,
-        replaced=replaced,
+        made=items,
+        filled=values,
+        replaced=replaced_values,
     )

@@ -106,7 +106,7 @@ def read_event(host: HostName, call: Mapping[str, object]) -> HostEvent:
         source=_text(call, "source"),
         model=_text(call, "model"),
         turn=_text(call, "prompt_id", "turn_id", "generation_id"),
-        messages=tuple(each for each in _list(call, "messages") if isinstance(each, Mapping)),
+        messages=tuple(value for value in _list(call, "messages") if isinstance(value, Mapping)),
         spoken=_message_of(kind, call) if host in ("claude-code", "codex", "cursor") else (),
     )
 
@@ -119,14 +119,14 @@ def rendered_answer(event: HostEvent, context: str, *, stored: bool = False) -> 
         context: The text.
         stored: Whether what the event brought is kept. The plugin of opencode sends it again until it is told so.
     """
-    kept: dict[str, object] = {"stored": True} if stored and event.messages and event.host == "opencode" else {}
+    kept_fields: dict[str, object] = {"stored": True} if stored and event.messages and event.host == "opencode" else {}
     if not context or not event.most_chars:
-        return kept
+        return kept_fields
     if event.host in ("claude-code", "codex"):
         return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}
     # Cursor asks with a prompt if it may go on.
-    asked = {"continue": True} if event.host == "cursor" and event.kind == "prompt" else {}
-    return {**kept, **asked, "additional_context": context}
+    asked_fields = {"continue": True} if event.host == "cursor" and event.kind == "prompt" else {}
+    return {**kept_fields, **asked_fields, "additional_context": context}
 
 
 def host_chars(text: str) -> int:
@@ -136,13 +136,13 @@ def host_chars(text: str) -> int:
 
 def _session_of(host: HostName, call: Mapping[str, object]) -> str:
     """The id of a session of ours for the conversation of a call; empty if it has none."""
-    given = _text(call, "session_id", "conversation_id")
+    given_text = _text(call, "session_id", "conversation_id")
     if host == "codex":
         # Several threads of one window have the same session_id there; each has its own rollout.
         stem = PurePath(_text(call, "transcript_path")).stem
         if match := _UUID.search(stem):
-            given = match[0]
-    name = _ID.sub("-", given)[:_MOST_ID_CHARS].strip("-.")
+            given_text = match[0]
+    name = _ID.sub("-", given_text)[:_MOST_ID_CHARS].strip("-.")
     return f"{host}-{name}" if name else ""
 
 
@@ -164,4 +164,4 @@ def _list(call: Mapping[str, object], name: str) -> Sequence[object]:
 
 
 def _texts(call: Mapping[str, object], name: str) -> list[str]:
-    return [each for each in _list(call, name) if isinstance(each, str) and each]
+    return [value for value in _list(call, name) if isinstance(value, str) and value]

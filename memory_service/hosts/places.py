@@ -85,8 +85,8 @@ class ReadablePlaces:
 
 def user_folder(variable: str, *names: str) -> Path:
     """A folder of a host in the user's own, or where a variable of the host says."""
-    given = os.environ.get(variable, "")
-    return Path(given).expanduser() if given else Path.home().joinpath(*names)
+    given_text = os.environ.get(variable, "")
+    return Path(given_text).expanduser() if given_text else Path.home().joinpath(*names)
 
 
 def _host_folders() -> Iterator[Path]:

@@ -135,10 +135,10 @@ def followed_workspace(home: Path, session_id: str, first: str) -> str:
     """
     names = [first] if first else []
     with suppress(OSError), os.scandir(home) as entries:
-        names += [each.name for each in entries if WORKSPACE_NAME.fullmatch(each.name) and not each.is_symlink()]
+        names += [entry.name for entry in entries if WORKSPACE_NAME.fullmatch(entry.name) and not entry.is_symlink()]
     for name in names:
-        known = _read(home / name / _FOLDER / f"{session_id}{_SUFFIX}")
-        if known and known.is_followed:
+        progress = _read(home / name / _FOLDER / f"{session_id}{_SUFFIX}")
+        if progress and progress.is_followed:
             return name
     return ""
 
@@ -159,11 +159,11 @@ def sweep_progress(workspace: Path) -> None:
 
 def _read(path: Path) -> Progress | None:
     try:
-        known = json.loads(path.read_bytes())
-        place = TranscriptPlace(**known.pop("place"))
+        known_value = json.loads(path.read_bytes())
+        place = TranscriptPlace(**known_value.pop("place"))
         # Versions before kept the workspace in the file, and all their calls followed it.
-        followed = {"is_followed": True} if known.pop("workspace", "") else {}
-        return Progress(**{**known, **followed}, place=place)
+        followed_fields = {"is_followed": True} if known_value.pop("workspace", "") else {}
+        return Progress(**{**known_value, **followed_fields}, place=place)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         # None yet, or of another version: the worst that comes of it is a stretch that is read again.
         return None

@@ -74,21 +74,21 @@ class Project:
         return unicodedata.normalize("NFC", os.fspath(self.identity))
 
     def _make_name(self, digits: int) -> str:
-        named = self.identity.parent if self.identity.name == ".git" else self.identity
-        plain = unicodedata.normalize("NFKD", named.name.removesuffix(".git")).lower()
+        path = self.identity.parent if self.identity.name == ".git" else self.identity
+        plain = unicodedata.normalize("NFKD", path.name.removesuffix(".git")).lower()
         name = _NOT_IN_NAME.sub("-", plain).strip("-")[:_MOST_NAME_CHARS].strip("-")
         digest = hashlib.sha256(self._path.encode("utf-8", "surrogateescape")).hexdigest()[:digits]
         return f"{name or 'project'}-{digest}"
 
     def rules(self) -> dict[str, str]:
         """Texts of the files of rules at its top, by name; one that says the same as another stands once."""
-        found = dict[str, str]()
+        fields = dict[str, str]()
         for name in RULE_FILES:
             with suppress(OSError):
                 text = _read(self.root / name, _MOST_RULE_BYTES).strip()
-                if text and text not in found.values():
-                    found[name] = text
-        return found
+                if text and text not in fields.values():
+                    fields[name] = text
+        return fields
 
 
 def _is_name(text: str) -> bool:
@@ -105,10 +105,10 @@ def project_of(folder: str) -> Project:
     Raises:
         InvalidRequest: The path is relative, or there is no such folder.
     """
-    given = Path(folder)
-    if not given.is_absolute() or not _is_name(folder):
+    given_path = Path(folder)
+    if not given_path.is_absolute() or not _is_name(folder):
         raise InvalidRequest(f"The folder {folder[:200]!r} is no absolute path. Send that of the project as `cwd`.")
-    place = Path(os.path.realpath(given))
+    place = Path(os.path.realpath(given_path))
     if not os.path.isdir(place):
         raise InvalidRequest(f"There is no folder {folder[:200]!r} on this machine. Send that of the project as `cwd`.")
     for at in (place, *place.parents):
@@ -166,5 +166,5 @@ def _read(file: Path, most_bytes: int) -> str:
     """The beginning of a file; of a pipe nothing, as opening it would wait for somebody to write into it."""
     if not file.is_file():
         return ""
-    with file.open("rb") as opened:
-        return opened.read(most_bytes).decode("utf-8", "replace")
+    with file.open("rb") as reader:
+        return reader.read(most_bytes).decode("utf-8", "replace")

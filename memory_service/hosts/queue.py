@@ -109,17 +109,17 @@ class CallQueue:
 
     def calls(self) -> list[QueuedCall]:
         """The calls, oldest first; what is none is taken out."""
-        found = list[QueuedCall]()
+        calls = list[QueuedCall]()
         for name in self._names():
             if name.startswith(_INDEX) or not name.endswith(_SUFFIX):
                 continue
             place = self._folder / name
             with suppress(OSError):
                 if call := read_call(place.read_bytes(), place):
-                    found.append(call)
+                    calls.append(call)
                 else:
                     place.unlink(missing_ok=True)
-        return found
+        return calls
 
     def indexes(self) -> list[str]:
         """The workspaces whose index is to be brought up to date."""
@@ -175,9 +175,9 @@ class CallQueue:
         if not self._folder.is_dir():
             yield False
             return
-        held = self._lock.held()
+        manager = self._lock.held()
         try:
-            held.__enter__()
+            manager.__enter__()
         except (StorageFailed, NotFound):
             yield False
             return
@@ -185,7 +185,7 @@ class CallQueue:
             disk.sweep_old([self._folder])
             yield True
         finally:
-            held.__exit__(None, None, None)
+            manager.__exit__(None, None, None)
 
     def _names(self) -> list[str]:
         try:

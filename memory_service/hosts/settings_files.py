@@ -99,7 +99,7 @@ class FileNote:
 
     def take(self, added: Added) -> str:
         """Note what an edit did; gives the text."""
-        self.made += [each for each in added.made if each not in self.made]
+        self.made += [path for path in added.made if path not in self.made]
         self.filled.update(dict(added.filled))
         return added.text
 
@@ -141,12 +141,12 @@ def connect_file(file: HostFile, note: FileNote | None) -> tuple[Change, FileNot
     Raises:
         InvalidRequest: The file is not fit for it: it cannot be read or written, is a link, or somebody else's.
     """
-    before, seen = _content(file.path)
+    before, signature = _content(file.path)
     note = deepcopy(note) if note else FileNote(created=before is None)
     text = _decode(file.path, before)
     with _unfit(file.path):
         after = _WITH_OURS[file.dialect](file, text, note)
-    return Change(path=file.path, before=before, after=after.encode(), signature=seen), note
+    return Change(path=file.path, before=before, after=after.encode(), signature=signature), note
 
 
 def restore_file(file: HostFile, note: FileNote | None) -> Change:
@@ -155,18 +155,18 @@ def restore_file(file: HostFile, note: FileNote | None) -> Change:
     Raises:
         InvalidRequest: The file cannot be read or written, or is a link.
     """
-    before, seen = _content(file.path)
+    before, signature = _content(file.path)
     if before is None:
         return Change(path=file.path, before=None, after=None, signature=None)
     text = _decode(file.path, before)
     with _unfit(file.path):
         if file.dialect == "text":
-            return _text_removed(file, before, seen, note)
+            return _text_removed(file, before, signature, note)
         left = _WITHOUT_OURS[file.dialect](file, text or "", note)
     if left == text:
-        return Change(path=file.path, before=before, after=before, signature=seen)
+        return Change(path=file.path, before=before, after=before, signature=signature)
     after = None if (note is None or note.created) and _is_bare(file, left) else left.encode()
-    return Change(path=file.path, before=before, after=after, signature=seen)
+    return Change(path=file.path, before=before, after=after, signature=signature)
 
 
 def _is_bare(file: HostFile, text: str) -> bool:
@@ -179,30 +179,30 @@ def _is_bare(file: HostFile, text: str) -> bool:
     return not root.comments and root.value in ({}, read(file.text, file.dialect).value)
 
 
-def _text_removed(file: HostFile, before: bytes, seen: Signature | None, note: FileNote | None) -> Change:
+def _text_removed(file: HostFile, before: bytes, signature: Signature | None, note: FileNote | None) -> Change:
     own = {_digest(file.text.encode()), note.digest if note else ""}
     if _digest(before) in own:
-        return Change(path=file.path, before=before, after=None, signature=seen)
+        return Change(path=file.path, before=before, after=None, signature=signature)
     why = "left there: somebody changed it" if note else "left there: it is not ours"
-    return Change(path=file.path, before=before, after=before, signature=seen, note=why)
+    return Change(path=file.path, before=before, after=before, signature=signature, note=why)
 
 
 def _json_with_ours(file: HostFile, text: str | None, note: FileNote) -> str:
     dialect: SettingsDialect = "json5" if file.dialect == "json5" else "json"
-    known = {*note.keys, *note.lists}
+    paths = {*note.keys, *note.lists}
     text = file.text if text is None else text
     for entry in file.entries:
         if entry.if_there and not read(text, dialect).find(entry.keys):
             continue
         if entry.listed:
             text = _with_listed(text, entry, note, dialect)
-            note.lists += [entry.keys] if entry.keys not in known else []
+            note.lists += [entry.keys] if entry.keys not in paths else []
         else:
-            added = with_member(text, entry.keys, entry.value, dialect)
+            edit = with_member(text, entry.keys, entry.value, dialect)
             # A second connection changes what the first one wrote: only what stood there before it comes back.
-            note.replaced.update({} if entry.keys in known else dict(added.replaced))
-            text = note.take(added)
-            note.keys += [entry.keys] if entry.keys not in known else []
+            note.replaced.update({} if entry.keys in paths else dict(edit.replaced))
+            text = note.take(edit)
+            note.keys += [entry.keys] if entry.keys not in paths else []
     return text
 
 
@@ -218,12 +218,12 @@ def _with_listed(text: str, entry: OwnEntry, note: FileNote, dialect: SettingsDi
 
 def _own_parts(text: str, keys: KeyPath, dialect: SettingsDialect) -> list[KeyPath]:
     """Where elements of ours stand in a list, the last one first: whole ones, or ours of a group with others."""
-    found = read(text, dialect).find(keys)
+    member = read(text, dialect).find(keys)
     parts: list[KeyPath] = []
-    for number, element in enumerate(found.members if found and isinstance(found.value, list) else ()):
+    for number, element in enumerate(member.members if member and isinstance(member.value, list) else ()):
         place = (*keys, str(number))
         group = element.find(("hooks",))
-        inside = [n for n, each in enumerate(group.members) if _is_ours(each)] if group else []
+        inside = [n for n, each_member in enumerate(group.members) if _is_ours(each_member)] if group else []
         if group and len(inside) < len(group.members):
             parts += [(*place, "hooks", str(n)) for n in inside]
         elif inside or _is_ours(element):
@@ -242,35 +242,35 @@ def _is_ours(element: Member) -> bool:
 def _json_without_ours(file: HostFile, text: str, note: FileNote | None) -> str:
     dialect: SettingsDialect = "json5" if file.dialect == "json5" else "json"
     before, note = text, note or _guess_note(file, read(text, dialect))
-    for keys in dict.fromkeys([*note.lists, *(each.keys for each in file.entries if each.listed)]):
+    for keys in dict.fromkeys([*note.lists, *(own_entry.keys for own_entry in file.entries if own_entry.listed)]):
         for part in _own_parts(text, keys, dialect):
             text = without(text, part[:-1], int(part[-1]), blank=note.filled.get(keys, ""), dialect=dialect)
     for keys in note.keys:
         text = _without_member(text, keys, note, dialect)
     for keys in sorted(note.made, key=len, reverse=True) if text != before else ():
-        found = read(text, dialect).find(keys)
-        if found and not found.members and not found.comments:
+        member = read(text, dialect).find(keys)
+        if member and not member.members and not member.comments:
             text = _without_member(text, keys, note, dialect)
     return text
 
 
 def _guess_note(file: HostFile, root: Member) -> FileNote:
     """A note of a file that is connected without one, as a copy of somebody else's: what is empty then was ours."""
-    named = [each.keys for each in file.entries if not each.listed and NAME in (each.keys[-1], each.value)]
-    found = {keys: member for keys in named if (member := root.find(keys))}
-    keys = [each for each, member in found.items() if each[-1] == NAME or member.value == NAME]
-    places = [*keys, *((*each.keys, "") for each in file.entries if each.listed)]
+    paths = [entry.keys for entry in file.entries if not entry.listed and NAME in (entry.keys[-1], entry.value)]
+    members = {keys: member for keys in paths if (member := root.find(keys))}
+    keys = [path for path, member in members.items() if path[-1] == NAME or member.value == NAME]
+    places = [*keys, *((*own_entry.keys, "") for own_entry in file.entries if own_entry.listed)]
     return FileNote(keys=keys, made=list(dict.fromkeys(place[:n] for place in places for n in range(1, len(place)))))
 
 
 def _without_member(text: str, keys: KeyPath, note: FileNote, dialect: SettingsDialect) -> str:
     root = read(text, dialect)
-    place, found = root.find(keys[:-1]), root.find(keys)
-    if place is None or found is None:
+    place, member = root.find(keys[:-1]), root.find(keys)
+    if place is None or member is None:
         return text
     if keys in note.replaced:
-        return text[: found.value_start] + note.replaced[keys] + text[found.end :]
-    number = next(n for n, each in enumerate(place.members) if each is found)
+        return text[: member.value_start] + note.replaced[keys] + text[member.end :]
+    number = next(n for n, each_member in enumerate(place.members) if each_member is member)
     return without(text, keys[:-1], number, blank=note.filled.get(keys[:-1], ""), dialect=dialect)
 
 

@@ -57,15 +57,15 @@ class Member:
 
         Of a key that stands twice the last counts, as hosts read it.
         """
-        found: Member | None = self
+        member: Member | None = self
         for key in path:
-            found = found._below(key) if found else None
-        return found
+            member = member._below(key) if member else None
+        return member
 
     def _below(self, key: str) -> Member | None:
         if isinstance(self.value, list):
             return self.members[int(key)] if key.isdigit() and int(key) < len(self.members) else None
-        return next((each for each in reversed(self.members) if each.key == key), None)
+        return next((member for member in reversed(self.members) if member.key == key), None)
 
 
 class _Reader:
@@ -85,22 +85,22 @@ class _Reader:
             raise self._error("There is more behind the end")
         return root
 
-    def _error(self, what: str) -> InvalidRequest:
-        return InvalidRequest(f"{what} in line {self._text.count(chr(10), 0, self._at) + 1}")
+    def _error(self, text: str) -> InvalidRequest:
+        return InvalidRequest(f"{text} in line {self._text.count(chr(10), 0, self._at) + 1}")
 
     def _skip(self) -> list[tuple[int, int]]:
         """Goes over blanks and comments; gives the comments."""
-        found = []
+        value = []
         while self._at < len(self._text):
             comment = _COMMENT.match(self._text, self._at)
             if comment:
-                found.append(comment.span())
+                value.append(comment.span())
                 self._at = comment.end()
             elif self._text[self._at] in _BLANK:
                 self._at += 1
             else:
                 break
-        return found
+        return value
 
     def _value(self, key: str, start: int, depth: int) -> Member:
         if depth > _MOST_DEPTH:
@@ -114,24 +114,24 @@ class _Reader:
         member.end = self._at
         return member
 
-    def _container(self, member: Member, keyed: bool, depth: int) -> None:
-        closing = "}" if keyed else "]"
+    def _container(self, member: Member, is_keyed: bool, depth: int) -> None:
+        closing = "}" if is_keyed else "]"
         self._at += 1
         member.comments += self._skip()
         while self._text[self._at : self._at + 1] != closing:
             if member.members and member.members[-1].comma < 0:
                 raise self._error("A comma is missing")
             start = self._at
-            each = self._value(self._key() if keyed else "", start, depth + 1)
-            member.members.append(each)
+            value = self._value(self._key() if is_keyed else "", start, depth + 1)
+            member.members.append(value)
             member.comments += self._skip()
             if self._text[self._at : self._at + 1] == ",":
-                each.comma = self._at
+                value.comma = self._at
                 self._at += 1
                 member.comments += self._skip()
         self._at += 1
-        values = [each.value for each in member.members]
-        member.value = {each.key: each.value for each in member.members} if keyed else values
+        values = [each_member.value for each_member in member.members]
+        member.value = {each_member.key: each_member.value for each_member in member.members} if is_keyed else values
 
     def _key(self) -> str:
         name = _NAME.match(self._text, self._at) if self._json5 else None
@@ -145,14 +145,14 @@ class _Reader:
         return key
 
     def _string(self) -> str:
-        found = (_JSON5_STRING if self._json5 else _STRING).match(self._text, self._at)
-        if not found:
+        match = (_JSON5_STRING if self._json5 else _STRING).match(self._text, self._at)
+        if not match:
             raise self._error("Something other than a string stands where a key has to be, or a string has no end")
-        self._at = found.end()
+        self._at = match.end()
         if self._json5:
-            return _ESCAPE.sub(_unescape, found[0][1:-1])
+            return _ESCAPE.sub(_unescape, match[0][1:-1])
         try:
-            return str(json.loads(found[0]))
+            return str(json.loads(match[0]))
         except ValueError:
             raise self._error("A string cannot be read") from None
 
@@ -247,9 +247,9 @@ def _insert(text: str, root: Member, path: KeyPath, value: object, *, containers
         raise InvalidRequest(f"An object is needed at {'.'.join(path[:depth])}")
     for key in reversed(path[depth + 1 :]):
         value = {key: value}
-    added = _append_item(text, place, path[:depth], path[depth], value, _Style.of(text, root))
-    made = tuple(path[:n] for n in range(depth + 1, containers))
-    return Added(text=added.text, made=made, filled=added.filled)
+    edit = _append_item(text, place, path[:depth], path[depth], value, _Style.of(text, root))
+    paths = tuple(path[:n] for n in range(depth + 1, containers))
+    return Added(text=edit.text, made=paths, filled=edit.filled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ class _Style:
     @classmethod
     def of(cls, text: str, root: Member) -> _Style:
         newline = "\r\n" if "\r\n" in text else "\n"
-        own = (_indentation(text, each.start) for each in root.members if _begins_line(text, each.start))
+        own = (_indentation(text, member.start) for member in root.members if _begins_line(text, member.start))
         return cls(newline, next(own, "") or "  ")
 
 
@@ -357,17 +357,17 @@ def with_table(text: str, name: str, body: str) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     block = body.strip("\n").replace("\n", newline)
     if text.endswith("\n"):
-        added = f"{text}{newline}{block}{newline}"
+        added_text = f"{text}{newline}{block}{newline}"
     else:
-        added = f"{text}{newline * 2}{block}" if text else f"{block}{newline}"
+        added_text = f"{text}{newline * 2}{block}" if text else f"{block}{newline}"
     try:
-        tomllib.loads(added)
+        tomllib.loads(added_text)
     except tomllib.TOMLDecodeError as error:
         head = name.rpartition(".")[0]
         raise InvalidRequest(
             f"A table [{name}] cannot be added ({error}); it may be that {head} is written in one line"
         ) from None
-    return added
+    return added_text
 
 
 def table_span(text: str, name: str) -> tuple[int, int] | None:
@@ -376,7 +376,7 @@ def table_span(text: str, name: str) -> tuple[int, int] | None:
     heads = [(match.start(), _table_path(match["name"])) for match in _TABLE.finditer(_mask_strings(text))]
     bounds = [*heads, (len(text), ())]
     own = _table_path(name)
-    spans = [(start, end) for (start, found), (end, _) in pairwise(bounds) if found[: len(own)] == own]
+    spans = [(start, end) for (start, value), (end, _) in pairwise(bounds) if value[: len(own)] == own]
     if not spans:
         return None
     start, end = spans[0][0], spans[0][1]
@@ -415,7 +415,7 @@ def _table_path(name: str) -> KeyPath:
 
 def _mask_strings(text: str) -> str:
     """The text with its strings of several lines blotted out: a line of theirs is no head of a table."""
-    return _LONG_STRING.sub(lambda found: re.sub(r"[^\n]", "x", found[0]), text)
+    return _LONG_STRING.sub(lambda match: re.sub(r"[^\n]", "x", match[0]), text)
 
 
 def _last_line_end(text: str, start: int, end: int) -> int:

@@ -108,12 +108,12 @@ def read_on(file: Path, place: TranscriptPlace, *, until: int | None = None) -> 
         NotFound: There is none.
         StorageFailed: It cannot be read.
     """
-    with _open_transcript(file) as opened:
-        size = os.fstat(opened.fileno()).st_size
-        change = _change(opened, place, size, until or 0)
+    with _open_transcript(file) as io:
+        size = os.fstat(io.fileno()).st_size
+        change = _change(io, place, size, until or 0)
         start = 0 if change else place.offset
-        opened.seek(start)
-        raw = _whole_lines(opened, until - start if until is not None and not change else None)
+        io.seek(start)
+        raw = _whole_lines(io, until - start if until is not None and not change else None)
         end = start + len(raw)
         reading = _Reading.of(raw.split(b"\n"))
         problems = [f"transcript: the file {change}; it is read from its beginning"] if change else []
@@ -121,7 +121,7 @@ def read_on(file: Path, place: TranscriptPlace, *, until: int | None = None) -> 
             problems.append(f"transcript: {reading.unreadable} lines are no JSON objects; left out")
         return Stretch(
             start=start,
-            end=_place_at(opened, end),
+            end=_place_at(io, end),
             messages=tuple(reading.messages),
             more_bytes=size - end if raw and (until is not None or size - start > _STRETCH_BYTES) else 0,
             problems=tuple(problems),
@@ -137,21 +137,21 @@ def _open_transcript(file: Path) -> Iterator[BinaryIO]:
         # Opening a pipe would wait for somebody to write into it.
         if not stat.S_ISREG(file.stat().st_mode):
             raise InvalidRequest(f"The transcript {file.name} is no regular file. Send the path of one.")
-        with file.open("rb") as opened:
-            yield opened
+        with file.open("rb") as reader:
+            yield reader
 
 
-def _change(opened: BinaryIO, place: TranscriptPlace, size: int, until: int) -> str:
+def _change(io: BinaryIO, place: TranscriptPlace, size: int, until: int) -> str:
     if size < max(place.offset, until):
         return "was truncated"
-    return "was replaced" if place.offset and _place_at(opened, place.offset) != place else ""
+    return "was replaced" if place.offset and _place_at(io, place.offset) != place else ""
 
 
-def _place_at(opened: BinaryIO, offset: int) -> TranscriptPlace:
-    opened.seek(0)
-    head = opened.read(min(_HEAD_BYTES, offset))
-    opened.seek(max(0, offset - _TAIL_BYTES))
-    tail = opened.read(min(_TAIL_BYTES, offset))
+def _place_at(io: BinaryIO, offset: int) -> TranscriptPlace:
+    io.seek(0)
+    head = io.read(min(_HEAD_BYTES, offset))
+    io.seek(max(0, offset - _TAIL_BYTES))
+    tail = io.read(min(_TAIL_BYTES, offset))
     return TranscriptPlace(offset=offset, head=_digest(head), tail=_digest(tail))
 
 
@@ -159,12 +159,12 @@ def _digest(raw: bytes) -> str:
     return hashlib.blake2b(raw, digest_size=8).hexdigest()
 
 
-def _whole_lines(opened: BinaryIO, exactly: int | None) -> bytes:
+def _whole_lines(io: BinaryIO, exactly: int | None) -> bytes:
     """Whole lines from here on: some megabytes, or more where one line is longer."""
     if exactly is not None:
-        return opened.read(exactly)
-    raw = opened.read(_STRETCH_BYTES)
-    while b"\n" not in raw and (more := opened.read(_STRETCH_BYTES)):
+        return io.read(exactly)
+    raw = io.read(_STRETCH_BYTES)
+    while b"\n" not in raw and (more := io.read(_STRETCH_BYTES)):
         raw += more
         if len(raw) > _MOST_LINE_BYTES:
             # Of a line that has no end yet nothing is kept; its rest is no JSON, and is left out in its turn.
@@ -266,8 +266,8 @@ def is_of_subagent(file: Path) -> bool:
         InvalidRequest: It is no regular file.
         StorageFailed: It cannot be read.
     """
-    with _open_transcript(file) as opened:
-        line = opened.readline(_STRETCH_BYTES)
+    with _open_transcript(file) as io:
+        line = io.readline(_STRETCH_BYTES)
     try:
         entry = json.loads(line)
         source = entry["payload"]["source"] if entry["type"] == "session_meta" else ""
@@ -289,7 +289,7 @@ def _claude_message(entry: _Entry, kind: str) -> tuple[_Entry | None, str]:
         return None, ""
     if isinstance(content, str):
         return ({"role": role, "content": content} if _is_said(content) else None), ""
-    parts = [part for each in _parts(content) if (part := _claude_part(each))]
+    parts = [part for each_part in _parts(content) if (part := _claude_part(each_part))]
     reply_id = message.get("id")
     return (
         {"role": role, "content": parts} if parts else None,
@@ -302,12 +302,12 @@ def _claude_part(part: object) -> _Entry | None:
     match part:
         case {"type": "text", "text": str(text)} if _is_said(text):
             return {"type": "text", "text": text}
-        case {"type": "tool_use", "id": str(call_id), "name": str(name), "input": dict(given)}:
-            return {"type": "tool_use", "id": call_id, "name": name, "input": given}
+        case {"type": "tool_use", "id": str(call_id), "name": str(name), "input": dict(given_value)}:
+            return {"type": "tool_use", "id": call_id, "name": name, "input": given_value}
         case {"type": "tool_result", "tool_use_id": str(call_id), **rest}:
-            told = _shorten_result(_words(rest.get("content")))
-            failed = {"is_error": True} if rest.get("is_error") is True else {}
-            return {"type": "tool_result", "tool_use_id": call_id, "content": told, **failed}
+            result = _shorten_result(_words(rest.get("content")))
+            failed_fields = {"is_error": True} if rest.get("is_error") is True else {}
+            return {"type": "tool_result", "tool_use_id": call_id, "content": result, **failed_fields}
         case {"type": "image" | "document" as kind}:
             return {"type": "text", "text": f"[{kind}]"}
     return None
@@ -318,18 +318,22 @@ def _claude_part(part: object) -> _Entry | None:
 
 def _codex_words(item: _Entry) -> _Entry | None:
     role = item.get("role")
-    said = [text for text in _texts_of(item.get("content")) if _is_said(text)]
-    if role not in ("user", "assistant") or not said:
+    texts = [text for text in _texts_of(item.get("content")) if _is_said(text)]
+    if role not in ("user", "assistant") or not texts:
         return None
-    return {"role": role, "content": "\n".join(said)}
+    return {"role": role, "content": "\n".join(texts)}
 
 
 def _codex_call(item: _Entry) -> _Entry | None:
     call_id, name = item.get("call_id") or item.get("id"), item.get("name") or item.get("type")
-    given = item.get("arguments", item.get("input", item.get("action", {})))
+    given_arguments = item.get("arguments", item.get("input", item.get("action", {})))
     if not isinstance(call_id, str) or not isinstance(name, str):
         return None
-    arguments = given if isinstance(given, str) and _is_json(given) else json.dumps(given, ensure_ascii=False)
+    arguments = (
+        given_arguments
+        if isinstance(given_arguments, str) and _is_json(given_arguments)
+        else json.dumps(given_arguments, ensure_ascii=False)
+    )
     call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
@@ -391,7 +395,7 @@ def _without_media(value: object) -> object:
     if isinstance(value, str):
         return value if len(value) <= _MOST_WORD_CHARS or any(map(str.isspace, value)) else "[media]"
     if isinstance(value, dict):
-        return {name: _without_media(each) for name, each in value.items()}
+        return {name: _without_media(each_value) for name, each_value in value.items()}
     return [*map(_without_media, value)] if isinstance(value, list) else value
 
 

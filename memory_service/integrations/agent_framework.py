@@ -64,7 +64,10 @@ class MemoryProvider(ContextProvider):
         self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
         """Add memories for the last words of the user, and keep the new messages."""
-        words = next((each.text for each in reversed(context.input_messages) if each.role == "user"), "")
+        words = next(
+            (input_message.text for input_message in reversed(context.input_messages) if input_message.role == "user"),
+            "",
+        )
         block = await asyncio.to_thread(recalled_block, self._memory, words, self._budget_tokens) if words else ""
         if block:
             context.extend_messages(self, [Message("user", [block])])
@@ -88,10 +91,14 @@ class MemoryProvider(ContextProvider):
 
 
 def _to_wire(message: Message) -> list[WireMessage]:
-    calls = [(each.call_id, each.name, each.arguments) for each in message.contents if each.type == "function_call"]
+    calls = [
+        (content.call_id, content.name, content.arguments)
+        for content in message.contents
+        if content.type == "function_call"
+    ]
     results = [
-        (each.call_id, str(each.result if each.exception is None else each.exception))
-        for each in message.contents
-        if each.type == "function_result"
+        (each_content.call_id, str(each_content.result if each_content.exception is None else each_content.exception))
+        for each_content in message.contents
+        if each_content.type == "function_result"
     ]
     return framework_messages(message.role, message.text, calls, results)

@@ -73,8 +73,8 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         except NotFound:
             return self._list_folder(command.path)
         first, last = command.view_range or (1, -1)
-        shown = lines[max(0, first - 1) : len(lines) if last == -1 else last]
-        return f"Here's the content of {command.path} with line numbers:\n{_number_lines(shown, max(1, first))}"
+        shown_lines = lines[max(0, first - 1) : len(lines) if last == -1 else last]
+        return f"Here's the content of {command.path} with line numbers:\n{_number_lines(shown_lines, max(1, first))}"
 
     def create(self, command: Any) -> str:
         """Write a file that is not there yet."""
@@ -91,19 +91,19 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         lines = [text.count("\n", 0, start) + 1 for start in starts]
         if len(lines) != 1 or not command.old_str:
             raise ToolError(_not_replaced(command, lines))
-        edited = text.replace(command.old_str, command.new_str or "")
-        self._memory.put(_path(command.path), edited, etag=etag)
+        old_str = text.replace(command.old_str, command.new_str or "")
+        self._memory.put(_path(command.path), old_str, etag=etag)
         first = max(1, lines[0] - _AROUND)
-        shown = edited.split("\n")[first - 1 : lines[0] + _AROUND]
-        return f"{_EDITED}\n{_number_lines(shown, first)}"
+        shown_parts = old_str.split("\n")[first - 1 : lines[0] + _AROUND]
+        return f"{_EDITED}\n{_number_lines(shown_parts, first)}"
 
     def insert(self, command: Any) -> str:
         """Insert text behind a line."""
         text, etag = self._read(command.path)
         lines = text.removesuffix("\n").split("\n") if text else []
         if not 0 <= command.insert_line <= len(lines):
-            wanted = f"It should be within the range [0, {len(lines)}]."
-            raise ToolError(f"Invalid `insert_line` parameter: {command.insert_line}. {wanted}")
+            wanted_text = f"It should be within the range [0, {len(lines)}]."
+            raise ToolError(f"Invalid `insert_line` parameter: {command.insert_line}. {wanted_text}")
         lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
         self._memory.put(_path(command.path), "\n".join(lines) + "\n", etag=etag)
         return f"The file {command.path} has been edited."
@@ -123,9 +123,9 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
             f"memory{_below_root(command.new_path).rstrip('/')}/",
         )  # fmt: skip
         names = {file: new + _to_nfc(file).removeprefix(_to_nfc(old)) for file in files}
-        taken = {_to_nfc(file.path) for file in self._files()}
+        nfcs = {_to_nfc(file.path) for file in self._files()}
         if clash := next(
-            (name for name in names.values() if _to_nfc(name) in taken or _SERVICE_FILES.fullmatch(name)), ""
+            (name for name in names.values() if _to_nfc(name) in nfcs or _SERVICE_FILES.fullmatch(name)), ""
         ):
             raise ToolError(f"The destination {_shown_path(clash)} already exists, or is a file of the memory service")
         for file, name in names.items():
@@ -159,33 +159,33 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         """The file of a path, or those of a folder, if something may be done to all of them."""
         if not _below_root(path).strip("/"):
             raise ToolError(f"The {_ROOT} directory itself cannot be {done}")
-        one, folder = _path(path), f"memory{_below_root(path).rstrip('/')}/"
+        text, folder = _path(path), f"memory{_below_root(path).rstrip('/')}/"
         paths = {file.path: _to_nfc(file.path) for file in self._files()}
-        found = [each for each in paths if each == one or each.startswith(folder)]
-        if not found:  # The disk may spell its name in another Unicode form.
-            one, folder = _to_nfc(one), _to_nfc(folder)
-            found = [each for each, name in paths.items() if name == one or name.startswith(folder)]
-        if not found:
+        items = [each_path for each_path in paths if each_path == text or each_path.startswith(folder)]
+        if not items:  # The disk may spell its name in another Unicode form.
+            text, folder = _to_nfc(text), _to_nfc(folder)
+            items = [value for value, name in paths.items() if name == text or name.startswith(folder)]
+        if not items:
             raise ToolError(f"The path {path} does not exist")
-        if kept := next((file for file in found if _SERVICE_FILES.fullmatch(file)), ""):
+        if kept_file := next((file for file in items if _SERVICE_FILES.fullmatch(file)), ""):
             raise ToolError(
-                f"{_shown_path(kept)} is a file of the memory service and is not {done}. Edit its text instead."
+                f"{_shown_path(kept_file)} is a file of the memory service and is not {done}. Edit its text instead."
             )
-        return found
+        return items
 
     def _list_folder(self, path: str) -> str:
         """Sizes and names, two levels deep."""
         below = f"{_ROOT}{_below_root(path).rstrip('/')}"
         sizes: dict[str, int] = {}
         for file in self._files():
-            shown = _shown_path(file.path)
-            parts = shown.removeprefix(f"{below}/").split("/")
-            if shown.startswith(f"{below}/"):
+            shown_path = _shown_path(file.path)
+            parts = shown_path.removeprefix(f"{below}/").split("/")
+            if shown_path.startswith(f"{below}/"):
                 for level in range(min(_MOST_LEVELS, len(parts) - 1)):
                     folder = f"{below}/{'/'.join(parts[: level + 1])}/"
                     sizes[folder] = sizes.get(folder, 0) + file.bytes
                 if len(parts) <= _MOST_LEVELS:
-                    sizes[shown] = file.bytes
+                    sizes[shown_path] = file.bytes
         if not sizes and below != _ROOT:
             raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
         lines = [f"{_size(sizes[name])}\t{name}" for name in sorted(sizes)]
@@ -222,8 +222,8 @@ class AsyncMemoryServiceTool(BetaAsyncAbstractMemoryTool):
 def _not_replaced(command: Any, lines: list[int]) -> str:
     if len(lines) < 2 or not command.old_str:
         return f"No replacement was performed, old_str `{command.old_str}` did not appear verbatim in {command.path}."
-    found = f"Multiple occurrences of old_str `{command.old_str}` in lines: {', '.join(map(str, lines[:20]))}"
-    return f"No replacement was performed. {found}. Please ensure it is unique"
+    text = f"Multiple occurrences of old_str `{command.old_str}` in lines: {', '.join(map(str, lines[:20]))}"
+    return f"No replacement was performed. {text}. Please ensure it is unique"
 
 
 def _below_root(path: str) -> str:

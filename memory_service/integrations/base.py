@@ -120,13 +120,13 @@ class LocalSession:
     def _begin(self) -> None:
         if not self._wanted:
             return
-        wanted = self._wanted.fields()
+        changes = self._wanted.fields()
         try:
-            new = schemas.checked(schemas.NewSession, session_id=self.session_id, **wanted)
+            new = schemas.checked(schemas.NewSession, session_id=self.session_id, **changes)
             self._service.create_session(self._workspace, new)
         except Conflict:
             if not self._wanted.is_met(self.status()):
-                self._service.update_session(self._workspace, self.session_id, **wanted)
+                self._service.update_session(self._workspace, self.session_id, **changes)
 
 
 class LocalMemory:
@@ -171,8 +171,8 @@ class LocalMemory:
         self, messages: Sequence[Any], context_window: int | None = None, **options: Any
     ) -> schemas.CompactedMessages:
         """Compact a list of messages without a session; see the client."""
-        asked = schemas.StatelessRequest(messages=list(messages), context_window=context_window, **options)
-        return self._service.compact_messages(asked)
+        request = schemas.StatelessRequest(messages=list(messages), context_window=context_window, **options)
+        return self._service.compact_messages(request)
 
     def context(self, query: str, **options: Any) -> schemas.Context:
         """A block of memories; see the client."""
@@ -196,8 +196,8 @@ class LocalMemory:
 
     def session(self, session_id: str, *, model: str | None = None, context_window: int | None = None) -> LocalSession:
         """One conversation; see the client."""
-        wanted = Wanted({"model": model, "context_window": context_window})
-        return LocalSession(self._service, self.workspace, session_id, wanted)
+        query = Wanted({"model": model, "context_window": context_window})
+        return LocalSession(self._service, self.workspace, session_id, query)
 
     def sessions(self) -> list[schemas.ListedSession]:
         """All sessions; see the client."""
@@ -270,14 +270,14 @@ def session_name(name: str) -> str:
 
 def recalled_block(memory: Memory, words: str, budget_tokens: int = DEFAULT_BUDGET_TOKENS) -> str:
     """A block of the memories that some words ask for; empty if they ask for none, or if the memory fails."""
-    made = _recall(words, lambda query: memory.context(query, budget_tokens=budget_tokens))
-    return made.block if made else ""
+    context = _recall(words, lambda query: memory.context(query, budget_tokens=budget_tokens))
+    return context.block if context else ""
 
 
 def recalled_passages(memory: Memory, words: str, limit: int) -> list[schemas.SearchResult]:
     """The passages that some words ask for, best first; none if they ask for none, or if the memory fails."""
-    made = _recall(words, lambda query: memory.search(query, limit=min(limit, schemas.MAX_LIMIT)))
-    return made.results if made else []
+    results = _recall(words, lambda query: memory.search(query, limit=min(limit, schemas.MAX_LIMIT)))
+    return results.results if results else []
 
 
 def _recall(words: str, ask: Callable[[str], _Recalled]) -> _Recalled | None:
@@ -285,14 +285,14 @@ def _recall(words: str, ask: Callable[[str], _Recalled]) -> _Recalled | None:
     if not decision.search:
         return None
     try:
-        made = ask(decision.query)
+        value = ask(decision.query)
     except NotFound:
         return None  # The workspace is made by the first memory.
     except MemoryServiceError as error:
         log_failure("recall", error)
         return None
-    log_degraded(made.degraded)
-    return made
+    log_degraded(value.degraded)
+    return value
 
 
 def keep(
@@ -314,8 +314,8 @@ def keep(
     """
     session = memory.session(session_id)
     for key, messages in said:
-        if kept := said_messages(messages, set()):
-            session.append(kept, idempotency_key=key)
+        if kept_messages := said_messages(messages, set()):
+            session.append(kept_messages, idempotency_key=key)
     if flush:
         log_degraded(session.flush().degraded)
 
@@ -338,12 +338,12 @@ def framework_messages(
         results: Id of the call and words of each result in it.
     """
     wire: list[WireMessage] = [{"role": "tool", "tool_call_id": call, "content": words} for call, words in results]
-    made = [
+    fields = [
         {"id": call, "type": "function", "function": {"name": name, "arguments": _arguments(arguments)}}
         for call, name, arguments in calls
     ]
-    if made:
-        wire.append({"role": "assistant", "content": text or None, "tool_calls": made})
+    if fields:
+        wire.append({"role": "assistant", "content": text or None, "tool_calls": fields})
     elif text:
         wire.append({"role": role, "content": text})
     return wire
@@ -360,8 +360,8 @@ def log_failure(part: str, error: MemoryServiceError) -> None:
 
 def log_degraded(degraded: Collection[str]) -> None:
     """Say which parts of an answer were missing; in a low voice what is there a moment later, as at every turn."""
-    for each in degraded:
-        LOGGER.log(logging.INFO if each.endswith(_PASSING) else logging.WARNING, "degraded: %s", each)
+    for text in degraded:
+        LOGGER.log(logging.INFO if text.endswith(_PASSING) else logging.WARNING, "degraded: %s", text)
 
 
 class PromptPlace(NamedTuple):
@@ -413,12 +413,12 @@ class HostConversations(Generic[_T]):
             context_window: What it takes by its own account, where nothing else was set.
             hint: Who talks, for a conversation without a name.
         """
-        wired = [self.to_wire(each) for each in messages]
-        session_id = session_name(name or _beginning(wired, hint))
+        wired_messages = [self.to_wire(message) for message in messages]
+        session_id = session_name(name or _beginning(wired_messages, hint))
         window = self.context_window or context_window
         try:
-            made = self.memory.session(session_id, context_window=window).conversation(
-                wired,
+            context = self.memory.session(session_id, context_window=window).conversation(
+                wired_messages,
                 system_prompt=system_prompt,
                 tools=list(tools),
                 model=model,
@@ -428,9 +428,9 @@ class HostConversations(Generic[_T]):
         except MemoryServiceError as error:
             log_failure("session", error)
             return list(messages), PromptPlace("", 0)
-        log_degraded(made.degraded)
-        view = made.messages[1:] if system_prompt and made.messages[0]["role"] == "system" else made.messages
-        return self._own(view, wired, messages), PromptPlace(made.session_id, made.last_seq)
+        log_degraded(context.degraded)
+        view = context.messages[1:] if system_prompt and context.messages[0]["role"] == "system" else context.messages
+        return self._own(view, wired_messages, messages), PromptPlace(context.session_id, context.last_seq)
 
     def append_answers(self, place: PromptPlace, answers: Sequence[_T], usage: object = None) -> None:
         """Keep what the model answered to the prompt that stands there, whenever that is told.
@@ -439,30 +439,32 @@ class HostConversations(Generic[_T]):
         """
         if not place.session_id or not answers:
             return
-        wired = [self.to_wire(each) for each in answers]
+        messages = [self.to_wire(value) for value in answers]
         try:
-            self.memory.session(place.session_id).append(wired, usage, after_seq=place.seq)
+            self.memory.session(place.session_id).append(messages, usage, after_seq=place.seq)
         except MemoryServiceError as error:
             log_failure("session", error)  # The next prompt has the answer among its messages.
 
-    def _own(self, view: Sequence[WireMessage], wired: Sequence[WireMessage], messages: Sequence[_T]) -> list[_T]:
+    def _own(
+        self, view: Sequence[WireMessage], wired_messages: Sequence[WireMessage], messages: Sequence[_T]
+    ) -> list[_T]:
         """The view with the framework's own messages in it, wherever it shows them unchanged."""
-        known = [_comparable(each) for each in wired]
-        found: list[_T] = []
-        left = len(known)
-        for shown in reversed(view):
-            wanted = _comparable(shown)
-            at = next((index for index in range(left - 1, -1, -1) if known[index] == wanted), None)
-            found.append(self.from_wire(shown) if at is None else messages[at])
+        texts = [_comparable(message) for message in wired_messages]
+        items: list[_T] = []
+        left = len(texts)
+        for shown_message in reversed(view):
+            text = _comparable(shown_message)
+            at = next((index for index in range(left - 1, -1, -1) if texts[index] == text), None)
+            items.append(self.from_wire(shown_message) if at is None else messages[at])
             left = left if at is None else at
-        return found[::-1]
+        return items[::-1]
 
 
 def _beginning(messages: Sequence[WireMessage], hint: str) -> str:
     """A name for the conversation that begins with these: the same while it goes on."""
-    first = next((at for at, each in enumerate(messages) if each["role"] == "user"), len(messages))
-    said = hint + "".join(map(_comparable, messages[: first + 1]))
-    return f"chat-{hashlib.blake2b(said.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+    first = next((at for at, message in enumerate(messages) if message["role"] == "user"), len(messages))
+    text = hint + "".join(map(_comparable, messages[: first + 1]))
+    return f"chat-{hashlib.blake2b(text.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
 
 
 def _comparable(message: Mapping[str, Any]) -> str:

@@ -107,7 +107,7 @@ class MemoryServiceBackend(BaseMemoryService):
     ) -> None:
         """Remember the text of each of these, once; nothing of the metadata is used."""
         memory = self._memory(app_name, user_id)
-        for text in filter(None, (_text(each.content) for each in memories)):
+        for text in filter(None, (_text(each_memory.content) for each_memory in memories)):
             await asyncio.to_thread(memory.remember, text)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
@@ -125,14 +125,14 @@ class MemoryServiceBackend(BaseMemoryService):
 
     def _memory(self, app_name: str, user_id: str) -> Memory:
         name = self.workspace(app_name, user_id)
-        known = self._users.get(name)
-        if known is None:
-            known = self._users[name] = memory_of(self._source, name, self._api_key)
-        return known
+        memory = self._users.get(name)
+        if memory is None:
+            memory = self._users[name] = memory_of(self._source, name, self._api_key)
+        return memory
 
     def _add(self, app_name: str, user_id: str, session_id: str, events: Iterable[Event]) -> None:
-        keyed = ((key_of(app_name, user_id, session_id, event.id), event) for event in events)
-        new = [(key, wire) for key, event in keyed if key not in self._kept and (wire := _to_wire(event))]
+        keyed_pairs = ((key_of(app_name, user_id, session_id, event.id), event) for event in events)
+        new = [(key, wire) for key, event in keyed_pairs if key not in self._kept and (wire := _to_wire(event))]
         if not new:
             return
         try:
@@ -148,12 +148,12 @@ def _search(memory: Memory, query: str) -> list[MemoryEntry]:
     pages: dict[str, list[Entry]] = {}
     return [
         MemoryEntry(
-            content=Content(role="user", parts=[Part(text=each.text)]),
-            custom_metadata={"source": each.citation, "score": each.score, **FOUND_HERE},
-            id=_memory_id(memory, each, pages),
-            timestamp=each.date.isoformat() if each.date else None,
+            content=Content(role="user", parts=[Part(text=result.text)]),
+            custom_metadata={"source": result.citation, "score": result.score, **FOUND_HERE},
+            id=_memory_id(memory, result, pages),
+            timestamp=result.date.isoformat() if result.date else None,
         )
-        for each in recalled_passages(memory, query, _MOST_RESULTS)
+        for result in recalled_passages(memory, query, _MOST_RESULTS)
     ]
 
 
@@ -166,7 +166,7 @@ def _memory_id(memory: Memory, found: SearchResult, pages: dict[str, list[Entry]
             pages[found.path] = find_entries(whole_file(memory, found.path)[0], day_of(found.path))
         except MemoryServiceError:
             pages[found.path] = []
-    at = (each.memory_id for each in pages[found.path] if each.start_line <= found.start_line <= each.end_line)
+    at = (entry.memory_id for entry in pages[found.path] if entry.start_line <= found.start_line <= entry.end_line)
     return next(at, None)
 
 
@@ -174,10 +174,10 @@ def _to_wire(event: Event) -> list[WireMessage]:
     if event.content is None:
         return []
     parts = event.content.parts or []
-    called = [call for each in parts if (call := each.function_call)]
-    answered = [answer for each in parts if (answer := each.function_response)]
+    called = [call for part in parts if (call := part.function_call)]
+    answers = [answer for part in parts if (answer := part.function_response)]
     calls = [(number, call.name, call.args) for number, call in zip(_ids(called), called, strict=True)]
-    results = [(number, _json(answer.response)) for number, answer in zip(_ids(answered), answered, strict=True)]
+    results = [(number, _json(answer.response)) for number, answer in zip(_ids(answers), answers, strict=True)]
     role = "user" if event.author == "user" else "assistant"
     return framework_messages(role, _text(event.content), calls, results)
 
@@ -185,7 +185,7 @@ def _to_wire(event: Event) -> list[WireMessage]:
 def _ids(parts: Sequence[Any]) -> Iterator[str]:
     """The ids of calls or of results; without ids of their own, those of one tool go by their order."""
     for at, part in enumerate(parts):
-        before = sum(1 for each in parts[:at] if not each.id and each.name == part.name)
+        before = sum(1 for each_part in parts[:at] if not each_part.id and each_part.name == part.name)
         yield part.id or (f"{part.name}-{before + 1}" if before else part.name)
 
 

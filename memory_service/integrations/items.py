@@ -69,7 +69,7 @@ def rendered_item(
     about = {"namespace": list(namespace), "key": key, "created_at": created_at, "updated_at": updated_at}
     about |= {} if index is None else {"index": index}
     try:
-        lines = [f"- {_name(name)}: {_word(each)}\n" for name, each in value.items()]
+        lines = [f"- {_name(name)}: {_word(each_value)}\n" for name, each_value in value.items()]
         return f"<!-- item {_json(about)} -->\n{''.join(lines)}"
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequest(f"The value of an item cannot be written as JSON: {error}. Give plain values.") from None
@@ -116,9 +116,9 @@ def _read_word(text: str) -> object:
 
 
 def _json(value: object) -> str:
-    written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    written_text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     # Neither ends a comment nor a line, and can be stored as UTF-8.
-    return re.sub("[<>\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda each: f"\\u{ord(each[0]):04x}", written)
+    return re.sub("[<>\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", written_text)
 
 
 def item_path(namespace: Sequence[str], key: str) -> str:
@@ -136,9 +136,12 @@ def item_folder(namespace: Sequence[str]) -> str:
 
 def _encode_name(text: str) -> str:
     """A text as a part of a path: letters and digits as they are, the rest in hexadecimal."""
-    kept = unicodedata.normalize("NFC", text) == text
+    is_kept = unicodedata.normalize("NFC", text) == text
     name = "".join(
-        each if each in "_-" or (each.isalnum() and (kept or each.isascii())) else _hexadecimal(each) for each in text
+        each_text
+        if each_text in "_-" or (each_text.isalnum() and (is_kept or each_text.isascii()))
+        else _hexadecimal(each_text)
+        for each_text in text
     )
     # Some file systems take capitals and small letters for the same.
     return (f"{name}~{_digest(text)}" if text != text.lower() else name) or "="
@@ -153,7 +156,7 @@ def namespace_part(part: str) -> str:
     name = part.partition("~")[0]
     return re.sub(
         "(?:=[0-9A-F]{2})+",
-        lambda found: bytes.fromhex(found[0].replace("=", "")).decode("utf-8", "surrogatepass"),
+        lambda match: bytes.fromhex(match[0].replace("=", "")).decode("utf-8", "surrogatepass"),
         "" if name == "=" else name,
     )
 

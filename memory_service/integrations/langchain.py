@@ -99,27 +99,27 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             (execution and execution.thread_id) or self._session_id,
             request.messages,
             system_prompt=request.system_prompt or "",
-            tools=[each if isinstance(each, dict) else convert_to_openai_tool(each) for each in request.tools],
+            tools=[tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools],
             model=getattr(request.model, "model_name", None) or getattr(request.model, "model", None),
             context_window=profile.get("max_input_tokens"),
         )
         return request.override(messages=messages), place
 
     def _append_answers(self, place: PromptPlace, response: ModelResponse[Any]) -> None:
-        answers = [each for each in response.result if isinstance(each, AIMessage)]
+        answers = [value for value in response.result if isinstance(value, AIMessage)]
         self._conversations.append_answers(place, answers, _usage(answers[-1]) if answers else None)
 
 
 def _usage(answer: AIMessage) -> dict[str, Any] | None:
     """The provider's counts by OpenAI's names: LangChain counts cached tokens among those of the input, too."""
-    counted = answer.usage_metadata
-    if not counted:
+    usage_metadata = answer.usage_metadata
+    if not usage_metadata:
         return None
-    cached = (counted.get("input_token_details") or {}).get("cache_read")
+    cache_read = (usage_metadata.get("input_token_details") or {}).get("cache_read")
     return {
-        "prompt_tokens": counted["input_tokens"],
-        "completion_tokens": counted["output_tokens"],
-        "prompt_tokens_details": {"cached_tokens": cached},
+        "prompt_tokens": usage_metadata["input_tokens"],
+        "completion_tokens": usage_metadata["output_tokens"],
+        "prompt_tokens_details": {"cached_tokens": cache_read},
     }
 
 

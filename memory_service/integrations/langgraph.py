@@ -106,8 +106,8 @@ class MemoryServiceStore(BaseStore):
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _get(self, op: GetOp) -> Item | None:
-        stored = self._read(item_path(op.namespace, op.key))
-        return Item(**_fields(stored)) if stored else None
+        file = self._read(item_path(op.namespace, op.key))
+        return Item(**_fields(file)) if file else None
 
     def _put(self, op: PutOp) -> None:
         path = item_path(op.namespace, op.key)
@@ -125,13 +125,13 @@ class MemoryServiceStore(BaseStore):
         raise Conflict(f"The file {path} is written to all the time. Try again.")
 
     def _write(self, path: str, op: PutOp) -> None:
-        now, etag, known = dt.datetime.now(dt.UTC).isoformat(), None, None
+        now, etag, file = dt.datetime.now(dt.UTC).isoformat(), None, None
         try:
             text, etag = whole_file(self._memory, path)
-            known = parsed_item(text)
+            file = parsed_item(text)
         except NotFound:
             pass
-        created_at = known.created_at if known else now
+        created_at = file.created_at if file else now
         text = rendered_item(
             op.namespace, op.key, op.value or {}, created_at=created_at, updated_at=now, index=op.index
         )
@@ -144,15 +144,15 @@ class MemoryServiceStore(BaseStore):
         scores = self._scores(op, query) if query else {}
         rest = [file for file in self._files(op.namespace_prefix) if file.path not in scores]
         rest.sort(key=lambda file: file.modified_at, reverse=True)
-        wanted = op.offset + op.limit
-        found: list[SearchItem] = []
+        wanted_value = op.offset + op.limit
+        value: list[SearchItem] = []
         for path, etag in [*((path, "") for path in scores), *((file.path, file.etag) for file in rest)]:
-            if len(found) >= wanted:
+            if len(value) >= wanted_value:
                 break
-            stored = self._read(path, etag)
-            if stored is not None and _passes(stored, op.filter):
-                found.append(SearchItem(**_fields(stored), score=scores.get(path)))
-        return found[op.offset : wanted]
+            stored_file = self._read(path, etag)
+            if stored_file is not None and _passes(stored_file, op.filter):
+                value.append(SearchItem(**_fields(stored_file), score=scores.get(path)))
+        return value[op.offset : wanted_value]
 
     def _scores(self, op: SearchOp, query: str) -> dict[str, float]:
         """Score of each item that a query finds, best first."""
@@ -160,18 +160,18 @@ class MemoryServiceStore(BaseStore):
             min(schemas.MAX_LIMIT, _PASSAGES_PER_ITEM * (op.offset + op.limit)) if not op.filter else schemas.MAX_LIMIT
         )
         try:
-            found = self._memory.search(
+            results = self._memory.search(
                 query, limit=limit, sources=["memory"], path_prefix=item_folder(op.namespace_prefix)
             )
         except NotFound:
             return {}
-        log_degraded(found.degraded)
+        log_degraded(results.degraded)
         scores: dict[str, float] = {}
-        for hit in found.results:
+        for hit in results.results:
             if (
                 hit.path not in scores
-                and (stored := self._read(hit.path))
-                and stored.is_found_by(hit.start_line, hit.end_line)
+                and (file := self._read(hit.path))
+                and file.is_found_by(hit.start_line, hit.end_line)
             ):
                 scores[hit.path] = hit.score
         return scores
@@ -191,17 +191,17 @@ class MemoryServiceStore(BaseStore):
 
     def _read(self, path: str, etag: str = "") -> ItemFile | None:
         """The item in a file; None if there is none. With an etag, what was read before is good enough."""
-        known = self._known.get(path)
-        if etag and known and known[0] == etag:
-            return known[1]
+        known_pair = self._known.get(path)
+        if etag and known_pair and known_pair[0] == etag:
+            return known_pair[1]
         try:
             text, etag = whole_file(self._memory, path)
         except NotFound:
             return None
-        stored = parsed_item(text)
-        if stored is not None:
-            self._known[path] = etag, stored
-        return stored
+        file = parsed_item(text)
+        if file is not None:
+            self._known[path] = etag, file
+        return file
 
 
 def _fields(stored: ItemFile) -> dict[str, Any]:
@@ -214,13 +214,13 @@ def _fields(stored: ItemFile) -> dict[str, Any]:
     }
 
 
-def _passes(stored: ItemFile, wanted: dict[str, Any] | None) -> bool:
+def _passes(stored: ItemFile, wanted_fields: dict[str, Any] | None) -> bool:
     """True if LangGraph's own filter lets an item through."""
-    if not wanted:
+    if not wanted_fields:
         return True
-    one = InMemoryStore()
-    one.batch([PutOp(("any",), "any", dict(stored.value))])
+    value = InMemoryStore()
+    value.batch([PutOp(("any",), "any", dict(stored.value))])
     try:
-        return bool(one.batch([SearchOp(("any",), filter=wanted)])[0])
+        return bool(value.batch([SearchOp(("any",), filter=wanted_fields)])[0])
     except TypeError:
         return False  # It compares what is not there.

@@ -88,22 +88,25 @@ class MemoryLogger(CustomLogger):
                     "session: %s goes on without it: acompletion and /v1/chat/completions have it", call_type
                 )
             return None
-        said = kwargs.get("messages")
-        if not isinstance(said, list) or not said:
+        said_messages = kwargs.get("messages")
+        if not isinstance(said_messages, list) or not said_messages:
             LOGGER.warning("session: a call goes on without it: give acompletion its messages by name")
             return None
-        begin = next((at for at, each in enumerate(said) if each["role"] not in ("system", "developer")), len(said))
+        begin = next(
+            (at for at, value in enumerate(said_messages) if value["role"] not in ("system", "developer")),
+            len(said_messages),
+        )
         messages, place = await asyncio.to_thread(
             self._conversations.prompt,
             _name(kwargs),
-            said[begin:],
-            system_prompt="\n\n".join(map(text_of, read_sent(said[:begin]))),
+            said_messages[begin:],
+            system_prompt="\n\n".join(map(text_of, read_sent(said_messages[:begin]))),
             tools=kwargs.get("tools") or (),
             model=kwargs.get("model"),
             hint=str(kwargs.get("user") or ""),
         )
         self._places[kwargs["litellm_call_id"]] = place
-        return {**kwargs, "messages": [*said[:begin], *messages]}
+        return {**kwargs, "messages": [*said_messages[:begin], *messages]}
 
     async def async_post_call_success_deployment_hook(
         self, request_data: dict[str, Any], response: Any, call_type: CallTypes | None
@@ -123,9 +126,9 @@ class MemoryLogger(CustomLogger):
         place = self._places.pop(str(call.get("litellm_call_id")))
         if place is not None:
             answer = response.choices[0].message.model_dump(exclude_none=True)
-            kept = {"content": None} | {key: answer[key] for key in _KEPT if key in answer}
+            kept_fields = {"content": None} | {key: answer[key] for key in _KEPT if key in answer}
             usage = getattr(response, "usage", None)
-            await asyncio.to_thread(self._conversations.append_answers, place, [kept], usage)
+            await asyncio.to_thread(self._conversations.append_answers, place, [kept_fields], usage)
 
     def log_pre_api_call(self, model: str, messages: Any, kwargs: dict[str, Any]) -> None:
         """Say that litellm has no place for a memory before `completion`."""

@@ -63,10 +63,10 @@ class MemoryServiceBlock(BaseMemoryBlock[str]):
         self._memory = memory_of(memory, workspace, api_key)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        said = next((each for each in reversed(messages or []) if each.role == "user"), None)
-        if said is None:
+        message = next((each_message for each_message in reversed(messages or []) if each_message.role == "user"), None)
+        if message is None:
             return ""
-        return await asyncio.to_thread(recalled_block, self._memory, said.content or "", self.budget_tokens)
+        return await asyncio.to_thread(recalled_block, self._memory, message.content or "", self.budget_tokens)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         try:
@@ -75,8 +75,10 @@ class MemoryServiceBlock(BaseMemoryBlock[str]):
             log_failure("session", error)
 
     def _keep(self, messages: Sequence[ChatMessage]) -> None:
-        for session, said in groupby(messages, key=lambda each: str(each.additional_kwargs.get("session_id") or "")):
-            wire = [part for message in said for part in _to_wire(message)]
+        for session, iterator in groupby(
+            messages, key=lambda value: str(value.additional_kwargs.get("session_id") or "")
+        ):
+            wire = [part for message in iterator for part in _to_wire(message)]
             if wire:
                 keep(self._memory, session_name(session or self.name), [(None, wire)])
 

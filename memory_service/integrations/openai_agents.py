@@ -84,10 +84,10 @@ class MemoryServiceSession(SessionABC):
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Items of the conversation, oldest first, compacted if they do not fit; with a limit, the last ones."""
-        wanted = self.session_settings.limit if limit is None and self.session_settings else limit
+        wanted_limit = self.session_settings.limit if limit is None and self.session_settings else limit
         await self.run_compaction()  # The SDK asks for it behind OpenAI's Responses alone.
         items = await self._do(self._items)
-        return items if wanted is None else items[-wanted:] if wanted > 0 else []
+        return items if wanted_limit is None else items[-wanted_limit:] if wanted_limit > 0 else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items; they are on the disk when this returns."""
@@ -114,13 +114,13 @@ class MemoryServiceSession(SessionABC):
 
         It is a `call_model_input_filter`; sessions do not keep what it adds or leaves out.
         """
-        made = await self._add_recall(data.model_data)
+        input_data = await self._add_recall(data.model_data)
         try:
-            items = await asyncio.to_thread(self._fitting, made, data.agent)
+            items = await asyncio.to_thread(self._fitting, input_data, data.agent)
         except MemoryServiceError as error:
             log_failure("compaction", error)
-            return made
-        return ModelInputData(input=items, instructions=made.instructions)
+            return input_data
+        return ModelInputData(input=items, instructions=input_data.instructions)
 
     def _fitting(self, made: ModelInputData, agent: Any) -> list[TResponseInputItem]:
         """The items of a call, with a summary for the oldest where they do not fit."""
@@ -131,7 +131,7 @@ class MemoryServiceSession(SessionABC):
             self._window,
             model=model,
             system_prompt=made.instructions or "",
-            tools=[_tool(each) for each in agent.tools],
+            tools=[_tool(tool) for tool in agent.tools],
         )
         return _items_of(fitting.messages) if fitting.receipt.applied else list(made.input)
 
@@ -141,8 +141,8 @@ class MemoryServiceSession(SessionABC):
         block = await asyncio.to_thread(recalled_block, self._memory, words, self._budget_tokens) if words else ""
         if not block:
             return made
-        added = cast("TResponseInputItem", {"role": "user", "content": block})
-        return ModelInputData(input=[*made.input[:at], added, *made.input[at:]], instructions=made.instructions)
+        input_item = cast("TResponseInputItem", {"role": "user", "content": block})
+        return ModelInputData(input=[*made.input[:at], input_item, *made.input[at:]], instructions=made.instructions)
 
     async def _do(self, work: Callable[[], _T]) -> _T:
         def alone() -> _T:
@@ -158,15 +158,15 @@ class MemoryServiceSession(SessionABC):
         return self._memory.session(self._current, model=self._model, context_window=self._window)
 
     def _newest(self) -> str:
-        listed = [each for each in self._all_sessions() if each.last_seq]
-        return max(listed, key=lambda each: each.last_activity).session_id if listed else self._root
+        sessions = [session for session in self._all_sessions() if session.last_seq]
+        return max(sessions, key=lambda value: value.last_activity).session_id if sessions else self._root
 
     def _all_sessions(self) -> list[Any]:
         try:
             sessions = self._memory.sessions()
         except NotFound:
             return []
-        return [each for each in sessions if each.session_id.partition(BRANCH_MARK)[0] == self._root]
+        return [session for session in sessions if session.session_id.partition(BRANCH_MARK)[0] == self._root]
 
     def _items(self) -> list[TResponseInputItem]:
         session = self._session()
@@ -175,35 +175,39 @@ class MemoryServiceSession(SessionABC):
         except NotFound:
             return []
         log_degraded(log.degraded)
-        newest = next((each for each in session.compactions() if each.active), None)
+        newest = next((compaction for compaction in session.compactions() if compaction.active), None)
         if newest is None:
             return _items_of(log.messages)
         view = session.messages().messages
-        kept = [message for message, seq in zip(log.messages, log.seqs, strict=True) if seq >= newest.first_kept]
-        head = view if not kept else takewhile(lambda shown: not _same(shown, kept[0]), view)
+        items = [message for message, seq in zip(log.messages, log.seqs, strict=True) if seq >= newest.first_kept]
+        head = view if not items else takewhile(lambda shown_value: not _same(shown_value, items[0]), view)
         # A result that was cleared is a stub.
-        stubs = {shown["tool_call_id"]: {"content": shown["content"]} for shown in view if shown["role"] == "tool"}
-        return _items_of([*head, *({**message, **stubs.get(message.get("tool_call_id"), {})} for message in kept)])
+        stubs = {
+            shown_value["tool_call_id"]: {"content": shown_value["content"]}
+            for shown_value in view
+            if shown_value["role"] == "tool"
+        }
+        return _items_of([*head, *({**message, **stubs.get(message.get("tool_call_id"), {})} for message in items)])
 
     def _pop(self) -> TResponseInputItem | None:
         try:
-            said = self._session().messages("log").messages
+            messages = self._session().messages("log").messages
         except NotFound:
             return None
-        if not said:
+        if not messages:
             return None
-        *items, popped = _items_of(said[-1:])
-        left = [*said[:-1], *messages_of_items(items)]
+        *items, input_item = _items_of(messages[-1:])
+        left = [*messages[:-1], *messages_of_items(items)]
         if left:
             branch = self._session().conversation(left, auto=False, recall="never")
             self._current = branch.session_id
         else:
             self._clear()
-        return popped
+        return input_item
 
     def _clear(self) -> None:
-        for each in self._all_sessions():
-            self._memory.delete_session(each.session_id)
+        for session in self._all_sessions():
+            self._memory.delete_session(session.session_id)
         self._current = self._root
 
     def _compact(self, *, force: bool) -> None:
@@ -222,11 +226,13 @@ def _items_of(messages: Sequence[WireMessage]) -> list[TResponseInputItem]:
     return cast("list[TResponseInputItem]", items_of_messages(messages))
 
 
-def _same(shown: WireMessage, logged: WireMessage) -> bool:
-    if shown["role"] != logged["role"] or shown.get("tool_call_id") != logged.get("tool_call_id"):
+def _same(message: WireMessage, logged_message: WireMessage) -> bool:
+    if message["role"] != logged_message["role"] or message.get("tool_call_id") != logged_message.get("tool_call_id"):
         return False
-    calls = [[call["id"] for call in each.get("tool_calls") or ()] for each in (shown, logged)]
-    return calls[0] == calls[1] and (shown.get("content") or "") == (logged.get("content") or "")
+    calls = [
+        [call["id"] for call in each_message.get("tool_calls") or ()] for each_message in (message, logged_message)
+    ]
+    return calls[0] == calls[1] and (message.get("content") or "") == (logged_message.get("content") or "")
 
 
 def _is_said_by_user(item: TResponseInputItem) -> bool:
@@ -235,8 +241,8 @@ def _is_said_by_user(item: TResponseInputItem) -> bool:
 
 def _tool(tool: Any) -> dict[str, Any]:
     """The schema of a tool, as far as it is told before the call."""
-    told = (getattr(tool, name, None) for name in ("name", "description", "params_json_schema"))
-    return {name: value for name, value in zip(("name", "description", "parameters"), told, strict=True) if value}
+    items = (getattr(tool, name, None) for name in ("name", "description", "params_json_schema"))
+    return {name: value for name, value in zip(("name", "description", "parameters"), items, strict=True) if value}
 
 
 def _words(item: Any) -> str:

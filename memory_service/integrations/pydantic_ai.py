@@ -104,7 +104,7 @@ class MemoryCapability(AbstractCapability[Any]):
             ctx.conversation_id or "",
             own,
             system_prompt="\n\n".join([*(_text_of(piece) for piece in system), *_instructions(pieces)]),
-            tools=[_tool(each) for each in request_context.model_request_parameters.function_tools],
+            tools=[_tool(function_tool) for function_tool in request_context.model_request_parameters.function_tools],
             model=request_context.model.model_name,
         )
         self._places[ctx.run_id or ""] = place
@@ -120,8 +120,8 @@ class MemoryCapability(AbstractCapability[Any]):
             "prompt_tokens_details": {"cached_tokens": response.usage.cache_read_tokens},
         }
         place = self._places.get(ctx.run_id or "") or PromptPlace("", 0)
-        counted = usage if response.usage.input_tokens else None
-        await asyncio.to_thread(self._conversations.append_answers, place, [response], counted)
+        counted_usage = usage if response.usage.input_tokens else None
+        await asyncio.to_thread(self._conversations.append_answers, place, [response], counted_usage)
         return response
 
 
@@ -140,8 +140,8 @@ def _is_system_prompt(piece: ModelMessage) -> bool:
 
 
 def _instructions(pieces: Sequence[ModelMessage]) -> list[str]:
-    given = [piece.instructions for piece in pieces if isinstance(piece, ModelRequest) and piece.instructions]
-    return given[-1:]
+    instructions = [piece.instructions for piece in pieces if isinstance(piece, ModelRequest) and piece.instructions]
+    return instructions[-1:]
 
 
 def _text_of(piece: ModelMessage) -> str:
@@ -176,11 +176,11 @@ def _answer(parts: Sequence[ModelResponsePart]) -> WireMessage:
 
 
 def _part_message(part: ModelRequestPart) -> WireMessage:
-    answered = getattr(part, "tool_call_id", None) if getattr(part, "tool_name", None) else None
-    if answered:
-        return {"role": "tool", "tool_call_id": answered, "content": _read(part)}
+    answered_value = getattr(part, "tool_call_id", None) if getattr(part, "tool_name", None) else None
+    if answered_value:
+        return {"role": "tool", "tool_call_id": answered_value, "content": _read(part)}
     if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
-        return {"role": "user", "content": [_content(each) for each in part.content]}
+        return {"role": "user", "content": [_content(value) for value in part.content]}
     return {"role": "user", "content": _read(part)}
 
 
@@ -207,8 +207,8 @@ def _from_wire(message: WireMessage) -> ModelMessage:
     content = message.get("content") or ""
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     if message["role"] == "tool":
-        returned = ToolReturnPart(tool_name="", content=text, tool_call_id=message["tool_call_id"])
-        return ModelRequest(parts=[returned])
+        return_part = ToolReturnPart(tool_name="", content=text, tool_call_id=message["tool_call_id"])
+        return ModelRequest(parts=[return_part])
     if message["role"] != "assistant":
         return ModelRequest(parts=[UserPromptPart(text)])
     calls = [

@@ -89,30 +89,30 @@ class StrandsStore(MemoryStore):
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """Passages for a query, best first; none for small talk, and none if the memory fails, which the log says."""
         limit = (options or {}).get("max_search_results") or self.max_search_results or _DEFAULT_RESULTS
-        found = await asyncio.to_thread(recalled_passages, self._memory, query, limit)
+        results = await asyncio.to_thread(recalled_passages, self._memory, query, limit)
         return [
-            MemoryEntry(content=each.text, metadata={"source": each.citation, "score": each.score, **FOUND_HERE})
-            for each in found
+            MemoryEntry(content=result.text, metadata={"source": result.citation, "score": result.score, **FOUND_HERE})
+            for result in results
         ]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> str:
         """Remember something; gives its id. The same text is written once. Metadata is not kept but for `tags`."""
         self._check_writable()
-        given = (metadata or {}).get("tags") or ()
-        tags = [given] if isinstance(given, str) else [str(tag) for tag in given]
+        given_tags = (metadata or {}).get("tags") or ()
+        tags = [given_tags] if isinstance(given_tags, str) else [str(tag) for tag in given_tags]
         return (await asyncio.to_thread(self._memory.remember, content, tags=tags)).memory_id
 
     async def add_messages(self, messages: list[Message], context: AddMessagesContext | None = None) -> None:
         """Append messages to the session, each once for its sequence number, and write down their memories."""
         self._check_writable()
         numbers = context.sequence_numbers if context else None
-        said = [
+        pairs = [
             (key_of(self._run, numbers[at], wire) if numbers else None, wire)
             for at, message in enumerate(messages)
             if (wire := said_messages(_to_wire(message), self._asked))
         ]
-        if said:
-            await asyncio.to_thread(keep, self._memory, self.session_id, said)
+        if pairs:
+            await asyncio.to_thread(keep, self._memory, self.session_id, pairs)
 
     def _check_writable(self) -> None:
         if not self.writable:
@@ -122,11 +122,11 @@ class StrandsStore(MemoryStore):
 def _to_wire(message: Message) -> list[WireMessage]:
     content = message["content"]
     text = "\n".join(_text(block) for block in content if not ("toolUse" in block or "toolResult" in block))
-    calls = [(use["toolUseId"], use["name"], use["input"]) for each in content if (use := each.get("toolUse"))]
+    calls = [(use["toolUseId"], use["name"], use["input"]) for value in content if (use := value.get("toolUse"))]
     results = [
         (result["toolUseId"], "\n".join(map(_text, result["content"])))
-        for each in content
-        if (result := each.get("toolResult"))
+        for value in content
+        if (result := value.get("toolResult"))
     ]
     return framework_messages(message["role"], text, calls, results)
 

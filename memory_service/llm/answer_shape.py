@@ -94,10 +94,10 @@ def _in_fence(text: str) -> str | None:
     """The inner of the first fence of a text, if it is most of the text; None if not."""
     if not ("```" in text or "~~~" in text):
         return None
-    if (opened := _OPENED.match(text)) and text.count(text[:3]) == 1:
-        return text[opened.end() :]
+    if (match := _OPENED.match(text)) and text.count(text[:3]) == 1:
+        return text[match.end() :]
     lines = text.split("\n")
-    marks = [(at, found["sign"]) for at, line in enumerate(lines) if (found := _FENCE.fullmatch(line))]
+    marks = [(at, found_match["sign"]) for at, line in enumerate(lines) if (found_match := _FENCE.fullmatch(line))]
     closings = [at for at, sign in marks[1:] if sign == marks[0][1]]
     # A fence around the whole may have blocks of code within it.
     for end in dict.fromkeys((*closings[-1:], *closings[:1])):
@@ -115,8 +115,8 @@ def _in_tag(text: str) -> str:
     if opening is None:
         return ""
     name = opening["tag"].lower()
-    known = name not in _ANSWER_TAGS and section_subject(name.replace("_", " "), whole=True)
-    if known or _MARKUP.fullmatch(name):
+    known_value = name not in _ANSWER_TAGS and section_subject(name.replace("_", " "), whole=True)
+    if known_value or _MARKUP.fullmatch(name):
         return ""
     end = text.lower().rfind(f"</{name}", opening.end())
     inner = text[opening.end() : max(end, 0)]
@@ -135,24 +135,28 @@ def _from_json(text: str) -> str:
     if text[:1] not in "{[" or text[-1:] not in "}]" or len(text) > _MOST_JSON_CHARS:
         return text
     try:
-        said = json.loads(text)
-        if isinstance(said, dict) and len(said) == 1 and isinstance(only := next(iter(said.values())), str | dict):
-            said = only
-        if isinstance(said, str):
-            return said
+        said_text = json.loads(text)
+        if (
+            isinstance(said_text, dict)
+            and len(said_text) == 1
+            and isinstance(only := next(iter(said_text.values())), str | dict)
+        ):
+            said_text = only
+        if isinstance(said_text, str):
+            return said_text
         # An empty list is an answer, too.
-        return "\n".join(_json_lines(said)) or text
+        return "\n".join(_json_lines(said_text)) or text
     except (ValueError, RecursionError):
         return text
 
 
-def _json_lines(said: object) -> Iterator[str]:
-    if not isinstance(said, dict):
-        yield from (f"- {each}" for each in _json_values(said))
+def _json_lines(said_value: object) -> Iterator[str]:
+    if not isinstance(said_value, dict):
+        yield from (f"- {json_value}" for json_value in _json_values(said_value))
         return
-    for key, value in said.items():
+    for key, value in said_value.items():
         yield f"## {str(key).replace('_', ' ')}"
-        yield from (f"- {each}" for each in _json_values(value))
+        yield from (f"- {json_value}" for json_value in _json_values(value))
 
 
 def _json_values(value: object) -> Iterator[str]:
@@ -209,23 +213,26 @@ def sections_of(text: str, headings: Sequence[str]) -> list[AnswerSection]:
     lines = text.split("\n")
     fences = Fences(strict=True)
     kinds = [fences.kind(line) for line in lines]
-    found = [reader.heading(lines, at) if kinds[at] == "text" else None for at in range(len(lines))]
-    marked = any(each and each.sure and each.place is not None for each in found)
+    found_headings = [reader.heading(lines, at) if kinds[at] == "text" else None for at in range(len(lines))]
+    is_marked = any(heading and heading.sure and heading.place is not None for heading in found_headings)
     # A label in the middle of a line may be anything where real headings are used too.
-    found = [each if each and (each.sure or not marked) else None for each in found]
-    sections, skipped = [AnswerSection(heading=None)], -1
+    found_headings = [
+        each_heading if each_heading and (each_heading.sure or not is_marked) else None
+        for each_heading in found_headings
+    ]
+    sections, number = [AnswerSection(heading=None)], -1
     for at, line in enumerate(lines):
-        each = found[at]
-        if at == skipped or (kinds[at] == "text" and (_CLOSING.fullmatch(line) or _RULER.fullmatch(line))):
+        each = found_headings[at]
+        if at == number or (kinds[at] == "text" and (_CLOSING.fullmatch(line) or _RULER.fullmatch(line))):
             continue
         if each is None:
-            kept = _TAG.sub("", line) if kinds[at] == "text" and "<" in line else line
-            sections[-1].lines.append(kept if kept.strip() or not line.strip() else "")
+            kept_text = _TAG.sub("", line) if kinds[at] == "text" and "<" in line else line
+            sections[-1].lines.append(kept_text if kept_text.strip() or not line.strip() else "")
             continue
         sections.append(AnswerSection(heading=each.place, name=each.name))
         if each.rest:
             sections[-1].lines.append(each.rest if _BULLET.match(each.rest) else f"- {each.rest}")
-        skipped = at + 1 if each.underlined else skipped
+        number = at + 1 if each.underlined else number
     _name_by_order(sections, len(headings))
     return sections
 
@@ -243,18 +250,18 @@ class _Reader:
     """Reader of headings for those that were asked for."""
 
     def __init__(self, headings: Sequence[str]) -> None:
-        self._by_name = {_fold_heading(form): at for at, each in enumerate(headings) for form in heading_forms(each)}
+        self._by_name = {_fold_heading(form): at for at, text in enumerate(headings) for form in heading_forms(text)}
         self._by_subject: dict[str, int] = {}
-        for at, each in enumerate(headings):
-            self._by_subject.setdefault(section_subject(each), at)
+        for at, each_heading in enumerate(headings):
+            self._by_subject.setdefault(section_subject(each_heading), at)
 
     def heading(self, lines: Sequence[str], at: int) -> _Heading | None:
         """The heading that a line is; None for another line."""
         line = lines[at]
         if not line.strip() or len(line) > 4_000:
             return None
-        if marked := _MARKED.fullmatch(line):
-            name = (marked["name"] or marked["html"] or marked["ruled"]).strip()
+        if match := _MARKED.fullmatch(line):
+            name = (match["name"] or match["html"] or match["ruled"]).strip()
             # "## Goal: fix the checkout" has its first line behind it.
             head, _, rest = name.replace("：", ":").partition(":")
             place = self.place(name)
@@ -281,11 +288,11 @@ class _Reader:
 
     def place(self, name: str, *, whole: bool = False) -> int | None:
         """Place of a heading among those asked for."""
-        folded = _fold_heading(name)
-        if folded in self._by_name:
-            return self._by_name[folded]
+        heading = _fold_heading(name)
+        if heading in self._by_name:
+            return self._by_name[heading]
         subjects = next_subjects(section_subject(name, whole=whole))
-        return next((self._by_subject[each] for each in subjects if each in self._by_subject), None)
+        return next((self._by_subject[subject] for subject in subjects if subject in self._by_subject), None)
 
 
 _CLOSING_END = lazy_regex(r"</[A-Za-z][\w .-]{0,40}>[ \t]*\Z")
@@ -298,10 +305,10 @@ def _fold_heading(name: str) -> str:
 
 def _name_by_order(sections: Sequence[AnswerSection], count: int) -> None:
     """Give sections with unknown headings those that were asked for and not found, where the numbers match."""
-    named = [each for each in sections if each.name]
-    places = [each.heading for each in named]
-    if None not in places or len(named) != count:
+    named_sections = [each_section for each_section in sections if each_section.name]
+    places = [each_section.heading for each_section in named_sections]
+    if None not in places or len(named_sections) != count:
         return
-    for at, section in enumerate(named):
+    for at, section in enumerate(named_sections):
         if section.heading is None and at not in places:
             section.heading = at

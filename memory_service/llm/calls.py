@@ -150,10 +150,10 @@ class ModelCalls:
             self._shrinks += 1
             if self._shrinks > _SHRINKS:
                 raise error
-            told = error.window_tokens
+            number = error.window_tokens
             # A window that was told and is no smaller means that the estimate was too low.
-            self.window_tokens = told if told and told < self.window_tokens else self.window_tokens // 2
-            how = "as the provider told" if self.window_tokens == told else "since a prompt did not fit"
+            self.window_tokens = number if number and number < self.window_tokens else self.window_tokens // 2
+            how = "as the provider told" if self.window_tokens == number else "since a prompt did not fit"
             self.notes.append(f"The summariser's window was taken for {self.window_tokens:,} tokens, {how}.")
 
     def _next_model(self) -> ChatModel:
@@ -183,8 +183,8 @@ class ModelCalls:
             self.spent.requests -= not error.sent
 
     def _wait_seconds(self, error: UpstreamFailed, tries: int) -> float:
-        doubled = self._backoff_seconds * 2.0 ** (tries - 1)
-        return min(doubled if error.retry_after_seconds is None else error.retry_after_seconds, LONGEST_WAIT_SECONDS)
+        value = self._backoff_seconds * 2.0 ** (tries - 1)
+        return min(value if error.retry_after_seconds is None else error.retry_after_seconds, LONGEST_WAIT_SECONDS)
 
     def _replace(self, model: ChatModel, error: ModelUnavailable) -> None:
         """Ask the next model from now on.
@@ -209,8 +209,8 @@ class ModelCalls:
         return self._deadline - time.monotonic()
 
     def _is_cancelled(self) -> bool:
-        stopped = self._stopped_at is not None and time.monotonic() > self._stopped_at + _GRACE_SECONDS
-        return stopped or self._cancelled_by_caller()
+        is_stopped = self._stopped_at is not None and time.monotonic() > self._stopped_at + _GRACE_SECONDS
+        return is_stopped or self._cancelled_by_caller()
 
     def _pause(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -222,9 +222,9 @@ def _cancellation() -> CallCancelled:
     return CallCancelled("The summary was cancelled. Nothing was changed.")
 
 
-def call_failure(what: str, remedy: str) -> str:
+def call_failure(text: str, remedy: str) -> str:
     """The message of a failed summary. Its beginning keeps it from being taken for an overflow of the conversation."""
-    return f"The model failed to summarise the history: {what}. Nothing was changed; {remedy}."
+    return f"The model failed to summarise the history: {text}. Nothing was changed; {remedy}."
 
 
 def estimate_prompt(prompt: Sequence[ChatMessage]) -> int:

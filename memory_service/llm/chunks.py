@@ -38,7 +38,7 @@ def adaptive_ratio(
     """
     if not messages or window_tokens <= 0:
         return base
-    mean_share = sum(each.tokens for each in messages) / len(messages) * safety / window_tokens
+    mean_share = sum(message.tokens for message in messages) / len(messages) * safety / window_tokens
     if mean_share <= LARGE_SHARE:
         return base
     return max(least, base - min(2 * mean_share, base - least))
@@ -60,21 +60,21 @@ def is_oversized(message: Numbered, window_tokens: int, *, safety: float = SAFET
 
 def group_by_unit(messages: Sequence[_N]) -> list[tuple[_N, ...]]:
     """The messages by units."""
-    units = units_of([each.message for each in messages])
+    units = units_of([message.message for message in messages])
     return [tuple(messages[unit.first : unit.last + 1]) for unit in units]
 
 
 def group_tokens(group: Sequence[Numbered]) -> int:
     """Tokens of a unit."""
-    return sum(each.tokens for each in group)
+    return sum(message.tokens for message in group)
 
 
 def first_chunk(groups: Sequence[Sequence[Numbered]], start: int, max_tokens: int, *, safety: float = SAFETY) -> int:
     """End of the chunk that begins with the unit `start`; at least one unit, however large."""
-    end, used = start, 0.0
+    end, used_value = start, 0.0
     while end < len(groups):
-        used += group_tokens(groups[end]) * safety
-        if used > max_tokens and end > start:
+        used_value += group_tokens(groups[end]) * safety
+        if used_value > max_tokens and end > start:
             break
         end += 1
     return end
@@ -120,4 +120,4 @@ def _with_middles(groups: Sequence[tuple[_N, ...]]) -> Iterator[tuple[tuple[_N, 
 
 
 def _flatten(groups: Sequence[tuple[_N, ...]]) -> tuple[_N, ...]:
-    return tuple(each for group in groups for each in group)
+    return tuple(value for group in groups for value in group)

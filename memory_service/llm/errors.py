@@ -156,10 +156,10 @@ def _is_vague_overflow(text: str, status: int | None) -> bool:
     # Cerebras says nothing else. Source: github.com/badlogic/pi-mono, packages/ai/src/utils/overflow.ts
     if "(no body)" in text and "cerebras" in text.lower():
         return True
-    found = wordings.VAGUE_TOKEN_OVERFLOW.search(text)
-    if not found or status in (401, 402, 403, 404, 429):
+    match = wordings.VAGUE_TOKEN_OVERFLOW.search(text)
+    if not match or status in (401, 402, 403, 404, 429):
         return False
-    return bool(status or wordings.ERROR_SHAPE.search(text) or found.start() < _BEGINNING_CHARS)
+    return bool(status or wordings.ERROR_SHAPE.search(text) or match.start() < _BEGINNING_CHARS)
 
 
 def _is_talk(text: str, status: int | None) -> bool:
@@ -167,8 +167,8 @@ def _is_talk(text: str, status: int | None) -> bool:
 
 
 def _status(text: str) -> int | None:
-    found = wordings.STATUS.search(text)
-    return int(next(filter(None, found.groups()))) if found else None
+    match = wordings.STATUS.search(text)
+    return int(next(filter(None, match.groups()))) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,14 +194,14 @@ class _Tokens:
 
 def _first(patterns: Iterable[re.Pattern[str]], text: str) -> int | None:
     for pattern in patterns:
-        if found := pattern.search(text):
-            return wordings.whole(next(filter(None, found.groups()))) or None
+        if match := pattern.search(text):
+            return wordings.whole(next(filter(None, match.groups()))) or None
     return None
 
 
 def _bytes(patterns: Iterable[re.Pattern[str]], text: str) -> int | None:
     for pattern in patterns:
-        if found := pattern.search(text):
-            number = found[1].replace(",", "").rstrip(".")
-            return int(float(number) * {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}.get(found[2][:1].lower(), 1))
+        if match := pattern.search(text):
+            number = match[1].replace(",", "").rstrip(".")
+            return int(float(number) * {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}.get(match[2][:1].lower(), 1))
     return None

@@ -122,15 +122,15 @@ class LiteLLMModel:
         except CallCancelled:
             raise
         except Exception as error:  # litellm's have no common base, and its defects come as anything
-            sent = [message["content"] for message in messages]
-            raise upstream_error(error, self._model, sent, keys=[self._api_key or ""]) from error
+            sent_texts = [message["content"] for message in messages]
+            raise upstream_error(error, self._model, sent_texts, keys=[self._api_key or ""]) from error
 
     def context_window(self) -> int | None:
         """See `ChatModel`; where none was given, from litellm's table, which is part of the package."""
         if self._window_tokens:
             return self._window_tokens
-        known = _table_entry(self._model)
-        window = known.get("max_input_tokens")
+        table_entry = _table_entry(self._model)
+        window = table_entry.get("max_input_tokens")
         return window if isinstance(window, int) and window > 0 else None
 
     def count_tokens(self, messages: Sequence[ChatMessage]) -> int | None:
@@ -214,31 +214,31 @@ def _environment_keys() -> list[str]:
 
 def _failure(error: Exception) -> ProviderFailure:
     """Classify an exception of litellm."""
-    told = provider_message(error)
-    failure = classify(told.text, status=told.status)
+    message = provider_message(error)
+    failure = classify(message.text, status=message.status)
     kind = _KIND_OF_CLASS.get(type(error).__name__)
-    if _NO_KEY.search(told.text):
+    if _NO_KEY.search(message.text):
         kind, failure = "auth", replace(failure, kind="other")
     if failure.kind == "other" and kind:
         failure = replace(failure, kind=kind, transient=kind in ("timeout", "unavailable"))
-    return failure if told.wait_seconds is None else replace(failure, retry_after_seconds=told.wait_seconds)
+    return failure if message.wait_seconds is None else replace(failure, retry_after_seconds=message.wait_seconds)
 
 
 def _error(failure: ProviderFailure, model: str, reason: str) -> UpstreamFailed:
     """The error for a failure."""
-    said = f" The provider said: {_as_sentence(reason)}" if reason else ""
+    text = f" The provider said: {_as_sentence(reason)}" if reason else ""
     if failure.kind == "token_overflow":
         return ContextOverflow(
             f"The prompt does not fit the model {model}{_sizes(failure)}. "
-            f"Send fewer messages, or set a model with a larger window.{said}",
+            f"Send fewer messages, or set a model with a larger window.{text}",
             window_tokens=failure.window_tokens,
             requested_tokens=failure.requested_tokens,
             reason=reason,
         )
-    what, remedy = ERROR_MESSAGES[failure.kind]
+    this_text, remedy = ERROR_MESSAGES[failure.kind]
     cause = ModelUnavailable if failure.kind in _HOPELESS else UpstreamFailed
     return cause(
-        f"The model {model} {what}. {remedy}{said}",
+        f"The model {model} {this_text}. {remedy}{text}",
         kind=failure.kind,
         transient=failure.transient,
         retry_after_seconds=failure.retry_after_seconds,

@@ -34,10 +34,10 @@ def provider_reason(text: str, sent: Iterable[str] = (), keys: Iterable[str] = (
         sent: The texts of the call.
         keys: Keys and passwords of the caller, which no form may tell.
     """
-    said = redacted(_unwrap(text[:_READ_CHARS].split(" | ")[0]))
+    said_key = redacted(_unwrap(text[:_READ_CHARS].split(" | ")[0]))
     for key in filter(None, keys):
-        said = said.replace(key, REDACTED)
-    words = " ".join(_without(said[:_SAID_CHARS], sent).split())
+        said_key = said_key.replace(key, REDACTED)
+    words = " ".join(_without(said_key[:_SAID_CHARS], sent).split())
     return words if len(words) <= MOST_REASON_CHARS else f"{words[: MOST_REASON_CHARS - 1].rstrip()}…"
 
 
@@ -48,18 +48,18 @@ def _unwrap(text: str) -> str:
         text = shorter.strip()
     body = _BODY.search(text)
     try:
-        told = next(_messages(json.loads(body[0])), "") if body else ""
+        message = next(_messages(json.loads(body[0])), "") if body else ""
     except (ValueError, RecursionError):
-        told = ""
-    return told or text
+        message = ""
+    return message or text
 
 
 def _messages(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for each in value:
-            yield from _messages(each)
+        for each_value in value:
+            yield from _messages(each_value)
     elif isinstance(value, dict):
         for name in _NAMES:
             yield from _messages(value.get(name))
@@ -67,16 +67,16 @@ def _messages(value: object) -> Iterator[str]:
 
 def _without(text: str, sent: Iterable[str]) -> str:
     """A text without the stretches that were sent."""
-    for given in sent:
+    for given_text in sent:
         at = 0
         while at + _QUOTED_CHARS <= len(text):
-            if text[at : at + _QUOTED_CHARS] not in given:
+            if text[at : at + _QUOTED_CHARS] not in given_text:
                 at += 1
                 continue
             start, end = at, at + _QUOTED_CHARS
-            while start > 0 and text[start - 1 : end] in given:
+            while start > 0 and text[start - 1 : end] in given_text:
                 start -= 1
-            while end < len(text) and text[start : end + 1] in given:
+            while end < len(text) and text[start : end + 1] in given_text:
                 end += 1
             text = f"{text[:start]}{_LEFT_OUT}{text[end:]}"
             at = start + len(_LEFT_OUT)

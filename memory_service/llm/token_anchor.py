@@ -67,18 +67,18 @@ def scale_tokens(tokens: int, scale: float) -> int:
 
 
 def anchor_of(
-    counted: Iterable[tuple[int, Usage]], *, seqs: Sequence[int], changed_seq: int = 0, model: str | None = None
+    counted_pairs: Iterable[tuple[int, Usage]], *, seqs: Sequence[int], changed_seq: int = 0, model: str | None = None
 ) -> Anchor | None:
     """The last count that still holds for a view.
 
     Args:
-        counted: What providers counted, each with the number of the last record before that, in order.
+        counted_pairs: What providers counted, each with the number of the last record before that, in order.
         seqs: The number of each message of the view, never falling; 0 for those that no record holds.
         changed_seq: The last record that changed what was said before it: a compaction, or the undo of one, after
             which the counts of the compacted view would be far too low.
         model: The model that the view is for; None is any.
     """
-    for seq, usage in reversed(list(counted)):
+    for seq, usage in reversed(list(counted_pairs)):
         if seq <= changed_seq:
             return None
         if _usage_tokens(usage) > 0 and same_model(usage.model, model):

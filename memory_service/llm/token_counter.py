@@ -117,8 +117,8 @@ class _Remembered:
 
     def count(self, text: str) -> int:
         key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if (known := self._counts.get(key)) is not None:
-            return known
+        if (known_count := self._counts.get(key)) is not None:
+            return known_count
         pieces = (text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS))
         count = sum(len(self._encode(piece)) for piece in pieces)
         self._counts[key] = count
@@ -143,18 +143,18 @@ def _usage_tokens(usage: Usage) -> int:
     return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
 
-def pairs_of(counted: Iterable[tuple[int, Usage]], model: str | None = None) -> list[tuple[int, int]]:
+def pairs_of(counted_pairs: Iterable[tuple[int, Usage]], model: str | None = None) -> list[tuple[int, int]]:
     """Pairs of estimated and counted tokens of a model's prompts; calls where either is unknown are left out."""
     return [
         (usage.estimated_tokens, _usage_tokens(usage))
-        for _, usage in counted
+        for _, usage in counted_pairs
         if usage.estimated_tokens and _usage_tokens(usage) > 0 and same_model(usage.model, model)
     ]
 
 
-def same_model(one: str | None, other: str | None) -> bool:
+def same_model(text: str | None, other_text: str | None) -> bool:
     """True if two names may be of one model: provider and date of release aside; no name may be any."""
-    return not one or not other or _plain(one) == _plain(other)
+    return not text or not other_text or _plain(text) == _plain(other_text)
 
 
 def _plain(model: str) -> str:
@@ -175,9 +175,9 @@ def learned_scale(pairs: Iterable[tuple[int, int]]) -> float:
     Returns:
         1.0 where the pairs tell nothing.
     """
-    taken, counted = 0.0, 0.0
+    taken_value, counted_value = 0.0, 0.0
     for estimate, real in pairs:
         # One that counted something else, such as a prompt without its cached part, must not decide.
         sane = min(max(real, LEAST_SCALE * estimate), MOST_SCALE * estimate)
-        taken, counted = _FADING * taken + estimate, _FADING * counted + sane
-    return min(max(counted / taken, LEAST_SCALE), MOST_SCALE) if taken else 1.0
+        taken_value, counted_value = _FADING * taken_value + estimate, _FADING * counted_value + sane
+    return min(max(counted_value / taken_value, LEAST_SCALE), MOST_SCALE) if taken_value else 1.0

@@ -71,13 +71,15 @@ def transcript_entries(
     names: dict[str, str] = {}
     entries = []
     day = ""
-    for each in without_secrets(messages):
-        for call in tool_calls_of(each.message):
+    for message in without_secrets(messages):
+        for call in tool_calls_of(message.message):
             names[call["id"]] = call["function"]["name"]
-        text = "\n".join(_pieces(each, names, tool_output_chars, texts))
-        tokens = (estimate_tokens(text) + 1 + _DATE_TOKENS * (each.at[:10] != day)) if text else 0
-        day = each.at[:10] if text else day
-        entries.append(TranscriptEntry(seq=each.seq, at=each.at, message=each.message, text=text, tokens=tokens))
+        text = "\n".join(_pieces(message, names, tool_output_chars, texts))
+        tokens = (estimate_tokens(text) + 1 + _DATE_TOKENS * (message.at[:10] != day)) if text else 0
+        day = message.at[:10] if text else day
+        entries.append(
+            TranscriptEntry(seq=message.seq, at=message.at, message=message.message, text=text, tokens=tokens)
+        )
     return tuple(entries)
 
 
@@ -109,41 +111,41 @@ def omitted_note(entry: TranscriptEntry, texts: Texts = ENGLISH) -> str:
 
 def inserted_markers(entries: Sequence[TranscriptEntry]) -> tuple[str, ...]:
     """Bracketed texts of the entries: markers written by this module, and any in the messages."""
-    return tuple(dict.fromkeys(found[0] for entry in entries for found in _BRACKETS.finditer(entry.text)))
+    return tuple(dict.fromkeys(match[0] for entry in entries for match in _BRACKETS.finditer(entry.text)))
 
 
-def _pieces(each: Numbered, names: Mapping[str, str], limit: int, texts: Texts) -> Iterator[str]:
-    message, at = each.message, handle(each.seq)
+def _pieces(entry: Numbered, names: Mapping[str, str], limit: int, texts: Texts) -> Iterator[str]:
+    message, at = entry.message, handle(entry.seq)
     if is_tool_result(message):
         name = names.get(message.get("tool_call_id", "")) or message.get("name") or "unknown tool"
-        failed = ", failed" if message.get("is_error") else ""
-        content = _clean("\n".join(_content_pieces(each, texts)))
-        said = _trim_text(content, limit, each.seq, texts, failed=bool(failed)) or "(empty)"
-        yield f"{at} [Tool result of {_label(name)}{failed}]: {said}"
+        kind = ", failed" if message.get("is_error") else ""
+        content = _clean("\n".join(_content_pieces(entry, texts)))
+        text = _trim_text(content, limit, entry.seq, texts, failed=bool(kind)) or "(empty)"
+        yield f"{at} [Tool result of {_label(name)}{kind}]: {text}"
         return
-    said = _clean("\n".join(_content_pieces(each, texts)))
-    if said.strip():
-        yield f"{at} [{_role(message)}]: {said}"
+    text = _clean("\n".join(_content_pieces(entry, texts)))
+    if text.strip():
+        yield f"{at} [{_role(message)}]: {text}"
     for name, arguments in _calls(message):
-        yield f"{at} [Assistant tool call]: {_label(name)}({_trim_text(_clean(arguments), limit, each.seq, texts)})"
+        yield f"{at} [Assistant tool call]: {_label(name)}({_trim_text(_clean(arguments), limit, entry.seq, texts)})"
 
 
-def _content_pieces(each: Numbered, texts: Texts) -> Iterator[str]:
+def _content_pieces(each_message: Numbered, texts: Texts) -> Iterator[str]:
     """Text of a message's content, media as labels."""
-    message = each.message
+    message = each_message.message
     inline = 0
     for part in parts_of(message):
         if part["type"] in MEDIA:
             inline += is_inline(part)
-            yield media_label(part, each.seq, inline, texts)
+            yield media_label(part, each_message.seq, inline, texts)
         elif part["type"] not in THINKING:
             text = text_of_part(part) or ("" if part["type"] in ("text", "refusal") else f"[{_label(part['type'])}]")
             yield without_thoughts(text) if message["role"] == "assistant" else text
     if message.get("refusal"):
         yield message.get("refusal") or ""
-    spoken = _field(message, "audio").get("transcript")
-    if isinstance(spoken, str):
-        yield spoken
+    transcript = _field(message, "audio").get("transcript")
+    if isinstance(transcript, str):
+        yield transcript
 
 
 def _calls(message: Message) -> Iterator[tuple[str, str]]:
@@ -181,8 +183,8 @@ def _encoded_label(found: re.Match[str]) -> str:
     if run.startswith("data:"):
         return f"[Attached {run[5:].partition(';')[0]}]"
     # One letter over and over encodes nothing.
-    mixed = any(map(str.isdigit, run)) and any(map(str.isupper, run)) and any(map(str.islower, run))
-    return f"[{len(run):,} encoded characters]" if mixed else run
+    is_mixed = any(map(str.isdigit, run)) and any(map(str.isupper, run)) and any(map(str.islower, run))
+    return f"[{len(run):,} encoded characters]" if is_mixed else run
 
 
 def _trim_text(text: str, limit: int, seq: int, texts: Texts, *, failed: bool = False) -> str:

@@ -118,12 +118,12 @@ async def end_translating() -> None:
 def _arguments(call: TranslatedCall) -> dict[str, Any]:
     # Copied: litellm changes what it is given.
     body: JsonBody = json.loads(json.dumps({name: value for name, value in call.body.items() if name != "model"}))
-    taken = _CHAT_PARAMETERS if call.protocol == "chat" else _MESSAGES_PARAMETERS
+    chat_parameters = _CHAT_PARAMETERS if call.protocol == "chat" else _MESSAGES_PARAMETERS
     place = {"api_base": call.api_base, "api_key": call.api_key}
-    others = {name: value for name, value in body.items() if name not in taken}
+    other_fields = {name: value for name, value in body.items() if name not in chat_parameters}
     return {
-        **{name: value for name, value in body.items() if name in taken},
-        **({"extra_body": others} if others else {}),
+        **{name: value for name, value in body.items() if name in chat_parameters},
+        **({"extra_body": other_fields} if other_fields else {}),
         **{name: value for name, value in place.items() if value},
         "model": call.model,
         "timeout": call.timeout_seconds,
@@ -153,9 +153,9 @@ def _refuse_what_is_lost(call: TranslatedCall) -> None:
         return
     if not isinstance(body.get("max_tokens"), int):
         raise InvalidRequest("The field max_tokens is missing. Send the most tokens that the answer may have.")
-    if lost := next(_lost_in_messages(body), ""):
+    if text := next(_lost_in_messages(body), ""):
         raise InvalidRequest(
-            f"The model {call.model} is not one of Anthropic's, and {lost} cannot be translated for it. Leave it out, "
+            f"The model {call.model} is not one of Anthropic's, and {text} cannot be translated for it. Leave it out, "
             "or name an upstream that speaks Anthropic's protocol."
         )
 
@@ -172,18 +172,18 @@ def _lost_in_messages(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _objects_in(value: object) -> Iterator[Mapping[str, Any]]:
-    return (each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict))
+    return (each_value for each_value in (value if isinstance(value, list) else ()) if isinstance(each_value, dict))
 
 
 # --- litellm's values into those of the protocols ----------------------------------------------------------------
 
 
 def _answer(answer: Any) -> JsonBody:
-    made: JsonBody = answer.model_dump(exclude_none=True)
-    for choice in made.get("choices", ()):
+    body: JsonBody = answer.model_dump(exclude_none=True)
+    for choice in body.get("choices", ()):
         choice.setdefault("finish_reason", None)
         choice.setdefault("message", {}).setdefault("content", None)
-    return made
+    return body
 
 
 async def _chat_events(stream: Any, model: str) -> AsyncIterator[bytes]:
@@ -196,14 +196,14 @@ async def _chat_events(stream: Any, model: str) -> AsyncIterator[bytes]:
 
 
 def _chunk(chunk: Any) -> JsonBody:
-    made: JsonBody = chunk.model_dump(exclude_none=True)
-    choices = made.get("choices", [])
+    body: JsonBody = chunk.model_dump(exclude_none=True)
+    choices = body.get("choices", [])
     for choice in choices:
         choice.setdefault("finish_reason", None)
-    if "usage" in made and all(not choice.get("delta") and not choice["finish_reason"] for choice in choices):
+    if "usage" in body and all(not choice.get("delta") and not choice["finish_reason"] for choice in choices):
         # The usage stands in a chunk of its own, without a choice.
-        made["choices"] = []
-    return made
+        body["choices"] = []
+    return body
 
 
 async def _message_events(stream: Any, model: str) -> AsyncIterator[bytes]:
@@ -220,11 +220,17 @@ def _broken_connection(model: str) -> UpstreamFailed:
 
 def _headers(answer: Any) -> dict[str, str]:
     """The provider's headers, of an answer or of an error."""
-    hidden = getattr(answer, "_hidden_params", None)
-    hidden = answer.get("_hidden_params") if isinstance(answer, dict) else hidden
-    told = (hidden or {}).get("additional_headers") or {} if isinstance(hidden or {}, dict) else {}
+    _hidden_params = getattr(answer, "_hidden_params", None)
+    _hidden_params = answer.get("_hidden_params") if isinstance(answer, dict) else _hidden_params
+    additional_headers = (
+        (_hidden_params or {}).get("additional_headers") or {} if isinstance(_hidden_params or {}, dict) else {}
+    )
     prefix = "llm_provider-"
-    return {str(name)[len(prefix) :]: str(value) for name, value in told.items() if str(name).startswith(prefix)}
+    return {
+        str(name)[len(prefix) :]: str(value)
+        for name, value in additional_headers.items()
+        if str(name).startswith(prefix)
+    }
 
 
 async def _close(answer: Any) -> None:
@@ -253,29 +259,31 @@ def _refusal(call: TranslatedCall, error: Exception) -> UpstreamAnswer:
     Raises:
         UpstreamFailed: The provider said nothing.
     """
-    answers = (getattr(one, "litellm_response_headers", None) for one in error_chain(error))
+    answers = (getattr(one_error, "litellm_response_headers", None) for one_error in error_chain(error))
     headers: Mapping[object, object] = next(filter(None, answers), {})
     status = provider_message(error).status or 0
     # What litellm itself refuses has a status below 500 too, and a text that says what to change.
     if status < 400 or (status >= 500 and not headers):
         raise upstream_error(error, call.model) from error
-    given = {str(name).lower(): str(value) for name, value in dict(headers).items()}
-    return _whole(status, given, _error_body(call.protocol, error))
+    given_fields = {str(name).lower(): str(value) for name, value in dict(headers).items()}
+    return _whole(status, given_fields, _error_body(call.protocol, error))
 
 
 def _error_body(protocol: TranslatedProtocol, error: Exception) -> JsonBody:
     """The body of the provider's answer, if litellm has it; else one with litellm's own words."""
     text = str(error)
-    parsed = (body for one in error_chain(error) if isinstance(body := getattr(one, "body", None), dict) and body)
-    body = next(parsed, None)
-    quoted = {"error": body} if body else _object(text)
-    inner = quoted.get("error") if quoted else None
-    if protocol == "chat" and isinstance(quoted, dict) and inner:
-        return quoted
-    told: JsonBody = inner if isinstance(inner, dict) else {"message": text.splitlines()[0] if text else "failed"}
+    items = (
+        body for one_error in error_chain(error) if isinstance(body := getattr(one_error, "body", None), dict) and body
+    )
+    body = next(items, None)
+    quoted_object = {"error": body} if body else _object(text)
+    inner = quoted_object.get("error") if quoted_object else None
+    if protocol == "chat" and isinstance(quoted_object, dict) and inner:
+        return quoted_object
+    told_body: JsonBody = inner if isinstance(inner, dict) else {"message": text.splitlines()[0] if text else "failed"}
     if protocol == "chat":
-        return {"error": {"type": type(error).__name__, "param": None, "code": None, **told}}
-    return {"type": "error", "error": {"type": "api_error", **told}}
+        return {"error": {"type": type(error).__name__, "param": None, "code": None, **told_body}}
+    return {"type": "error", "error": {"type": "api_error", **told_body}}
 
 
 def _object(text: str) -> JsonBody | None:

@@ -82,11 +82,11 @@ def validate_answer(
     strict, fault = _with_headings(text, headings, texts)
     if not fault:
         return _within_cap(strict, cap_tokens, texts)
-    saved, mended, lacking = _in_shape(text, headings, texts)
+    saved_text, mended_texts, lacking = _in_shape(text, headings, texts)
     if lacking:
         sparse = 2 * lacking >= len(headings)
-        return AnswerValidation(kind="headings", reason=fault, saved=saved, mended=mended, sparse=sparse)
-    return replace(_within_cap(saved, cap_tokens, texts), mended=mended)
+        return AnswerValidation(kind="headings", reason=fault, saved=saved_text, mended=mended_texts, sparse=sparse)
+    return replace(_within_cap(saved_text, cap_tokens, texts), mended=mended_texts)
 
 
 def _strip_wrapping(text: str) -> str:
@@ -108,20 +108,24 @@ def _in_shape(text: str, headings: Sequence[str], texts: Texts) -> tuple[str, tu
             lines = [line for line in lines if not is_opening(line)] if len(sections) > 1 else lines
         (rest if section.heading is None else bodies[section.heading]).extend(lines)
     order = [section.heading for section in sections if section.heading is not None]
-    written = [heading_in(heading, texts) for heading in headings]
-    empty = [written[at] for at in range(len(headings)) if not _trim_lines(bodies[at]) and not _is_above(written, at)]
-    lacking = [written[at] for at in range(len(headings)) if at not in order and not _is_above(written, at)]
+    written_texts = [heading_in(heading, texts) for heading in headings]
+    empty = [
+        written_texts[at]
+        for at in range(len(headings))
+        if not _trim_lines(bodies[at]) and not _is_above(written_texts, at)
+    ]
+    lacking = [written_texts[at] for at in range(len(headings)) if at not in order and not _is_above(written_texts, at)]
     lines = []
-    for at, name in enumerate(written):
+    for at, name in enumerate(written_texts):
         lines.append(name if name.startswith("### ") else f"## {name}")
-        lines += _trim_lines(bodies[at]) or ([] if _is_above(written, at) else [f"- {texts.nothing}"])
-    mended = ["Headings of the summary were brought into the form that was asked for."] if order else []
+        lines += _trim_lines(bodies[at]) or ([] if _is_above(written_texts, at) else [f"- {texts.nothing}"])
+    mended_texts = ["Headings of the summary were brought into the form that was asked for."] if order else []
     if order != sorted(order):
-        mended.append("Sections of the summary were put into the order that was asked for.")
+        mended_texts.append("Sections of the summary were put into the order that was asked for.")
     if empty or lacking:
         names = ", ".join(dict.fromkeys((*lacking, *empty)))
-        mended.append(f"Headings that the model left out, or left empty, were filled in: {names}.")
-    return "\n".join(lines), tuple(mended), len({*lacking, *empty})
+        mended_texts.append(f"Headings that the model left out, or left empty, were filled in: {names}.")
+    return "\n".join(lines), tuple(mended_texts), len({*lacking, *empty})
 
 
 def _is_above(headings: Sequence[str], at: int) -> bool:
@@ -131,12 +135,12 @@ def _is_above(headings: Sequence[str], at: int) -> bool:
 
 def _trim_lines(lines: Sequence[str]) -> list[str]:
     """Lines without empty ones at the ends, and without one that says that there is nothing beside others."""
-    spoken = [at for at, line in enumerate(lines) if line.strip()]
-    if not spoken:
+    ats = [at for at, line in enumerate(lines) if line.strip()]
+    if not ats:
         return []
-    kept = list(lines[spoken[0] : spoken[-1] + 1])
-    said = [line for line in kept if not is_nothing(line)]
-    return said if any(map(str.strip, said)) else kept
+    kept_lines = list(lines[ats[0] : ats[-1] + 1])
+    texts = [line for line in kept_lines if not is_nothing(line)]
+    return texts if any(map(str.strip, texts)) else kept_lines
 
 
 def clip_sections(text: str, cap_tokens: int, texts: Texts = ENGLISH) -> str:
@@ -153,12 +157,12 @@ def clip_sections(text: str, cap_tokens: int, texts: Texts = ENGLISH) -> str:
         size, at = heapq.heappop(longest)
         if len(sections[at]) < 2:
             continue
-        gone = _size(sections[at].pop())
+        gone_size = _size(sections[at].pop())
         if at not in short:
             short.add(at)
             over += _size(left_out)
-        over -= gone
-        heapq.heappush(longest, (size + gone, at))
+        over -= gone_size
+        heapq.heappush(longest, (size + gone_size, at))
     lines = [line for at, section in enumerate(sections) for line in (*section, *([left_out] if at in short else []))]
     while lines and over > 0:
         over -= _size(lines.pop())
@@ -195,17 +199,17 @@ def _with_headings(text: str, headings: Sequence[str], texts: Texts) -> tuple[st
     """
     if not headings:
         return text, ""
-    written = [heading_in(heading, texts) for heading in headings]
-    wanted = {_name(form): at for at, heading in enumerate(headings) for form in heading_forms(heading)}
+    written_texts = [heading_in(heading, texts) for heading in headings]
+    fields = {_name(form): at for at, heading in enumerate(headings) for form in heading_forms(heading)}
     lines = text.split("\n")
-    named = [(place, wanted[name], marked) for place, name, marked in _heading_lines(lines) if name in wanted]
+    parts = [(place, fields[name], is_marked) for place, name, is_marked in _heading_lines(lines) if name in fields]
     # A line in bold may be anything where real headings are used too.
-    any_marked = any(marked for _, _, marked in named)
-    found = [(place, at) for place, at, marked in named if marked or not any_marked]
-    for place, at in found:
-        lines[place] = written[at] if written[at].startswith("### ") else f"## {written[at]}"
-    fault = _order_fault([at for _, at in found], written) or _empty_fault(found, lines, written, texts)
-    return ("\n".join(lines[found[0][0] :]).strip(), "") if not fault else ("", fault)
+    any_marked = any(is_marked for _, _, is_marked in parts)
+    pairs = [(place, at) for place, at, is_marked in parts if is_marked or not any_marked]
+    for place, at in pairs:
+        lines[place] = written_texts[at] if written_texts[at].startswith("### ") else f"## {written_texts[at]}"
+    fault = _order_fault([at for _, at in pairs], written_texts) or _empty_fault(pairs, lines, written_texts, texts)
+    return ("\n".join(lines[pairs[0][0] :]).strip(), "") if not fault else ("", fault)
 
 
 def _order_fault(found: Sequence[int], headings: Sequence[str]) -> str:
@@ -232,8 +236,8 @@ def _heading_lines(lines: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
     """Places and names of headings, and whether they are marked by `#`; a comment in a block of code is none."""
     fences = Fences(strict=True)
     for place, line in enumerate(lines):
-        if fences.kind(line) == "text" and (found := _HEADING.match(line)):
-            yield place, _name(found[2] if found[1] else found[3]), bool(found[1])
+        if fences.kind(line) == "text" and (match := _HEADING.match(line)):
+            yield place, _name(match[2] if match[1] else match[3]), bool(match[1])
 
 
 def _name(heading: str) -> str:
@@ -242,7 +246,7 @@ def _name(heading: str) -> str:
 
 def _sections(lines: Sequence[str]) -> Iterator[list[str]]:
     """The lines by headings; the first ones may have none."""
-    places = {place for place, _, marked in _heading_lines(lines) if marked}
+    places = {place for place, _, is_marked in _heading_lines(lines) if is_marked}
     section: list[str] = []
     for place, line in enumerate(lines):
         if place in places and section:

@@ -114,8 +114,8 @@ class ModelLimits:
 
 def model_limits(model: str) -> ModelLimits | None:
     """Limits of a model by its litellm name, such as "openai/gpt-4o"; None if unknown."""
-    known = _of_litellm(model) or _of_family(model)
-    return known if known and (known.window_tokens or known.max_output_tokens) else None
+    limits = _of_litellm(model) or _of_family(model)
+    return limits if limits and (limits.window_tokens or limits.max_output_tokens) else None
 
 
 def _of_litellm(model: str) -> ModelLimits | None:
@@ -123,8 +123,8 @@ def _of_litellm(model: str) -> ModelLimits | None:
     if model in table:
         return table[model][1]
     provider, slash, rest = model.partition("/")
-    found = table.get(rest) if slash else None
-    return found[1] if found and found[0].startswith(provider) else None
+    pair = table.get(rest) if slash else None
+    return pair[1] if pair and pair[0].startswith(provider) else None
 
 
 @lru_cache(maxsize=256)

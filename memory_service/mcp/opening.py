@@ -55,27 +55,27 @@ def answer_first(read: BinaryIO, write: BinaryIO, on_listed: Callable[[], None])
     Returns:
         What the package has to hear.
     """
-    heard = Heard()
+    history = Heard()
     while line := read.readline():
         message = _parse(line)
         method, number = message.get("method"), message.get("id")
-        if method == "notifications/initialized" and heard.answered is not None:
-            heard.lines.append(line)
+        if method == "notifications/initialized" and history.answered is not None:
+            history.lines.append(line)
             continue
-        answer = _answer(message, is_known=heard.answered is not None)
+        answer = _answer(message, is_known=history.answered is not None)
         if answer is None or isinstance(number, bool) or not isinstance(number, int | str):
-            heard.lines.append(line)
-            return heard
+            history.lines.append(line)
+            return history
         if method == "initialize":
-            heard.answered = number
-            heard.lines.append(line)
-        told = {"jsonrpc": "2.0", "id": number, "result": answer}
-        write.write(json.dumps(told, separators=(",", ":")).encode() + b"\n")
+            history.answered = number
+            history.lines.append(line)
+        fields = {"jsonrpc": "2.0", "id": number, "result": answer}
+        write.write(json.dumps(fields, separators=(",", ":")).encode() + b"\n")
         write.flush()
         if method == "tools/list":
             on_listed()
-    heard.ended = True
-    return heard
+    history.ended = True
+    return history
 
 
 def _parse(line: bytes) -> dict[str, Any]:
@@ -93,20 +93,20 @@ def _answer(message: Mapping[str, Any], *, is_known: bool) -> dict[str, Any] | N
         message: The message.
         is_known: Whether the host has introduced itself, after which its requests say no more who asks.
     """
-    method, given = message.get("method"), message.get("params", {})
-    match method, given:
+    method, given_params = message.get("method"), message.get("params", {})
+    match method, given_params:
         case "initialize", {
             "protocolVersion": str(version),
             "capabilities": dict(),
             "clientInfo": {"name": str(), "version": str()},
         } if version in HANDSHAKES and not is_known:
-            asked = {"protocolVersion": version, "capabilities": _CAPABILITIES, "serverInfo": _SERVER}
-            return {**asked, "instructions": tools.INSTRUCTIONS}
-        case "tools/list", dict() if is_known and not given.keys() - {"_meta"}:
+            asked_fields = {"protocolVersion": version, "capabilities": _CAPABILITIES, "serverInfo": _SERVER}
+            return {**asked_fields, "instructions": tools.INSTRUCTIONS}
+        case "tools/list", dict() if is_known and not given_params.keys() - {"_meta"}:
             return {"tools": tools.described_tools()}
         case "ping", dict() if is_known:
             return {}
-        case _, {"_meta": dict(meta)} if not is_known and len(given) == 1 and _is_modern(meta):
+        case _, {"_meta": dict(meta)} if not is_known and len(given_params) == 1 and _is_modern(meta):
             return _modern_answer(method)
     return None
 
@@ -123,10 +123,10 @@ def _is_modern(meta: Mapping[str, Any]) -> bool:
 
 
 def _modern_answer(method: object) -> dict[str, Any] | None:
-    shared = {"resultType": "complete", "cacheScope": "private", "_meta": {f"{_META}serverInfo": _SERVER}}
+    shared_fields = {"resultType": "complete", "cacheScope": "private", "_meta": {f"{_META}serverInfo": _SERVER}}
     if method == "tools/list":
-        return {**shared, "tools": tools.described_tools(), "ttlMs": tools.LIST_TTL_MS}
+        return {**shared_fields, "tools": tools.described_tools(), "ttlMs": tools.LIST_TTL_MS}
     if method == "server/discover":
-        told = {"capabilities": _CAPABILITIES, "instructions": tools.INSTRUCTIONS, "supportedVersions": [MODERN]}
-        return {**shared, **told, "ttlMs": 0}
+        fields = {"capabilities": _CAPABILITIES, "instructions": tools.INSTRUCTIONS, "supportedVersions": [MODERN]}
+        return {**shared_fields, **fields, "ttlMs": 0}
     return None

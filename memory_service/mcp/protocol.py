@@ -69,8 +69,8 @@ class ToolServer:
     async def list_tools(self, context: _Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """The tools, under the names that the client looks for."""
         self._on_listed()
-        listed = [*map(types.Tool.model_validate, tools.described_tools(connector=_is_connector(context)))]
-        return types.ListToolsResult(tools=listed, ttl_ms=tools.LIST_TTL_MS, cache_scope="private")
+        listed_tools = [*map(types.Tool.model_validate, tools.described_tools(connector=_is_connector(context)))]
+        return types.ListToolsResult(tools=listed_tools, ttl_ms=tools.LIST_TTL_MS, cache_scope="private")
 
     async def call_tool(self, context: _Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         """The answer of a tool, or why there is none."""
@@ -90,17 +90,17 @@ class ToolServer:
         try:
             place = self._place_of(context)
             answer, medium = tools.call(name, arguments, place)
-            found = tools.as_json(answer)
+            json = tools.as_json(answer)
         except MemoryServiceError as error:
             return _failure(place.error_message(error) if place else str(error))
         except Exception:
             _log.exception("defect in the tool %s", name)
             return _failure(_DEFECT)
-        content: list[types.ContentBlock] = [_text(tools.as_text(found))]
+        content: list[types.ContentBlock] = [_text(tools.as_text(json))]
         if medium is not None and medium.mime.startswith("image/") and len(medium.content) <= _MAX_IMAGE_BYTES:
             data = base64.b64encode(medium.content).decode()
             content.append(types.ImageContent(type="image", data=data, mime_type=medium.mime))
-        return types.CallToolResult(content=content, structured_content=found)
+        return types.CallToolResult(content=content, structured_content=json)
 
 
 def _text(text: str) -> types.TextContent:
@@ -187,22 +187,22 @@ def forward_stdio(url: str, headers: Mapping[str, str]) -> None:
     anyio.run(_forward, url, headers)
 
 
-async def _run_stdio(server: Server[Any], lines: Sequence[bytes] = (), answered: int | str | None = None) -> None:
-    heard = anyio.wrap_file(cast(TextIO, _Input(lines)))
-    async with stdio_server(stdin=heard) as (read, write), anyio.create_task_group() as tasks:
-        told, answers = anyio.create_memory_object_stream[SessionMessage](0)
-        tasks.start_soon(_tell, answers, write, answered)
-        await server.run(read, told, server.create_initialization_options())
+async def _run_stdio(server: Server[Any], lines: Sequence[bytes] = (), answered_value: int | str | None = None) -> None:
+    file = anyio.wrap_file(cast(TextIO, _Input(lines)))
+    async with stdio_server(stdin=file) as (read, write), anyio.create_task_group() as tasks:
+        stream, answers = anyio.create_memory_object_stream[SessionMessage](0)
+        tasks.start_soon(_tell, answers, write, answered_value)
+        await server.run(read, stream, server.create_initialization_options())
 
 
-async def _tell(answers: Any, write: Any, answered: int | str | None) -> None:
+async def _tell(answers: Any, write: Any, answered_value: int | str | None) -> None:
     """Pass answers on, but that to a handshake which was answered before."""
     async with answers, write:
-        async for each in answers:
-            if answered is not None and getattr(each.message, "id", None) == answered:
-                answered = None
+        async for value in answers:
+            if answered_value is not None and getattr(value.message, "id", None) == answered_value:
+                answered_value = None
             else:
-                await write.send(each)
+                await write.send(value)
 
 
 class _Input:

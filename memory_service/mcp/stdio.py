@@ -74,14 +74,17 @@ def serve_stdio(home: Path | None, workspace: str) -> None:
     package = threading.Thread(target=_load_package, name="protocol", daemon=True)
     package.start()
     try:
-        heard = answer_first(sys.stdin.buffer, sys.stdout.buffer, lazy.warm_up)
-        if heard.ended:
+        history = answer_first(sys.stdin.buffer, sys.stdout.buffer, lazy.warm_up)
+        if history.ended:
             return
         package.join()
         from memory_service.mcp.protocol import speak_stdio
 
         speak_stdio(
-            lambda: tools.CallPlace(service=lazy.get(), workspace=workspace), lazy.warm_up, heard.lines, heard.answered
+            lambda: tools.CallPlace(service=lazy.get(), workspace=workspace),
+            lazy.warm_up,
+            history.lines,
+            history.answered,
         )
     finally:
         lazy.close()

@@ -105,9 +105,9 @@ class Tool:
     def output_schema(self) -> dict[str, Any]:
         """JSON Schema of its answer, which may hold more."""
         schema = self.answer.model_json_schema(mode="serialization")
-        shown = {name: field for name, field in schema["properties"].items() if name in self.fields}
+        values = {name: field for name, field in schema["properties"].items() if name in self.fields}
         return _brief(
-            {**schema, "properties": shown, "required": list(shown)}, schema.get("$defs", {}), _ANSWER_KEYWORDS
+            {**schema, "properties": values, "required": list(values)}, schema.get("$defs", {}), _ANSWER_KEYWORDS
         )
 
 
@@ -120,10 +120,10 @@ def call(name: str, arguments: Mapping[str, Any], place: CallPlace) -> Result:
     """
     tool = tools()[name]
     try:
-        checked = tool.arguments.model_validate(dict(arguments))
+        checked_arguments = tool.arguments.model_validate(dict(arguments))
     except ValidationError as error:
         raise InvalidRequest(_explain(tool, error.errors()[0])) from None
-    return tool.run(place, checked)
+    return tool.run(place, checked_arguments)
 
 
 def _explain(tool: Tool, error: Any) -> str:
@@ -139,7 +139,7 @@ def _explain(tool: Tool, error: Any) -> str:
 
 
 def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
-    found = place.service.search(
+    match = place.service.search(
         place.workspace,
         asked.query,
         limit=asked.limit,
@@ -163,42 +163,46 @@ def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
             relevance=result.relevance,
             replaced_by=result.replaced_by.citation if result.replaced_by else None,
             history=[
-                values.StatedValue(id=each.citation, text=each.text, date=each.date, current=each.current)
-                for each in result.history
+                values.StatedValue(
+                    id=statement.citation, text=statement.text, date=statement.date, current=statement.current
+                )
+                for statement in result.history
             ]
             or None,
         )
-        for result in found.results
+        for result in match.results
     ]
-    return values.FoundPassages(results=passages, degraded=found.degraded), None
+    return values.FoundPassages(results=passages, degraded=match.degraded), None
 
 
 def _get(place: CallPlace, asked: values.GetArguments) -> Result:
-    found = place.service.original(place.workspace, asked.id, session_id=asked.session or place.session_id)
-    ids = {"memory_ids": " ".join(found.memory_ids)} if found.memory_ids else {}
-    following = {"next": found.next_handle} if found.next_handle else {}
+    found_original = place.service.original(place.workspace, asked.id, session_id=asked.session or place.session_id)
+    ids = {"memory_ids": " ".join(found_original.memory_ids)} if found_original.memory_ids else {}
+    following = {"next": found_original.next_handle} if found_original.next_handle else {}
     original = values.OriginalText(
         id=asked.id,
-        title=found.title,
-        url=_url(place, found.place),
+        title=found_original.title,
+        url=_url(place, found_original.place),
         # Half a surrogate pair, which a message may hold, cannot be encoded.
-        text=found.text.encode("utf-8", "replace").decode(),
+        text=found_original.text.encode("utf-8", "replace").decode(),
         metadata=ids | following,
     )
-    return original, Medium(content=found.media[0], mime=found.media[1]) if found.media else None
+    return original, Medium(
+        content=found_original.media[0], mime=found_original.media[1]
+    ) if found_original.media else None
 
 
 def _remember(place: CallPlace, asked: values.RememberArguments) -> Result:
-    stored = place.service.remember(
+    memory = place.service.remember(
         place.workspace, asked.text, tags=asked.tags, date=asked.date, origin="agent", session_id=place.session_id
     )
-    return stored, None
+    return memory, None
 
 
 def _context(place: CallPlace, asked: values.ContextArguments) -> Result:
-    made = place.service.context(place.workspace, asked.query, budget_tokens=asked.budget_tokens, tags=asked.tags)
+    context = place.service.context(place.workspace, asked.query, budget_tokens=asked.budget_tokens, tags=asked.tags)
     block = values.ContextBlock(
-        block=made.block, tokens=made.tokens, receipt_id=made.receipt.receipt_id, degraded=made.degraded
+        block=context.block, tokens=context.tokens, receipt_id=context.receipt.receipt_id, degraded=context.degraded
     )
     return block, None
 
@@ -280,8 +284,8 @@ _TOOLS: tuple[Tool, ...] = (
 @cache
 def tools() -> Mapping[str, Tool]:
     """The tools by every name that they answer to."""
-    named = {tool.name: tool for tool in _TOOLS}
-    return {**named, FETCH: named["get"]}
+    tools = {tool.name: tool for tool in _TOOLS}
+    return {**tools, FETCH: tools["get"]}
 
 
 def described_tools(*, connector: bool = False) -> list[dict[str, Any]]:
@@ -306,8 +310,8 @@ def _describe(name: str, tool: Tool) -> dict[str, Any]:
 
 def as_json(answer: BaseModel) -> dict[str, Any]:
     """An answer as it goes over the wire, without what is not there."""
-    found: dict[str, Any] = json.loads(answer.model_dump_json(exclude_none=True))
-    return found if found.get("degraded") else {name: each for name, each in found.items() if name != "degraded"}
+    fields: dict[str, Any] = json.loads(answer.model_dump_json(exclude_none=True))
+    return fields if fields.get("degraded") else {name: value for name, value in fields.items() if name != "degraded"}
 
 
 def as_text(found: Mapping[str, Any]) -> str:
@@ -326,6 +330,6 @@ def _brief(node: dict[str, Any], definitions: Mapping[str, Any], keywords: Seque
         brief["items"] = _brief(node["items"], definitions, keywords)
     if (fields := node.get("properties")) is not None:
         brief["properties"] = {name: _brief(field, definitions, keywords) for name, field in fields.items()}
-    if required := node.get("required"):
-        brief["required"] = required
+    if required_value := node.get("required"):
+        brief["required"] = required_value
     return brief

@@ -32,8 +32,8 @@ def with_marks_taken(
     """
     ahead = [*_marks_of(system)]
     behind = [mark for turn in turns for mark in _marks_of(_blocks(turn.get("content")))]
-    kept = _Marks(dict(enumerate(_choose_marks(ahead, behind, most))))
-    return kept.of(system), [_with_content(turn, kept) for turn in turns]
+    marks = _Marks(dict(enumerate(_choose_marks(ahead, behind, most))))
+    return marks.of(system), [_with_content(turn, marks) for turn in turns]
 
 
 def _marks_of(blocks: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object] | None]:
@@ -52,11 +52,11 @@ def _choose_marks(
     places = [at for at, mark in enumerate(marks) if mark is not None]
     first = [at for at in places if at < len(ahead)][-1:][:most]
     newest = [at for at in reversed(places) if at not in first][: most - len(first)]
-    kept = {*first, *newest}
+    kept_numbers = {*first, *newest}
     is_short = False
     for at in places:
         mark = marks[at]
-        if at not in kept or mark is None:
+        if at not in kept_numbers or mark is None:
             marks[at] = None
         elif is_short and mark.get("ttl") == _LONG:
             marks[at] = _SHORT_MARK
@@ -78,19 +78,19 @@ class _Marks:
 
     def _mark_block(self, block: _Block) -> _Block:
         inner = block.get("content")
-        made: dict[str, object] = dict(block)
+        fields: dict[str, object] = dict(block)
         if blocks := _blocks(inner):
             left = iter(self.of(blocks))
-            made["content"] = [
-                next(left) if isinstance(each, Mapping) else each for each in cast("list[object]", inner)
+            fields["content"] = [
+                next(left) if isinstance(value, Mapping) else value for value in cast("list[object]", inner)
             ]
         mark = self.by_place[self._at]
         self._at += 1
         if mark is not None:
-            made[_MARK] = mark
+            fields[_MARK] = mark
         elif block.get(_MARK) is not None:
-            made.pop(_MARK)
-        return block if made == block else cast(_Block, made)
+            fields.pop(_MARK)
+        return block if fields == block else cast(_Block, fields)
 
 
 def _with_content(turn: dict[str, object], marks: _Marks) -> dict[str, object]:
@@ -98,8 +98,8 @@ def _with_content(turn: dict[str, object], marks: _Marks) -> dict[str, object]:
     if not isinstance(content, list):
         return turn
     left = iter(marks.of(_blocks(content)))
-    return {**turn, "content": [next(left) if isinstance(each, Mapping) else each for each in content]}
+    return {**turn, "content": [next(left) if isinstance(value, Mapping) else value for value in content]}
 
 
 def _blocks(content: object) -> list[Mapping[str, object]]:
-    return [each for each in content if isinstance(each, Mapping)] if isinstance(content, list) else []
+    return [value for value in content if isinstance(value, Mapping)] if isinstance(content, list) else []

@@ -109,9 +109,9 @@ def _count_text(text: str) -> int:
     if not text:
         return 0
     read = _classes_of(text)
-    fitted = sum(weight * read.count(border) for border, weight in ASCII_WEIGHTS.items())
+    fitted_count = sum(weight * read.count(border) for border, weight in ASCII_WEIGHTS.items())
     if text.isascii():
-        return max(fitted, _floor(len(text), read))
+        return max(fitted_count, _floor(len(text), read))
     raw = text.encode("utf-8", "surrogatepass")
     strange = sum(weight * read.count(name) for name, weight in SCRIPT_WEIGHTS.items())
     strange += sum(
@@ -120,7 +120,7 @@ def _count_text(text: str) -> int:
         if raw.find(lead) >= 0
         for name, seconds in blocks.items()
     )
-    return max(fitted, _floor(len(read.translate(None, _STRANGE)), read)) + strange
+    return max(fitted_count, _floor(len(read.translate(None, _STRANGE)), read)) + strange
 
 
 def _classes_of(text: str) -> bytes:

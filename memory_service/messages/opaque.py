@@ -64,14 +64,18 @@ def opaque_label(part: Mapping[str, Any]) -> str:
     if isinstance(value, str):
         return _line(value)
     if isinstance(value, list):
-        return _line(" ".join(opaque_label(wrap_value(each)) for each in value)) or "[part]"
+        return _line(" ".join(opaque_label(wrap_value(each_value)) for each_value in value)) or "[part]"
     if not isinstance(value, Mapping):
         return "[part]"
     kind = value.get("type")
-    words = [each for key, each in value.items() if key not in _BYTES and isinstance(each, str) and each.strip()]
-    told = _line(" ".join(word for word in words if len(word) <= _WORD_CHARS or " " in word[:_WORD_CHARS]))
+    words = [
+        each_value
+        for key, each_value in value.items()
+        if key not in _BYTES and isinstance(each_value, str) and each_value.strip()
+    ]
+    line = _line(" ".join(word for word in words if len(word) <= _WORD_CHARS or " " in word[:_WORD_CHARS]))
     name = kind[:_WORD_CHARS] if isinstance(kind, str) else "part"
-    return f"[{name}: {told}]" if told else f"[{name}]"
+    return f"[{name}: {line}]" if line else f"[{name}]"
 
 
 def _line(text: str) -> str:

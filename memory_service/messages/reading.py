@@ -153,8 +153,8 @@ def _with_usable_fields(message: Message, at: str, *, strict: bool) -> Message:
         faults["block_order"] = "texts"
     if calls and message["role"] != "assistant":
         faults["tool_calls"] = "an assistant message"
-    for key, needed in faults.items():
-        _check(not strict, f"{at}.{key}", needed)
+    for key, needed_text in faults.items():
+        _check(not strict, f"{at}.{key}", needed_text)
     return cast(Message, {key: value for key, value in fields.items() if key not in faults}) if faults else message
 
 
@@ -244,10 +244,10 @@ def _check_part(item: object, role: Role, at: str, *, strict: bool = True) -> No
     _check(isinstance(kind, str) and bool(kind), f"{at}.type", "a type that OpenAI or Anthropic has")
     kind = cast(str, kind)
     _check(_PLACES.get(kind, role) == role, f"{at}.type", f"a part that may stand in a message of the role {role}")
-    for field, wanted in _FIELDS.get(kind, {}).items():
-        _check(isinstance(part.get(field), wanted), f"{at}.{field}", _KINDS[wanted])
-    for field, wanted in _MAYBE.get(kind, {}).items():
-        _check(not strict or isinstance(part.get(field) or {}, wanted), f"{at}.{field}", _KINDS[wanted])
+    for field, wanted_value in _FIELDS.get(kind, {}).items():
+        _check(isinstance(part.get(field), wanted_value), f"{at}.{field}", _KINDS[wanted_value])
+    for field, wanted_value in _MAYBE.get(kind, {}).items():
+        _check(not strict or isinstance(part.get(field) or {}, wanted_value), f"{at}.{field}", _KINDS[wanted_value])
     if kind == "tool_use":
         _check_id(part.get("id"), f"{at}.id")
     if kind == "tool_result":
@@ -306,9 +306,9 @@ def _function_call(function: Mapping[str, object], at: str) -> ToolCall:
     """A call in OpenAI's first shape, where calls have no ids: a result belongs to the last one of its name."""
     name, arguments = function.get("name"), function.get("arguments", "")
     _check(isinstance(name, str), f"{at}.name", "text")
-    written = arguments if isinstance(arguments, str) else _arguments_text(arguments, f"{at}.arguments")
-    called = {"name": name, "arguments": written}
-    return cast(ToolCall, {"id": f"function_{name}", "type": "function", "function": called, LEGACY: True})
+    written_arguments = arguments if isinstance(arguments, str) else _arguments_text(arguments, f"{at}.arguments")
+    called_fields = {"name": name, "arguments": written_arguments}
+    return cast(ToolCall, {"id": f"function_{name}", "type": "function", "function": called_fields, LEGACY: True})
 
 
 def _function_result(message: Message) -> Message:
@@ -321,9 +321,9 @@ def _call_of_kind(call: dict[str, object], kind: str, at: str) -> ToolCall:
     """A call of another kind than a function, which stands beside the function that it is read as."""
     own = call.get(kind)
     fields = own if isinstance(own, Mapping) else {key: call[key] for key in call if key not in ("id", "type")}
-    name, given = fields.get("name"), fields.get("input", fields.get("arguments", fields))
-    written = given if isinstance(given, str) else _arguments_text(given, at)
-    function = {"name": name if isinstance(name, str) and name else kind, "arguments": written}
+    name, given_input = fields.get("name"), fields.get("input", fields.get("arguments", fields))
+    arguments_text = given_input if isinstance(given_input, str) else _arguments_text(given_input, at)
+    function = {"name": name if isinstance(name, str) and name else kind, "arguments": arguments_text}
     return cast(ToolCall, {"id": _id_of(call.get("id")), "type": "function", "function": function, OWN_CALL: call})
 
 
@@ -350,15 +350,18 @@ def _checked_call(call: dict[str, object], at: str) -> ToolCall:
     _check(isinstance(function.get("name"), str), f"{at}.function.name", "text")
     arguments = "" if function.get("arguments") is None else function["arguments"]
     _check(isinstance(arguments, str | Mapping), f"{at}.function.arguments", "JSON as text")
-    written = arguments if isinstance(arguments, str) else _arguments_text(arguments, f"{at}.function.arguments")
-    if call.get("type") == "function" and function.get("arguments") == written:
+    text = arguments if isinstance(arguments, str) else _arguments_text(arguments, f"{at}.function.arguments")
+    if call.get("type") == "function" and function.get("arguments") == text:
         return cast(ToolCall, call)
-    return cast(ToolCall, {**call, "type": "function", "function": {**function, "arguments": written}})
+    return cast(ToolCall, {**call, "type": "function", "function": {**function, "arguments": text}})
 
 
 def _call_of(block: dict[str, object], at: str) -> ToolCall:
-    given = {} if block.get("input") is None else block["input"]
-    function = {"name": block["name"], "arguments": given if isinstance(given, str) else _arguments_text(given, at)}
+    given_value = {} if block.get("input") is None else block["input"]
+    function = {
+        "name": block["name"],
+        "arguments": given_value if isinstance(given_value, str) else _arguments_text(given_value, at),
+    }
     rest = {key: value for key, value in block.items() if key not in ("type", "id", "name", "input")}
     return cast(ToolCall, {"id": block["id"], "type": "function", "function": function, **rest})
 
@@ -393,6 +396,6 @@ def _check_id(value: object, at: str) -> None:
     _check(valid, at, f"an id of at most {MAX_ID_CHARS} characters")
 
 
-def _check(valid: bool, at: str, needed: str) -> None:
+def _check(valid: bool, at: str, needed_text: str) -> None:
     if not valid:
-        raise InvalidRequest(f"{at} cannot be used: {needed} is needed there, as OpenAI or Anthropic has it.")
+        raise InvalidRequest(f"{at} cannot be used: {needed_text} is needed there, as OpenAI or Anthropic has it.")

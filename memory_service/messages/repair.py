@@ -151,9 +151,9 @@ def repaired(
     items = [_Item(index, message) for index, message in enumerate(messages)]
     repairs: list[MessageRepair] = []
     for step in steps:
-        done = list(step(items))
-        items = [each for each in done if isinstance(each, _Item)]
-        repairs += [each for each in done if isinstance(each, MessageRepair)]
+        done_step = list(step(items))
+        items = [value for value in done_step if isinstance(value, _Item)]
+        repairs += [value for value in done_step if isinstance(value, MessageRepair)]
     return Repaired(messages=[item.message for item in items], repairs=tuple(repairs))
 
 
@@ -170,10 +170,10 @@ def _pair(items: Sequence[_Item], running: frozenset[str], texts: RepairTexts) -
     messages = [item.message for item in items]
     replies = replies_of(messages)
     winners = {
-        (at, position): winner_of(found, runs=tool_calls_of(messages[at])[position]["id"] in running)
-        for (at, position), found in replies.items()
+        (at, position): winner_of(found_replies, runs=tool_calls_of(messages[at])[position]["id"] in running)
+        for (at, position), found_replies in replies.items()
     }
-    owners = {reply.at: (reply, winners[call]) for call, found in replies.items() for reply in found}
+    owners = {reply.at: (reply, winners[call]) for call, found_replies in replies.items() for reply in found_replies}
     ids = new_ids(messages)
     for at, item in enumerate(items):
         if is_tool_result(item.message):
@@ -234,14 +234,14 @@ def _unit(
 
 def _with_ids(item: _Item, wire_ids: Sequence[str]) -> Iterator[_Item | MessageRepair]:
     calls = tool_calls_of(item.message)
-    renamed = [(call["id"], new) for call, new in zip(calls, wire_ids, strict=True) if call["id"] != new]
-    for old, new in renamed:
+    renamed_pairs = [(call["id"], new) for call, new in zip(calls, wire_ids, strict=True) if call["id"] != new]
+    for old, new in renamed_pairs:
         yield MessageRepair(
             kind="call_id", index=item.index, detail=f"The id {old!r} is taken or empty; it is now {new!r}."
         )
-    if renamed:
-        changed = [{**call, "id": new} for call, new in zip(calls, wire_ids, strict=True)]
-        item = _Item(item.index, cast(Message, {**item.message, "tool_calls": changed}))
+    if renamed_pairs:
+        changed_fields = [{**call, "id": new} for call, new in zip(calls, wire_ids, strict=True)]
+        item = _Item(item.index, cast(Message, {**item.message, "tool_calls": changed_fields}))
     yield item
 
 
@@ -259,11 +259,11 @@ def _leave_open(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
 
 def _settle_system(items: Sequence[_Item], texts: RepairTexts) -> Iterator[_Item | MessageRepair]:
     """Lets system messages stand at the beginning only."""
-    begun = False
+    has_begun = False
     for item in items:
         system = is_system(item.message)
-        begun = begun or not system
-        if begun and system:
+        has_begun = has_begun or not system
+        if has_begun and system:
             yield MessageRepair(kind="mid_system", index=item.index, detail="It stood behind other messages.")
             item = _Item(item.index, _as_user(texts.system, item.message))
         yield item
@@ -287,10 +287,10 @@ def _place_thinking(items: Sequence[_Item]) -> Iterator[_Item | MessageRepair]:
 
 
 def _begin_with_user(items: Sequence[_Item], texts: RepairTexts) -> Iterator[_Item | MessageRepair]:
-    begun = False
+    has_begun = False
     for item in items:
-        if not begun and not is_system(item.message):
-            begun = True
+        if not has_begun and not is_system(item.message):
+            has_begun = True
             if item.message["role"] != "user":
                 yield MessageRepair(kind="first_user", index=item.index, detail=f"The {item.message['role']} began.")
                 yield _Item(item.index, user_message(texts.first_user))
@@ -338,8 +338,8 @@ def to_wire(
     if wire == "anthropic":
         system, turns = to_anthropic(messages)
         most = provider_rules(wire, model).cache_marks
-        ahead, marked = with_marks_taken(system if isinstance(system, list) else [], turns, most)
-        return marked, ahead or system
+        ahead, marked_fields = with_marks_taken(system if isinstance(system, list) else [], turns, most)
+        return marked_fields, ahead or system
     if wire == "mistral":
         return to_mistral(repaired(messages, pending=pending, rules=MISTRAL, language=language).messages), None
     return to_openai(messages, model=model), None
@@ -363,11 +363,11 @@ def closed(messages: Sequence[Message], *, pending: Collection[str] = (), langua
     if all(call["id"] in results for call in calls):
         return messages
     texts = REPAIR_TEXTS.get(language, REPAIR_TEXTS["en"])
-    filled = [
+    filled_messages = [
         results.get(call["id"]) or tool_result(call["id"], texts.running if call["id"] in pending else texts.missing)
         for call in calls
     ]
-    return [*messages[: at + 1], *filled]
+    return [*messages[: at + 1], *filled_messages]
 
 
 def _is_torn(message: Message) -> bool:

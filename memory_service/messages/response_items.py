@@ -43,11 +43,11 @@ def messages_of_items(items: Sequence[object]) -> list[Item]:
     """
     groups = list[list[Item]]()
     for at, item in enumerate(items):
-        checked = _check_item(item, at)
-        if groups and _belongs_to(groups[-1], checked):
-            groups[-1].append(checked)
+        checked_item = _check_item(item, at)
+        if groups and _belongs_to(groups[-1], checked_item):
+            groups[-1].append(checked_item)
         else:
-            groups.append([checked])
+            groups.append([checked_item])
     return [_turn(group) if _is_given_by_model(group[0]) else _single(group[0]) for group in groups]
 
 
@@ -62,11 +62,11 @@ def standalone(message: Message) -> dict[str, object]:
     Ids of words and calls go, since a provider looks them up, and so does reasoning that is not sealed into its item.
     """
     [plain] = to_openai([message])
-    known = _bare_items(message)
-    if not known:
+    known_bare_items = _bare_items(message)
+    if not known_bare_items:
         return plain
-    kept = {key: value for key, value in message.items() if key in (*plain, "reasoning_content")}
-    return {**kept, _ITEMS: [_without_id(item) for item in known if _is_sealed(item)]}
+    kept_fields = {key: value for key, value in message.items() if key in (*plain, "reasoning_content")}
+    return {**kept_fields, _ITEMS: [_without_id(item) for item in known_bare_items if _is_sealed(item)]}
 
 
 # Kinds of items
@@ -109,7 +109,7 @@ def _belongs_to(group: Sequence[Item], item: Item) -> bool:
     if not _is_given_by_model(group[0]) or not _is_given_by_model(item):
         return False
     begins = _is_words(item) or item.get("type") == "reasoning"
-    return not (begins and any(_is_words(each) or _is_call(each) for each in group))
+    return not (begins and any(_is_words(each_item) or _is_call(each_item) for each_item in group))
 
 
 def _is_sealed(item: Item) -> bool:
@@ -165,10 +165,10 @@ def _turn(items: Sequence[Item]) -> Item:
 
 def _call(item: Item) -> Item:
     field = _WRITTEN.get(_kind(item))
-    given = item.get(field) if field else _own_fields(item)
-    written = given if isinstance(given, str) else _json(given)
+    given_item = item.get(field) if field else _own_fields(item)
+    json = given_item if isinstance(given_item, str) else _json(given_item)
     name = str(item.get("name") or "") if field else _kind(item) or "call"
-    return {"id": item["call_id"], "type": "function", "function": {"name": name, "arguments": written}}
+    return {"id": item["call_id"], "type": "function", "function": {"name": name, "arguments": json}}
 
 
 def _output(item: Item) -> str | list[Item]:
@@ -193,13 +193,13 @@ def _content_of(parts: list[Item]) -> str | list[Item]:
 def _parts(content: object) -> list[Item]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    given = content if isinstance(content, list) else [] if content is None else [content]
-    return list(map(_part, given))
+    given_content = content if isinstance(content, list) else [] if content is None else [content]
+    return list(map(_part, given_content))
 
 
 def _part(part: object) -> Item:
-    given = part.get("type") if isinstance(part, dict) else None
-    kind = given if isinstance(given, str) else ""
+    given_value = part.get("type") if isinstance(part, dict) else None
+    kind = given_value if isinstance(given_value, str) else ""
     if isinstance(part, dict) and kind in _TEXTS and isinstance(part.get(_TEXTS[kind]), str):
         field = _TEXTS[kind]
         return {"type": field, field: part[field]}
@@ -212,8 +212,8 @@ def _part(part: object) -> Item:
 
 
 def _reasoning_text(item: Item) -> str:
-    found = item.get("summary") or item.get("content") if item.get("type") == "reasoning" else None
-    parts = found if isinstance(found, list) else []
+    summary = item.get("summary") or item.get("content") if item.get("type") == "reasoning" else None
+    parts = summary if isinstance(summary, list) else []
     return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
 
 
@@ -229,16 +229,16 @@ def _json(value: object) -> str:
 
 
 def _items_of(message: Mapping[str, Any]) -> list[Item]:
-    known, role, content = _bare_items(message), message["role"], message.get("content")
+    known_bare_items, role, content = _bare_items(message), message["role"], message.get("content")
     if role == "assistant":
-        return _turn_items(message, known)
-    [item] = known if len(known) == 1 else [Item()]
+        return _turn_items(message, known_bare_items)
+    [item] = known_bare_items if len(known_bare_items) == 1 else [Item()]
     kind = _kind(item)
     if item and not _field(item):
         return [item]
-    filled = _fill_items(known, content)
-    if filled is not None and filled:
-        return filled
+    items = _fill_items(known_bare_items, content)
+    if items is not None and items:
+        return items
     if role == "tool":
         output = content if isinstance(content, str) else _written_parts(content, "input_text")
         return [{"type": kind or "function_call_output", "call_id": message.get("tool_call_id"), "output": output}]
@@ -274,9 +274,9 @@ def _with_call_fields(item: Item, call: Item) -> Item:
 
 
 def _words(role: str, content: Any, kind: str) -> Item:
-    written = content if isinstance(content, str) else _written_parts(content, kind)
-    return {"role": role, "content": written} if isinstance(written, str) else {
-        "type": "message", "role": role, "content": written
+    written_content = content if isinstance(content, str) else _written_parts(content, kind)
+    return {"role": role, "content": written_content} if isinstance(written_content, str) else {
+        "type": "message", "role": role, "content": written_content
     }  # fmt: skip
 
 
@@ -304,8 +304,8 @@ def _written_part(part: Any, kind: str) -> Any:
 
 
 def _bare_items(message: Mapping[str, Any]) -> list[Item]:
-    known = message.get(_ITEMS)
-    return [item for item in known if isinstance(item, dict)] if isinstance(known, list) else []
+    known_value = message.get(_ITEMS)
+    return [item for item in known_value if isinstance(item, dict)] if isinstance(known_value, list) else []
 
 
 def _field(item: Item) -> str:
@@ -339,20 +339,20 @@ def _field_of_text(part: object) -> str:
 def _fill_items(bare: Sequence[Item], content: str | Sequence[Item] | None) -> list[Item] | None:
     """Bare items with the parts of a content; None if it has become another one."""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else [*(content or ())]
-    filled = list[Item]()
+    items = list[Item]()
     for item in bare:
         field = _field(item)
         if not field:
-            filled.append(item)
+            items.append(item)
             parts = parts[1:]
             continue
         slots = item.get(field, [{"type": "text"}])
-        made = [_filled_part(part, slot) for part, slot in zip(parts, slots, strict=False)]
-        if len(made) < len(slots) or None in made:
+        new_items = [_filled_part(part, slot) for part, slot in zip(parts, slots, strict=False)]
+        if len(new_items) < len(slots) or None in new_items:
             return None
-        filled.append({**item, field: made if field in item else parts[0]["text"]})
+        items.append({**item, field: new_items if field in item else parts[0]["text"]})
         parts = parts[len(slots) :]
-    return None if parts else filled
+    return None if parts else items
 
 
 def _filled_part(part: Item, bare: Item) -> Item | None:

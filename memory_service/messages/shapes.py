@@ -297,14 +297,14 @@ def with_text(message: Message, text: str) -> Message:
     """Copy of a message with another text; its media follow the text."""
     media = media_parts_of(message)
     content: str | list[Part] = [*([text_part(text)] if text else []), *media] if media else text
-    kept = {key: value for key, value in message.items() if key not in ("refusal", "block_order")}
-    return cast(Message, {**kept, "content": content})
+    kept_fields = {key: value for key, value in message.items() if key not in ("refusal", "block_order")}
+    return cast(Message, {**kept_fields, "content": content})
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
     """Copy of a message with every text and call argument changed; the message itself if nothing changed."""
-    changed = _map_strings(message, change)
-    return message if changed == message else cast(Message, changed)
+    strings = _map_strings(message, change)
+    return message if strings == message else cast(Message, strings)
 
 
 def _map_strings(value: object, change: Callable[[str], str]) -> object:
@@ -322,10 +322,10 @@ def _map_strings(value: object, change: Callable[[str], str]) -> object:
 
 def without_thinking(message: Message) -> Message:
     """Copy of a message without its thinking; the message itself if it has none."""
-    dropped = {*REASONING, "block_order"}
-    if dropped.isdisjoint(message):
+    dropped_keys = {*REASONING, "block_order"}
+    if dropped_keys.isdisjoint(message):
         return message
-    return cast(Message, {key: value for key, value in message.items() if key not in dropped})
+    return cast(Message, {key: value for key, value in message.items() if key not in dropped_keys})
 
 
 # What stands right behind a path or a longer name is another word; Chinese may follow without a blank.
@@ -340,8 +340,8 @@ def compact_command(message: Message) -> str | None:
     """Instructions of a user's `/compact` command; None if the message is no such command."""
     if message["role"] != "user" or any(part["type"] != "text" for part in parts_of(message)):
         return None
-    found = _COMPACT.fullmatch(text_of(message))
-    return found[1].strip() if found else None
+    match = _COMPACT.fullmatch(text_of(message))
+    return match[1].strip() if match else None
 
 
 def was_cut(finish_reason: object) -> bool:

@@ -57,8 +57,8 @@ def _unanswered_ids(unit: Sequence[Message]) -> list[str]:
     """The ids of the calls of a unit's messages that have no result, in their order."""
     if not unit:
         return []
-    answered = {message.get("tool_call_id") for message in unit[1:]}
-    return [call["id"] for call in tool_calls_of(unit[0]) if call["id"] not in answered]
+    tool_call_ids = {message.get("tool_call_id") for message in unit[1:]}
+    return [call["id"] for call in tool_calls_of(unit[0]) if call["id"] not in tool_call_ids]
 
 
 def _end_of_unit(messages: Sequence[Message], at: int) -> int:
@@ -188,21 +188,21 @@ def _is_stand_in(message: Message) -> bool:
 
 def new_ids(messages: Sequence[Message]) -> dict[UnitCall, str]:
     """Ids for the calls that have none or one that an earlier call has; the same whatever comes behind them."""
-    seen: set[str] = set()
+    seen_keys: set[str] = set()
     counts: dict[str, int] = {}
-    renamed: dict[UnitCall, str] = {}
+    renamed_values: dict[UnitCall, str] = {}
     for at, message in enumerate(messages):
         for position, call in enumerate(tool_calls_of(message)):
             call_id = call["id"]
-            if not call_id or call_id in seen:
-                call_id = renamed[at, position] = _free_id(call_id or "call", seen, counts)
-            seen.add(call_id)
-    return renamed
+            if not call_id or call_id in seen_keys:
+                call_id = renamed_values[at, position] = _free_id(call_id or "call", seen_keys, counts)
+            seen_keys.add(call_id)
+    return renamed_values
 
 
-def _free_id(base: str, seen: set[str], counts: dict[str, int]) -> str:
+def _free_id(base: str, seen_keys: set[str], counts: dict[str, int]) -> str:
     count = counts.get(base, 1) + 1
-    while f"{base}_{count}" in seen:
+    while f"{base}_{count}" in seen_keys:
         count += 1
     counts[base] = count
     return f"{base}_{count}"

@@ -115,9 +115,9 @@ def _openai_media(part: Part, rules: ProviderRules) -> Part:
         url = media.address or f"data:{media.kind};base64,{media.data}"
         if part["type"] == "image_url" and part["image_url"].get("url") == url:
             return part
-        kept = {key: value for key, value in part.items() if key == "cache_control"}
+        kept_fields = {key: value for key, value in part.items() if key == "cache_control"}
         detail = part["image_url"] if part["type"] == "image_url" else {}
-        return cast(Part, {"type": "image_url", "image_url": {**detail, "url": url}, **kept})
+        return cast(Part, {"type": "image_url", "image_url": {**detail, "url": url}, **kept_fields})
     if part["type"] == "file":
         return part
     if media.data and (part["type"] == "document" or media.kind == _PDF):
@@ -157,8 +157,8 @@ def _mistral_media(part: Part) -> Part:
         return {"type": "image_url", "image_url": image}
     if media.kind == _PDF or (media.address.startswith(PROVIDERS["mistral"].addresses)):
         address = media.address or f"data:{_PDF};base64,{media.data}"
-        named = {"document_name": media.name} if media.name else {}
-        return cast(Part, {"type": "document_url", "document_url": address, **named})
+        named_fields = {"document_name": media.name} if media.name else {}
+        return cast(Part, {"type": "document_url", "document_url": address, **named_fields})
     return text_part(_decode_text(media) or _text_of_document(part) or _label(part))
 
 
@@ -189,8 +189,8 @@ def _anthropic_media(part: Part) -> Part:
     """An image or a file in Anthropic's form; a text for what it does not take."""
     media = _media_of(part)
     source = part.get("source")
-    if isinstance(source, Mapping) and (known := _SOURCE_KEYS.get(str(source.get("type")))):
-        left = _with_keys(source, known)
+    if isinstance(source, Mapping) and (source_key := _SOURCE_KEYS.get(str(source.get("type")))):
+        left = _with_keys(source, source_key)
         return part if left is source else {**part, "source": left}
     if _is_image(media, part):
         if not _is_image_taken(media, PROVIDERS["anthropic"]):
@@ -263,10 +263,12 @@ def _of_url(url: str, name: str = "") -> _Media:
 
 
 def _of_data(kind: str, data: str, name: str) -> _Media:
-    told = next((known for beginning, known in _BEGINNINGS.items() if data.startswith(beginning)), kind.lower())
+    text = next(
+        (known_text for beginning, known_text in _BEGINNINGS.items() if data.startswith(beginning)), kind.lower()
+    )
     if data.startswith("UklGR") and data[12:16] == "RUJQ":
-        told = "image/webp"
-    return _Media(kind=_SAME_TYPES.get(told, told), data=data, name=name)
+        text = "image/webp"
+    return _Media(kind=_SAME_TYPES.get(text, text), data=data, name=name)
 
 
 def _is_image(media: _Media, part: Part) -> bool:

@@ -171,7 +171,7 @@ def _is_signed(fields: Mapping[str, object]) -> bool:
     function = fields.get("function")
     beside = [fields.get("extra_content"), fields.get("provider_specific_fields")]
     beside += [function.get("provider_specific_fields")] if isinstance(function, Mapping) else []
-    return any("thought_signature" in json_text(each) for each in beside if isinstance(each, Mapping))
+    return any("thought_signature" in json_text(value) for value in beside if isinstance(value, Mapping))
 
 
 def _in_own_shape(message: Message, wire: dict[str, object]) -> dict[str, object]:
@@ -197,10 +197,10 @@ def _openai_content(message: Message, dialect: _Dialect) -> list[Part] | None:
     role = message["role"]
     parts = [openai_part(part, role, dialect.rules, extensions=dialect.extensions) for part in parts_of(message)]
     if not dialect.refusals:
-        refused = (cast("Mapping[str, object]", part).get("type") == "refusal" for part in parts_of(message))
+        refused_values = (cast("Mapping[str, object]", part).get("type") == "refusal" for part in parts_of(message))
         parts = [
             text_part(text_of_part(part)) if part and is_refusal else part
-            for part, is_refusal in zip(parts, refused, strict=True)
+            for part, is_refusal in zip(parts, refused_values, strict=True)
         ]
     return [part for part in parts if part is not None] or None
 
@@ -220,8 +220,8 @@ def _openai_call(call: ToolCall, dialect: _Dialect) -> dict[str, object]:
 def _call_of_kind(call: ToolCall, call_id: str) -> dict[str, object]:
     """A call of another kind than a function as it came, with what was written for it since."""
     own = cast("dict[str, dict[str, object]]", cast("dict[str, object]", call)[OWN_CALL])
-    kind, written = str(own.get("type")), call["function"]["arguments"]
+    kind, written_text = str(own.get("type")), call["function"]["arguments"]
     fields = own.get(kind)
-    if isinstance(fields, dict) and isinstance(fields.get("input"), str) and fields["input"] != written:
-        return {**own, "id": call_id, kind: {**fields, "input": written}}
+    if isinstance(fields, dict) and isinstance(fields.get("input"), str) and fields["input"] != written_text:
+        return {**own, "id": call_id, kind: {**fields, "input": written_text}}
     return {**own, "id": call_id}

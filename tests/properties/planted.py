@@ -360,7 +360,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "system messages of a split turn are summarised": _mutant(
             cut,
-            "tuple(each for each in prefix if not is_system(each.message)),",
+            "tuple(message for message in prefix if not is_system(message.message)),",
             "tuple(prefix),",
             _alone(compacting.check_no_system_message_is_covered),
         ),
@@ -417,20 +417,20 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "the first of the last turn loses its thinking": _mutant(
             view,
-            "keeps_thinking=at >= turn or each.seq > head.upto",
-            "keeps_thinking=at > turn or each.seq > head.upto",
+            "keeps_thinking=at >= turn or message.seq > head.upto",
+            "keeps_thinking=at > turn or message.seq > head.upto",
             _alone(compacting.check_thinking_of_the_last_turn_stays),
         ),
         "the thinking of all turns of the tail stays": _mutant(
             view,
-            "turn = max((at for at, each in enumerate(shown) if",
-            "turn = min((at for at, each in enumerate(shown) if",
+            "turn = max((at for at, message in enumerate(messages) if",
+            "turn = min((at for at, message in enumerate(messages) if",
             _alone(compacting.check_thinking_of_the_last_turn_stays),
         ),
         "thinking stays as long as nothing newer was said": _mutant(
             view,
-            "keeps_thinking=at >= turn or each.seq > head.upto",
-            "keeps_thinking=at >= turn or each.seq >= head.tail_start",
+            "keeps_thinking=at >= turn or message.seq > head.upto",
+            "keeps_thinking=at >= turn or message.seq >= head.tail_start",
             _alone(compacting.check_thinking_of_the_last_turn_stays),
         ),
         "the cost of the neighbour before is stale": _mutant(

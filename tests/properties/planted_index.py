@@ -49,19 +49,19 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
         ),
         "one filter takes the place of another": _mutant(
             segment,
-            "    return other if mask is None else mask & other\n",
-            "    return other\n",
+            "    return other_mask if mask is None else mask & other_mask\n",
+            "    return other_mask\n",
             indexed.check_every_filter_keeps_what_it_says,
         ),
         "what was written after the packing passes every filter of lines": _mutant(
             finding,
-            "            allowed[rows] &= ~within\n",
+            "            mask[rows] &= ~within\n",
             "",
             indexed.check_every_filter_keeps_what_it_says,
         ),
         "neighbours of what is near pass the filter": _mutant(
             scoring,
-            "    return rows if allowed is None else rows[allowed[rows]]\n",
+            "    return rows if mask is None else rows[mask[rows]]\n",
             "    return rows\n",
             indexed.check_no_neighbour_passes_a_filter,
         ),
@@ -133,8 +133,8 @@ PLANTED_INDEX: Mapping[str, Planted] = MappingProxyType(
         ),
         "a file of which nothing stands keeps its place": _mutant(
             builder,
-            "kept = np.flatnonzero(sizes)",
-            "kept = np.arange(len(sizes))",
+            "kept_rows = np.flatnonzero(sizes)",
+            "kept_rows = np.arange(len(sizes))",
             indexed.check_a_scrubbed_pack_is_as_one_made_anew,
         ),
     }

@@ -160,7 +160,7 @@ def _standing(pack: Pack, segment: Segment, standing: Mask) -> tuple[dict[str, A
     sizes = np.add.reduceat(np.r_[standing, False].astype(np.int64), segment.starts[:-1]) * (
         np.diff(segment.starts) > 0
     )
-    kept = np.flatnonzero(sizes)
+    kept_rows = np.flatnonzero(sizes)
     arrays = dict(pack.arrays)
     for name in (*_ROW_COLUMNS, "triple_norms", "codes.levels", "codes.scales"):
         if name in arrays and len(arrays[name]):
@@ -169,9 +169,9 @@ def _standing(pack: Pack, segment: Segment, standing: Mask) -> tuple[dict[str, A
         arrays["codes.bits"] = arrays["codes.bits"][:, rows]
     totals = np.r_[0, np.cumsum(np.diff(segment.totals)[rows], dtype=np.int64)]
     arrays["totals"] = _small(totals, np.int32)
-    arrays["files"], arrays["sources"] = arrays["files"][kept], arrays["sources"][kept]
-    arrays["starts"] = np.r_[0, np.cumsum(sizes[kept])]
-    arrays["paths"] = _join_paths([segment.paths[position] for position in kept.tolist()])
+    arrays["files"], arrays["sources"] = arrays["files"][kept_rows], arrays["sources"][kept_rows]
+    arrays["starts"] = np.r_[0, np.cumsum(sizes[kept_rows])]
+    arrays["paths"] = _join_paths([segment.paths[position] for position in kept_rows.tolist()])
     arrays["speakers"] = np.unique(arrays["labels"][arrays["labels"] > 0])
     every = np.arange(len(rows))
     now = {name: _reach(arrays["steps"], name, 0.0).of(every) for name in _REACHES}
@@ -263,12 +263,12 @@ def _codebook(codes: Codes, corpus: Corpus) -> dict[str, Array]:
 
 def _entries(store: IndexStore, corpus: Corpus) -> Iterator[TermEntries]:
     for chunk in THROTTLE.paced(store.segments.terms()):
-        rows, known = corpus.rows(chunk.passages.astype(np.int64, copy=False))
-        if not known.all():
+        rows, mask = corpus.rows(chunk.passages.astype(np.int64, copy=False))
+        if not mask.all():
             # Earlier versions left terms of passages that were removed under other rules than stored them.
             starts = np.cumsum(chunk.sizes) - chunk.sizes
-            sizes = np.add.reduceat(known, starts, dtype=np.int64)
-            chunk = replace(chunk, sizes=sizes, counts=chunk.counts[known])
+            sizes = np.add.reduceat(mask, starts, dtype=np.int64)
+            chunk = replace(chunk, sizes=sizes, counts=chunk.counts[mask])
         yield replace(chunk, passages=rows)
 
 
@@ -287,10 +287,10 @@ def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
     )
     for keys, vectors in THROTTLE.paced(chain(first, blocks)):
         part = codes.coder.encode(vectors)
-        rows, known = corpus.rows(keys)
-        codes.bits[:, rows] = part.bits[:, known]
-        codes.levels[rows] = part.levels[known]
-        codes.scales[rows] = part.scales[known]
+        rows, mask = corpus.rows(keys)
+        codes.bits[:, rows] = part.bits[:, mask]
+        codes.levels[rows] = part.levels[mask]
+        codes.scales[rows] = part.scales[mask]
     return codes
 
 

@@ -103,12 +103,12 @@ def open_pack(path: Path) -> Pack | None:
             places, notes, size = header
             if os.fstat(stream.fileno()).st_size != start + size:
                 return None
-            mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+            mapped_mmap = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
         return None
     arrays = {
         name: np.frombuffer(
-            mapped, place.dtype, count=int(np.prod(place.shape, dtype=np.int64)), offset=start + place.offset
+            mapped_mmap, place.dtype, count=int(np.prod(place.shape, dtype=np.int64)), offset=start + place.offset
         ).reshape(place.shape)
         for name, place in places.items()
         if place.size_bytes
@@ -142,8 +142,8 @@ def sweep(path: Path) -> None:
 
 
 def _header(places: Mapping[str, _Place], notes: Mapping[str, str], size: int) -> bytes:
-    listed = {name: (place.dtype, place.shape, place.offset, place.crc) for name, place in places.items()}
-    body = json.dumps({"arrays": listed, "notes": dict(notes), "size": size}).encode() + b"\n"
+    listed_fields = {name: (place.dtype, place.shape, place.offset, place.crc) for name, place in places.items()}
+    body = json.dumps({"arrays": listed_fields, "notes": dict(notes), "size": size}).encode() + b"\n"
     header = _MAGIC + f"{zlib.crc32(body)}\n".encode() + body
     return header.ljust(_padded_size(len(header)), b"\0")
 

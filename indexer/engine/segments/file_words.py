@@ -39,19 +39,19 @@ class Recent:
 
     def postings(self, terms: Sequence[str]) -> list[Posting]:
         """Postings of terms that occur."""
-        found = []
-        for term, wanted in zip(terms, term_hashes(terms), strict=True):
+        value = []
+        for term, term_hash in zip(terms, term_hashes(terms), strict=True):
             # A pass over all beats keeping them sorted: they change with every write.
-            at = np.flatnonzero(self.hashes == wanted)
+            at = np.flatnonzero(self.hashes == term_hash)
             if len(at):
-                found.append(Posting(term=term, rows=self.rows[at], counts=self.counts[at]))
-        return found
+                value.append(Posting(term=term, rows=self.rows[at], counts=self.counts[at]))
+        return value
 
 
 def load_recent(store: IndexStore, corpus: Corpus, previous: Recent | None) -> Recent:
     """The words of a corpus, reading only passages that `previous` does not hold."""
-    known = previous.files if previous else {}
-    files = {file.path: _words(store, file, known.get(file.path)) for file in corpus.files}
+    known_words = previous.files if previous else {}
+    files = {file.path: _words(store, file, known_words.get(file.path)) for file in corpus.files}
     starts = np.cumsum([0, *(len(file.table) for file in corpus.files)])
     rows = [words.places + start for words, start in zip(files.values(), starts, strict=False)]
     empty = np.empty(0, np.int64)
@@ -70,11 +70,11 @@ def _words(store: IndexStore, file: CorpusFile, before: FileWords | None) -> Fil
         return _read(store, file, np.arange(len(file.table)))
     if before.file is file:
         return before
-    keys, known = file.table[:, 0], before.file.table[:, 0]
-    new = _read(store, file, np.flatnonzero(~np.isin(keys, known)))
+    keys, rows = file.table[:, 0], before.file.table[:, 0]
+    new = _read(store, file, np.flatnonzero(~np.isin(keys, rows)))
     order = np.argsort(keys)
-    at = np.minimum(np.searchsorted(keys[order], known), len(keys) - 1)
-    stays = (keys[order[at]] == known)[before.places]
+    at = np.minimum(np.searchsorted(keys[order], rows), len(keys) - 1)
+    stays = (keys[order[at]] == rows)[before.places]
     return FileWords(
         file=file,
         hashes=np.r_[before.hashes[stays], new.hashes],
@@ -86,10 +86,10 @@ def _words(store: IndexStore, file: CorpusFile, before: FileWords | None) -> Fil
 def _read(store: IndexStore, file: CorpusFile, rows: Ints) -> FileWords:
     """The words of some passages of a file."""
     keys = file.table[rows, 0].tolist()
-    stored = store.passages(keys) if keys else {}
+    passages = store.passages(keys) if keys else {}
     terms, places, counts = list[str](), list[int](), list[int]()
     for place, key in zip(rows.tolist(), keys, strict=True):
-        counted = Counter(passage_terms(stored[key].passage, stored[key].path))
+        counted = Counter(passage_terms(passages[key].passage, passages[key].path))
         terms += counted
         places += [place] * len(counted)
         counts += counted.values()

@@ -89,22 +89,24 @@ def build(chunks: Iterable[TermEntries], pairs: Ranges, windows: Ranges) -> Post
     Raises:
         OverflowError: Terms times rows are too many for 56 bits, or postings for 32.
     """
-    taken, terms, sizes = list[tuple[Rows, Counts, Ints]](), [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+    parts, terms, sizes = list[tuple[Rows, Counts, Ints]](), [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for chunk in chunks:
         terms.append(chunk.terms)
         sizes.append(chunk.sizes)
         counts = np.minimum(chunk.counts, MAX_COUNT).astype(np.uint8)
-        taken.append((chunk.passages.astype(np.int32), counts, chunk.sizes))
+        parts.append((chunk.passages.astype(np.int32), counts, chunk.sizes))
     distinct, rank = np.unique(np.concatenate(terms), return_inverse=True)
     starts = np.zeros(len(distinct) + 1, np.int64)
     np.add.at(starts, rank + 1, np.concatenate(sizes))
     np.cumsum(starts, out=starts)
-    rows, repeated, counts = _unpack_postings(_sort_postings(taken, rank, len(pairs[0])), len(pairs[0]))
+    rows, repeated_rows, counts = _unpack_postings(_sort_postings(parts, rank, len(pairs[0])), len(pairs[0]))
     containing = np.stack([_containing(rows, starts, pairs), _containing(rows, starts, windows)], axis=1)
-    kept = np.diff(starts) > 0
-    if not kept.all():
-        distinct, containing, starts = distinct[kept], containing[kept], starts[np.r_[kept, True]]
-    return Postings(terms=distinct, starts=starts, rows=rows, repeated=repeated, counts=counts, containing=containing)
+    kept_rows = np.diff(starts) > 0
+    if not kept_rows.all():
+        distinct, containing, starts = distinct[kept_rows], containing[kept_rows], starts[np.r_[kept_rows, True]]
+    return Postings(
+        terms=distinct, starts=starts, rows=rows, repeated=repeated_rows, counts=counts, containing=containing
+    )
 
 
 def take(postings: Postings, new_rows: Ints, pairs: Ranges, windows: Ranges) -> Postings:
@@ -123,14 +125,14 @@ def find(postings: Postings, terms: Sequence[str]) -> list[Found]:
     """Postings of each term, in the order of the terms; unknown terms are left out."""
     hashes = term_hashes(terms)
     places = np.searchsorted(postings.terms, hashes).tolist()
-    found = list[Found]()
-    for term, wanted, place in zip(terms, hashes, places, strict=True):
-        if place < len(postings.terms) and postings.terms[place] == wanted:
+    entries = list[Found]()
+    for term, wanted_hash, place in zip(terms, hashes, places, strict=True):
+        if place < len(postings.terms) and postings.terms[place] == wanted_hash:
             low, high = postings.starts[place : place + 2].tolist()
             pairs, windows = postings.containing[place].tolist()
             rows, counts = postings.rows[low:high], postings.counts_of(low, high)
-            found.append(Found(term=term, rows=rows, counts=counts, units=high - low, pairs=pairs, windows=windows))
-    return found
+            entries.append(Found(term=term, rows=rows, counts=counts, units=high - low, pairs=pairs, windows=windows))
+    return entries
 
 
 def _move_entries(postings: Postings, moved: Ints) -> Iterator[TermEntries]:
@@ -153,43 +155,43 @@ def _blocks(starts: NDArray[np.integer]) -> Iterator[tuple[int, int]]:
         yield from pairwise(edges)
 
 
-def _sort_postings(taken: list[tuple[Rows, Counts, Ints]], rank: Ints, rows: int) -> Hashes:
-    """Postings as numbers of rank, row, count from the highest bit down, ascending. Empties `taken`.
+def _sort_postings(taken_parts: list[tuple[Rows, Counts, Ints]], rank: Ints, rows: int) -> Hashes:
+    """Postings as numbers of rank, row, count from the highest bit down, ascending. Empties `taken_parts`.
 
     One sort of plain numbers is several times faster than any that returns an order.
     """
     shift = _COUNT_BITS + rows.bit_length()
-    size = sum(len(part) for part, _, _ in taken)
+    size = sum(len(part) for part, _, _ in taken_parts)
     if int(rank.max(initial=0)).bit_length() + shift > 64 or size >= 1 << 32:
         raise OverflowError(
             f"{rows} rows with {int(rank.max()) + 1} terms, {size} times, do not fit. Split the segment."
         )
-    packed = np.empty(size, np.uint64)
-    group, end = len(rank), len(packed)
-    while taken:
-        part, counts, sizes = taken.pop()
-        into = packed[end - len(part) : end]
+    packed_values = np.empty(size, np.uint64)
+    group, end = len(rank), len(packed_values)
+    while taken_parts:
+        part, counts, sizes = taken_parts.pop()
+        into = packed_values[end - len(part) : end]
         into[:] = np.repeat(rank[group - len(sizes) : group].astype(np.uint64) << np.uint64(shift), sizes)
         into |= part.astype(np.uint64) << np.uint64(_COUNT_BITS)
         into |= counts
         group, end = group - len(sizes), end - len(part)
-    packed.sort()
-    return packed
+    packed_values.sort()
+    return packed_values
 
 
 def _unpack_postings(packed: Hashes, rows: int) -> tuple[Rows, NDArray[np.uint32], Counts]:
     """Rows of the postings, places of those with a frequency above one, and these frequencies."""
     mask = np.uint64((1 << rows.bit_length()) - 1)
-    unpacked = np.empty(len(packed), np.int32)
-    repeated, counts = [np.empty(0, np.uint32)], [np.empty(0, np.uint8)]
+    unpacked_values = np.empty(len(packed), np.int32)
+    ds, counts = [np.empty(0, np.uint32)], [np.empty(0, np.uint8)]
     for low in range(0, len(packed), _BLOCK):
         part = packed[low : low + _BLOCK]
-        unpacked[low : low + _BLOCK] = (part >> np.uint64(_COUNT_BITS)) & mask
+        unpacked_values[low : low + _BLOCK] = (part >> np.uint64(_COUNT_BITS)) & mask
         often = (part & np.uint64(MAX_COUNT)).astype(np.uint8)
         places = np.flatnonzero(often > 1)
-        repeated.append((places + low).astype(np.uint32))
+        ds.append((places + low).astype(np.uint32))
         counts.append(often[places])
-    return unpacked, np.concatenate(repeated), np.concatenate(counts)
+    return unpacked_values, np.concatenate(ds), np.concatenate(counts)
 
 
 def _containing(rows: Rows, starts: NDArray[np.integer], ranges: Ranges) -> NDArray[np.int32]:
@@ -202,14 +204,16 @@ def _containing(rows: Rows, starts: NDArray[np.integer], ranges: Ranges) -> NDAr
     every = np.arange(len(low))
     first = np.searchsorted(high, every, "left").astype(np.int32)
     last = (np.searchsorted(low, every, "right") - 1).astype(np.int32)
-    counted = np.zeros(len(starts) - 1, np.int32)
+    counted_values = np.zeros(len(starts) - 1, np.int32)
     for begin, end in _blocks(starts):
         part = rows[starts[begin] : starts[end]]
         opens = starts[begin:end] - starts[begin]
         from_, to = first[part], last[part]
-        seen = np.r_[np.int32(-1), to[:-1]]
-        filled = np.diff(starts[begin : end + 1]) > 0
-        seen[opens[filled]] = -1
-        added = np.maximum(to - np.maximum(from_, seen + 1) + 1, 0)
-        counted[begin:end][filled] = np.add.reduceat(added, opens[filled]) if len(added) else 0
-    return counted
+        incomplete = np.r_[np.int32(-1), to[:-1]]
+        filled_rows = np.diff(starts[begin : end + 1]) > 0
+        incomplete[opens[filled_rows]] = -1
+        added_rows = np.maximum(to - np.maximum(from_, incomplete + 1) + 1, 0)
+        counted_values[begin:end][filled_rows] = (
+            np.add.reduceat(added_rows, opens[filled_rows]) if len(added_rows) else 0
+        )
+    return counted_values

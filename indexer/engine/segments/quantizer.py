@@ -103,9 +103,9 @@ class Coder:
 
     def sign_bits(self, vectors: Vectors) -> Bits:
         """Signs of the turned vectors: shape (words, m)."""
-        turned = _rotate(vectors - self.mean)
-        packed = np.packbits(turned > 0, axis=0, bitorder="little")
-        words = packed.reshape(self.words, 8, len(vectors)).transpose(0, 2, 1)
+        turned_vectors = _rotate(vectors - self.mean)
+        rows = np.packbits(turned_vectors > 0, axis=0, bitorder="little")
+        words = rows.reshape(self.words, 8, len(vectors)).transpose(0, 2, 1)
         return np.ascontiguousarray(words).view(np.uint64)[:, :, 0]
 
 
@@ -135,7 +135,7 @@ class Codes:
         return None if present.all() else present
 
 
-def nearest_rows(codes: Codes, query: Vectors, k: int, allowed: Mask | None) -> tuple[Ints, Vectors]:
+def nearest_rows(codes: Codes, query: Vectors, k: int, mask: Mask | None) -> tuple[Ints, Vectors]:
     """Rows that include the k nearest of a query, with their cosines by bytes.
 
     Such a cosine is off by at most half a step in every number: `scale / 2 · sum(|query|)`. Measured: .0004 as a rule
@@ -145,7 +145,7 @@ def nearest_rows(codes: Codes, query: Vectors, k: int, allowed: Mask | None) -> 
         codes: The codes to search.
         query: Vector of the question, float32 of shape (dimensions,).
         k: Number of nearest rows to include.
-        allowed: Rows that may be found, of shape (n,); None for all.
+        mask: Rows that may be found, of shape (n,); None for all.
 
     Returns:
         Rows, ascending, and their cosines: about `_survivors(n, k)` of them, or all allowed ones where they are few.
@@ -154,22 +154,22 @@ def nearest_rows(codes: Codes, query: Vectors, k: int, allowed: Mask | None) -> 
         EmbeddingError: The query has another length, no direction, or is not finite.
     """
     unit = _unit(query, codes.coder)
-    searched = _intersection(codes.present, allowed)
-    count = len(codes) if searched is None else int(np.count_nonzero(searched))
-    wanted = _survivors(count, k)
-    if count <= max(_DIRECT_ROWS, wanted):
-        rows = np.arange(count) if searched is None else np.flatnonzero(searched)
+    searched_mask = _intersection(codes.present, mask)
+    count = len(codes) if searched_mask is None else int(np.count_nonzero(searched_mask))
+    survivors = _survivors(count, k)
+    if count <= max(_DIRECT_ROWS, survivors):
+        rows = np.arange(count) if searched_mask is None else np.flatnonzero(searched_mask)
         return rows, _cosines(codes, unit, rows)
     word_bits = codes.coder.sign_bits(unit[None])[:, 0]
     farthest = _WORD * len(word_bits)
-    if searched is not None and count < _GATHER_SHARE * len(codes):
-        among = np.flatnonzero(searched)
-        rows = among[_lowest(_distances(codes.bits, word_bits, among), wanted, farthest)]
+    if searched_mask is not None and count < _GATHER_SHARE * len(codes):
+        among = np.flatnonzero(searched_mask)
+        rows = among[_lowest(_distances(codes.bits, word_bits, among), survivors, farthest)]
     else:
         distances = _distances(codes.bits, word_bits, None)
-        if searched is not None:
-            _shut_out(distances, searched)
-        rows = _lowest(distances, wanted, farthest)
+        if searched_mask is not None:
+            _shut_out(distances, searched_mask)
+        rows = _lowest(distances, survivors, farthest)
     return rows, _cosines(codes, unit, rows)
 
 
@@ -212,12 +212,12 @@ def triple_norms(codes: Codes, low: Ints, high: Ints) -> Halves:
 
 
 def _cosines(codes: Codes, unit: Vectors, rows: Ints) -> Vectors:
-    found = np.empty(len(rows), np.float32)
+    values = np.empty(len(rows), np.float32)
     for step in _steps(len(rows), max(1, _STEP_NUMBERS // codes.coder.dimensions)):
         block = codes.levels.take(rows[step], axis=0).astype(np.float32)
-        np.vecdot(block, unit, out=found[step])  # not `@`: see `Matrix.cosines`
-    found *= codes.scales[rows]
-    return found
+        np.vecdot(block, unit, out=values[step])  # not `@`: see `Matrix.cosines`
+    values *= codes.scales[rows]
+    return values
 
 
 def _distances(bits: Bits, word_bits: Bits, among: Ints | None) -> _Distances:
@@ -228,52 +228,54 @@ def _distances(bits: Bits, word_bits: Bits, among: Ints | None) -> _Distances:
     differing, few, sums = np.empty(size, np.uint64), np.empty(size, np.uint8), np.empty(size, np.uint8)
     for rows in _steps(count, _SCAN_ROWS):
         length = rows.stop - rows.start
-        out, ones, total = differing[:length], few[:length], sums[:length]
+        out, this_rows, total = differing[:length], few[:length], sums[:length]
         for number, (plane, word) in enumerate(zip(bits, word_bits, strict=True)):
             np.bitwise_xor(plane[rows] if among is None else np.take(plane, among[rows]), word, out=out)
             # A byte holds the sum of three words.
             if number % 3 == 0:
                 np.bitwise_count(out, out=total)
             else:
-                np.bitwise_count(out, out=ones)
-                total += ones
+                np.bitwise_count(out, out=this_rows)
+                total += this_rows
             if number % 3 == 2 or number == len(bits) - 1:
                 distances[rows] += total
     return distances
 
 
-def _shut_out(distances: _Distances, searched: Mask) -> None:
+def _shut_out(distances: _Distances, mask: Mask) -> None:
     """Put rows that are not searched farther than any other; changes `distances`."""
     for rows in _steps(len(distances), _SCAN_ROWS):
         # False becomes 65,535, True 0.
-        distances[rows] |= searched[rows].astype(np.uint16) - np.uint16(1)
+        distances[rows] |= mask[rows].astype(np.uint16) - np.uint16(1)
 
 
-def _lowest(distances: _Distances, wanted: int, farthest: int) -> Ints:
-    """Places of the lowest, ascending: at least `wanted`, and up to twice as many where they are as low as the last.
+def _lowest(distances: _Distances, number: int, farthest: int) -> Ints:
+    """Places of the lowest, ascending: at least `number`, and up to twice as many where they are as low as the last.
 
-    Not fewer than `wanted` must be at most at `farthest`.
+    Not fewer than `number` must be at most at `farthest`.
     """
     # The lowest limit that keeps enough, by bisection: counting is cheaper than a histogram, and than a partition.
     low, high = 0, farthest
     while low < high:
         middle = (low + high) // 2
-        if np.count_nonzero(distances <= middle) >= wanted:
+        if np.count_nonzero(distances <= middle) >= number:
             high = middle
         else:
             low = middle + 1
     places: Ints = np.flatnonzero(distances <= low)
-    if len(places) <= 2 * wanted:
+    if len(places) <= 2 * number:
         return places
     # So many ties are copies of one text; it is all the same which of them come.
-    tied = distances[places] == low
-    room = wanted - int(np.count_nonzero(~tied))
-    kept: Mask = ~tied | (np.cumsum(tied) <= room)
-    return places[kept]
+    tied_value = distances[places] == low
+    room = number - int(np.count_nonzero(~tied_value))
+    mask: Mask = ~tied_value | (np.cumsum(tied_value) <= room)
+    return places[mask]
 
 
-def _intersection(one: Mask | None, other: Mask | None) -> Mask | None:
-    return one & other if one is not None and other is not None else one if other is None else other
+def _intersection(mask: Mask | None, other_mask: Mask | None) -> Mask | None:
+    return (
+        mask & other_mask if mask is not None and other_mask is not None else mask if other_mask is None else other_mask
+    )
 
 
 def _unit(query: Vectors, coder: Coder) -> Vectors:
@@ -317,9 +319,9 @@ def _rotate(vectors: Vectors) -> Vectors:
     columns = np.zeros((size, 1, count), np.float32)
     columns[:dimensions, 0] = vectors.T
     for signs in _signs(dimensions):
-        flipped = (columns * signs).reshape(_WORD, size // _WORD, -1)
+        flipped_values = (columns * signs).reshape(_WORD, size // _WORD, -1)
         # What stood together goes into different groups of the next round.
-        columns = _hadamard(flipped).swapaxes(0, 1).reshape(size, -1, count)
+        columns = _hadamard(flipped_values).swapaxes(0, 1).reshape(size, -1, count)
     return columns.reshape(-1, count)
 
 
@@ -328,9 +330,9 @@ def _hadamard(rows: Vectors) -> Vectors:
     source, target = rows, np.empty_like(rows)
     half = 1
     while half < _WORD:
-        pairs, made = (each.reshape(_WORD // (2 * half), 2, half, -1) for each in (source, target))
-        np.add(pairs[:, 0], pairs[:, 1], out=made[:, 0])
-        np.subtract(pairs[:, 0], pairs[:, 1], out=made[:, 1])
+        pairs, new_rows = (vectors.reshape(_WORD // (2 * half), 2, half, -1) for vectors in (source, target))
+        np.add(pairs[:, 0], pairs[:, 1], out=new_rows[:, 0])
+        np.subtract(pairs[:, 0], pairs[:, 1], out=new_rows[:, 1])
         source, target = target, source
         half *= 2
     return source

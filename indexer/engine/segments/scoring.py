@@ -81,26 +81,26 @@ class _Near:
         if self.codes is None:
             return own
         at = np.searchsorted(self.rows, rows).clip(max=max(0, len(self.rows) - 1))
-        known = self.rows[at] == rows if len(self.rows) else np.zeros(len(rows), bool)
-        own[known] = self.cosines[at[known]]
-        own[~known] = coding.cosines(self.codes, self.vector, rows[~known])
+        known_values = self.rows[at] == rows if len(self.rows) else np.zeros(len(rows), bool)
+        own[known_values] = self.cosines[at[known_values]]
+        own[~known_values] = coding.cosines(self.codes, self.vector, rows[~known_values])
         return own
 
 
-def search_segment(segment: Segment, wanted: SegmentQuery) -> Candidates:
+def search_segment(segment: Segment, query: SegmentQuery) -> Candidates:
     """The candidates of a segment, with their signals."""
-    near = _near(segment, wanted.vector, wanted.allowed) if wanted.vector is not None else None
-    seeds = wanted.sought if wanted.allowed is None else wanted.sought[wanted.allowed[wanted.sought]]
+    near = _near(segment, query.vector, query.allowed) if query.vector is not None else None
+    seeds = query.sought if query.allowed is None else query.sought[query.allowed[query.sought]]
     if near:
-        seeds = unique_rows(np.concatenate([seeds, _seeds(segment, near, wanted.allowed)]))
-    rows, text = _rows(segment, wanted, seeds), None
-    if wanted.found is not None:
-        text = _text(segment, wanted, rows)
+        seeds = unique_rows(np.concatenate([seeds, _seeds(segment, near, query.allowed)]))
+    rows, text = _rows(segment, query, seeds), None
+    if query.found is not None:
+        text = _text(segment, query, rows)
         # A cosine costs more than the words of a row: only the best by words get one, and what is near anyway.
-        chosen = candidates([text.pair, text.window], np.ones(len(rows), bool), CANDIDATES)
+        chosen_rows = candidates([text.pair, text.window], np.ones(len(rows), bool), CANDIDATES)
         if len(seeds):
-            chosen = unique_rows(np.concatenate([chosen, np.flatnonzero(_among(rows, seeds))]))
-        rows, text = rows[chosen], text.take(chosen)
+            chosen_rows = unique_rows(np.concatenate([chosen_rows, np.flatnonzero(_among(rows, seeds))]))
+        rows, text = rows[chosen_rows], text.take(chosen_rows)
     return Candidates(
         keys=segment.keys(rows),
         days=segment.days[rows].astype(np.int64),
@@ -115,72 +115,72 @@ def search_segment(segment: Segment, wanted: SegmentQuery) -> Candidates:
     )
 
 
-def _among(rows: Ints, wanted: Ints) -> Mask:
+def _among(rows: Ints, wanted_rows: Ints) -> Mask:
     """Mask of some rows, ascending, that are among others, ascending."""
-    at = np.searchsorted(wanted, rows).clip(max=max(0, len(wanted) - 1))
-    return wanted[at] == rows if len(wanted) else np.zeros(len(rows), bool)
+    at = np.searchsorted(wanted_rows, rows).clip(max=max(0, len(wanted_rows) - 1))
+    return wanted_rows[at] == rows if len(wanted_rows) else np.zeros(len(rows), bool)
 
 
-def _seeds(segment: Segment, near: _Near, allowed: Mask | None) -> Ints:
+def _seeds(segment: Segment, near: _Near, mask: Mask | None) -> Ints:
     """The nearest rows, and the neighbours of the very nearest, ascending."""
     low, high = segment.triples.of(near.best(_NEIGHBOURED))
     rows = unique_rows(np.concatenate([near.best(CANDIDATES), low, high]))
-    return rows if allowed is None else rows[allowed[rows]]
+    return rows if mask is None else rows[mask[rows]]
 
 
-def _near(segment: Segment, vector: Vectors, allowed: Mask | None) -> _Near:
+def _near(segment: Segment, vector: Vectors, mask: Mask | None) -> _Near:
     rows, cosines = np.empty(0, np.int64), np.empty(0)
     if segment.codes is not None:
-        rows, found = coding.nearest_rows(segment.codes, vector, _NEAREST, allowed)
-        cosines = found.astype(np.float64)
+        rows, vectors = coding.nearest_rows(segment.codes, vector, _NEAREST, mask)
+        cosines = vectors.astype(np.float64)
     return _Near(codes=segment.codes, vector=vector, rows=rows, cosines=cosines)
 
 
-def _rows(segment: Segment, wanted: SegmentQuery, seeds: Ints) -> Ints:
+def _rows(segment: Segment, query: SegmentQuery, seeds: Ints) -> Ints:
     """Rows to score exactly, ascending."""
-    standing = _few(segment, wanted.allowed)
+    standing = _few(segment, query.allowed)
     if standing is not None:
         return standing
     rows = seeds
-    if wanted.found:
-        idfs = np.array([_idfs(wanted.found, wanted.known.pair), _idfs(wanted.found, wanted.known.window)])
-        around = segment.around(wanted.known)
-        worded = candidate_rows(wanted.found, idfs, around, _POSTINGS, _SCORED, wanted.allowed)
-        rows = unique_rows(np.concatenate([rows, worded]))
+    if query.found:
+        idfs = np.array([_idfs(query.found, query.known.pair), _idfs(query.found, query.known.window)])
+        around = segment.around(query.known)
+        worded_candidate_rows = candidate_rows(query.found, idfs, around, _POSTINGS, _SCORED, query.allowed)
+        rows = unique_rows(np.concatenate([rows, worded_candidate_rows]))
     return rows
 
 
-def _few(segment: Segment, allowed: Mask | None) -> Ints | None:
+def _few(segment: Segment, mask: Mask | None) -> Ints | None:
     """All allowed rows, where they are so few that all of them can be scored."""
-    if allowed is None:
+    if mask is None:
         return np.arange(len(segment)) if len(segment) <= _FEW else None
-    return np.flatnonzero(allowed) if np.count_nonzero(allowed) <= _FEW else None
+    return np.flatnonzero(mask) if np.count_nonzero(mask) <= _FEW else None
 
 
-def _text(segment: Segment, wanted: SegmentQuery, rows: Ints) -> TextEvidence:
+def _text(segment: Segment, query: SegmentQuery, rows: Ints) -> TextEvidence:
     """The lexical signals of some rows, ascending."""
-    found = sorted(wanted.found or (), key=lambda one: one.units)[:_SCORED_TERMS]
-    known, around = wanted.known, segment.around(wanted.known)
+    entries = sorted(query.found or (), key=lambda entry: entry.units)[:_SCORED_TERMS]
+    statistics, around = query.known, segment.around(query.known)
     windows, pairs = segment.windows.of(rows), segment.pairs.of(rows)
     # A pair is shorter than half of a window: its rows are among these too.
     every = rows_in_ranges(windows)
-    counts = counts_at(found, every)
+    counts = counts_at(entries, every)
     place = np.searchsorted(every, rows)
     alone = counts.take(place, axis=1).astype(np.int32)
     before = counts.take(np.maximum(place - 1, 0), axis=1)
 
     def score(frequency: Frequencies, ranges: tuple[Ints, Ints], of_kind: RangeStatistics) -> Floats:
-        return bm25_of(frequency, around.lengths(ranges), _idfs(found, of_kind), of_kind.mean_length)
+        return bm25_of(frequency, around.lengths(ranges), _idfs(entries, of_kind), of_kind.mean_length)
 
     return TextEvidence(
-        unit=score(alone, (rows, rows), known.unit),
-        pair=score(alone + before * (pairs[0] < rows), pairs, known.pair),
-        window=score(frequencies(counts, every, windows), windows, known.window),
+        unit=score(alone, (rows, rows), statistics.unit),
+        pair=score(alone + before * (pairs[0] < rows), pairs, statistics.pair),
+        window=score(frequencies(counts, every, windows), windows, statistics.window),
     )
 
 
 def _idfs(found: Sequence[Found], known: RangeStatistics) -> Floats:
-    return np.array([one.weight * known.idf(one.term) for one in found])
+    return np.array([entry.weight * known.idf(entry.term) for entry in found])
 
 
 def _vector(segment: Segment, rows: Ints, near: _Near) -> VectorEvidence:
@@ -206,8 +206,8 @@ def _section_best(segment: Segment, rows: Ints, own: Floats, near: _Near) -> Flo
     place = np.searchsorted(sections, own_sections)
     best = np.full(len(sections), -1.0)
     np.maximum.at(best, place, own)
-    others = segment.sections[near.rows]
-    at = np.minimum(np.searchsorted(sections, others), max(0, len(sections) - 1))
-    known = sections[at] == others if len(sections) else np.zeros(len(others), bool)
-    np.maximum.at(best, at[known], near.cosines[known])
+    other_rows = segment.sections[near.rows]
+    at = np.minimum(np.searchsorted(sections, other_rows), max(0, len(sections) - 1))
+    known_values = sections[at] == other_rows if len(sections) else np.zeros(len(other_rows), bool)
+    np.maximum.at(best, at[known_values], near.cosines[known_values])
     return best[place]

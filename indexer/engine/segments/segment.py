@@ -109,8 +109,8 @@ class Segment:
 
     def session_messages(self, rows: Ints) -> Mask:
         """Mask of some rows: True for messages of sessions."""
-        spoken: Mask = self._session_files[np.searchsorted(self.starts, rows, "right") - 1]
-        return spoken
+        mask: Mask = self._session_files[np.searchsorted(self.starts, rows, "right") - 1]
+        return mask
 
     def folders(self, rows: Ints) -> Ints:
         """Number of the folder of some rows; see `folder_number`."""
@@ -134,13 +134,13 @@ class Segment:
     def _evergreen_files(self) -> Mask:
         return np.array([path in EVERGREEN for path in self.paths], bool)
 
-    def standing(self, replaced: Sequence[int]) -> Mask | None:
+    def standing(self, replaced_numbers: Sequence[int]) -> Mask | None:
         """Mask of the rows that nothing has replaced, given rewritten and removed files; None for all."""
-        known = self._positions(replaced)
-        if not len(known):
+        rows = self._positions(replaced_numbers)
+        if not len(rows):
             return None
         mask = np.ones(len(self), bool)
-        for position in known.tolist():
+        for position in rows.tolist():
             mask[self.starts[position] : self.starts[position + 1]] = False
         return mask
 
@@ -166,28 +166,28 @@ class Segment:
         )
 
     def _positions(self, files: Sequence[int]) -> Ints:
-        wanted = np.array(sorted(files), np.int64)
-        if not len(wanted) or not len(self.files):
+        rows = np.array(sorted(files), np.int64)
+        if not len(rows) or not len(self.files):
             return np.empty(0, np.int64)
-        at = np.minimum(np.searchsorted(self.files, wanted), len(self.files) - 1)
-        known: Ints = at[self.files[at] == wanted]
-        return known
+        at = np.minimum(np.searchsorted(self.files, rows), len(self.files) - 1)
+        known_rows: Ints = at[self.files[at] == rows]
+        return known_rows
 
-    def allowed_rows(self, filter: SearchFilter, standing: Mask | None, tagged: Ints | None = None) -> Mask | None:
+    def allowed_rows(self, filter: SearchFilter, standing: Mask | None, rows: Ints | None = None) -> Mask | None:
         """Mask of the rows that a filter leaves of those that nothing has replaced; None for all.
 
         Args:
             filter: The filter.
             standing: Mask of the rows that nothing has replaced; None for all.
-            tagged: Keys of the passages that have the tags of the filter, where it has any.
+            rows: Keys of the passages that have the tags of the filter, where it has any.
         """
         mask = standing
-        if tagged is not None:
-            mask = _intersection(mask, np.isin(self.keys(np.arange(len(self))), tagged))
+        if rows is not None:
+            mask = _intersection(mask, np.isin(self.keys(np.arange(len(self))), rows))
         if filter.sources or filter.path_prefix:
             files = zip(self.sources, self.paths, strict=True)
-            chosen = np.array([filter.reaches(source, path) for source, path in files], bool)
-            mask = _intersection(mask, np.repeat(chosen, np.diff(self.starts)))
+            chosen_rows = np.array([filter.reaches(source, path) for source, path in files], bool)
+            mask = _intersection(mask, np.repeat(chosen_rows, np.diff(self.starts)))
         if filter.since or filter.until:
             first = filter.since.toordinal() if filter.since else 1
             last = (filter.until or dt.date.max).toordinal()
@@ -214,14 +214,16 @@ class Segment:
         n = len(self)
         return TextStatistics(
             unit=RangeStatistics(
-                count=n, length=float(self.totals[-1]), containing={one.term: one.units for one in found}
+                count=n, length=float(self.totals[-1]), containing={entry.term: entry.units for entry in found}
             ),
-            pair=RangeStatistics(count=n, length=self.pairs.length, containing={one.term: one.pairs for one in found}),
+            pair=RangeStatistics(
+                count=n, length=self.pairs.length, containing={one_entry.term: one_entry.pairs for one_entry in found}
+            ),
             window=RangeStatistics(
-                count=n, length=self.windows.length, containing={one.term: one.windows for one in found}
+                count=n, length=self.windows.length, containing={entry.term: entry.windows for entry in found}
             ),
         )
 
 
-def _intersection(mask: Mask | None, other: Mask) -> Mask:
-    return other if mask is None else mask & other
+def _intersection(mask: Mask | None, other_mask: Mask) -> Mask:
+    return other_mask if mask is None else mask & other_mask

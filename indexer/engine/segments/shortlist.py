@@ -49,7 +49,7 @@ class Surroundings:
 
 
 def candidate_rows(
-    found: Sequence[Found], idfs: Floats, around: Surroundings, budget: int, count: int, allowed: Mask | None = None
+    found: Sequence[Found], idfs: Floats, around: Surroundings, budget: int, count: int, mask: Mask | None = None
 ) -> Ints:
     """Rows worth scoring exactly: those of the best pairs and of the best windows, by a close estimate.
 
@@ -62,7 +62,7 @@ def candidate_rows(
         around: Ranges around the rows.
         budget: Postings to read.
         count: About how many rows to return: never above 13/6 of it.
-        allowed: Rows that may be returned; None for all.
+        mask: Rows that may be returned; None for all.
 
     Returns:
         Rows, ascending, each once.
@@ -71,15 +71,15 @@ def candidate_rows(
         return np.empty(0, np.int64)
     rows, pair, window = _touched_rows(found, idfs, around, budget)
     near = _within(rows, window, around.windows(rows))
-    if allowed is not None:
+    if mask is not None:
         # What may not be found itself still speaks for the rows around it.
-        kept = allowed.take(rows) | allowed.take(rows - 1, mode="clip") | allowed.take(rows + 1, mode="clip")
-        near = np.where(kept, near, np.float32(0))
+        kept_rows = mask.take(rows) | mask.take(rows - 1, mode="clip") | mask.take(rows + 1, mode="clip")
+        near = np.where(kept_rows, near, np.float32(0))
     pairs = _best_pairs(rows, pair, around, count // 3)
     sites = _best_sites(rows, near, around, count // 6)
     after = np.minimum(pairs + 1, len(around.totals) - 2)
-    chosen = unique_rows(np.concatenate([pairs, after, rows_in_ranges(around.windows(np.sort(sites)))]))
-    return chosen if allowed is None else chosen[allowed.take(chosen)]
+    chosen_rows = unique_rows(np.concatenate([pairs, after, rows_in_ranges(around.windows(np.sort(sites)))]))
+    return chosen_rows if mask is None else chosen_rows[mask.take(chosen_rows)]
 
 
 def rows_in_ranges(ranges: Ranges) -> Ints:
@@ -109,19 +109,19 @@ def counts_at(found: Sequence[Found], rows: Ints) -> Counts:
     starts = (np.r_[True, rows[1:] - rows[:-1] != 1]).nonzero()[0]
     ends = np.r_[starts[1:], len(rows)] - 1
     # A search for numbers of another type would copy the whole list.
-    wanted = rows.astype(np.int32)
-    first, last = wanted[starts], wanted[ends]
-    for into, one in zip(counts, found, strict=True):
-        if len(one.rows) <= 2 * len(starts):
-            place = np.minimum(np.searchsorted(wanted, one.rows), len(wanted) - 1)
-            hit = wanted[place] == one.rows
-            into[place[hit]] = one.counts[hit]
+    wanted_rows = rows.astype(np.int32)
+    first, last = wanted_rows[starts], wanted_rows[ends]
+    for into, entry in zip(counts, found, strict=True):
+        if len(entry.rows) <= 2 * len(starts):
+            place = np.minimum(np.searchsorted(wanted_rows, entry.rows), len(wanted_rows) - 1)
+            hit = wanted_rows[place] == entry.rows
+            into[place[hit]] = entry.counts[hit]
         else:
-            low, high = np.searchsorted(one.rows, first, "left"), np.searchsorted(one.rows, last, "right")
+            low, high = np.searchsorted(entry.rows, first, "left"), np.searchsorted(entry.rows, last, "right")
             sizes = high - low
             run = np.repeat(np.arange(len(starts)), sizes)
             at = np.arange(len(run)) + (low - np.cumsum(sizes) + sizes)[run]
-            into[one.rows[at] + (starts - first)[run]] = one.counts[at]
+            into[entry.rows[at] + (starts - first)[run]] = entry.counts[at]
     return counts
 
 
@@ -156,24 +156,24 @@ def bm25_of(frequency: Frequencies, lengths: Lengths, idfs: Floats, mean_length:
         Shape (m,); 0.0 where no term occurs.
     """
     saturation = K1 * (1 - B + B * lengths / mean_length)
-    weighed: Floats = np.einsum("t,tm->m", idfs * (K1 + 1), frequency / (frequency + saturation))
-    return weighed
+    values: Floats = np.einsum("t,tm->m", idfs * (K1 + 1), frequency / (frequency + saturation))
+    return values
 
 
 def _touched_rows(found: Sequence[Found], idfs: Floats, around: Surroundings, budget: int) -> tuple[Ints, Guess, Guess]:
     """Distinct rows of the terms that fit, ascending, with the contribution of their terms to a pair and a window."""
-    chosen = list[int]()
+    chosen_numbers = list[int]()
     for at in sorted(range(len(found)), key=lambda at: len(found[at].rows)):
-        if chosen and len(found[at].rows) > budget:
+        if chosen_numbers and len(found[at].rows) > budget:
             break
         budget -= len(found[at].rows)
-        chosen.append(at)
-    sizes = [len(found[at].rows) for at in chosen]
-    every = np.concatenate([found[at].rows for at in chosen]).astype(np.int64)
-    counts = np.concatenate([found[at].counts for at in chosen]).astype(np.float32)
-    weights = idfs[:, chosen].astype(np.float32).repeat(sizes, axis=1)
+        chosen_numbers.append(at)
+    sizes = [len(found[at].rows) for at in chosen_numbers]
+    every = np.concatenate([found[at].rows for at in chosen_numbers]).astype(np.int64)
+    counts = np.concatenate([found[at].counts for at in chosen_numbers]).astype(np.float32)
+    weights = idfs[:, chosen_numbers].astype(np.float32).repeat(sizes, axis=1)
     # The lists one behind the other, so far apart that no window reaches from one into the next.
-    apart = np.repeat(np.arange(len(chosen)) * (len(around.totals) + WINDOW_REACH), sizes)
+    apart = np.repeat(np.arange(len(chosen_numbers)) * (len(around.totals) + WINDOW_REACH), sizes)
     low, high = around.windows(every)
     # All of a term within a window together count what so many count at once, each its part.
     together = _within(every + apart, counts, (low + apart, high + apart))

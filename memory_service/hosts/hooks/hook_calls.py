@@ -184,7 +184,7 @@ class HookCall:
     @THROTTLE.behind()
     def finish(self, work: HookWork, cancelled: Callable[[], bool]) -> HostAnswer:
         """Work that the call left behind its answer, done; see `memory_service.hosts.queue`."""
-        done = self.answer() if work == "all" else HostAnswer()
+        done_answer = self.answer() if work == "all" else HostAnswer()
         with self._noting():
             if work != "all":
                 self._log.workspace = self._chosen_workspace()
@@ -195,7 +195,7 @@ class HookCall:
                         progress.forgotten = max(progress.forgotten, snapshot.state.last_seq)
         if self._event.kind in READING and self._event.session_id:
             self.afterwards(cancelled)
-        faults = (*done.faults, *self._log_faults())
+        faults = (*done_answer.faults, *self._log_faults())
         return HostAnswer(faults=faults, workspace=self._log.workspace, is_kept=not self._failed)
 
     def _act(self) -> str:
@@ -251,7 +251,7 @@ class HookCall:
         if service.settings.flush.mode != "off":
             degraded = service.flush(self._log.workspace, self._log.session_id, cancelled=cancelled).degraded
             # Vectors that nobody wants are no fault.
-            self._faults += [each for each in degraded if each != RULES_ALONE]
+            self._faults += [text for text in degraded if text != RULES_ALONE]
 
     def _summarise(self, cancelled: Callable[[], bool]) -> None:
         request = CompactRequest(force=True)
@@ -284,8 +284,8 @@ class HookCall:
             own = self._project_workspace()
         except InvalidRequest as error:
             own, fault = "", error
-        if found := followed_workspace(home, session_id, own):
-            return found
+        if workspace := followed_workspace(home, session_id, own):
+            return workspace
         if fault is not None:
             raise fault
         return own
@@ -327,11 +327,11 @@ class HookCall:
         room = self._event.most_chars - SPARE_CHARS
         record = self._render(progress, snapshot, room - _MEMORY_CHARS)
         tokens = (room - host_chars(record)) // _CHARS_PER_TOKEN
-        found = self._find(self._topic(snapshot), tokens, progress, snapshot, beside=record)
-        block = found.context.block if found.context else ""
+        recall = self._find(self._topic(snapshot), tokens, progress, snapshot, beside=record)
+        block = recall.context.block if recall.context else ""
         # The summary has what the memories left of the room.
         record = self._render(progress, snapshot, room - host_chars(block))
-        self._note_given(found, record)
+        self._note_given(recall, record)
         return "\n\n".join(filter(None, (record, block)))
 
     def _render(self, progress: Progress, snapshot: SessionSnapshot | None, room: int) -> str:
@@ -347,10 +347,10 @@ class HookCall:
         if not decision.search:
             return rules
         room = (event.most_chars - SPARE_CHARS - host_chars(rules)) // _CHARS_PER_TOKEN
-        judged = "" if decision.outright else event.prompt
-        found = self._find(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot, judged=judged)
-        self._note_given(found)
-        block = found.context.block if found.context else ""
+        prompt = "" if decision.outright else event.prompt
+        recall = self._find(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot, judged=prompt)
+        self._note_given(recall)
+        block = recall.context.block if recall.context else ""
         return "\n\n".join(filter(None, (rules, block)))
 
     def _find(
@@ -367,17 +367,19 @@ class HookCall:
 
         What is found for a judged prompt has to belong into it.
         """
-        found = Recalled()
+        recall = Recalled()
         with suppress(NotFound):
             if query and tokens > 0:
                 sessions = self._service.sessions(self._log.workspace)
-                given = self._given_blocks(sessions.longterm.prompts)
-                given += _blocks_of(StandingPassage("", "", beside)) if beside else ()
+                blocks = self._given_blocks(sessions.longterm.prompts)
+                blocks += _blocks_of(StandingPassage("", "", beside)) if beside else ()
                 question = Question(query=query, budget_tokens=tokens, prompt=judged, before=_before(snapshot, judged))
                 now = self._service.settings.now()
-                found = sessions.recalls.recall(snapshot, question, forgotten=progress.forgotten, beside=given, at=now)
-        self._faults += _lasting(found.degraded)
-        return found
+                recall = sessions.recalls.recall(
+                    snapshot, question, forgotten=progress.forgotten, beside=blocks, at=now
+                )
+        self._faults += _lasting(recall.degraded)
+        return recall
 
     def _given_blocks(self, prompts: StandingBlocks) -> tuple[StandingBlock, ...]:
         before = prompts.of(self._log.session_id)
@@ -404,8 +406,8 @@ class HookCall:
     def _topic(self, snapshot: SessionSnapshot | None) -> str:
         """Subject of the work: the user's last words; else what was noted last."""
         if snapshot:
-            said = snapshot.state.turn
-            if said and (words := text_of(said.message).strip()):
+            turn = snapshot.state.turn
+            if turn and (words := text_of(turn.message).strip()):
                 return decide_recall(words).query or words[:_QUERY_CHARS]
         with suppress(NotFound):
             files = self._service.files(self._log.workspace)
@@ -413,8 +415,8 @@ class HookCall:
                 newest = max(files, key=lambda file: file.modified_at)
                 text = self._service.get(self._log.workspace, newest.path, max(1, newest.lines - 20)).text
                 # Headings and comments of entries are nothing that memories speak of.
-                noted = (line for line in text.splitlines() if line.strip() and not line.startswith(("#", "<!--")))
-                return "\n".join(noted)[-_QUERY_CHARS:]
+                texts = (line for line in text.splitlines() if line.strip() and not line.startswith(("#", "<!--")))
+                return "\n".join(texts)[-_QUERY_CHARS:]
         return ""
 
     def _snapshot(self) -> SessionSnapshot | None:
@@ -439,30 +441,34 @@ class HookCall:
         if self._places.place(self._event.folder) is None:
             self._log.refuse(progress, self._event.folder)
             return ""
-        changed = list[str]()
+        changed_texts = list[str]()
         with self._noting():
             texts = self._rules = project_of(self._event.folder).rules()
             snapshot = self._snapshot()
-            begun = snapshot is not None
+            has_begun = snapshot is not None
             for name in {**texts, **progress.rules}:
                 text = texts.get(name, "")
                 words = words_for(snapshot, text).rules
                 digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-                known = progress.rules.get(name, [])
-                same = known[:1] == [digest]
-                if same and (known[1:] or not begun):
+                rule = progress.rules.get(name, [])
+                same = rule[:1] == [digest]
+                if same and (rule[1:] or not has_begun):
                     continue
                 if not same and progress.told and not self._event.most_chars:
                     continue  # until an event that can give them to the agent
-                self._unpin(known[1:])
+                self._unpin(rule[1:])
                 progress.rules.pop(name, None)
                 if text:
-                    progress.rules[name] = [digest, *(self._pin(name, text, words) if begun else ())]
-                    changed += [] if same else [words["changed"].format(name=name) + text]
-                elif known:
-                    changed.append(words["gone"].format(name=name))
+                    progress.rules[name] = [digest, *(self._pin(name, text, words) if has_begun else ())]
+                    changed_texts += [] if same else [words["changed"].format(name=name) + text]
+                elif rule:
+                    changed_texts.append(words["gone"].format(name=name))
         room = self._event.most_chars - SPARE_CHARS
-        return cut_text("\n\n".join(changed), room, words_for(snapshot, "\n".join(changed))) if progress.told else ""
+        return (
+            cut_text("\n\n".join(changed_texts), room, words_for(snapshot, "\n".join(changed_texts)))
+            if progress.told
+            else ""
+        )
 
     def _pin(self, name: str, text: str, words: Mapping[str, str]) -> list[str]:
         workspace, session_id = self._log.workspace, self._log.session_id
@@ -489,4 +495,4 @@ def _before(snapshot: SessionSnapshot | None, prompt: str) -> str:
 
 def _lasting(degraded: Sequence[str]) -> list[str]:
     """Missing parts but for those that mend themselves, such as vectors of words that were said a moment ago."""
-    return [each for each in degraded if not each.endswith("Ask again in a moment.")]
+    return [text for text in degraded if not text.endswith("Ask again in a moment.")]

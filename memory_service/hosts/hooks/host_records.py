@@ -54,15 +54,15 @@ def rules_record(rules: Mapping[str, str], room: int) -> str:
     return _rendered_record(pieces, Checkpoint(texts=texts), room)
 
 
-def record_of(snapshot: SessionSnapshot, forgotten: int, room: int) -> str:
+def record_of(snapshot: SessionSnapshot, forgotten_count: int, room: int) -> str:
     """Pins and summary of a session, and the request that its host has compacted and our summary does not have."""
     state = snapshot.state
     texts = view_texts(state)
     parts = Checkpoint(summary=state.head.summary, texts=texts)
-    asked = asked_now(state.messages)
-    message = (asked.answer or asked.request) if asked else None
-    if asked and message and state.head.tail_start <= message.seq <= forgotten:
-        parts = replace(parts, request=_asked_words(asked, texts), request_seq=message.seq)
+    now = asked_now(state.messages)
+    message = (now.answer or now.request) if now else None
+    if now and message and state.head.tail_start <= message.seq <= forgotten_count:
+        parts = replace(parts, request=_asked_words(now, texts), request_seq=message.seq)
     return _rendered_record(pin_texts(state), parts, room)
 
 
@@ -78,9 +78,9 @@ def _asked_words(asked: AskedNow, texts: Texts) -> str:
     return "\n\n".join(pieces)
 
 
-def _rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint, room: int) -> str:
+def _rendered_record(given_pairs: Sequence[tuple[str, int | None]], parts: Checkpoint, room: int) -> str:
     """A record with its pins; pins that do not fit are named, and a long summary is cut."""
-    pins, fitting = pinned_texts(given), list[str]()
+    pins, fitting = pinned_texts(given_pairs), list[str]()
     left = room - host_chars(parts.request)
     for pin in pins:
         left -= host_chars(pin) + 1
@@ -101,8 +101,8 @@ def _rendered_record(given: Sequence[tuple[str, int | None]], parts: Checkpoint,
 
 
 def _checkpoint(parts: Checkpoint) -> str:
-    made = checkpoint_messages(parts)
-    return str(made[0]["content"]) if made else ""
+    messages = checkpoint_messages(parts)
+    return str(messages[0]["content"]) if messages else ""
 
 
 def _cut_summary(summary: str, room: int, texts: Texts) -> str:
@@ -128,7 +128,7 @@ def cut_text(text: str, room: int, texts: Texts) -> str:
     left = room - host_chars(note)
     if left <= 0:
         return ""
-    kept = text[:left]
-    while host_chars(kept) > left:
-        kept = kept[: len(kept) * 9 // 10]
-    return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + note
+    kept_text = text[:left]
+    while host_chars(kept_text) > left:
+        kept_text = kept_text[: len(kept_text) * 9 // 10]
+    return (kept_text[: kept_text.rfind("\n")] if "\n" in kept_text else kept_text) + note

@@ -98,8 +98,8 @@ class ConversationLog:
         if self.transcript is not None:
             if event.kind in READING:
                 self._append_transcript(progress, self.transcript)
-        elif sent := event.messages or event.spoken:
-            self._append_sent(progress, sent)
+        elif sent_messages := event.messages or event.spoken:
+            self._append_sent(progress, sent_messages)
 
     def refuse(self, progress: Progress, path: str) -> None:
         """Note once that a path may not be read."""
@@ -110,14 +110,14 @@ class ConversationLog:
 
     def _append_sent(self, progress: Progress, sent: Sequence[Mapping[str, object]]) -> None:
         """Append messages of the event itself, those with an id once."""
-        known = set(progress.message_ids)
-        fresh = [each for each in sent if str(each.get("id") or "") not in known]
+        message_ids = set(progress.message_ids)
+        fresh = [fields for fields in sent if str(fields.get("id") or "") not in message_ids]
         new = _without_memory(fresh, progress)
         if not new:
             return
         digest = hashlib.blake2b(repr(new).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
         self._append(new, f"{self._event.turn}:{digest}" if self._event.turn else None)
-        ids = [*progress.message_ids, *(str(each["id"]) for each in fresh if each.get("id"))]
+        ids = [*progress.message_ids, *(str(fields["id"]) for fields in fresh if fields.get("id"))]
         progress.message_ids = ids[-_KEPT_IDS:]
 
     def _append_transcript(self, progress: Progress, file: Path) -> None:
@@ -147,25 +147,25 @@ class ConversationLog:
             progress.again, progress.place = True, TranscriptPlace()
         self._note_unknown(progress, stretch)
         before = progress.asked
-        first, cut = _way_back(stretch, progress)
+        first, cut_count = _way_back(stretch, progress)
         session_id = self.session_id
-        said = [(at, each) for at, each in _said_at(stretch.messages, progress) if at >= first]
-        new = self._new_messages(said) if progress.again else said
-        if cut and new and not progress.again:
-            self.session_id = self._branch(cut)
+        pairs = [(at, fields) for at, fields in _said_at(stretch.messages, progress) if at >= first]
+        new = self._new_messages(pairs) if progress.again else pairs
+        if cut_count and new and not progress.again:
+            self.session_id = self._branch(cut_count)
         if new:
             # After a crash the same stretch is read again, with the same calls known.
-            found, progress.asked, progress.until = progress.asked, before, stretch.end.offset
+            texts, progress.asked, progress.until = progress.asked, before, stretch.end.offset
             self._file.keep(progress)
             with suppress(Conflict):  # another version stored this stretch, and reads it otherwise
                 key = f"{stretch.end.head}:{stretch.start}-{stretch.end.offset}"
-                appended = self._append([message for _, message in new], key)
+                messages = self._append([message for _, message in new], key)
                 if self.session_id != session_id:
                     progress.branch = self.session_id
-                    progress.prompts = {line: seq for line, seq in progress.prompts.items() if seq < cut}
-                    progress.forgotten = min(progress.forgotten, cut - 1)
-                _note_prompts(progress, stretch, [at for at, _ in new], appended)
-            progress.asked = found
+                    progress.prompts = {line: seq for line, seq in progress.prompts.items() if seq < cut_count}
+                    progress.forgotten = min(progress.forgotten, cut_count - 1)
+                _note_prompts(progress, stretch, [at for at, _ in new], messages)
+            progress.asked = texts
         progress.place, progress.until = stretch.end, 0
 
     def _note_unknown(self, progress: Progress, stretch: Stretch) -> None:
@@ -190,18 +190,18 @@ class ConversationLog:
 
     def _new_messages(self, messages: Sequence[_Placed]) -> list[_Placed]:
         """Messages that the session does not have; of a file that was cut or replaced it may have most."""
-        known = set[str]()
+        digests = set[str]()
         with suppress(NotFound):
-            logged, _ = self._service.logged_messages(self.workspace, self.session_id)
-            known = {_digest(json.loads(text)) for _, text in logged}
-        return [(at, each) for at, each in messages if _digest(each) not in known]
+            logged_pairs, _ = self._service.logged_messages(self.workspace, self.session_id)
+            digests = {_digest(json.loads(text)) for _, text in logged_pairs}
+        return [(at, fields) for at, fields in messages if _digest(fields) not in digests]
 
     def _append(self, messages: Sequence[Mapping[str, object]], key: str | None) -> AppendedMessages | None:
         """Append messages; one that is of no shape is left out, and the others are kept."""
         try:
             return self._append_messages(messages, key)
         except (InvalidRequest, TooLarge):
-            good = [each for each in messages if _is_readable(each)]
+            good = [message for message in messages if _is_readable(message)]
             self.faults.append(f"messages: {len(messages) - len(good)} are in no known shape; left out")
             return self._append_messages(good, key) if good else None
 
@@ -217,10 +217,10 @@ def _without_memory(messages: Sequence[Mapping[str, object]], progress: Progress
 
 def _said_at(messages: Sequence[Mapping[str, object]], progress: Progress) -> list[_Placed]:
     """The same, each with its place among the given ones."""
-    asked = set(progress.asked)
-    said = [(at, left) for at, each in enumerate(messages) for left in said_messages([each], asked)]
-    progress.asked = [*progress.asked, *sorted(asked.difference(progress.asked))][-_KEPT_CALLS:]
-    return said
+    asked_keys = set(progress.asked)
+    pairs = [(at, left) for at, message in enumerate(messages) for left in said_messages([message], asked_keys)]
+    progress.asked = [*progress.asked, *sorted(asked_keys.difference(progress.asked))][-_KEPT_CALLS:]
+    return pairs
 
 
 def _way_back(stretch: Stretch, progress: Progress) -> tuple[int, int]:
@@ -228,28 +228,28 @@ def _way_back(stretch: Stretch, progress: Progress) -> tuple[int, int]:
 
     A prompt that follows the same line as one of the log takes its place, with all that came after that.
     """
-    first = cut = 0
+    first = cut_count = 0
     for at, line in sorted(stretch.prompts.items()):
-        known = progress.prompts.get(line, 0)
-        if known and (not cut or known < cut):
-            first, cut = at, known
-    return first, cut
+        prompt = progress.prompts.get(line, 0)
+        if prompt and (not cut_count or prompt < cut_count):
+            first, cut_count = at, prompt
+    return first, cut_count
 
 
 def _note_prompts(
-    progress: Progress, stretch: Stretch, places: Sequence[int], appended: AppendedMessages | None
+    progress: Progress, stretch: Stretch, places: Sequence[int], messages: AppendedMessages | None
 ) -> None:
     """Note the numbers that prompts have in the log, by the line that each follows."""
-    if appended is None or appended.last_seq - appended.first_seq + 1 != len(places):
+    if messages is None or messages.last_seq - messages.first_seq + 1 != len(places):
         return
-    numbers = {stretch.prompts[at]: appended.first_seq + n for n, at in enumerate(places) if at in stretch.prompts}
+    numbers = {stretch.prompts[at]: messages.first_seq + n for n, at in enumerate(places) if at in stretch.prompts}
     progress.prompts = dict([*progress.prompts.items(), *numbers.items()][-_MOST_PROMPTS:])
 
 
 def _digest(message: Mapping[str, object]) -> str:
     # Versions before did not keep when it was said.
-    said = {name: value for name, value in message.items() if name != "created_at"}
-    raw = json.dumps(said, ensure_ascii=True, sort_keys=True).encode()
+    fields = {name: value for name, value in message.items() if name != "created_at"}
+    raw = json.dumps(fields, ensure_ascii=True, sort_keys=True).encode()
     return hashlib.blake2b(raw, digest_size=12).hexdigest()
 
 
