@@ -57,7 +57,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     (
         "indexer.rebuild",
-        "memory_service.config",
+        "memory_service.config.*",
         "memory_service.flush.*",
         "memory_service.sessions.*",
     ),

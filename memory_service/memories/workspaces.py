@@ -19,7 +19,7 @@ from indexer import (
     name_fault,
 )
 from indexer.common import lazy_regex
-from memory_service.config import read_extra_paths
+from memory_service.config.extra_paths import read_extra_paths
 from memory_service.errors import InvalidName
 from memory_service.home import shown_name
 from memory_service.storage.documents import DocumentStore

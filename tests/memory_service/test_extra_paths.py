@@ -9,7 +9,8 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service import MemoryClient
-from memory_service.config import FILE_NAME, ExtraPath, _read_extra_path, load_settings, read_extra_paths
+from memory_service.config import FILE_NAME, load_settings
+from memory_service.config.extra_paths import ExtraPath, _read_extra_path, read_extra_paths
 from memory_service.errors import InvalidName, InvalidRequest, NotFound
 from memory_service.schemas import Source
 from memory_service.service import MemoryService

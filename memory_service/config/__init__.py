@@ -4,12 +4,6 @@ Invariants: arguments win over `MEMORY_SERVICE_*`, that over `<home>/memory-serv
 defaults; a name that nobody knows is an error, wherever it stands; nothing here is read twice.
 
 The variables are read here, not by `pydantic-settings`: that passes over a misspelt one without a word.
-
-The notation of the setting `extra_paths`: which folders are indexed with a workspace, and what of them.
-
-Invariants: pure; what cannot be read is refused with what to write instead, never guessed.
-
-An entry is `[NAME=]FOLDER[::GLOB,GLOB,!GLOB]`. Entries of one text are parted by `;`.
 """
 
 from __future__ import annotations
@@ -18,9 +12,7 @@ import datetime as dt
 import json
 import os
 import tomllib
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -29,117 +21,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from indexer.common import lazy_regex
 from indexer.stores import DEFAULT_STORE, STORES
+from memory_service.config.extra_paths import (
+    absolute_folder,
+    by_workspace,
+    read_extra_paths,
+    split_entries,
+)
 from memory_service.errors import InvalidRequest
-from memory_service.home import DEFAULT_HOME, PREFIX, check_format, home_of, nearest, shown_name
+from memory_service.home import DEFAULT_HOME, PREFIX, WORKSPACE_NAME, check_format, home_of, nearest, shown_name
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
-
-_NAME = lazy_regex(r"[^\W_][^/\\@:;,=\"'<>|*?!\[\]{}\x00-\x1f\x7f]{0,63}")
-
-_WORKSPACE = lazy_regex(r"[a-z0-9][a-z0-9._-]{0,63}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtraPath:
-    """A folder to index with a workspace.
-
-    Attributes:
-        name: What the paths in it begin with, after an `@`.
-        folder: Where it lies; absolute.
-        globs: Which files of it; see `indexer.sources.folders`.
-    """
-
-    name: str
-    folder: Path
-    globs: tuple[str, ...]
-
-
-def _read_extra_path(entry: str) -> ExtraPath:
-    """Reads one entry.
-
-    Raises:
-        ValueError: It cannot be read, or has no folder or no name.
-    """
-    place, _, globs = entry.strip().partition("::")
-    name, is_named, folder = place.partition("=")
-    if not is_named or "/" in name or "\\" in name or name.startswith("~"):
-        # A folder may have "=" in its own name.
-        name, folder = "", place
-    path = _folder(folder.strip(), entry)
-    name = unicodedata.normalize("NFC", name.strip() if is_named and folder != place else path.name)
-    if _NAME.fullmatch(name) is None or name != name.strip():
-        raise ValueError(f"{entry!r} needs a name of up to 64 letters, digits, '-', '_' and '.': write NAME={folder}")
-    return ExtraPath(name=name, folder=path, globs=_globs(globs, entry))
-
-
-def read_extra_paths(entries: tuple[str, ...]) -> tuple[ExtraPath, ...]:
-    """Reads the entries of one workspace.
-
-    Raises:
-        ValueError: One cannot be read, or two have one name.
-    """
-    found: dict[str, ExtraPath] = {}
-    for extra in map(_read_extra_path, entries):
-        if extra.name in found:
-            raise ValueError(
-                f"{found[extra.name].folder} and {extra.folder} would both be {extra.name}: "
-                f"give one a name, such as {extra.name}-2={extra.folder}"
-            )
-        found[extra.name] = extra
-    return tuple(found.values())
-
-
-def _by_workspace(value: object, default: str) -> object:
-    """Brings what the setting may be, a text, a list or a table of these, into the form of a table of lists.
-
-    Args:
-        value: What was set.
-        default: The workspace that is meant where none is named.
-
-    Raises:
-        ValueError: It is none of these, or a table names what cannot be a workspace.
-    """
-    if isinstance(value, Mapping):
-        wrong = next((name for name in value if not _WORKSPACE.fullmatch(str(name))), None)
-        if wrong is not None:
-            raise ValueError(f"{wrong!r} is no name of a workspace: use a-z, 0-9, '.', '_' and '-'")
-        return {name: _entries(entries) for name, entries in value.items()}
-    return {default: _entries(value)}
-
-
-def _entries(value: object) -> object:
-    if isinstance(value, str):
-        return tuple(part for part in value.split(";") if part.strip())
-    if isinstance(value, Sequence):
-        return value
-    raise ValueError(f"{value!r} is no folder: write a folder, a list of folders, or a table of these by workspace")
-
-
-def _folder(folder: str, entry: str) -> Path:
-    try:
-        path = Path(folder).expanduser()
-    except RuntimeError:
-        raise ValueError(
-            f"{entry!r} begins with the home of a user who is not known here: write an absolute path"
-        ) from None
-    if "\0" in folder:
-        raise ValueError(f"{entry!r} has a NUL character in it: leave it out")
-    if not path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"{entry!r} is no absolute path: write NAME=FOLDER::GLOBS with one, or one that begins with ~")
-    return path
-
-
-def _globs(globs: str, entry: str) -> tuple[str, ...]:
-    found = tuple(glob.strip() for glob in globs.split(",") if glob.strip())
-    if any(glob in ("!", "/", "!/") or "\n" in glob or "\r" in glob for glob in found):
-        raise ValueError(f"{entry!r} has a glob that matches nothing: write such as *.md,!drafts/")
-    return found
-
 
 FILE_NAME = "memory-service.toml"
 # Name of the service's own context engine.
 OWN_ENGINE = "default"
 # Of a checkout; an installed package has it elsewhere, and no home looks like that.
-_SAMPLE = Path(os.path.realpath(__file__)).parents[1] / "data"
+_SAMPLE = Path(os.path.realpath(__file__)).parents[2] / "data"
 
 
 def _json_table(value: object, example: str) -> object:
@@ -313,7 +209,7 @@ class GatewayTable(_Table):
     @field_validator("upstreams")
     @classmethod
     def _known_names(cls, value: dict[str, Upstream]) -> dict[str, Upstream]:
-        if wrong := next((name for name in value if not _WORKSPACE.fullmatch(name)), None):
+        if wrong := next((name for name in value if not WORKSPACE_NAME.fullmatch(name)), None):
             raise ValueError(f"{wrong!r} is no name of an upstream: use a-z, 0-9, '.', '_' and '-'")
         return value
 
@@ -399,7 +295,7 @@ class Settings(_Table):
     @classmethod
     def _possible_workspaces(cls, value: dict[str, str]) -> dict[str, str]:
         for place, workspace in enumerate(value.values(), 1):
-            if workspace != "*" and not _WORKSPACE.fullmatch(workspace):
+            if workspace != "*" and not WORKSPACE_NAME.fullmatch(workspace):
                 raise ValueError(
                     f"its entry {place} is for {shown_name(workspace)}, which is no name of a workspace: "
                     "use a-z, 0-9, '.', '_' and '-', or * for all of them"
@@ -424,13 +320,17 @@ class Settings(_Table):
     @field_validator("host_folders", mode="before")
     @classmethod
     def _split_folders(cls, value: object) -> object:
-        entries = value if isinstance(value, tuple) else _entries(value)
-        return tuple(_folder(str(each), str(each)) for each in entries) if isinstance(entries, Sequence) else entries
+        entries = value if isinstance(value, tuple) else split_entries(value)
+        return (
+            tuple(absolute_folder(str(each), str(each)) for each in entries)
+            if isinstance(entries, Sequence)
+            else entries
+        )
 
     @field_validator("extra_paths", mode="before")
     @classmethod
     def _by_workspace(cls, value: object) -> object:
-        return _by_workspace(value, DEFAULT_WORKSPACE)
+        return by_workspace(value, DEFAULT_WORKSPACE)
 
     @field_validator("extra_paths")
     @classmethod
