@@ -159,6 +159,19 @@ FACES = ("indexer", "indexer.common", "indexer.language")
 NOT_FOR_CLIENTS = {"indexer", "numpy", "fastapi", "starlette", "uvicorn", "apsw", "onnxruntime", "click", "rich"}
 
 
+# Who writes and reads files: the storage of files, and what edits settings of agents. The list only becomes shorter.
+DISK = "memory_service.storage.files.disk"
+DISK_ROOMS = ("memory_service.storage.files.*", "memory_service.hosts.*")
+DISK_ELSEWHERE = {
+    "memory_service.memories.erasures",
+    "memory_service.memories.indexing",
+    "memory_service.memories.receipts",
+    "memory_service.memories.sample",
+    "memory_service.memories.standing",
+    "memory_service.memories.unindexed",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Import:
     """One import: `late` when it runs with a function, `typing` when it never runs."""
@@ -341,6 +354,13 @@ def test_foreign_packages_are_imported_in_their_place() -> None:
     assert not new, f"Packages that are new: add them to VENDORS in tests/test_layering.py. {new}"
     wrong = [pair for pair in foreign if not any(in_place(pair[0], place) for place in VENDORS[pair[1]])]
     assert not wrong, f"Modules that import a package which only others may, see VENDORS: {wrong}"
+
+
+def test_the_disk_is_a_matter_of_two_rooms() -> None:
+    found = {each.importer for each in imports() if each.imported == DISK}
+    outside = {module for module in found if not any(in_place(module, room) for room in DISK_ROOMS)}
+    assert outside <= DISK_ELSEWHERE, "Ask the storage: another engine of it has no disk. See memory_service/storage."
+    assert outside >= DISK_ELSEWHERE, "These leave the disk alone now: take them out of DISK_ELSEWHERE."
 
 
 def test_the_client_loads_no_server_packages() -> None:

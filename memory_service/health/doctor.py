@@ -24,7 +24,6 @@ from indexer import (
     Reranker,
     SearchResults,
     empty_rows,
-    is_memory_path,
     needed_bytes,
     neighbours,
     unit_rows,
@@ -43,6 +42,8 @@ from memory_service.memories.workspaces import extra_folders
 from memory_service.messages import Message, numbered
 from memory_service.runtime.answers import reader_failures
 from memory_service.schemas.status import Check
+from memory_service.storage.base import Storage, WorkspaceStorage
+from memory_service.storage.documents import DocumentStore
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder
 
@@ -61,7 +62,8 @@ _ENGINE_REMEDY = "Mend or reinstall its package, restart, or set context_engine 
 
 def examine(
     settings: Settings,
-    folder: Path,
+    storage: Storage,
+    workspace: str,
     embedder: Embedder | LanguageChoice | None,
     *,
     reranker: Reranker | None = None,
@@ -73,14 +75,17 @@ def examine(
 
     Args:
         settings: What is configured.
-        folder: The workspace to look at.
+        storage: What is kept of the home.
+        workspace: The workspace to look at.
         embedder: The model in use, or the two that are chosen from; None for none.
         reranker: The model that has a second look at results, or None.
         engine_problems: What a context engine failed to do in this process.
         missed: What the gateway could not do for conversations lately; empty for nothing.
         measures: Whether the index is measured too, if it is sound.
     """
-    yield _check("home", lambda: _home(settings.home))
+    yield _check("home", lambda: _home(settings.home, storage))
+    kept = storage.workspace(workspace)
+    folder = kept.scratch
     embedders = _used(settings, folder, embedder)
     model = _check("model", lambda: _models(embedders))
     yield model
@@ -90,15 +95,15 @@ def examine(
     yield _check("round trip", lambda: _round_trip(settings, embedders[0] if embedders and model.ok else None))
     if settings.context_engine != DEFAULT:
         yield _check("engine", lambda: _engine(settings, engine_problems))
-    there = _check("workspace", lambda: _workspace(folder))
-    if there.ok and folder.is_dir():
-        if not (left := _check("left over", lambda: _left_over(settings, folder))).ok:
+    there = _check("workspace", lambda: _workspace(storage, workspace))
+    if there.ok and storage.contains(workspace):
+        if not (left := _check("left over", lambda: _left_over(kept))).ok:
             yield left
         index = _opened(settings, folder, embedder)
         try:
             yield (sound := _check("index", lambda: _index(index)))
             yield _check("files", lambda: _files(index))
-            yield _check("retrieval", lambda: _retrieval(folder, index))
+            yield _check("retrieval", lambda: _retrieval(kept.documents, index))
             if measures and sound.ok:
                 yield _check("speed", lambda: measure_searches(index))
                 yield _check("recall", lambda: measure_recall(index))
@@ -159,15 +164,10 @@ def _check(name: str, check: Callable[[], str | Measure]) -> Check:
         return Check(name=name, ok=False, detail=detail, remedy="Reinstall memory-service.")
 
 
-def _home(home: Path) -> str:
+def _home(home: Path, storage: Storage) -> str:
+    if fault := storage.fault():
+        raise _Failed(f"{storage.place} cannot be used: {fault}", "Mend that, or choose another --home.")
     place = home if home.exists() else home.absolute().parent
-    try:
-        with tempfile.TemporaryFile(dir=place):
-            pass
-    except OSError as error:
-        raise _Failed(
-            f"{home} cannot be written ({error.strerror})", "Make it writable, or choose another --home."
-        ) from None
     free = shutil.disk_usage(place).free
     if free < 100 * 1024 * 1024:
         raise _Failed(f"{home} has only {free >> 20} MB left", "Free some disk space.")
@@ -197,8 +197,8 @@ def _open_files(home: Path) -> str:
     return f"; {len(wide)} files in it have wider modes, behind its door: {names}"
 
 
-def _workspace(folder: Path) -> str:
-    return "there" if folder.is_dir() else f"there is none of the name {folder.name} yet; a first memory makes it"
+def _workspace(storage: Storage, name: str) -> str:
+    return "there" if storage.contains(name) else f"there is none of the name {name} yet; a first memory makes it"
 
 
 def _readers() -> str:
@@ -218,15 +218,15 @@ def _gateway(missed_text: str) -> str:
     raise _Failed(missed_text, remedy)
 
 
-def _left_over(settings: Settings, folder: Path) -> str:
+def _left_over(kept: WorkspaceStorage) -> str:
     """Report temporary files of killed processes, which may hold erased text."""
-    documents = FileDocuments(folder).leftovers()
+    folder = kept.scratch
     drafts = (
         *LogFolder(folder / "sessions").drafts,
         *StandingBlocks(folder, lambda _: True).drafts,
         *progress_drafts(folder),
     )
-    if left := [*documents, *(str(draft.relative_to(folder)) for draft in drafts)]:
+    if left := [*kept.documents.leftovers(), *(str(draft.relative_to(folder)) for draft in drafts)]:
         names = ", ".join(left[:_NAMED])
         raise _Failed(f"a process was killed and left {len(left)} half-written files: {names}", _SWEPT_BY)
     if Erasures(folder).is_marked:
@@ -409,14 +409,12 @@ def _files(index: Index) -> str:
     return "every memory file is indexed as it stands on disk"
 
 
-def _retrieval(folder: Path, index: Index) -> str:
+def _retrieval(documents: DocumentStore, index: Index) -> str:
     """Ask for what stands in the files, in their own words: each has to come back among the first."""
     number = found_number = 0
     keys = {failure.path for failure in index.status().failed}
-    paths = (*folder.glob("*.md"), *folder.glob("memory/**/*.md"))
-    for name in sorted(path for path in paths if is_memory_path(path.relative_to(folder).as_posix()))[-10:]:
-        path = name.relative_to(folder).as_posix()
-        line = _telling_line(name) if path not in keys and name.is_file() else ""
+    for path in sorted(documents.scan().documents)[-10:]:
+        line = _telling_line(next(documents.pieces(path), b"")) if path not in keys else ""
         if line:
             number += 1
             hits = index.search(line, limit=5).hits
@@ -432,15 +430,9 @@ def _retrieval(folder: Path, index: Index) -> str:
     return f"{found_number} of {number} files are found by a line of theirs"
 
 
-def _telling_line(file: Path) -> str:
+def _telling_line(beginning: bytes) -> str:
     """A line of a file to ask for: the first long one, else the longest; empty where none says anything."""
-    lines = [line.strip("-* ") for line in _beginning(file).splitlines()]
+    lines = [line.strip("-* ") for line in beginning[:_READ_BYTES].decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line and not line.startswith(("#", "<!--", "|", "```", ">", "---"))]
     long = next((line for line in lines if len(line) > _LONG_CHARS), "")
     return (long or max(lines, key=len, default=""))[:_QUERY_CHARS]
-
-
-def _beginning(file: Path) -> str:
-    """Text from a file's first lines, however large it is."""
-    with file.open("rb") as stream:
-        return stream.read(_READ_BYTES).decode("utf-8", "replace")

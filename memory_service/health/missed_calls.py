@@ -19,7 +19,6 @@ from typing import Final
 
 from indexer.common import LRU
 from memory_service.home import make_home
-from memory_service.storage.files import disk
 
 GATEWAY_LOG: Final = "gateway.log"
 RECENT_DAYS: Final = 1
@@ -87,8 +86,13 @@ class MissedCalls:
             make_home(self._home)
             if self._log.exists() and self._log.stat().st_size > _MOST_LOG_BYTES:
                 os.replace(self._log, self._log.with_suffix(".log.1"))
-            with disk.open_no_follow(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as descriptor:
-                os.write(descriptor, lines.encode("utf-8", "backslashreplace"))
+            with open(self._log, "ab", opener=_open_own) as log:
+                log.write(lines.encode("utf-8", "backslashreplace"))
+
+
+def _open_own(path: str, flags: int) -> int:
+    """Opens a file that only its owner can read; a link is not followed."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
 def told(calls: Iterable[MissedCall]) -> str:

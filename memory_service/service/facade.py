@@ -18,6 +18,7 @@ from indexer.common import LRU, THROTTLE
 from memory_service.config import OWN_ENGINE, Settings, load_settings
 from memory_service.conversations.seals import Seals
 from memory_service.errors import InvalidRequest, MemoryServiceError, StorageFailed
+from memory_service.home import check_workspace
 from memory_service.hooks import Hooks
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
@@ -47,9 +48,9 @@ if TYPE_CHECKING:
     from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
     from memory_service.conversations.join import Conversations
     from memory_service.conversations.references import CompactionItems
-    from memory_service.memories.joining import HomeJoin
     from memory_service.runtime.session_services import SharedServices
     from memory_service.service.short_term import ShortTermMemory
+    from memory_service.storage.files.joining import HomeJoin
 
 # Parts for providers' clients, checks and measurements are imported where they are used: a search has no need of them.
 _MOST_CONVERSATIONS = 256
@@ -419,14 +420,14 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         return workspace_summaries(self._workspaces.storage, self.workspaces() if names is None else names)
 
     def join(self, other: Path, *, dry_run: bool = False) -> HomeJoin:
-        """Copy into this home what another one has and this one lacks; see `memory_service.memories.joining`."""
-        from memory_service.memories.joining import join, plan_join
+        """Copy into this home what another one has and this one lacks; see `memory_service.storage.files.joining`."""
+        from memory_service.storage.files.joining import join, plan_join
 
         return (plan_join if dry_run else join)(self.settings.home, other)
 
     def other_homes(self) -> list[HomeJoin]:
         """Homes that somebody may have written to instead of this one, and what this one lacks of them."""
-        from memory_service.memories.joining import other_homes
+        from memory_service.storage.files.joining import other_homes
 
         return other_homes(self.settings.home)
 
@@ -435,12 +436,13 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         from memory_service.health.doctor import examine
         from memory_service.health.missed_calls import told
 
-        folder = self._workspaces.storage.workspace(workspace).scratch
+        check_workspace(workspace)
         failing = self._workspaces.known_problems(workspace)
         missed = told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC)))
         return examine(
             self.settings,
-            folder,
+            self._workspaces.storage,
+            workspace,
             self._embedder,
             reranker=self._reranker,
             engine_problems=failing,

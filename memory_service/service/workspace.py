@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,6 @@ from memory_service.memories.workspaces import extra_folders
 from memory_service.runtime.watching import WorkspaceWatcher
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 from memory_service.storage.base import Storage, WorkspaceStorage
-from memory_service.storage.files import disk
 from memory_service.storage.files.file_storage import FileStorage
 
 if TYPE_CHECKING:
@@ -148,14 +147,13 @@ class OpenWorkspaces:
                 memory = self._open[workspace] = self._opened(self.storage.workspace(workspace))
             self._open.move_to_end(workspace)
         if is_new:
-            self._recovered(memory, memory.index.root)
+            self._recover(memory, workspace)
         self.watching.use(workspace, memory)
         return memory
 
     def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
         """The sessions of a workspace; none, unless they are made, where nobody wrote to it."""
         from memory_service.service.short_term import ShortTermMemory
-        from memory_service.storage.files.log_folder import LogFolder
 
         longterm = self.memory(workspace, make=True) if make else self.readable(workspace)
         shared, compactor = self._of_sessions()
@@ -165,7 +163,7 @@ class OpenWorkspaces:
                 return known
             found = ShortTermMemory(
                 workspace,
-                LogFolder(self.storage.workspace(workspace).scratch / "sessions"),
+                self.storage.workspace(workspace).logs,
                 longterm,
                 self.receipts(workspace),
                 shared,
@@ -225,20 +223,15 @@ class OpenWorkspaces:
         files = MemoryStore(kept.documents, now=settings.now, max_bytes=settings.max_file_bytes)
         return LongTermMemory(files, self.index(kept.scratch), rests=self._rests)
 
-    def _recovered(self, memory: LongTermMemory, folder: Path) -> None:
+    def _recover(self, memory: LongTermMemory, workspace: str) -> None:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""
         with suppress(MemoryServiceError):
             memory.recover()
-            # Most have none, and the code of sessions is not loaded to find none.
-            if any(map(disk.draft_files, _folders_of_sessions(folder / "sessions"))):
-                from memory_service.storage.files.log_folder import LogFolder
-
-                LogFolder(folder / "sessions").sweep()
-            if disk.draft_files(folder / _HOSTS_FOLDER):
+            self.storage.sweep(workspace)
+            if (place := self.storage.workspace(workspace).scratch / _HOSTS_FOLDER).is_dir():
                 from memory_service.hosts.progress import sweep_progress
 
-                sweep_progress(folder)
-            disk.sweep_old([self._settings.home])
+                sweep_progress(place.parent)
 
     def _engine(self, workspace: str) -> GuardedEngine | None:
         name = self._settings.context_engine
@@ -252,10 +245,3 @@ class OpenWorkspaces:
             )
             self._engines[workspace] = GuardedEngine(name, lambda: load_engine(name, place))
         return self._engines[workspace]
-
-
-def _folders_of_sessions(folder: Path) -> Iterator[Path]:
-    """Folders in which drafts of sessions may lie: of the logs, and of the contents of media, two levels below."""
-    yield folder
-    yield from folder.glob("*/[0-9a-f][0-9a-f]")
-    yield from folder.glob(".*/[0-9a-f][0-9a-f]")

@@ -7,24 +7,36 @@ engine, and touches no disk and no database.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memory_service.storage.documents import DocumentStore
 
+if TYPE_CHECKING:
+    from memory_service.storage.logs import LogStore
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
 class WorkspaceStorage:
     """The parts of the storage that are of one workspace, which need not be there.
 
     Attributes:
         documents: Its memory files.
         scratch: A folder of this machine for what is derived, such as an index; on files that of the workspace.
+        open_logs: Makes `logs`; many calls need none, and the code of logs is not loaded for them.
     """
 
     documents: DocumentStore
     scratch: Path
+    open_logs: Callable[[], LogStore]
+
+    @cached_property
+    def logs(self) -> LogStore:
+        """The logs of its sessions."""
+        return self.open_logs()
 
 
 class Storage(Protocol):
@@ -59,6 +71,9 @@ class Storage(Protocol):
 
     def secret(self, name: str, size_bytes: int) -> bytes:
         """Random bytes of this home, made once by whoever asks first; only the home's owner can read them."""
+
+    def sweep(self, name: str) -> None:
+        """Removes what killed writers left half-written of a workspace, and of the home; not of the documents."""
 
     def fault(self) -> str:
         """Why nothing can be written; empty if it can. Writes nothing."""

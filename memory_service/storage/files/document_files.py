@@ -97,6 +97,10 @@ class FileDocuments:
             disk.make_folder(target.parent)
             try:
                 return disk.replace_durably(target, raw, expected=seen)
+            except FileNotFoundError:
+                if seen is None:
+                    raise
+                return False
             except OSError as error:
                 if blanks is None or seen is None or error.errno not in disk.NO_ROOM:
                     raise

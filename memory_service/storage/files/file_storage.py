@@ -8,8 +8,10 @@ from __future__ import annotations
 import datetime as dt
 import os
 import secrets
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from indexer import sync_file
 from memory_service.errors import InvalidName, StorageFailed
@@ -18,6 +20,11 @@ from memory_service.storage.base import WorkspaceStorage
 from memory_service.storage.files import disk
 from memory_service.storage.files.disk import storage_errors
 from memory_service.storage.files.document_files import FileDocuments
+
+if TYPE_CHECKING:
+    from memory_service.storage.logs import LogStore
+
+_SESSIONS = "sessions"
 
 
 class FileStorage:
@@ -68,7 +75,9 @@ class FileStorage:
     def workspace(self, name: str) -> WorkspaceStorage:
         """The files of a workspace."""
         folder = self._folder(name)
-        return WorkspaceStorage(documents=FileDocuments(folder), scratch=folder)
+        return WorkspaceStorage(
+            documents=FileDocuments(folder), scratch=folder, open_logs=lambda: _logs_in(folder / _SESSIONS)
+        )
 
     def modified_at(self, name: str) -> dt.datetime:
         """Time of the last change of a workspace's folder."""
@@ -88,6 +97,14 @@ class FileStorage:
             raise StorageFailed(f"The file {name} in the home is damaged. Restore it, or remove it to begin anew.")
         return found
 
+    def sweep(self, name: str) -> None:
+        """Removes drafts of killed writers of sessions, and of what lies in the home itself."""
+        # Most have none, and the code of sessions is not loaded to find none.
+        sessions = self._folder(name) / _SESSIONS
+        if any(map(disk.draft_files, _folders_of_sessions(sessions))):
+            _logs_in(sessions).sweep()
+        disk.sweep_old([self._home])
+
     def fault(self) -> str:
         """Why nothing can be written into the home, or where it would be made."""
         return disk.write_fault(self._home)
@@ -102,6 +119,19 @@ class FileStorage:
     def _named(self, name: str) -> str:
         """A workspace for messages, with the home that it is looked for in."""
         return f"the workspace {name} of the home {self._home}"
+
+
+def _logs_in(sessions: Path) -> LogStore:
+    from memory_service.storage.files.log_folder import LogFolder
+
+    return LogFolder(sessions)
+
+
+def _folders_of_sessions(sessions: Path) -> Iterator[Path]:
+    """Folders in which drafts of sessions may lie: of the logs, and of the contents of media, two levels below."""
+    yield sessions
+    yield from sessions.glob("*/[0-9a-f][0-9a-f]")
+    yield from sessions.glob(".*/[0-9a-f][0-9a-f]")
 
 
 def _make_secret(file: Path, size_bytes: int) -> None:

@@ -281,8 +281,8 @@ def test_a_home_that_cannot_be_written(own_folder: Path, home: Path) -> None:
     assert list(findings) == PARTS
     found = wrong(findings)
     assert set(found) - {"files"} == {"home", "round trip"}, "a file whose mode changed may have changed"
-    assert found["home"].detail == f"{home} cannot be written (Permission denied)"
-    assert found["home"].remedy == "Make it writable, or choose another --home."
+    assert found["home"].detail == f"{home} cannot be used: it cannot be written"
+    assert found["home"].remedy == "Mend that, or choose another --home."
     assert found["round trip"].detail.endswith("cannot be used (Permission denied)")
     assert below(home) == before
 

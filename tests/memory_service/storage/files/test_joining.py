@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory_service.errors import InvalidRequest
-from memory_service.memories.joining import join, other_homes, plan_join
+from memory_service.storage.files.joining import join, other_homes, plan_join
 
 
 def write(home: Path, files: dict[str, str]) -> Path:
@@ -110,6 +110,6 @@ def test_other_homes_are_told_until_they_are_joined(
 
 def test_the_sample_of_a_checkout_is_nobodys_home(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(Path(__file__).parents[3])
+    monkeypatch.chdir(Path(__file__).parents[4])
     assert Path("data/default/MEMORY.md").is_file()
     assert other_homes(home) == []
