@@ -90,7 +90,6 @@ if TYPE_CHECKING:
     from indexer.index import Index
     from indexer.providers import wordings
     from indexer.providers.litellm_package import error_chain, litellm_package, provider_message
-    from indexer.rebuild import RebuildState, needed_bytes
     from indexer.sources.base import Scan, Source, SourceFile
     from indexer.sources.file_source import FileSource
     from indexer.sources.folders import ExtraFolder, Folders
@@ -109,6 +108,7 @@ if TYPE_CHECKING:
     from indexer.sources.watch import Watch, Watched, WatchState, WatchTiming
     from indexer.stores.base import IndexStore, StoredPassage
     from indexer.sync.plan import SyncPlan
+    from indexer.sync.rebuild import RebuildState, needed_bytes
 
 __all__ = [
     "AUTHORITY",
@@ -246,7 +246,7 @@ _MODULES = {
     "OnnxEmbedder": "embeddings.onnx_models",
     "OnnxReranker": "embeddings.onnx_models",
     "RankingSettings": "engine.ranking",
-    "RebuildState": "rebuild",
+    "RebuildState": "sync.rebuild",
     "Reranker": "embeddings.reranking",
     "Scan": "sources.base",
     "SentenceTransformerEmbedder": "embeddings.sentence_transformers",
@@ -278,7 +278,7 @@ _MODULES = {
     "moment_of": "documents.entries",
     "multilingual_embedder": "embeddings.bundled",
     "name_fault": "sources.scan",
-    "needed_bytes": "rebuild",
+    "needed_bytes": "sync.rebuild",
     "neighbours": "engine.reader",
     "openclaw_messages": "documents.transcripts",
     "path_for_new": "sources.scan",

@@ -18,8 +18,8 @@ from indexer.embeddings.bundled import LanguageChoice
 from indexer.errors import EmbedderUnavailable, EmbeddingError, StoreOutdated
 from indexer.language import terms
 from indexer.language.languages import Writing
-from indexer.rebuild import RebuildState
 from indexer.stores.base import IndexStore, StoreCounts
+from indexer.sync.rebuild import RebuildState
 from indexer.types import FileFailure, Fingerprint, Mode, SyncProgress, Vectors
 
 _RULES = re.compile(r"([a-z]+)-([0-9]+)")

@@ -7,43 +7,45 @@ truth, and nothing here writes to them; no lock is held while a text is embedded
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 
-from indexer import search as searching
-from indexer.common.throttle import THROTTLE
 from indexer.compatibility import IndexCompatibility, IndexStatus, outdated
-from indexer.documents.incremental import Logs, Splitter
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.bundled import LanguageChoice
-from indexer.embeddings.reranking import RERANKED_FROM, Reranker, Reranking
-from indexer.engine.chains import current_first
+from indexer.embeddings.reranking import Reranker, Reranking
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import (
     IndexReader,
     find_erased,
-    find_named,
-    find_terms,
-    vector_text,
 )
 from indexer.engine.reader_manager import PACK_PASSAGES, ReaderManagers
 from indexer.engine.relevance import Calibration, bundled_calibration
-from indexer.errors import IndexerError, SourceMissing, StoreError, StoreReplaced, SyncCancelled
+from indexer.engine.search import Query, check_query
+from indexer.errors import SourceMissing
+from indexer.index_search import IndexSearch
+from indexer.index_sync import IndexSync
 from indexer.language.facts import FACT_RULES, UNREAD_FACTS
-from indexer.rebuild import Rebuild, partial_state, scrub_others
 from indexer.sources.base import Source
 from indexer.sources.file_source import FileSource
 from indexer.sources.writing import WritingSample
 from indexer.stores import DEFAULT_STORE, open_store
-from indexer.stores.base import BesideState, IndexStore, StoredPassage, Unembedded, passages_of
-from indexer.sync.plan import SyncPlan, SyncPlanner, failures
-from indexer.sync.run import Progress, Sync
-from indexer.sync.runner import SyncControl, SyncRunner, SyncRuns, not_cancelled, restate
-from indexer.sync.vectors import TextVectors, fill_in
-from indexer.types import ErasedPassages, Fingerprint, MissingVectors, Mode, SearchFilter, SearchResults, SyncReport
+from indexer.stores.base import BesideState, IndexStore, StoredPassage, passages_of
+from indexer.sync.plan import SyncPlan, failures
+from indexer.sync.rebuild import partial_state, scrub_others
+from indexer.sync.run import Progress
+from indexer.sync.runner import SyncControl, not_cancelled
+from indexer.types import (
+    ErasedPassages,
+    Fingerprint,
+    MissingVectors,
+    Mode,
+    SearchFilter,
+    SearchResults,
+    SourceKind,
+    SyncReport,
+)
 
 DEFAULT_MAX_FILE_BYTES = 8 * 1024 * 1024
 DEFAULT_MAX_LOG_BYTES = 64 * 1024 * 1024
@@ -93,19 +95,23 @@ class Index:
         self._embedder = embedder
         self._store = open_store(store, self.root) if isinstance(store, str) else store
         self._compatibility = IndexCompatibility(self._store, embedder, WritingSample(self._source).read)
-        self._ranking = ranking
-        self._planner = SyncPlanner(self._source)
-        self._max_file_bytes = max_file_bytes
-        self._max_log_bytes = max_log_bytes
         self._today = today
         self._zone = zone
-        self._calibration = calibration or bundled_calibration()
-        self._reranking = Reranking(reranker) if reranker else None
-        self._splitter = Splitter()
-        self._logs = Logs()
-        self._loading = threading.Lock()
-        self._syncs = SyncRuns()
         self._readers = ReaderManagers(self._store, pack_passages=pack_passages)
+        self._search = IndexSearch(
+            self._store,
+            self._compatibility,
+            self._readers,
+            ranking=ranking,
+            reranking=Reranking(reranker) if reranker else None,
+            calibration=calibration or bundled_calibration(),
+        )
+        limits: dict[SourceKind, int] = {
+            "memory": max_file_bytes,
+            "files": max_file_bytes,
+            "sessions": max_log_bytes,
+        }
+        self._sync = IndexSync(self._source, self._store, self._compatibility, self._readers, max_bytes=limits)
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -186,7 +192,7 @@ class Index:
     def plan(self, paths: Collection[str] = (), *, missing_ok: bool = False) -> SyncPlan:
         """The plan of a sync; see `sync`."""
         self._compatibility.require_readable()
-        plan, _ = self._planner.plan(self._store, paths, missing_ok=missing_ok)
+        plan, _ = self._sync.plan(paths, missing_ok=missing_ok)
         return plan
 
     def sync(
@@ -228,17 +234,8 @@ class Index:
             if self.is_missing:
                 return SyncReport()
             raise
-        with self._syncs.seen(SyncControl(on_progress=on_progress, cancelled=cancelled)) as control:
-            if full and self._compatibility.is_filled:
-                return self._rebuilt(control)
-            if not paths and self.is_unread():
-                anew = self._rebuilt(control, words_only=True)
-                done = anew if words_only else self._synced((), False, missing_ok, control)
-                return replace(anew, embedded=done.embedded, reused=anew.reused + done.reused, degraded=done.degraded)
-            for _ in range(_ROUNDS):
-                with suppress(StoreReplaced):
-                    return self._synced(paths, full, missing_ok, control, words_only=words_only)
-            return self._synced(paths, full, missing_ok, control, words_only=words_only)
+        control = SyncControl(on_progress=on_progress, cancelled=cancelled)
+        return self._sync.run(paths, control, full=full, missing_ok=missing_ok, words_only=words_only)
 
     def embed_missing(
         self, *, most: int | None = None, cancelled: Callable[[], bool] = not_cancelled
@@ -253,9 +250,7 @@ class Index:
             StoreOutdated: Another version made the index.
             StoreError: The index cannot be written.
         """
-        with suppress(StoreReplaced):
-            return self._filled(most, cancelled)
-        return self._filled(most, cancelled)
+        return self._sync.embed_missing(most, cancelled) if self._embedder is not None else MissingVectors()
 
     def search(
         self,
@@ -279,11 +274,9 @@ class Index:
             StoreOutdated: Another version made the index.
             StoreError: The index cannot be read.
         """
-        text = searching.check_query(query, limit)
-        most = max(limit, RERANKED_FROM) if self._reranking else limit
-        asked = searching.Query(
-            text=text,
-            limit=most,
+        question = Query(
+            text=check_query(query, limit),
+            limit=limit,
             mode=mode,
             filter=filter,
             today=self._today(),
@@ -293,91 +286,7 @@ class Index:
             history=history,
             spread=spread,
         )
-        with THROTTLE.passing():
-            for _ in range(_ROUNDS):
-                with suppress(StoreReplaced):
-                    return self._searched(asked, limit)
-            return self._searched(asked, limit)
-
-    def _searched(self, asked: searching.Query, limit: int) -> SearchResults:
-        """One search, without the packed part if that is damaged."""
-        try:
-            return self._looked_up(asked, limit)
-        except IndexerError:
-            raise
-        except Exception:
-            with self._store.reading(), self._loading:
-                damaged = self._readers.views().distrust()
-            if not damaged:
-                raise
-        return self._looked_up(asked, limit)
-
-    def _looked_up(self, asked: searching.Query, limit: int) -> SearchResults:
-        """One search.
-
-        Raises:
-            StoreReplaced: Another generation took the index's place meanwhile.
-        """
-        text, mode = asked.text, asked.mode
-        degraded, watch = list[str](), searching.Timer()
-        with self._store.reading():
-            # The view begins with the first query, under the lock: it is never older than what is in memory.
-            with self._loading:
-                embedder, made_with = self._compatibility.for_search(mode, degraded)
-                view = self._readers.views().view(self._compatibility.dimensions() if embedder else None)
-            watch.lap("view")
-            words = find_terms(view, text, names_alone=mode == "vector" and embedder is not None)
-            named = find_named(view, text, words)
-        watch.lap("words")
-        vector, heard = None, ""
-        if embedder is not None and len(view):
-            heard = vector_text(text, words, view, embedder.reads, named)
-            made = searching.embed_question(embedder, heard, degraded) if heard else None
-            vector = self._compatibility.measured(made, made_with, degraded)
-        trust = searching.trust_in(embedder if vector is not None else None, text)
-        done: Mode = "text" if vector is None and (heard or embedder is None) else mode
-        asked = replace(asked, mode=done, named=named)
-        watch.lap("embed")
-        with self._store.reading():
-            head = self._store.head()
-            if head.generation != view.corpus.generation:
-                raise StoreReplaced(
-                    f"The index of {self._source.name} is replaced again and again. Try again in a moment."
-                )
-            if len(view) and head.fact_rules != FACT_RULES:
-                degraded.append(UNREAD_FACTS)
-            if done == "text" and mode == "vector" and embedder is not None:
-                words = find_terms(view, text)
-            reads_all = searching.reads_all(embedder if vector is not None else None)
-            weights = searching.weights_of(made_with.model if made_with else "")
-            ranked = searching.rank(
-                view, asked, words, vector, trust, self._ranking, reads_all=reads_all, weights=weights
-            )
-            watch.lap("rank")
-            regime = searching.regime_of(asked, vector, trust)
-            judge = self._calibrated_as(made_with)
-            unjudged = self._calibration.problem(regime, judge, self._ranking)
-            known = None if unjudged else self._calibration
-            relevance = searching.relevance_of(view, asked, words, regime, known, judge, vector)
-            hits = searching.to_hits(view, asked, ranked, self._ranking, relevance)
-        watch.lap("fetch")
-        if self._reranking:
-            hits, problem = self._reranking.reranked(hits, text)
-            hits = current_first(hits)
-            degraded += [problem] if problem else []
-            watch.lap("rerank")
-        return SearchResults(
-            hits=hits[:limit],
-            mode=done,
-            degraded=tuple(degraded),
-            unjudged=searching.why_unjudged(hits, unjudged),
-            stages_ms=watch.laps_ms,
-        )
-
-    def _calibrated_as(self, made_with: Fingerprint | None) -> str:
-        """Fingerprint of the model whose relevance the vectors have."""
-        own: str = getattr(self._compatibility.embedder(made_with), "calibrated_as", "")
-        return own or (made_with.model if made_with else "")
+        return self._search.run(question)
 
     def status(self) -> IndexStatus:
         """How the index stands; waits neither for a sync nor for a reader to be loaded.
@@ -388,11 +297,11 @@ class Index:
         head, current = self._store.head(), self.fingerprint
         stored = head.fingerprint
         readable = stored is not None and stored.schema == current.schema
-        plan, states = self._planner.plan(self._store, (), missing_ok=True)
+        plan, states = self._sync.plan((), missing_ok=True)
         files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
         with self._store.reading():
             counts = self._store.counts() if readable else None
-            packed, slow = self._packing(counts.passages) if counts else (0, "")
+            packed, slow = self._readers.packing(counts.passages) if counts else (0, "")
         return IndexStatus(
             counts=counts,
             stored=stored,
@@ -401,26 +310,14 @@ class Index:
             rebuild=partial_state(self._store, current, files),
             failed=failures(plan, states),
             problem=self._compatibility.problem,
-            unjudged=self._calibration.problem("hybrid", self._calibrated_as(current), self._ranking)
-            if current.model
-            else "",
+            unjudged=self._search.unjudged(current),
             packed=packed,
             slow=slow,
             unread=UNREAD_FACTS if counts and counts.passages and head.fact_rules != FACT_RULES else "",
-            syncing=self._syncs.progress,
+            syncing=self._sync.progress,
             choice=choice,
             moving=self._compatibility.is_moving(stored),
         )
-
-    def _packing(self, passages: int) -> tuple[int, str]:
-        """Packed passages, and why there are none; nothing while a reader is being loaded, which may take long."""
-        if not self._loading.acquire(timeout=_STATUS_SECONDS):
-            return 0, ""
-        try:
-            views = self._readers.views()
-            return views.packed_passages(), views.shortfall(passages)
-        finally:
-            self._loading.release()
 
     @contextmanager
     def reader(self) -> Iterator[IndexReader]:
@@ -430,17 +327,11 @@ class Index:
             StoreError: The index cannot be read.
         """
         with self._store.reading():
-            yield self._reader()
+            yield self._readers.reader(self._compatibility.dimensions())
 
     def pack(self) -> tuple[str, ...]:
         """Pack the index if it is large and that is due; what kept it from it."""
-        with self._store.reading(), self._loading:
-            views = self._readers.views()
-            due = views.is_due()
-        if due:
-            with suppress(StoreError):
-                views.pack()
-        return (views.trouble,) if views.trouble else ()
+        return self._readers.pack()
 
     def check(self) -> None:
         """Read the whole index for damage.
@@ -449,9 +340,7 @@ class Index:
             StoreCorrupt: It is damaged, or its packed part is.
         """
         self._store.check()
-        with self._store.reading(), self._loading:
-            views = self._readers.views()
-        views.check()
+        self._readers.check()
 
     @property
     def beside(self) -> BesideState:
@@ -460,14 +349,12 @@ class Index:
 
     def scrub(self) -> bool:
         """Leave no trace of removed passages in the index's files; False if a rebuild keeps it from being seen to."""
-        with self._store.reading(), self._loading:
-            views = self._readers.views()
-        views.scrub()
+        self._readers.scrub()
         self._store.scrub()
         if self.beside.others:
             self._compatibility.choose()
         made = self.fingerprint
-        return scrub_others(self._store, self._rebuild_runner(made, SyncControl()), made)
+        return scrub_others(self._store, self._sync.rebuild_runner(made, SyncControl()), made)
 
     def passages_of(self, paths: Collection[str]) -> tuple[StoredPassage, ...]:
         """The passages that the index holds of some files."""
@@ -495,89 +382,9 @@ class Index:
         """
         with self._store.reading():
             after = {known.key for path in paths for known in passages_of(self._store, path)}
-            return find_erased(self._reader(), tuple(before), after)
+            return find_erased(self._readers.reader(self._compatibility.dimensions()), tuple(before), after)
 
     def close(self) -> None:
         """Give back files and memory."""
         self._readers.close()
         self._store.close()
-
-    def _synced(
-        self, paths: Collection[str], full: bool, missing_ok: bool, control: SyncControl, *, words_only: bool = False
-    ) -> SyncReport:
-        made, degraded = self._compatibility.begin(full=full, briefly=bool(paths))
-        control = control.giving_way()
-        embedder = None if words_only else self._compatibility.embedder(made)
-        runner = self._runner(embedder, made, control, self._splitter, self._logs)
-        with THROTTLE.passing() if paths else THROTTLE.behind():
-            report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
-            if not paths:
-                restate(self._store, self._source, made, control)
-        return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self.pack())))
-
-    def _filled(self, most: int | None, cancelled: Callable[[], bool]) -> MissingVectors:
-        made = self._store.head().fingerprint
-        if made is None or self._embedder is None or not self._store.passages(Unembedded(1)):
-            return MissingVectors()
-        problem = self._compatibility.answers()
-        if problem:
-            return MissingVectors(problems=(f"vector: {problem}",), left=True, away=True)
-        made, _ = self._compatibility.begin(full=False, briefly=True)
-
-        def before_batch() -> None:
-            if cancelled():
-                raise SyncCancelled(
-                    "The embedding of what lacks a vector was stopped. The next run goes on from there."
-                )
-
-        vectors = TextVectors(self._store, self._compatibility.embedder(made), made, before_batch)
-        with THROTTLE.passing() if most else THROTTLE.behind(), suppress(SyncCancelled):
-            fill_in(self._store, made, vectors, most=most, before_batch=before_batch)
-        problems = tuple(dict.fromkeys(vectors.problems))
-        return MissingVectors(
-            embedded=vectors.embedded, problems=problems, left=bool(self._store.passages(Unembedded(1)))
-        )
-
-    def _rebuilt(self, control: SyncControl, *, words_only: bool = False) -> SyncReport:
-        """Make the index anew beside the one in use, and take it into use; its vectors may come later."""
-        made = self._compatibility.learned_or_words() if words_only else self._compatibility.learned()
-
-        def adopt(store: IndexStore) -> None:
-            self._readers.make_ready(store, made.dimensions or None)
-
-        runner = self._rebuild_runner(made, control.giving_way(), words_only=words_only)
-        report, unembedded = Rebuild(self._store, made, runner, adopt=adopt).run()
-        if unembedded and not words_only:
-            self._synced(unembedded, False, True, SyncControl())
-        return report
-
-    def _reader(self) -> IndexReader:
-        dimensions = self._compatibility.dimensions()
-        with self._loading:
-            return self._readers.views().view(dimensions, loaded=True)
-
-    def _rebuild_runner(self, made: Fingerprint, control: SyncControl, *, words_only: bool = False) -> SyncRunner:
-        """Runner that fills a generation that is made so, without disturbing what is remembered of the files."""
-        embedder = None if words_only else self._compatibility.embedder(made)
-        return self._runner(embedder, made, control, Splitter(), Logs())
-
-    def _runner(
-        self, embedder: Embedder | None, made: Fingerprint, control: SyncControl, splitter: Splitter, logs: Logs
-    ) -> SyncRunner:
-        """Runner of syncs for a store that was made so."""
-
-        def make_sync(store: IndexStore, embedder: Embedder | None, control: SyncControl) -> Sync:
-            return Sync(
-                self._source,
-                store,
-                embedder,
-                fingerprint=made,
-                max_file_bytes=self._max_file_bytes,
-                max_log_bytes=self._max_log_bytes,
-                splitter=splitter,
-                logs=logs,
-                on_progress=control.on_progress,
-                cancelled=control.cancelled,
-            )
-
-        return SyncRunner(self._planner, make_sync, embedder, control)

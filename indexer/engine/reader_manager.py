@@ -11,6 +11,8 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -284,6 +286,8 @@ def _place(path: Path | None) -> tuple[int, ...]:
 
 # Longer than a search goes on reading the generation before the switch.
 _KEPT_SECONDS = 10.0
+# So long a status waits for what it can do without.
+_STATUS_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +313,18 @@ class ReaderManagers:
         self._next: _Spare | None = None
         self._former: _Spare | None = None
         self._former_until = 0.0
+        self._loading = threading.Lock()
+
+    @contextmanager
+    def loading(self) -> Iterator[IndexReaderManager]:
+        """A block, within a read of the store, in which one thread at a time has the manager for that read."""
+        with self._loading:
+            yield self.views()
+
+    def reader(self, dimensions: int | None) -> IndexReader:
+        """A reader with all vectors in memory; to be called within a read."""
+        with self.loading() as manager:
+            return manager.view(dimensions, loaded=True)
 
     def views(self) -> IndexReaderManager:
         """The manager for the read at hand; to be called within it, by one thread at a time."""
@@ -338,6 +354,37 @@ class ReaderManagers:
         views = IndexReaderManager(self._store, pack_passages=self._pack_passages)
         views.take_over(manager)
         self._next = _Spare(generation, views)
+
+    def packing(self, passages: int) -> tuple[int, str]:
+        """Packed passages, and why there are none; nothing while a reader is being loaded, which may take long."""
+        if not self._loading.acquire(timeout=_STATUS_SECONDS):
+            return 0, ""
+        try:
+            manager = self.views()
+            return manager.packed_passages(), manager.shortfall(passages)
+        finally:
+            self._loading.release()
+
+    def pack(self) -> tuple[str, ...]:
+        """Pack the index if it is large and that is due; what kept it from it."""
+        with self._store.reading(), self.loading() as manager:
+            due = manager.is_due()
+        if due:
+            with contextlib.suppress(StoreError):
+                manager.pack()
+        return (manager.trouble,) if manager.trouble else ()
+
+    def check(self) -> None:
+        """Read all of the packed part; see `IndexReaderManager.check`."""
+        with self._store.reading(), self.loading() as manager:
+            pass
+        manager.check()
+
+    def scrub(self) -> None:
+        """Erase removed passages from the packed part; see `IndexReaderManager.scrub`."""
+        with self._store.reading(), self.loading() as manager:
+            pass
+        manager.scrub()
 
     def close(self) -> None:
         """Free memory."""

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.corpus import Ints, Mask, unique_rows
 from indexer.engine.ranking import CANDIDATES, Ranked
-from indexer.engine.reader import IndexReader, QueryTerms
 from indexer.language.asked_days import DAY_BONUS, AskedDays
 from indexer.stores.base import StoredPassage
 from indexer.types import Hit
+
+if TYPE_CHECKING:
+    from indexer.engine.reader import IndexReader, QueryTerms
 
 _NO_ROWS = np.empty(0, np.int64)
 # Of the newest passages, so many are candidates where a question asks for what is new.

@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexer.corpus import Corpus, Floats, Ints
-from indexer.errors import StoreCorrupt, StoreLocked
+from indexer.errors import StoreCorrupt, StoreError, StoreLocked
 from indexer.language.facts import FACT_RULES
 from indexer.stores import sqlite_rows
 from indexer.stores.base import (
@@ -361,7 +361,9 @@ class SqliteSegments:
 
     def sync(self) -> None:
         """See `SegmentSource`; commits alone need not survive a crash of the machine, a checkpoint does."""
-        self._database.rows("PRAGMA wal_checkpoint(PASSIVE)")
+        # The log is synced first, and that is enough where there is no room for more.
+        with suppress(StoreError):
+            self._database.rows("PRAGMA wal_checkpoint(PASSIVE)")
 
     def terms(self) -> Iterator[TermEntries]:
         """See `SegmentSource`."""

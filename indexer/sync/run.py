@@ -84,8 +84,7 @@ class Sync:
         store: The store of the index.
         embedder: Makes the vectors; None stores text alone.
         fingerprint: Expected fingerprint of the index: another process may rebuild it meanwhile.
-        max_file_bytes: Larger memory files are refused.
-        max_log_bytes: Larger session logs are refused.
+        max_bytes: Larger files of each kind are refused.
         splitter: Remembers memory files between runs.
         logs: Remembers session logs between runs.
         on_progress: Called once the work is known, and after every batch.
@@ -99,8 +98,7 @@ class Sync:
         embedder: Embedder | None,
         *,
         fingerprint: Fingerprint,
-        max_file_bytes: int,
-        max_log_bytes: int,
+        max_bytes: Mapping[SourceKind, int],
         splitter: Splitter | None = None,
         logs: Logs | None = None,
         on_progress: Progress | None = None,
@@ -110,11 +108,7 @@ class Sync:
         self._store = store
         self._vectors = TextVectors(store, embedder, fingerprint, self._check_cancelled)
         self._fingerprint = fingerprint
-        self._max_bytes: dict[SourceKind, int] = {
-            "memory": max_file_bytes,
-            "files": max_file_bytes,
-            "sessions": max_log_bytes,
-        }
+        self._max_bytes = max_bytes
         self._splitter = splitter or Splitter()
         self._logs = logs or Logs()
         self._on_progress = on_progress

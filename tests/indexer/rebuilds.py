@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from indexer import Index
-from indexer.rebuild import Rebuild
 from indexer.stores.sqlite import SqliteStore
+from indexer.sync.rebuild import Rebuild
 from indexer.sync.runner import SyncControl
 from indexer.testing import HashEmbedder
 from tests.indexer.workspace import Workspace
@@ -20,7 +20,7 @@ def rebuild(
     *,
     free_bytes: Callable[[Path], int] = lambda folder: 1 << 40,
 ) -> None:
-    made, runner = index.fingerprint, index._rebuild_runner(index.fingerprint, SyncControl())
+    made, runner = index.fingerprint, index._sync.rebuild_runner(index.fingerprint, SyncControl())
     Rebuild(index._store, made, runner, reached=reached, free_bytes=free_bytes).run()
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from indexer import rebuild, search
 from indexer.embeddings import base
-from indexer.engine import finding
+from indexer.engine import finding, search
 from indexer.engine.segments import builder, scoring, segment
 from indexer.engine.segments import file_words as recent
 from indexer.sources import scan
 from indexer.stores import sqlite
+from indexer.sync import rebuild
 from tests.properties import indexed
 from tests.properties.planted import Planted, _mutant
 

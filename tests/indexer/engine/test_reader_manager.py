@@ -17,9 +17,9 @@ from indexer.engine.matrix import load_matrix
 from indexer.engine.ranking import Ranked
 from indexer.engine.reader import NO_TERMS, IndexReader, find_terms
 from indexer.engine.reader_manager import IndexReaderManager
+from indexer.engine.search import Query, rank
 from indexer.engine.segments.builder import open_segment
 from indexer.language.terms import term_hashes
-from indexer.search import Query, rank
 from indexer.stores.base import TermEntries
 from indexer.stores.sqlite import SqliteSegments, SqliteStore
 from indexer.testing import HashEmbedder

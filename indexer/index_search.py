@@ -1,0 +1,162 @@
+"""Searches of an index: from a question to its hits, in one state of the index.
+
+Invariants: a search reads the state that it began with, or begins again; a packed part that is damaged is done without;
+no lock is held while the question is embedded.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from indexer.common import THROTTLE
+from indexer.compatibility import IndexCompatibility
+from indexer.embeddings.reranking import RERANKED_FROM, Reranking
+from indexer.engine.chains import current_first
+from indexer.engine.hits import to_hits, why_unjudged
+from indexer.engine.ranking import RankingSettings
+from indexer.engine.reader import find_named, find_terms, vector_text
+from indexer.engine.reader_manager import ReaderManagers
+from indexer.engine.relevance import Calibration
+from indexer.engine.search import (
+    Query,
+    Timer,
+    embed_question,
+    rank,
+    reads_all,
+    regime_of,
+    relevance_of,
+    trust_in,
+    weights_of,
+)
+from indexer.errors import IndexerError, StoreReplaced
+from indexer.language.facts import FACT_RULES, UNREAD_FACTS
+from indexer.stores.base import IndexStore
+from indexer.types import Fingerprint, Mode, SearchResults
+
+_ROUNDS = 20
+
+
+class IndexSearch:
+    """Searches of one index.
+
+    Args:
+        store: The index.
+        compatibility: Its embedder.
+        readers: Its data in memory.
+        ranking: How results are ordered.
+        reranking: A second look at the best hits; None for none.
+        calibration: Tells how relevant hits are.
+    """
+
+    def __init__(
+        self,
+        store: IndexStore,
+        compatibility: IndexCompatibility,
+        readers: ReaderManagers,
+        *,
+        ranking: RankingSettings,
+        reranking: Reranking | None,
+        calibration: Calibration,
+    ) -> None:
+        self._store = store
+        self._compatibility = compatibility
+        self._readers = readers
+        self._ranking = ranking
+        self._reranking = reranking
+        self._calibration = calibration
+
+    def unjudged(self, made_with: Fingerprint) -> str:
+        """Why hits of an index that was made so have no relevance; empty where they have, and without a model."""
+        model = self._calibrated_as(made_with)
+        return self._calibration.problem("hybrid", model, self._ranking) if made_with.model else ""
+
+    def run(self, query: Query) -> SearchResults:
+        """One search, begun again while other generations take the index's place.
+
+        Raises:
+            StoreOutdated: Another version made the index.
+            StoreError: The index cannot be read.
+        """
+        most = max(query.limit, RERANKED_FROM) if self._reranking else query.limit
+        with THROTTLE.passing():
+            for _ in range(_ROUNDS):
+                with suppress(StoreReplaced):
+                    return self._run_unless_damaged(replace(query, limit=most), query.limit)
+            return self._run_unless_damaged(replace(query, limit=most), query.limit)
+
+    def _run_unless_damaged(self, asked: Query, limit: int) -> SearchResults:
+        """One search, without the packed part if that is damaged."""
+        try:
+            return self._run_once(asked, limit)
+        except IndexerError:
+            raise
+        except Exception:
+            with self._store.reading(), self._readers.loading() as manager:
+                damaged = manager.distrust()
+            if not damaged:
+                raise
+        return self._run_once(asked, limit)
+
+    def _run_once(self, asked: Query, limit: int) -> SearchResults:
+        """One search.
+
+        Raises:
+            StoreReplaced: Another generation took the index's place meanwhile.
+        """
+        text, mode = asked.text, asked.mode
+        degraded, watch = list[str](), Timer()
+        with self._store.reading():
+            # The view begins with the first query, under the lock: it is never older than what is in memory.
+            with self._readers.loading() as manager:
+                embedder, made_with = self._compatibility.for_search(mode, degraded)
+                view = manager.view(self._compatibility.dimensions() if embedder else None)
+            watch.lap("view")
+            words = find_terms(view, text, names_alone=mode == "vector" and embedder is not None)
+            named = find_named(view, text, words)
+        watch.lap("words")
+        vector, heard = None, ""
+        if embedder is not None and len(view):
+            heard = vector_text(text, words, view, embedder.reads, named)
+            made = embed_question(embedder, heard, degraded) if heard else None
+            vector = self._compatibility.measured(made, made_with, degraded)
+        trust = trust_in(embedder if vector is not None else None, text)
+        done: Mode = "text" if vector is None and (heard or embedder is None) else mode
+        asked = replace(asked, mode=done, named=named)
+        watch.lap("embed")
+        with self._store.reading():
+            head = self._store.head()
+            if head.generation != view.corpus.generation:
+                raise StoreReplaced("The index is replaced again and again. Try again in a moment.")
+            if len(view) and head.fact_rules != FACT_RULES:
+                degraded.append(UNREAD_FACTS)
+            if done == "text" and mode == "vector" and embedder is not None:
+                words = find_terms(view, text)
+            reads_scripts = reads_all(embedder if vector is not None else None)
+            weights = weights_of(made_with.model if made_with else "")
+            ranked = rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_scripts, weights=weights)
+            watch.lap("rank")
+            regime = regime_of(asked, vector, trust)
+            judge = self._calibrated_as(made_with)
+            unjudged = self._calibration.problem(regime, judge, self._ranking)
+            known = None if unjudged else self._calibration
+            relevance = relevance_of(view, asked, words, regime, known, judge, vector)
+            hits = to_hits(view, asked, ranked, self._ranking, relevance)
+        watch.lap("fetch")
+        if self._reranking:
+            hits, problem = self._reranking.reranked(hits, text)
+            hits = current_first(hits)
+            degraded += [problem] if problem else []
+            watch.lap("rerank")
+        return SearchResults(
+            hits=hits[:limit],
+            mode=done,
+            degraded=tuple(degraded),
+            unjudged=why_unjudged(hits, unjudged),
+            stages_ms=watch.laps_ms,
+        )
+
+    def _calibrated_as(self, made_with: Fingerprint | None) -> str:
+        """Fingerprint of the model whose relevance the vectors have."""
+        own: str = getattr(self._compatibility.embedder(made_with), "calibrated_as", "")
+        return own or (made_with.model if made_with else "")
