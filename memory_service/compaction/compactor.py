@@ -20,7 +20,8 @@ from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.ledger import judged_statements, ledger_of, merge_ledger
 from memory_service.compaction.mending import MendedSummary, SourceTerms, mend_summary, with_lines_of_rules
-from memory_service.compaction.plan import LEAST_PROGRESS, CompactionTrigger, Plan, plan_compaction
+from memory_service.compaction.plan import Plan, plan_compaction
+from memory_service.compaction.plan_sizes import LEAST_PROGRESS, CompactionTrigger
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
 from memory_service.compaction.record import Compaction, Head, built_on, text_delta

@@ -21,18 +21,14 @@ from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import frame_tokens
 from memory_service.compaction.cut import (
     covered_by,
-    cut_by_count,
     cut_by_tokens,
-    cut_by_turns,
-    halving_cut,
     has_running_call,
     largest_counted_cut,
-    turns_of,
 )
+from memory_service.compaction.plan_sizes import LEAST_PROGRESS, CompactionTrigger, PlanSizes
 from memory_service.compaction.prune_steps import PriorPruning
 from memory_service.compaction.pruning import PruningOutcome, PruningRequest, prune, truncate_results
 from memory_service.compaction.summary import read_upto, without_tools
-from memory_service.compaction.users_request import is_request
 from memory_service.errors import Incompressible
 from memory_service.messages import Numbered, is_tool_result
 from memory_service.messages.sizes import MESSAGE_TOKENS
@@ -43,18 +39,9 @@ if TYPE_CHECKING:
     from memory_service.compaction.snapshot import Snapshot
 
 _Stage = Literal["none", "prune", "summary", "hard"]
-CompactionTrigger = Literal["manual", "threshold", "overflow", "cache_ttl", "safeguard"]
 
-# Less than this is no progress: the next message would ask for a compaction again.
-LEAST_PROGRESS = 0.05
 # A tail that does not fit even where there is room for it is tried at these shares of the tokens that should stay.
 _SMALLER = (0.25, 0.0)
-# What a summary may take of what it stands for. Source: ours; Hermes takes a fifth, which after twenty rounds makes the
-# log a tenth larger.
-_SUMMARY_SHARE = 0.125
-# Of what a compaction begins at, what the view may take where turns or messages are counted: there has to be room for
-# the conversation to go on.
-_COUNTED_SHARE = 0.95
 # What says that a part of a request is left out.
 _NOTICE_TOKENS = 24
 
@@ -151,13 +138,9 @@ class _Planner:
     ) -> None:
         self._snapshot, self._preset, self._budget = snapshot, preset, budget
         self._trigger, self._force, self._fallback = trigger, force, fallback
-        # The view is estimated, the budget is not.
-        self._usable = int(budget.usable_tokens / budget.scale)
-        target = target_tokens or (budget.emergency_target_tokens if trigger == "overflow" else budget.target_tokens)
-        self._target = min(int(target / budget.scale), self._usable)
-        self._before = snapshot.tokens
-        # Who names a target wants that, and no count.
-        self._counts = preset.keep.counts and target_tokens is None
+        self._sizes = sizes = PlanSizes(snapshot, preset, budget, trigger, force, target_tokens)
+        self._usable, self._target, self._before = sizes.usable, sizes.target, sizes.before
+        self._counts = sizes.counts
         self._lower = target_tokens is not None and self._before > self._target
         self._steps = list[CompactionStep]()
         self._whole = True  # the last request, until it turns out that it does not fit
@@ -165,13 +148,13 @@ class _Planner:
     def plan(self) -> Plan:
         if not self._snapshot.tail:
             return self._none("The view has no messages that could be compacted.")
-        if self._trigger in ("threshold", "safeguard") and not self._force and self._before < self._hard():
-            return self._none(f"The view takes {self._before} tokens, compaction begins at {self._hard()}.")
+        if self._trigger in ("threshold", "safeguard") and not self._force and self._before < self._sizes.hard():
+            return self._none(f"The view takes {self._before} tokens, compaction begins at {self._sizes.hard()}.")
         if self._is_settled():
             return self._none("Nothing was said since the last compaction.")
         asked = self._force or self._trigger == "manual"
         # Who asks for a summary gets one; what it will cover need not be pruned first.
-        prunes = self._trigger == "cache_ttl" or ((self._is_hard() or not asked) and self._may_suffice())
+        prunes = self._trigger == "cache_ttl" or ((self._sizes.is_hard() or not asked) and self._may_suffice())
         pruned = self._cheapened() if prunes else PruningOutcome(tail=self._snapshot.tail)
         self._steps += pruned.steps
         after = self._before - pruned.gain
@@ -214,7 +197,7 @@ class _Planner:
             now=snapshot.now,
             # What is compacted is new to the provider in any case.
             last_used_at=snapshot.last_used_at if self._trigger == "cache_ttl" else None,
-            hard=self._is_hard(),
+            hard=self._sizes.is_hard(),
         )
         given = PriorPruning(
             protected=snapshot.protected,
@@ -233,20 +216,20 @@ class _Planner:
         best = self._best(pruned)
         if best is not None and best.tokens_after > self._usable:
             best = self._squeezed(pruned, best)
-        if best is not None and best.whole_request and self._is_refused() and best.tokens_after > self._target:
+        if best is not None and best.whole_request and self._sizes.is_refused() and best.tokens_after > self._target:
             # It fits by estimate, and the provider says that it does not.
             self._whole = False
             best = self._best(pruned)
         if best is None or best.tokens_after > self._usable:
             # What fits is left as it is, unless the provider says that it does not.
-            return self._cut_down(pruned) if self._is_hard() else None
+            return self._cut_down(pruned) if self._sizes.is_hard() else None
         return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
 
     def _keeps_all(self, tail: Sequence[Numbered]) -> bool:
         """True if the turns or messages that the preset counts are all there are, and there is room for them."""
-        if not self._counts or self._is_hard() or self._before >= self._hard():
+        if not self._counts or self._sizes.is_hard() or self._before >= self._sizes.hard():
             return False
-        return self._first_cut(tail, self._preset.keep.tokens(self._usable)) == 0
+        return self._sizes.first_cut(tail, self._preset.keep.tokens(self._usable)) == 0
 
     def _best(self, pruned: PruningOutcome) -> Plan | None:
         """The plan with the largest tail that comes below its limit; with the smallest one, if none does."""
@@ -292,27 +275,23 @@ class _Planner:
         grows = cut_down is not None and self._usable >= self._before <= cut_down.tokens_after
         return None if grows else cut_down
 
-    def _ceiling(self) -> int:
-        """Most tokens of the view with the turns or messages that the preset counts."""
-        return min(int(_COUNTED_SHARE * self._hard()), int(self._before * (1 - LEAST_PROGRESS)))
-
     def _cuts(self, tail: Sequence[Numbered]) -> Iterator[tuple[int, int]]:
         """Where to cut, the largest tail first, each with what the view may take with it.
 
         Each is asked for when the one before was too large.
         """
         live, keep = self._snapshot.live, self._preset.keep.tokens(self._usable)
-        first = self._first_cut(tail, keep)
-        yield first, self._ceiling() if self._counts else self._target
-        sizes = sum(self._checkpoint_sizes(tail))
+        first = self._sizes.first_cut(tail, keep)
+        yield first, self._sizes.ceiling() if self._counts else self._target
+        sizes = sum(self._sizes.of_checkpoint(tail))
         if self._counts:
             # Fewer turns or messages than are counted, but as many as there is room for.
-            room = self._ceiling() - self._snapshot.fixed_tokens - self._frame(0, tail)
+            room = self._sizes.ceiling() - self._snapshot.fixed_tokens - self._frame(0, tail)
             turns = self._preset.keep.turns is not None
-            for taken in (sum(self._checkpoint_sizes(tail[: first + 1])), sizes):
+            for taken in (sum(self._sizes.of_checkpoint(tail[: first + 1])), sizes):
                 fewer = largest_counted_cut(tail, first, room - taken, by_turns=turns, live=live)
                 if fewer is not None:
-                    yield fewer, self._ceiling()
+                    yield fewer, self._sizes.ceiling()
         kept = sum(each.tokens for each in tail[first:])
         room = self._target - self._snapshot.fixed_tokens - sizes
         # The request may have to stand in the checkpoint, which takes of the same room.
@@ -321,15 +300,6 @@ class _Planner:
         for tokens in sorted((room, less, keep, *(int(keep * share) for share in _SMALLER)), reverse=True):
             if tokens < kept:
                 yield cut_by_tokens(tail, max(tokens, 0), live=live), self._target
-
-    def _first_cut(self, tail: Sequence[Numbered], keep_tokens: int) -> int:
-        """Where the preset cuts."""
-        keep, live = self._preset.keep, self._snapshot.live
-        count = keep.last_messages(self._budget.window.tokens, emergency=self._trigger == "overflow")
-        by_count = cut_by_count(tail, count, live=live) if count is not None else 0
-        by_turns = cut_by_turns(tail, keep.turns, live=live) if keep.turns is not None else 0
-        by_tokens = cut_by_tokens(tail, keep_tokens, live=live) if keep.most_tokens is not None else 0
-        return max(by_count, by_turns, by_tokens)
 
     def _cut_plan(self, pruned: PruningOutcome, at: int, *, toolless_upto: int = 0) -> Plan:
         covered, prefix = covered_by(pruned.tail, at)
@@ -365,7 +335,7 @@ class _Planner:
         at = _place_of(pruned.tail, best.tail_start) if best is not None else 0
         parts = covered_by(pruned.tail, at)
         fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
-        room = self._usable - fixed - sum(self._checkpoint_sizes(parts[0] + parts[1]))
+        room = self._usable - fixed - sum(self._sizes.of_checkpoint(parts[0] + parts[1]))
         protected, texts = tuple(self._snapshot.protected), self._snapshot.texts
         cut = truncate_results(pruned.tail[at:], room, protected=protected, texts=texts)
         left = sum(each.tokens for each in cut.tail)
@@ -374,7 +344,7 @@ class _Planner:
             at, cut = len(pruned.tail), PruningOutcome(tail=())
             parts, left = covered_by(pruned.tail, at), 0
             fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
-            all_gone = fixed + sum(self._checkpoint_sizes(parts[0] + parts[1]))
+            all_gone = fixed + sum(self._sizes.of_checkpoint(parts[0] + parts[1]))
             running = has_running_call(pruned.tail, self._snapshot.live)
             if not _ends_with_user(pruned.tail) or running or all_gone > self._usable:
                 self._check_fits(cut_down)
@@ -401,9 +371,9 @@ class _Planner:
     ) -> Plan:
         """The plan that covers what stands before a place; `rest_tokens` is the view without summary and ledger."""
         covered, prefix = parts
-        expected, ledger = self._checkpoint_sizes(covered + prefix)
+        expected, ledger = self._sizes.of_checkpoint(covered + prefix)
         after = rest_tokens + expected + ledger
-        summary = self._longest_summary(expected, after - expected)
+        summary = self._sizes.longest_summary(expected, after - expected)
         kept = {each.seq for each in pruned.tail[at:]}
         reason = _summary_reason(len(covered) + len(prefix), summary)
         if stage == "hard":
@@ -411,124 +381,54 @@ class _Planner:
                 "The newest messages alone are larger than what can be used of the window; they are cut down, "
                 "the originals stay in the log."
             )
-        counted, fewer = self._count_notes(pruned.tail, at)
+        request_tokens = self._sizes.request_tokens(at, pruned.tail)
+        counted, fewer = self._sizes.count_notes(pruned.tail, at)
         # As long as what was decided, up to what a view shows, if there is room for that.
         limit = ledger + max(0, self._usable - after)
-        return self._made(
-            stage,
-            reason,
-            after,
+        return replace(
+            self._made(stage, reason, after),
             cleared={seq: text for seq, text in pruned.cleared.items() if seq in kept},
             stripped=tuple(seq for seq in pruned.stripped if seq in kept),
             tail_start=_seq_at(pruned.tail, at),
             covered=covered,
             prefix=prefix,
-            dropped_upto=self._dropped_upto(covered),
+            dropped_upto=self._sizes.dropped_upto(covered),
             toolless_upto=toolless_upto,
             summary_tokens=summary,
             summary_expected_tokens=expected,
             ledger_tokens=ledger,
             ledger_limit_tokens=limit if limit < self._snapshot.most_ledger_tokens else None,
-            whole_request=self._whole and self._request_tokens(at, pruned.tail) > self._snapshot.most_request_tokens,
+            whole_request=self._whole and request_tokens > self._snapshot.most_request_tokens,
             notes=counted,
             fewer=fewer,
             cuts=self._request_cuts(at, pruned.tail),
         )
 
-    def _dropped_upto(self, covered: Sequence[Numbered]) -> int:
-        """The last of the oldest messages that are more than may be summarised at once."""
-        share = self._preset.max_history_share
-        count = 0 if share is None else halving_cut(covered, int(share * self._window()))
-        return covered[count - 1].seq if count else 0
-
-    def _count_notes(self, tail: Sequence[Numbered], at: int) -> tuple[tuple[str, ...], str]:
-        """Notes where more, and where fewer turns or messages stay than the preset counts."""
-        if not self._counts:
-            return (), ""
-        keep = self._preset.keep
-        first = self._first_cut(tail, keep.tokens(self._usable))
-        count = keep.last_messages(self._budget.window.tokens, emergency=self._trigger == "overflow")
-        kept = len(tail) - at if count is not None else sum(begin >= at for begin in turns_of(tail))
-        wanted, unit = (count, "messages") if count is not None else (keep.turns, "turns")
-        if at == first:
-            more = count is not None and kept > count and keep.turns is None
-            why = "calls of tools and their results are not parted"
-            return ((f"{kept} messages stay instead of {wanted}: {why}.",) if more else ()), ""
-        why = "all there is does not fit" if first == 0 else "more would leave too little of the window to go on"
-        return (), f"{kept} of {wanted} {unit} stay: {why}."
-
     def _frame(self, at: int, tail: Sequence[Numbered], *, toolless: bool = False) -> int:
         """Size of the checkpoint beside summary, ledger and pins when it is cut at a place."""
-        request = self._request_tokens(at, tail)
+        request = self._sizes.request_tokens(at, tail)
         if not self._whole:
             request = min(request, self._snapshot.most_request_tokens + _NOTICE_TOKENS)
         return frame_tokens(toolless=toolless) + MESSAGE_TOKENS + request
 
-    def _request_tokens(self, at: int, tail: Sequence[Numbered]) -> int:
-        """Size of the last request if it has to stand in the checkpoint when it is cut at a place."""
-        for place in range(len(tail) - 1, -1, -1):
-            if is_request(tail[place].message):
-                return tail[place].tokens if place < at else 0
-        return self._snapshot.whole_request_tokens or self._snapshot.request_tokens
-
     def _request_cuts(self, at: int, tail: Sequence[Numbered]) -> tuple[str, ...]:
         """Sentence that names a last request which is shortened."""
-        size, most = self._request_tokens(at, tail), self._snapshot.most_request_tokens
+        size, most = self._sizes.request_tokens(at, tail), self._snapshot.most_request_tokens
         if self._whole or size <= most:
             return ()
         return (
             f"The user's last request is shortened to {most} of {size} tokens, as it does not fit; the log has it.",
         )
 
-    def _checkpoint_sizes(self, covered: Sequence[Numbered]) -> tuple[int, int]:
-        """Expected sizes of summary and ledger: in proportion to what they stand for, and within the target."""
-        share = self._preset.checkpoint_share
-        size = sum(each.tokens for each in covered) + self._snapshot.summary_tokens
-        most = max(self._preset.least_summary_tokens, int(self._target * share))
-        wanted = max(self._preset.least_summary_tokens, int(size * _SUMMARY_SHARE))
-        summary = min(wanted, self._longest(), most)
-        return summary, self._preset.ledger_tokens(min(summary, self._preset.most_summary_tokens))
-
-    def _longest(self) -> int:
-        return self._preset.longest_summary(self._window(), emergency=self._trigger == "overflow")
-
-    def _longest_summary(self, expected_tokens: int, rest_tokens: int) -> int:
-        """How long the summary may be: as long as is expected, or up to its share of the window where that has one."""
-        if self._preset.summary_share is None:
-            return expected_tokens
-        limit = self._ceiling() if self._counts else self._target
-        return max(expected_tokens, min(self._longest(), limit - rest_tokens))
-
     def _pruned(self, pruned: PruningOutcome, after: int) -> Plan:
         count = len(pruned.cleared) + len(pruned.stripped)
         reason = f"{count} old results or media give way to stubs; no summary is needed."
-        return self._made("prune", reason, after, cleared=pruned.cleared, stripped=pruned.stripped)
+        return replace(self._made("prune", reason, after), cleared=pruned.cleared, stripped=pruned.stripped)
 
     def _none(self, reason: str) -> Plan:
         return self._made("none", reason, self._before)
 
-    def _made(
-        self,
-        stage: _Stage,
-        reason: str,
-        after: int,
-        *,
-        cleared: Mapping[int, str] | None = None,
-        stripped: tuple[int, ...] = (),
-        tail_start: int = 0,
-        covered: tuple[Numbered, ...] = (),
-        prefix: tuple[Numbered, ...] = (),
-        dropped_upto: int = 0,
-        toolless_upto: int = 0,
-        summary_tokens: int = 0,
-        summary_expected_tokens: int = 0,
-        ledger_tokens: int = 0,
-        ledger_limit_tokens: int | None = None,
-        whole_request: bool = False,
-        notes: tuple[str, ...] = (),
-        fewer: str = "",
-        cuts: tuple[str, ...] = (),
-    ) -> Plan:
+    def _made(self, stage: _Stage, reason: str, after: int) -> Plan:
         return Plan(
             stage=stage,
             reason=reason,
@@ -536,21 +436,6 @@ class _Planner:
             tokens_after=after,
             target_tokens=self._target,
             steps=tuple(self._steps),
-            cleared=cleared or {},
-            stripped=stripped,
-            tail_start=tail_start,
-            covered=covered,
-            prefix=prefix,
-            dropped_upto=dropped_upto,
-            toolless_upto=toolless_upto,
-            summary_tokens=summary_tokens,
-            summary_expected_tokens=summary_expected_tokens,
-            ledger_tokens=ledger_tokens,
-            ledger_limit_tokens=ledger_limit_tokens,
-            whole_request=whole_request,
-            notes=notes,
-            fewer=fewer,
-            cuts=cuts,
         )
 
     def _check_fits(self, after: int) -> None:
@@ -569,19 +454,6 @@ class _Planner:
             + ". Shorten the largest part, or use a model with a larger window.",
             parts=ordered,
         )
-
-    def _hard(self) -> int:
-        return int(self._budget.hard_tokens / self._budget.scale)
-
-    def _window(self) -> int:
-        return int(self._budget.window.tokens / self._budget.scale)
-
-    def _is_hard(self) -> bool:
-        return self._is_refused() or self._before > self._usable
-
-    def _is_refused(self) -> bool:
-        """True if the provider refused the prompt; who forces a compaction for that has an answer that was cut."""
-        return self._trigger == "overflow" and not self._force
 
 
 def _summary_reason(count: int, tokens: int) -> str:

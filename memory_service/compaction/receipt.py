@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memory_service.compaction.plan import CompactionTrigger, Plan
+from memory_service.compaction.plan import Plan
+from memory_service.compaction.plan_sizes import CompactionTrigger
 from memory_service.compaction.record import Compaction, LoggedCompaction
 from memory_service.compaction.summary import Summary
 from memory_service.engines import Compacted

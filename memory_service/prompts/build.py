@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from memory_service.compaction.budget import ContextBudget
-from memory_service.compaction.plan import CompactionTrigger
+from memory_service.compaction.plan_sizes import CompactionTrigger
 from memory_service.compaction.view import View, view_language
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled

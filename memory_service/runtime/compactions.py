@@ -21,7 +21,8 @@ from memory_service.compaction.compactor import (
     Compactor,
     original_messages,
 )
-from memory_service.compaction.plan import CompactionTrigger, Plan
+from memory_service.compaction.plan import Plan
+from memory_service.compaction.plan_sizes import CompactionTrigger
 from memory_service.compaction.receipt import receipt_of, receipt_of_engine, receipt_of_made, receipt_of_plan
 from memory_service.compaction.record import LoggedCompaction, newest_compaction
 from memory_service.compaction.snapshot import snapshot_of

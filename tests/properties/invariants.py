@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from memory_service.compaction.plan import LEAST_PROGRESS
+from memory_service.compaction.plan_sizes import LEAST_PROGRESS
 from memory_service.compaction.record import Compaction
 from memory_service.compaction.view import project
 from memory_service.errors import Conflict, Incompressible, UpstreamFailed

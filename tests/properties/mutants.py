@@ -14,7 +14,18 @@ from typing import Any
 
 import pytest
 
-from memory_service.compaction import chunked, compactor, cut, plan, prune_steps, pruning, record, snapshot, view
+from memory_service.compaction import (
+    chunked,
+    compactor,
+    cut,
+    plan,
+    plan_sizes,
+    prune_steps,
+    pruning,
+    record,
+    snapshot,
+    view,
+)
 from memory_service.compaction.audit import Audit
 from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.compaction.compactor import Compactor
@@ -67,6 +78,7 @@ def _set(owner: object, name: str, value: object) -> Callable[[Patch], None]:
 
 def _no_progress(patch: Patch) -> None:
     patch.setattr(plan, "LEAST_PROGRESS", -9.0)
+    patch.setattr(plan_sizes, "LEAST_PROGRESS", -9.0)
     patch.setattr(compactor, "LEAST_PROGRESS", -9.0)
     patch.setattr(plan._Planner, "_is_settled", lambda self: False)
 
@@ -105,6 +117,7 @@ def _cut_anywhere(patch: Patch) -> None:
         return 0
 
     patch.setattr(plan, "cut_by_tokens", by_budget)
+    patch.setattr(plan_sizes, "cut_by_tokens", by_budget)
 
 
 def _loose(kind: str) -> Callable[[Patch], None]:

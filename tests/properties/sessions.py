@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from hypothesis import strategies as st
 
-from memory_service.compaction.plan import CompactionTrigger
+from memory_service.compaction.plan_sizes import CompactionTrigger
 from memory_service.config import PresetName
 
 LineKind = Literal["system", "user", "assistant", "round", "anthropic", "late", "orphan", "empty"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from memory_service.compaction.compactor import CompactionOptions
-from memory_service.compaction.plan import CompactionTrigger
+from memory_service.compaction.plan_sizes import CompactionTrigger
 from memory_service.errors import Conflict, MemoryServiceError, UpstreamFailed
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.runtime.session import OpenSession

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.budget import ContextBudget, budget_for, resolve_window
 from memory_service.compaction.checkpoint import frame_tokens
-from memory_service.compaction.plan import LEAST_PROGRESS, Plan, plan_compaction
+from memory_service.compaction.plan import Plan, plan_compaction
+from memory_service.compaction.plan_sizes import LEAST_PROGRESS
 from memory_service.compaction.presets import PRESETS, Preset
 from memory_service.compaction.snapshot import Snapshot
 from memory_service.errors import Incompressible
