@@ -251,6 +251,11 @@ class ConnectionFailed(MemoryServiceError):
     code = "connection_failed"
 
 
+def key_reused() -> Conflict:
+    """The error of an idempotency key that stands for another request."""
+    return Conflict("The idempotency key was used for another request. Use a new key for a new request.")
+
+
 def from_wire(status: int, code: str, message: str, *, retry_after_seconds: float | None = None) -> MemoryServiceError:
     """The error that a server's answer stands for, with the wait that the server asks for."""
     error = _BY_CODE.get(code, _BY_STATUS.get(status, ServerFailed))(message)

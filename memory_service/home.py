@@ -44,7 +44,7 @@ _FILE_NAME = ".server.json"
 # What the service makes in a home, and in a workspace.
 _HOME_NAMES = frozenset({
     _FILE_NAME, "sealing.key", "hooks.log", "hooks.log.1", "gateway.log", "gateway.log.1", "memory-service.toml",
-    ".hosts", ".hooks", _FORMAT_FILE,
+    ".hosts", ".hooks", ".shared", _FORMAT_FILE,
 })  # fmt: skip
 _WORKSPACE_NAMES = frozenset({
     "MEMORY.md", "USER.md", "memory", "sessions", "receipts", "prompts", "engines", "index.sqlite", ".locks", ".hosts",
@@ -197,7 +197,12 @@ def tighten_workspace(folder: Path) -> None:
     with suppress(OSError):
         owner = folder.parent.stat().st_uid
         for name in _HOME_NAMES:
-            _narrow(folder.parent / name, owner)
+            place = folder.parent / name
+            with suppress(FileNotFoundError):
+                if stat.S_ISDIR((status := os.lstat(place)).st_mode) and open_to_others(status):
+                    for each in _below(place):
+                        _narrow(each, owner)
+                _narrow(place, owner)
         looked_at = (folder, *(folder / name for name in _WORKSPACE_NAMES))
         found = (os.lstat(place) for place in looked_at if os.path.lexists(place) and not place.is_symlink())
         if any(map(open_to_others, found)):

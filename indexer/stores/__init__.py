@@ -10,6 +10,7 @@ from indexer.errors import StoreError
 
 if TYPE_CHECKING:
     from indexer.stores.base import IndexStore
+    from indexer.stores.sqlite_database import Database as Database
 
 DEFAULT_STORE = "sqlite"
 INDEX_NAME = "index.sqlite"
@@ -34,3 +35,10 @@ def open_store(name: str, folder: Path) -> IndexStore:
     if name not in STORES:
         raise StoreError(f"There is no store {name!r}. Choose one of {', '.join(STORES)}, or give an `IndexStore`.")
     return STORES[name](folder)
+
+
+def open_database(path: Path) -> Database:
+    """An SQLite file for other rows than those of an index; only a write creates it."""
+    from indexer.stores.sqlite_database import Database
+
+    return Database(path)

@@ -43,6 +43,7 @@ from memory_service.api.auth import (
 )
 from memory_service.api.body_limit import BodyLimitMiddleware
 from memory_service.api.errors import defect_answer
+from memory_service.api.idempotency import RepeatedRequests
 from memory_service.api.metrics import Metrics
 from memory_service.api.pages import PAGES, with_requests
 from memory_service.api.pools import Pools
@@ -174,7 +175,9 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     metrics = Metrics(service.running_operations, reader_failures)
     pools = Pools(service.settings.compaction.max_concurrent, metrics.refused)
     metrics.watch_queues(pools.queues)
-    shared = AppState(service=service, metrics=metrics, pools=pools, watches=watch)
+    shared = AppState(
+        service=service, metrics=metrics, pools=pools, watches=watch, repeated=RepeatedRequests(service.keyed_answers)
+    )
     service.hooks.after_compaction(shared.metrics.compacted)
     service.hooks.after_flush(shared.metrics.flushed)
     keys = Keys(service.settings.api_keys) if service.settings.api_keys else None

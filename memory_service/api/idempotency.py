@@ -1,54 +1,69 @@
-"""Answers to requests that are sent again, by their idempotency key.
+"""Requests that are sent again, by their idempotency key, as the event loop sees them.
 
-Invariants: the cache is used in the event loop alone, so a look-up and its entry are atomic; a request equal to a
-running one waits for that answer without a thread; a failed request is forgotten, so that it can be tried again; the
-cache is bounded in number and in bytes, and a restart empties it.
+Invariants: a request equal to a running one waits for that answer without a thread; one that is running in another
+process is asked after again and again, without a thread in between.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from memory_service.errors import Conflict
+from memory_service.errors import key_reused
+from memory_service.service import KeyedAnswers
 
-_KEPT_ANSWERS = 10_000
-_KEPT_BYTES = 32 * 1024 * 1024
-# What is asked: the route with its workspace and session, and the key.
-ReplayKey = tuple[str, str]
+_ASK_AGAIN_SECONDS = 0.05
+AnswerBytes = Callable[[], bytes]
+Reply = tuple[bytes, bool] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedRequest:
+    """A request with an idempotency key.
+
+    Attributes:
+        workspace: The workspace that its path names; empty for none.
+        place: The route, with what its path names.
+        content: Its body.
+        session_id: The session that its path names; empty for none.
+    """
+
+    workspace: str
+    place: str
+    key: str
+    content: bytes
+    session_id: str = ""
 
 
 @dataclass(slots=True)
-class _Asked:
-    """A request: its content, and its answer once there is one."""
+class _Running:
+    """A request that is running here."""
 
     content: bytes
-    done: asyncio.Event
-    answer: bytes | None = None
+    done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class IdempotencyCache:
-    """Answers of one app by idempotency key.
+class RepeatedRequests:
+    """The requests with a key of one app.
 
     Args:
-        most_answers: Largest number of answers.
-        most_bytes: Largest size of all of them.
+        replies: The answers that there are.
     """
 
-    def __init__(self, *, most_answers: int = _KEPT_ANSWERS, most_bytes: int = _KEPT_BYTES) -> None:
-        self._most_answers, self._most_bytes = most_answers, most_bytes
-        self._asked: OrderedDict[ReplayKey, _Asked] = OrderedDict()
-        self._bytes = 0
+    def __init__(self, replies: KeyedAnswers) -> None:
+        self._replies = replies
+        self._running: dict[tuple[str, str, str], _Running] = {}
 
-    async def once(self, key: ReplayKey, content: bytes, act: Callable[[], Awaitable[bytes]]) -> tuple[bytes, bool]:
+    async def once(
+        self, asked: KeyedRequest, act: AnswerBytes, run: Callable[[Callable[[], Reply]], Awaitable[Reply]]
+    ) -> tuple[bytes, bool]:
         """Act, unless the same request was made with the same key before.
 
         Args:
-            key: The route, with the idempotency key.
-            content: The request, or its hash.
+            asked: The request.
             act: Gives the answer.
+            run: Runs something in a thread.
 
         Returns:
             The answer, and True if it is that of an earlier request.
@@ -56,32 +71,23 @@ class IdempotencyCache:
         Raises:
             Conflict: The key belongs to another request.
         """
-        while (known := self._asked.get(key)) is not None:
-            if known.content != content:
-                raise Conflict("The idempotency key was used for another request. Use a new key for a new request.")
-            await known.done.wait()
-            if known.answer is not None:
-                return known.answer, True
-        asked = self._asked[key] = _Asked(content=content, done=asyncio.Event())
-        try:
-            asked.answer = await act()
-        finally:
-            self._settle(key, asked)
-        return asked.answer, False
+        place = asked.workspace, asked.place, asked.key
+        while True:
+            while (known := self._running.get(place)) is not None:
+                if known.content != asked.content:
+                    raise key_reused()
+                await known.done.wait()
+            running = self._running[place] = _Running(asked.content)
+            try:
+                answer = await run(lambda: self._answer(asked, act))
+            finally:
+                del self._running[place]
+                running.done.set()
+            if answer is not None:
+                return answer
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
-    def _settle(self, key: ReplayKey, asked: _Asked) -> None:
-        """Store an answer, forget a failure, and wake the waiting requests."""
-        if asked.answer is None or len(asked.answer) > self._most_bytes:
-            del self._asked[key]
-        else:
-            self._asked.move_to_end(key)
-            self._bytes += len(asked.answer)
-        asked.done.set()
-        self._trim()
-
-    def _trim(self) -> None:
-        while self._bytes > self._most_bytes or len(self._asked) > self._most_answers:
-            oldest = next((key for key, asked in self._asked.items() if asked.answer is not None), None)
-            if oldest is None:
-                return
-            self._bytes -= len(self._asked.pop(oldest).answer or b"")
+    def _answer(self, asked: KeyedRequest, act: AnswerBytes) -> Reply:
+        return self._replies.once(
+            asked.workspace, asked.place, asked.key, asked.content, act, session_id=asked.session_id
+        )

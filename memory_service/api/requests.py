@@ -6,7 +6,6 @@ turned into JSON in the thread that made them, never in the event loop.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import logging
@@ -21,7 +20,7 @@ from urllib.parse import unquote_to_bytes
 from fastapi import Depends, Header, Path, Request, Response
 
 from memory_service.api.admission import KIND_ATTRIBUTE, WorkKind
-from memory_service.api.idempotency import IdempotencyCache
+from memory_service.api.idempotency import KeyedRequest, RepeatedRequests, Reply
 from memory_service.api.metrics import Metrics
 from memory_service.api.pools import Pools
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError
@@ -128,7 +127,7 @@ class AppState:
     metrics: Metrics
     pools: Pools
     watches: bool = False
-    replays: IdempotencyCache = field(default_factory=IdempotencyCache)
+    repeated: RepeatedRequests
     warm_up: WarmUp = field(default_factory=WarmUp)
 
     def end(self) -> None:
@@ -172,7 +171,7 @@ class RequestRunner:
             CallCancelled: The client has gone, or the server ends.
         """
         queue, receive = self._shared.pools.queues.of(kind), self._request.receive
-        return await self._once(lambda: queue.run(lambda: self._made(act), receive=receive))
+        return await self._once(act, lambda job: queue.run(job, receive=receive))
 
     async def slow(self, act: Act) -> Response:
         """Run a call that may wait for a model or for others, in a separate pool of threads.
@@ -181,19 +180,25 @@ class RequestRunner:
             TooManyRequests: No thread was free in time.
             CallCancelled: The server ends.
         """
-        run = self._shared.pools.work.run
-        return await self._once(lambda: run(lambda: self._made(act)))
+        return await self._once(act, self._shared.pools.work.run)
 
-    async def _once(self, run: Callable[[], Awaitable[bytes]]) -> Response:
-        replayed = False
+    async def _once(self, act: Act, run: Callable[[Callable[[], Reply]], Awaitable[Reply]]) -> Response:
         if self._key is None:
-            content = await run()
+            answer = await run(lambda: (self._made(act), False))
+            assert answer is not None
         else:
-            asked = hashlib.blake2b(await self._request.body(), digest_size=16).digest()
+            named, path = self._request.path_params, self._request.url.path
             # The path names the workspace, which the key of the request may use; without one, the key's own counts.
-            own = "" if "workspace" in self._request.path_params else self._request.state.grant
-            place = (f"{self._request.method} {own}{self._request.url.path}", self._key)
-            content, replayed = await self._shared.replays.once(place, asked, run)
+            own = "" if "workspace" in named else self._request.state.grant
+            asked = KeyedRequest(
+                workspace=named.get("workspace", ""),
+                place=f"{self._request.method} {own}{path}",
+                key=self._key,
+                content=await self._request.body(),
+                session_id=named.get("session_id", ""),
+            )
+            answer = await self._shared.repeated.once(asked, lambda: self._made(act), run)
+        content, replayed = answer
         return _response(content, self._request.scope["route"].status_code or 200, replayed=replayed)
 
     def _made(self, act: Act) -> bytes:

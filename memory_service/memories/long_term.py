@@ -33,7 +33,7 @@ from indexer import (
     session_path,
 )
 from indexer.common import LRU, THROTTLE
-from memory_service.errors import InvalidRequest, MemoryServiceError
+from memory_service.errors import InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.memories import indexing
 from memory_service.memories.drafts import EntryDraft
 from memory_service.memories.entries import forgotten
@@ -57,6 +57,7 @@ from memory_service.memories.store import MemoryStore
 from memory_service.memories.unindexed import UnindexedMessages
 from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, StoredMemory
 from memory_service.schemas.memories import Erased, ErasedFile, Order, WrittenFile
+from memory_service.storage.record_store import RecordKind, RecordStore
 from memory_service.text.retelling import retells_any
 from memory_service.text.similarity import groups_of
 
@@ -82,6 +83,7 @@ class LongTermMemory:
     Args:
         files: The Markdown files.
         index: The index of the same folder.
+        records: The small records of the workspace, of which some hold what was said.
         rests: Whether only what takes no time is indexed here, and the rest left to another process; see `is_behind`.
 
     Attributes:
@@ -89,9 +91,10 @@ class LongTermMemory:
         prompts: Blocks that stand in the prompts of its sessions.
     """
 
-    def __init__(self, files: MemoryStore, index: Index, *, rests: bool = False) -> None:
+    def __init__(self, files: MemoryStore, index: Index, records: RecordStore, *, rests: bool = False) -> None:
         self.files = files
         self.index = index
+        self._records = records
         self.erasures = Erasures(index.root)
         self.prompts = StandingBlocks(index.root, self._stands)
         self._refresher = IndexRefresher(index)
@@ -529,6 +532,10 @@ class LongTermMemory:
             self.prompts.sweep()
         except MemoryServiceError as error:
             left.append(f"prompts: {error}")
+        try:
+            self._records.erase(RecordKind.SESSION_REPLY)
+        except StorageFailed as error:
+            left.append(f"answers: {error}")
         try:
             # Of a rebuild that runs, what it made is looked at when it has ended.
             return left if self.index.scrub() else [*left, indexing.BEING_REBUILT]

@@ -1,43 +1,81 @@
 """Operations that go on behind a call, such as a reindex, each with its progress.
 
 Invariants: an operation goes queued → running → done, failed or cancelled, and never back; a stopped one leaves the
-index usable and the next one goes on from there. Operations live as long as the process.
+index usable and the next one goes on from there. The process that was asked does the work; a record of it shows all
+processes of the home how far it is, and has it cancelled by any of them. One whose process has ended has failed.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import json
+import logging
 import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from indexer import IndexerError, SyncCancelled, SyncProgress, SyncReport
-from memory_service.errors import CallCancelled, NotFound, TooManyRequests
+from memory_service.errors import CallCancelled, NotFound, StorageFailed, TooManyRequests
 from memory_service.runtime import answers
+from memory_service.runtime.presence import Presence
 from memory_service.schemas.status import Operation, OperationState, ReindexReport
+from memory_service.storage.record_store import ANY, RecordKind, RecordStore, RecordVersion
+
+_log = logging.getLogger("memory_service.runtime.background")
 
 _KEPT = 1000
+_KEPT_FOR = dt.timedelta(days=1)
+# How often a record is written while there is progress, and looked at for an end that another process asks for.
+_LOOK_SECONDS = 0.2
 _WORKERS = 2
+_GONE = "The process that did it has ended. Start it again: it goes on from there."
 Work = Callable[[Callable[[SyncProgress], None], Callable[[], bool]], SyncReport]
 
 
 @dataclass(slots=True, kw_only=True)
 class _Running:
-    """An operation of a workspace, and what stops it."""
+    """An operation of this process, what stops it, and the version of its record that this process wrote last."""
 
     workspace: str
     shown: Operation
     stop: threading.Event = field(default_factory=threading.Event)
+    recording: threading.Lock = field(default_factory=threading.Lock)
+    version: RecordVersion | None = None
+    look_again: float = 0.0
 
     @property
     def has_ended(self) -> bool:
-        return self.shown.state not in ("queued", "running")
+        return _has_ended(self.shown)
 
     def change(self, **changed: object) -> None:
         self.shown = self.shown.model_copy(update=changed)
+
+
+class _Recorded(NamedTuple):
+    """An operation as its record shows it, and the process that does it."""
+
+    shown: Operation
+    holder: str
+
+    @classmethod
+    def read(cls, raw: bytes) -> _Recorded:
+        """The operation of a record."""
+        found = json.loads(raw)
+        return cls(Operation.model_validate(found["operation"]), found["holder"])
+
+    def raw(self) -> bytes:
+        """The record of an operation."""
+        return json.dumps({"operation": self.shown.model_dump(mode="json"), "holder": self.holder}).encode()
+
+
+def _has_ended(shown: Operation) -> bool:
+    return shown.state not in ("queued", "running")
 
 
 def _progress_of(progress: SyncProgress, elapsed_seconds: float) -> dict[str, float | None]:
@@ -52,9 +90,16 @@ def _progress_of(progress: SyncProgress, elapsed_seconds: float) -> dict[str, fl
 
 
 class Operations:
-    """The background work of one process."""
+    """The background work of one process, and what the others of the home do.
 
-    def __init__(self) -> None:
+    Args:
+        records: The records of a workspace.
+        presence: That of this process.
+    """
+
+    def __init__(self, records: Callable[[str], RecordStore], presence: Presence) -> None:
+        self._records = records
+        self._presence = presence
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="reindex")
         self._changing = threading.Lock()
         self._operations: OrderedDict[str, _Running] = OrderedDict()
@@ -76,6 +121,7 @@ class Operations:
                 raise CallCancelled("The service is closed, and nothing was begun. Ask again when it runs.")
             self._make_room()
             self._operations[shown.operation_id] = operation
+            self._record(operation)
             self._pool.submit(self._run, operation, work)
         return shown
 
@@ -86,7 +132,9 @@ class Operations:
         oldest = next((name for name, one in self._operations.items() if one.has_ended), None)
         if oldest is None:
             raise TooManyRequests(f"{_KEPT:,} operations have not ended yet. Wait for some of them, or cancel them.")
-        del self._operations[oldest]
+        ended = self._operations.pop(oldest)
+        with suppress(StorageFailed):
+            self._records(ended.workspace).erase(RecordKind.OPERATION, key=oldest)
 
     def get(self, workspace: str, operation_id: str) -> Operation:
         """Progress of an operation.
@@ -94,22 +142,82 @@ class Operations:
         Raises:
             NotFound: There is none of that id in that workspace.
         """
-        return self._found(workspace, operation_id).shown
-
-    def _found(self, workspace: str, operation_id: str) -> _Running:
-        operation = self._operations.get(operation_id)
-        if operation is None or operation.workspace != workspace:
-            raise NotFound(f"There is no operation {operation_id!r}. Start one with POST …/reindex.")
-        return operation
+        own = self._own(workspace, operation_id)
+        if own is None:
+            return self._elsewhere(workspace, operation_id).shown
+        self._look(own)
+        return own.shown
 
     def cancel(self, workspace: str, operation_id: str) -> Operation:
         """Ask an operation to stop; it does so after the batch at hand."""
-        operation = self._found(workspace, operation_id)
+        own = self._own(workspace, operation_id)
+        if own is None:
+            return self._cancel_elsewhere(workspace, operation_id)
+        self._stop(own)
+        return own.shown
+
+    def _own(self, workspace: str, operation_id: str) -> _Running | None:
+        operation = self._operations.get(operation_id)
+        return operation if operation is not None and operation.workspace == workspace else None
+
+    def _elsewhere(self, workspace: str, operation_id: str, **changed: object) -> _Recorded:
+        """The operation of another process, changed if it has not ended; one whose process is gone has failed."""
+        records = self._records(workspace)
+        while (stored := records.get(RecordKind.OPERATION, operation_id)) is not None:
+            found = _Recorded.read(stored.raw)
+            if _has_ended(found.shown):
+                return found
+            if self._presence.is_gone(found.holder):
+                changed = {"state": "failed", "error": _GONE, "eta_seconds": None}
+            if not changed:
+                return found
+            found = found._replace(shown=found.shown.model_copy(update=changed))
+            if records.put(RecordKind.OPERATION, operation_id, found.raw(), expected=stored.version, expires=_expiry()):
+                return found
+        raise NotFound(f"There is no operation {operation_id!r}. Start one with POST …/reindex.")
+
+    def _cancel_elsewhere(self, workspace: str, operation_id: str) -> Operation:
+        """A new version of its record tells the process that does it to stop."""
+        found = self._elsewhere(workspace, operation_id)
+        if found.shown.state == "queued":
+            return self._elsewhere(workspace, operation_id, state="cancelled").shown
+        return self._elsewhere(workspace, operation_id, state=found.shown.state).shown
+
+    def _stop(self, operation: _Running) -> None:
         with self._changing:
             operation.stop.set()
             if operation.shown.state == "queued":
                 operation.change(state="cancelled")
-        return operation.shown
+                self._record(operation)
+
+    def _look(self, operation: _Running) -> None:
+        """Stop an operation of this process whose record another process has changed."""
+        if operation.has_ended or operation.version is None:
+            return
+        with suppress(StorageFailed):
+            with operation.recording:
+                is_changed = self._records(operation.workspace).version(
+                    RecordKind.OPERATION, operation.shown.operation_id
+                ) not in (None, operation.version)
+            if is_changed:
+                self._stop(operation)
+
+    def _record(self, operation: _Running) -> None:
+        """Show the other processes how far an operation is; where that cannot be written, this one alone knows."""
+        records, operation_id = self._records(operation.workspace), operation.shown.operation_id
+        try:
+            with operation.recording:
+                raw = _Recorded(operation.shown, self._presence.name).raw()
+                expected = operation.version
+                stored = records.put(RecordKind.OPERATION, operation_id, raw, expected=expected, expires=_expiry())
+                if stored is None:
+                    # Another process asks for an end.
+                    operation.stop.set()
+                    if operation.shown.state != "running" or expected is None:
+                        stored = records.put(RecordKind.OPERATION, operation_id, raw, expected=ANY, expires=_expiry())
+                operation.version = stored or records.version(RecordKind.OPERATION, operation_id)
+        except StorageFailed as error:
+            _log.warning("the record of an operation was not written: %s", error)
 
     def running(self) -> int:
         """Number of queued or running operations."""
@@ -126,29 +234,56 @@ class Operations:
     def _run(self, operation: _Running, work: Work) -> None:
         with self._changing:
             # Under the lock: one that was cancelled while it waited must not be seen to run.
+            if not operation.stop.is_set():
+                operation.change(state="running")
+                self._record(operation)
             if operation.stop.is_set():
                 operation.change(state="cancelled")
+                self._record(operation)
                 return
-            operation.change(state="running")
         started = time.monotonic()
+
+        def is_due() -> bool:
+            now = time.monotonic()
+            if now < operation.look_again:
+                return False
+            operation.look_again = now + _LOOK_SECONDS
+            return True
 
         def on_progress(progress: SyncProgress) -> None:
             operation.change(**_progress_of(progress, time.monotonic() - started))
+            if is_due():
+                self._record(operation)
+
+        def cancelled() -> bool:
+            if is_due():
+                self._look(operation)
+            return operation.stop.is_set()
 
         try:
-            report = work(on_progress, operation.stop.is_set)
+            report = work(on_progress, cancelled)
         except SyncCancelled as error:
-            _end(operation, state="cancelled", error=str(error))
+            self._end(operation, state="cancelled", error=str(error))
         except IndexerError as error:
-            _end(operation, state="failed", error=str(error))
+            self._end(operation, state="failed", error=str(error))
         except BaseException as error:
-            _end(operation, state="failed", error=f"The reindex met a defect ({type(error).__name__}). See the log.")
+            defect = f"The reindex met a defect ({type(error).__name__}). See the log."
+            self._end(operation, state="failed", error=defect)
             raise
         else:
-            _end(operation, state="done", report=answers.reindex_report(report))
+            self._end(operation, state="done", report=answers.reindex_report(report))
+
+    def _end(
+        self,
+        operation: _Running,
+        *,
+        state: OperationState,
+        report: ReindexReport | None = None,
+        error: str | None = None,
+    ) -> None:
+        operation.change(state=state, report=report, error=error, eta_seconds=0.0 if report else None)
+        self._record(operation)
 
 
-def _end(
-    operation: _Running, *, state: OperationState, report: ReindexReport | None = None, error: str | None = None
-) -> None:
-    operation.change(state=state, report=report, error=error, eta_seconds=0.0 if report else None)
+def _expiry() -> dt.datetime:
+    return dt.datetime.now(dt.UTC) + _KEPT_FOR

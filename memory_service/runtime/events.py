@@ -1,6 +1,7 @@
 """The events of sessions, told while they happen: events, who hears them, and whether a session is at rest.
 
-Invariants: the ids of a session's events rise by one, so who sees a gap has missed something, and rise further
+Invariants: an event that any process of the home publishes is in the history of each that has one of its session; the
+ids of a session's events rise by one, so who sees a gap has missed something, and rise further
 after a restart; nobody who listens ever holds up who tells: a subscription is a place in the session's history, and
 what it is too slow for is counted to it by a `dropped` event; events hold numbers, ids and short reasons, never
 the text of a message; histories are bounded in length and in number.
@@ -9,20 +10,28 @@ the text of a message; histories are bounded in length and in number.
 from __future__ import annotations
 
 import datetime as dt
+import json
+import logging
 import math
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Literal
 
+from memory_service.errors import StorageFailed
+from memory_service.runtime.presence import Presence
 from memory_service.schemas.sessions import EventField, SessionEvent
+from memory_service.storage.coordination import KEPT_MESSAGES, Coordination
+
+_log = logging.getLogger("memory_service.runtime.events")
 
 EventKind = Literal["compaction_start", "compaction_end", "flush", "prune", "overflow", "undo"]
 
-KEPT_EVENTS = 256
+KEPT_EVENTS = KEPT_MESSAGES
 KEPT_SESSIONS = 1024
 # Enough for an id or a reason, too little for what somebody said.
 MAX_FIELD_CHARS = 200
@@ -35,7 +44,11 @@ def _utc_now() -> dt.datetime:
 class _History:
     """The latest events of one session, and what they tell of its state. Used with the hub's lock held."""
 
-    def __init__(self, changing: threading.Lock) -> None:
+    def __init__(self, changing: threading.Lock, is_gone: Callable[[str], bool]) -> None:
+        self._is_gone = is_gone
+        # The process that published last.
+        self.holder = ""
+        self.end_following: Callable[[], None] | None = None
         self.events: deque[SessionEvent] = deque(maxlen=KEPT_EVENTS)
         self.changed = threading.Condition(changing)
         self.followers: set[Subscription] = set()
@@ -47,7 +60,7 @@ class _History:
 
     @property
     def at_rest(self) -> bool:
-        return not (self.compacting or self.retry_expected)
+        return not (self.compacting or self.retry_expected) or self._is_gone(self.holder)
 
     @property
     def kept_from(self) -> int:
@@ -57,13 +70,26 @@ class _History:
     def in_use(self) -> bool:
         return bool(self.followers or self.waiters or self.compacting)
 
-    def add(self, event: SessionEvent) -> None:
+    def add(self, event: SessionEvent, holder: str) -> None:
+        self.holder = holder
+        if event.id != self.next_id:
+            self._begin_at(event.id)
         self.events.append(event)
         self.next_id = event.id + 1
         if event.kind in ("compaction_start", "compaction_end"):
             self.compacting = event.kind == "compaction_start"
             self.retry_expected = event.fields.get("will_retry") is True
         self.changed.notify_all()
+
+    def _begin_at(self, event_id: int) -> None:
+        """Begin with an event: the first one, or one after others that are not kept any more."""
+        if not self.events:
+            for follower in self.followers:
+                if follower._position == self.next_id:
+                    follower._position = event_id
+            self.first_id = event_id
+        self.events.clear()
+        self.next_id = event_id
 
 
 class Subscription:
@@ -124,7 +150,10 @@ class Subscription:
         """Listen no more; who iterates comes to the end."""
         with self._history.changed:
             self._history.followers.discard(self)
-            wake = self._end()
+            wake, end_following = self._end(), self._history.end_following
+            if end_following is not None and not (self._history.followers or self._history.waiters):
+                self._history.end_following = None
+                end_following()
         if wake is not None:
             wake()
 
@@ -158,10 +187,16 @@ class EventHub:
     """Where events are told and heard; safe to use from any thread.
 
     Args:
+        coordination: Carries them between the processes of the home.
+        presence: That of this process.
         now: Tells the time, with its zone.
     """
 
-    def __init__(self, now: Callable[[], dt.datetime] = _utc_now) -> None:
+    def __init__(
+        self, coordination: Coordination, presence: Presence, now: Callable[[], dt.datetime] = _utc_now
+    ) -> None:
+        self._coordination = coordination
+        self._presence = presence
         self._now = now
         self._changing = threading.Lock()
         self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()
@@ -173,19 +208,30 @@ class EventHub:
         Each `compaction_start` needs its `compaction_end`, whatever comes of it. One with `will_retry=True` is
         followed by another start, by another end without it when the retry is given up, or by `settle`.
         """
+        event = SessionEvent.model_construct(
+            id=0,
+            at=self._now(),
+            kind=kind,
+            session_id=session_id,
+            fields=MappingProxyType({name: _short(value) for name, value in fields.items()}),
+        )
         with self._changing:
             history = self._history(workspace, session_id)
-            event = SessionEvent.model_construct(
-                id=history.next_id,
-                at=self._now(),
-                kind=kind,
-                session_id=session_id,
-                fields=MappingProxyType({name: _short(value) for name, value in fields.items()}),
-            )
-            history.add(event)
-            wakes = [follower._wake for follower in history.followers]
-        _call(wakes)
-        return event
+            first = history.next_id
+        try:
+            message = _message(event, self._presence.name)
+            number = self._coordination.publish(_channel(workspace, session_id), message, first=first)
+        except StorageFailed as error:
+            # On a full disk, or in a home that is only read, those of this process hear it.
+            _log.warning("an event was not told to other processes: %s", error)
+            with self._changing:
+                number = history.next_id
+                history.add(event.model_copy(update={"id": number}), "")
+                wakes = [follower._wake for follower in history.followers]
+            _call(wakes)
+        else:
+            self._catch_up(workspace, session_id, history)
+        return event.model_copy(update={"id": number})
 
     def subscribe(self, workspace: str, session_id: str, after_id: int | None = None) -> Subscription:
         """Listen to a session, from now on or from where somebody has left off.
@@ -197,6 +243,15 @@ class EventHub:
         """
         with self._changing:
             history = self._history(workspace, session_id)
+            # Held from here on: it is not put away.
+            history.waiters += 1
+            if history.end_following is None:
+                history.end_following = self._coordination.follow(
+                    _channel(workspace, session_id), partial(self._catch_up, workspace, session_id, history)
+                )
+        self._catch_up(workspace, session_id, history)
+        with self._changing:
+            history.waiters -= 1
             position = _position(history, after_id)
             subscription = Subscription(history, session_id, position, self._now)
             if self._closed:
@@ -222,16 +277,27 @@ class EventHub:
         Returns:
             Whether that is so; False after `timeout_seconds`, or when the hub closes before.
         """
-        with self._changing:
-            history = self._histories.get((workspace, session_id))
-            if history is None:
-                return True
+        if self._is_unheard_of(workspace, session_id):
+            return True
+        with self.subscribe(workspace, session_id) as subscription, self._changing:
+            history = subscription._history
             history.waiters += 1
             try:
                 history.changed.wait_for(lambda: history.at_rest or self._closed, timeout_seconds)
                 return history.at_rest
             finally:
                 history.waiters -= 1
+
+    def is_idle(self, workspace: str, session_id: str) -> bool:
+        """The same as far as is known here, without a look at what other processes do; a listener knows all of it."""
+        with self._changing:
+            history = self._histories.get((workspace, session_id))
+            return history is None or history.at_rest
+
+    def _is_unheard_of(self, workspace: str, session_id: str) -> bool:
+        with self._changing:
+            is_known = (workspace, session_id) in self._histories
+        return not is_known and not self._coordination.messages(_channel(workspace, session_id))
 
     def close(self) -> None:
         """End all subscriptions and all waiting; returns at once."""
@@ -244,13 +310,30 @@ class EventHub:
                 history.changed.notify_all()
         _call(wakes)
 
+    def _catch_up(self, workspace: str, session_id: str, history: _History) -> None:
+        """Take into a history what was published behind it, by whichever process."""
+        with self._changing:
+            last = history.next_id - 1 if history.events else 0
+        try:
+            found = self._coordination.messages(_channel(workspace, session_id), last)
+        except StorageFailed as error:
+            _log.warning("events of other processes were not read: %s", error)
+            return
+        with self._changing:
+            wakes = []
+            for number, raw in found:
+                if not history.events or number >= history.next_id:
+                    history.add(*_event(number, session_id, raw))
+                    wakes = [follower._wake for follower in history.followers]
+        _call(wakes)
+
     def _history(self, workspace: str, session_id: str) -> _History:
         key = (workspace, session_id)
         history = self._histories.get(key)
         if history is None:
             if len(self._histories) >= KEPT_SESSIONS:
                 self._put_one_away()
-            history = self._histories[key] = _History(self._changing)
+            history = self._histories[key] = _History(self._changing, self._presence.is_gone)
         self._histories.move_to_end(key)
         return history
 
@@ -258,6 +341,28 @@ class EventHub:
         oldest = next((key for key, history in self._histories.items() if not history.in_use), None)
         if oldest is not None:
             del self._histories[oldest]
+
+
+def _channel(workspace: str, session_id: str) -> str:
+    return f"events/{workspace}/{session_id}"
+
+
+def _message(event: SessionEvent, holder: str) -> bytes:
+    told = {"at": event.at.isoformat(), "kind": event.kind, "fields": dict(event.fields), "holder": holder}
+    return json.dumps(told).encode()
+
+
+def _event(number: int, session_id: str, raw: bytes) -> tuple[SessionEvent, str]:
+    """An event of a message, and the process that published it."""
+    told = json.loads(raw)
+    event = SessionEvent.model_construct(
+        id=number,
+        at=dt.datetime.fromisoformat(told["at"]),
+        kind=told["kind"],
+        session_id=session_id,
+        fields=MappingProxyType(told["fields"]),
+    )
+    return event, told["holder"]
 
 
 def _position(history: _History, after_id: int | None) -> int:

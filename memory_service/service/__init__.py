@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memory_service.runtime.answers import reader_failures
     from memory_service.runtime.display import SessionDetails, ShownMessage, shown_prompt
     from memory_service.runtime.events import Subscription
+    from memory_service.runtime.keyed_answers import KeyedAnswers
     from memory_service.runtime.session_options import preset_settings
     from memory_service.runtime.session_store import check_messages
     from memory_service.runtime.watching import SyncedChange
@@ -43,6 +44,7 @@ __all__ = [
     "ConversationCall",
     "ConversationPrompt",
     "EventSplitter",
+    "KeyedAnswers",
     "MemoryService",
     "Recording",
     "ServerEvent",
@@ -82,6 +84,7 @@ _MODULES = {
     "memory_service.runtime.answers": ("reader_failures",),
     "memory_service.runtime.display": ("SessionDetails", "ShownMessage", "shown_prompt"),
     "memory_service.runtime.events": ("Subscription",),
+    "memory_service.runtime.keyed_answers": ("KeyedAnswers",),
     "memory_service.runtime.session_options": ("preset_settings",),
     "memory_service.runtime.session_store": ("check_messages",),
     "memory_service.runtime.watching": ("SyncedChange",),

@@ -29,7 +29,9 @@ from memory_service.runtime import answers
 from memory_service.runtime.answers import translated
 from memory_service.runtime.background import Operations
 from memory_service.runtime.events import EventHub
+from memory_service.runtime.keyed_answers import KeyedAnswers
 from memory_service.runtime.models import Models, load_litellm, make_embedder, make_models, make_reranker
+from memory_service.runtime.presence import Presence
 from memory_service.schemas.compaction import (
     CompactedMessages,
     ConversationContext,
@@ -43,6 +45,7 @@ from memory_service.service.index_use_cases import IndexUseCases
 from memory_service.service.memory_use_cases import MemoryUseCases
 from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.workspace import OpenWorkspaces
+from memory_service.storage.record_store import RecordStore
 
 if TYPE_CHECKING:
     from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
@@ -77,8 +80,6 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         rests: bool = False,
     ) -> None:
         self.settings = settings
-        self._operations = Operations()
-        self.events = EventHub(now=settings.now)
         self.hooks = Hooks()
         if settings.context_engine != OWN_ENGINE:
             from memory_service.engines import check_engine
@@ -88,9 +89,18 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         self._reranker = make_reranker(settings)
         self._models = models or make_models(settings)
         self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, self._shared, rests=rests)
-        self._seals = Seals(self._workspaces.storage)
+        storage = self._workspaces.storage
+        self._presence = Presence(storage.coordination)
+        self._operations = Operations(self._records, self._presence)
+        self.keyed_answers = KeyedAnswers(self._records, self._presence)
+        self.events = EventHub(storage.coordination, self._presence, now=settings.now)
+        self._seals = Seals(storage)
         self._conversing = threading.Lock()
         self._conversations: LRU[str, Conversations] = LRU(_MOST_CONVERSATIONS)
+
+    def _records(self, workspace: str) -> RecordStore:
+        storage = self._workspaces.storage
+        return storage.workspace(workspace).records if workspace else storage.records
 
     def _shared(self) -> SharedServices:
         """The services that all sessions share; made, and their code loaded, with the first of them."""
@@ -114,6 +124,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         """Stop background work and give back all files."""
         self.events.close()
         self._operations.close()
+        self._presence.close()
         self._workspaces.close()
 
     def __enter__(self) -> MemoryService:

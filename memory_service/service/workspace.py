@@ -221,7 +221,7 @@ class OpenWorkspaces:
     def _opened(self, kept: WorkspaceStorage) -> LongTermMemory:
         settings = self._settings
         files = MemoryStore(kept.documents, now=settings.now, max_bytes=settings.max_file_bytes)
-        return LongTermMemory(files, self.index(kept.scratch), rests=self._rests)
+        return LongTermMemory(files, self.index(kept.scratch), kept.records, rests=self._rests)
 
     def _recover(self, memory: LongTermMemory, workspace: str) -> None:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""

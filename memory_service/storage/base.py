@@ -13,7 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from memory_service.storage.coordination import Coordination
 from memory_service.storage.documents import DocumentStore
+from memory_service.storage.record_store import RecordStore
 
 if TYPE_CHECKING:
     from memory_service.storage.logs import LogStore
@@ -25,11 +27,13 @@ class WorkspaceStorage:
 
     Attributes:
         documents: Its memory files.
+        records: Its small records.
         scratch: A folder of this machine for what is derived, such as an index; on files that of the workspace.
         open_logs: Makes `logs`; many calls need none, and the code of logs is not loaded for them.
     """
 
     documents: DocumentStore
+    records: RecordStore
     scratch: Path
     open_logs: Callable[[], LogStore]
 
@@ -49,6 +53,14 @@ class Storage(Protocol):
     @property
     def place(self) -> str:
         """Where it is, for messages."""
+
+    @property
+    def coordination(self) -> Coordination:
+        """Locks, leases and messages of the processes that work on it."""
+
+    @property
+    def records(self) -> RecordStore:
+        """The small records that are of no workspace."""
 
     def workspaces(self) -> list[str]:
         """Names of all workspaces, sorted."""

@@ -7,8 +7,8 @@ import functools
 import pytest
 
 from memory_service.hooks import HookedWork, Hooks, Instructions, Intent, Provided, Refused, Verdict
-from memory_service.runtime.events import EventHub
 from memory_service.schemas.sessions import SessionEvent
+from tests.memory_service.storage.in_memory_records import event_hub
 
 SECRET = "消息的正文"
 COMPACTION = Intent(work="compaction", workspace="default", session_id="支持", fields={"tokens_before": 9000})
@@ -17,7 +17,7 @@ FLUSH = Intent(work="flush", workspace="default", session_id="支持")
 
 def test_without_hooks_there_is_nothing_to_say() -> None:
     assert Hooks().ask(COMPACTION) == Verdict()
-    assert Hooks().tell("flush", EventHub().publish("default", "flush", "支持")) == ()
+    assert Hooks().tell("flush", event_hub().publish("default", "flush", "支持")) == ()
 
 
 def test_hooks_see_what_is_about_to_be_done_and_add_instructions() -> None:
@@ -95,7 +95,7 @@ def test_failures_before_a_veto_are_told_with_it() -> None:
 @pytest.mark.parametrize("work", ["compaction", "flush"])
 def test_all_are_told_afterwards_whoever_fails(work: HookedWork) -> None:
     hooks, told = Hooks(), list[SessionEvent]()
-    event = EventHub().publish("default", "compaction_end", "支持", will_retry=False)
+    event = event_hub().publish("default", "compaction_end", "支持", will_retry=False)
     add = hooks.after_compaction if work == "compaction" else hooks.after_flush
 
     @add

@@ -9,6 +9,7 @@ from indexer import Index
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
+from tests.memory_service.storage.in_memory_records import MemoryRecords
 from tests.properties.world import START, World
 
 
@@ -20,7 +21,8 @@ class Homes:
         self._numbers = itertools.count()
         folder = root / "memory"
         folder.mkdir(parents=True)
-        self._memory = LongTermMemory(MemoryStore(FileDocuments(folder), now=lambda: START), Index(folder, None))
+        files = MemoryStore(FileDocuments(folder), now=lambda: START)
+        self._memory = LongTermMemory(files, Index(folder, None), MemoryRecords())
 
     def world(self, window: int) -> World:
         return World(self._root / f"world{next(self._numbers)}", window, self._memory)

@@ -22,6 +22,7 @@ from memory_service.runtime.background import Operations
 from memory_service.runtime.locks import SessionLocks
 from tests.memory_service.rooms import Room, S
 from tests.memory_service.runtime.test_locks import A, B, occupied, until, waiting
+from tests.memory_service.storage.in_memory_records import new_operations
 
 
 def check_a_flush_is_due_where_pressure_says_so(home: Path) -> None:
@@ -71,7 +72,7 @@ def check_the_oldest_that_ended_is_forgotten(home: Path) -> None:
         switches.append(weakref.ref(cancelled.__self__))
         return SyncReport()
 
-    made, started = Operations(), list[str]()
+    made, started = new_operations(), list[str]()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(background, "_KEPT", 3)
         for _ in range(12):

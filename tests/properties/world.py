@@ -27,7 +27,6 @@ from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.sizes import Usage
 from memory_service.runtime.compactions import CompactionCall, SessionCompactions
 from memory_service.runtime.engine_adapter import EngineAdapter
-from memory_service.runtime.events import EventHub
 from memory_service.runtime.flushes import Flushes
 from memory_service.runtime.locks import SessionLocks
 from memory_service.runtime.session import SessionState
@@ -35,6 +34,7 @@ from memory_service.runtime.session_services import SessionServices, SessionSnap
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.sessions.records import Body, MessageRecord, Pending, Unpin
 from memory_service.storage.files.log_folder import LogFolder
+from tests.memory_service.storage.in_memory_records import event_hub
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of
@@ -200,7 +200,7 @@ class World:
         """Begins anew on the same files, as another process would."""
         hooks = Hooks()
         hooks.before_compaction(self._between)
-        shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=hooks)
+        shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=hooks)
         logs = LogFolder(self.home / "sessions", now=self._now)
         self.services = SessionServices("w", logs, self._memory, shared)
         self.compactor = Recording()
@@ -217,7 +217,7 @@ class World:
         return self.services.session(SESSION).append(list(bodies)).first_seq
 
     def _rival(self, wanted: Compact) -> None:
-        shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=EventHub(), hooks=Hooks())
+        shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=Hooks())
         services = SessionServices("w", LogFolder(self.home / "sessions", now=self._now), self._memory, shared)
         other = SessionCompactions(services, Compactor(), EngineAdapter(services), Flushes(services))
         state = services.snapshot(SESSION).state

@@ -153,7 +153,7 @@ async def idle(
     """Answers once no compaction runs and none is to be tried again, or when the time is over."""
     queue = shared.pools.queues.of("read")
     subscription = await queue.run(lambda: shared.service.session_events(workspace, session_id))
-    at_rest = partial(shared.service.events.wait_idle, workspace, session_id, timeout_seconds=0)
+    at_rest = partial(shared.service.events.is_idle, workspace, session_id)
     return schemas.Idle(idle=await comes_true(subscription, at_rest, timeout_seconds))
 
 

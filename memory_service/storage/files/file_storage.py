@@ -20,6 +20,8 @@ from memory_service.storage.base import WorkspaceStorage
 from memory_service.storage.files import disk
 from memory_service.storage.files.disk import storage_errors
 from memory_service.storage.files.document_files import FileDocuments
+from memory_service.storage.files.file_coordination import FileCoordination
+from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 
 if TYPE_CHECKING:
     from memory_service.storage.logs import LogStore
@@ -36,6 +38,9 @@ class FileStorage:
 
     def __init__(self, home: Path) -> None:
         self._home = home
+        self._database = SharedDatabase(home)
+        self.coordination = FileCoordination(home, self._database)
+        self.records = DatabaseRecords(self._database, "")
 
     @property
     def place(self) -> str:
@@ -76,7 +81,10 @@ class FileStorage:
         """The files of a workspace."""
         folder = self._folder(name)
         return WorkspaceStorage(
-            documents=FileDocuments(folder), scratch=folder, open_logs=lambda: _logs_in(folder / _SESSIONS)
+            documents=FileDocuments(folder),
+            records=DatabaseRecords(self._database, name),
+            scratch=folder,
+            open_logs=lambda: _logs_in(folder / _SESSIONS),
         )
 
     def modified_at(self, name: str) -> dt.datetime:
@@ -110,7 +118,9 @@ class FileStorage:
         return disk.write_fault(self._home)
 
     def close(self) -> None:
-        """A home on the disk holds nothing."""
+        """Gives back what the processes of the home share."""
+        self.coordination.close()
+        self._database.close()
 
     def _folder(self, name: str) -> Path:
         check_workspace(name)

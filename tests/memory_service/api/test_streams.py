@@ -24,6 +24,7 @@ from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
 from memory_service.messages.server_events import ServerEvent
 from memory_service.runtime.events import KEPT_EVENTS, EventHub
+from tests.memory_service.storage.in_memory_records import event_hub
 from tests.serving import events_of
 
 W, S = "default", "support-42"
@@ -80,7 +81,7 @@ def running(hub: EventHub) -> Iterator[Running]:
 
 @pytest.fixture
 def server() -> Iterator[Running]:
-    with running(EventHub()) as made:
+    with running(event_hub()) as made:
         yield made
 
 
@@ -190,7 +191,7 @@ def test_fifty_open_streams_leave_room_for_requests(server: Running) -> None:
 
 
 def test_a_stream_ends_with_the_hub_and_after_what_was_told() -> None:
-    with running(EventHub()) as server, listening_to(server) as lines:
+    with running(event_hub()) as server, listening_to(server) as lines:
         server.hub.publish(W, "compaction_end", S, will_retry=False)
         server.hub.close()
         assert [event.name for event in events_of(lines)] == ["compaction_end"]
@@ -209,9 +210,9 @@ PROGRAM = """
 import sys, uvicorn
 from memory_service.api.server import listening
 from memory_service.api.server import StreamingServer
-from memory_service.runtime.events import EventHub
 from tests.memory_service.api.test_streams import make_app
-hub = EventHub()
+from tests.memory_service.storage.in_memory_records import event_hub
+hub = event_hub()
 config = uvicorn.Config(make_app(hub), log_config=None, ws="none", timeout_graceful_shutdown=3600)
 with listening("127.0.0.1", 0) as listener:
     print(listener.getsockname()[1], flush=True)

@@ -12,12 +12,12 @@ from memory_service.api.streams import _frame
 from memory_service.client._event_stream import MAX_EVENT_BYTES, Listening
 from memory_service.errors import ServerFailed
 from memory_service.messages.server_events import EventSplitter, ServerEvent
-from memory_service.runtime.events import EventHub
 from tests.growth import at_most_readings
+from tests.memory_service.storage.in_memory_records import event_hub
 
 
 def test_what_the_server_writes_is_read_back() -> None:
-    hub = EventHub()
+    hub = event_hub()
     told = [
         hub.publish("default", "compaction_end", "支持-42", reason="窗口\n已满\u2028\x85", ratio=0.25, will_retry=True),
         hub.publish("default", "undo", "支持-42", compaction_id=None),

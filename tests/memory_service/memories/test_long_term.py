@@ -20,6 +20,7 @@ from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
 from tests.indexer.workspace import CountingEmbedder, FailingEmbedder
+from tests.memory_service.storage.in_memory_records import MemoryRecords
 
 NOW = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
 LOOK_SECONDS = 1.0
@@ -34,7 +35,7 @@ def open_memory(tmp_path: Path) -> Iterator[OpenMemory]:
         folder = tmp_path / "w"
         (folder / "memory").mkdir(parents=True, exist_ok=True)
         index = Index(folder, embedder or HashEmbedder(), today=NOW.date)
-        opened.append(LongTermMemory(MemoryStore(FileDocuments(folder), now=lambda: NOW), index))
+        opened.append(LongTermMemory(MemoryStore(FileDocuments(folder), now=lambda: NOW), index, MemoryRecords()))
         return opened[-1]
 
     yield open_one

@@ -18,6 +18,7 @@ from memory_service.memories.moving import IndexMoves
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
 from tests.indexer.workspace import CountingEmbedder
+from tests.memory_service.storage.in_memory_records import MemoryRecords
 
 NOW = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
 ENGLISH, OTHERS = HashEmbedder(seed=1), HashEmbedder(seed=2)
@@ -33,7 +34,7 @@ def open_memory(tmp_path: Path) -> Iterator[OpenMemory]:
         folder = tmp_path / "w"
         (folder / "memory").mkdir(parents=True, exist_ok=True)
         index = Index(folder, embedder or LanguageChoice(ENGLISH, OTHERS), today=NOW.date)
-        opened.append(LongTermMemory(MemoryStore(FileDocuments(folder), now=lambda: NOW), index))
+        opened.append(LongTermMemory(MemoryStore(FileDocuments(folder), now=lambda: NOW), index, MemoryRecords()))
         return opened[-1]
 
     yield open_one

@@ -23,6 +23,7 @@ from memory_service.runtime.events import (
 )
 from memory_service.schemas.sessions import SessionEvent
 from tests.growth import assert_costs_at_most
+from tests.memory_service.storage.in_memory_records import event_hub
 
 W = "default"
 S = "支持-42"
@@ -47,18 +48,18 @@ def waiting(hub: EventHub, count: int = 1) -> None:
 
 def test_an_event_says_what_happened_when_and_where() -> None:
     now = dt.datetime(2026, 11, 21, 9, 30, tzinfo=dt.UTC)
-    hub = EventHub(now=lambda: now)
+    hub = event_hub(now=lambda: now)
     with hub.subscribe(W, S) as subscription:
         told = hub.publish(W, "compaction_end", S, tokens_before=9000, tokens_after=2000, will_retry=False, kind="手动")
         assert subscription.take() == [told]
         assert subscription.take() == []
     assert (told.at, told.kind, told.session_id) == (now, "compaction_end", S)
     assert told.fields == {"tokens_before": 9000, "tokens_after": 2000, "will_retry": False, "kind": "手动"}
-    assert EventHub().publish(W, "undo", S).at.tzinfo is not None
+    assert event_hub().publish(W, "undo", S).at.tzinfo is not None
 
 
 def test_events_hold_no_long_text_and_nothing_that_json_lacks() -> None:
-    told = EventHub().publish(W, "flush", S, reason="原因" * 500, ratio=float("nan"), most=float("inf"), written=3)
+    told = event_hub().publish(W, "flush", S, reason="原因" * 500, ratio=float("nan"), most=float("inf"), written=3)
     reason = told.fields["reason"]
     assert isinstance(reason, str) and len(reason) == MAX_FIELD_CHARS and reason.endswith("…")
     assert (told.fields["ratio"], told.fields["most"], told.fields["written"]) == (None, None, 3)
@@ -68,7 +69,7 @@ def test_events_hold_no_long_text_and_nothing_that_json_lacks() -> None:
 
 
 def test_sessions_and_workspaces_hear_of_themselves_alone() -> None:
-    hub = EventHub()
+    hub = event_hub()
     here, there = hub.subscribe(W, S), hub.subscribe("other", S)
     hub.publish(W, "prune", S)
     hub.publish(W, "prune", "another")
@@ -77,7 +78,7 @@ def test_sessions_and_workspaces_hear_of_themselves_alone() -> None:
 
 
 def test_who_comes_back_gets_what_was_missed() -> None:
-    hub = EventHub()
+    hub = event_hub()
     events = [hub.publish(W, "prune", S, turn=turn) for turn in range(5)]
     assert hub.subscribe(W, S).take() == []
     assert hub.subscribe(W, S, after_id=events[1].id).take() == events[2:]
@@ -88,8 +89,8 @@ def test_who_comes_back_gets_what_was_missed() -> None:
 
 
 def test_who_comes_back_after_a_restart_is_told_that_something_may_be_missing() -> None:
-    before = EventHub().publish(W, "prune", S)
-    hub = EventHub()
+    before = event_hub().publish(W, "prune", S)
+    hub = event_hub()
     quiet = hub.subscribe(W, S, after_id=before.id)
     (dropped,) = quiet.take()
     assert (dropped.kind, dropped.fields) == ("dropped", {"count": None})
@@ -101,7 +102,7 @@ def test_who_comes_back_after_a_restart_is_told_that_something_may_be_missing() 
 
 
 def test_who_is_too_slow_is_told_how_many_were_dropped() -> None:
-    hub = EventHub()
+    hub = event_hub()
     slow = hub.subscribe(W, S)
     events = [hub.publish(W, "prune", S, turn=turn) for turn in range(KEPT_EVENTS + 44)]
     dropped, *rest = slow.take()
@@ -117,7 +118,7 @@ def test_who_is_too_slow_is_told_how_many_were_dropped() -> None:
 @given(st.lists(st.one_of(st.integers(1, 400), st.none()), max_size=12))
 def test_nothing_is_lost_uncounted(steps: list[int | None]) -> None:
     """Numbers publish so many events; None takes what there is."""
-    hub = EventHub()
+    hub = event_hub()
     subscription = hub.subscribe(W, S)
     expected = subscription._position
     published = heard = 0
@@ -135,7 +136,7 @@ def test_nothing_is_lost_uncounted(steps: list[int | None]) -> None:
 
 
 def test_idle_sessions_are_put_away_and_busy_ones_are_not() -> None:
-    hub = EventHub()
+    hub = event_hub()
     listened = hub.subscribe(W, "listened")
     hub.publish(W, "compaction_start", "compacting")
     first = hub.publish(W, "undo", "idle")
@@ -149,7 +150,9 @@ def test_idle_sessions_are_put_away_and_busy_ones_are_not() -> None:
     assert kinds(listened.take()) == ["flush"]
     assert not hub.wait_idle(W, "compacting", 0)
     with hub.subscribe(W, "idle", after_id=first.id) as again:
-        assert kinds(again.take()) == ["dropped"]
+        assert again.take() == [], "nothing was missed"
+    with hub.subscribe(W, "idle", after_id=0) as again:
+        assert again.take() == [first], "what is put away comes back"
     listened.close()
     hub.publish(W, "compaction_end", "compacting")
     for number in range(KEPT_SESSIONS):
@@ -158,7 +161,7 @@ def test_idle_sessions_are_put_away_and_busy_ones_are_not() -> None:
 
 
 def test_sessions_that_nothing_happens_to_are_put_away_first() -> None:
-    hub = EventHub()
+    hub = event_hub()
     for number in range(KEPT_SESSIONS):
         hub.publish(W, "prune", f"s{number}")
     hub.publish(W, "flush", "s0")
@@ -167,7 +170,7 @@ def test_sessions_that_nothing_happens_to_are_put_away_first() -> None:
 
 
 def test_a_listener_in_a_thread_hears_all_in_order() -> None:
-    hub = EventHub()
+    hub = event_hub()
     subscription = hub.subscribe(W, S)
     heard: list[int] = []
     thread = started(lambda: heard.extend(event.id for event in subscription))
@@ -180,7 +183,7 @@ def test_a_listener_in_a_thread_hears_all_in_order() -> None:
 
 
 def test_many_publishers_one_numbering() -> None:
-    hub = EventHub()
+    hub = event_hub()
     subscription = hub.subscribe(W, S)
     threads = [started(lambda: [hub.publish(W, "prune", S) for _ in range(30)]) for _ in range(8)]
     for thread in threads:
@@ -190,7 +193,7 @@ def test_many_publishers_one_numbering() -> None:
 
 
 def test_listening_ends_after_a_silence() -> None:
-    hub = EventHub()
+    hub = event_hub()
     subscription = hub.subscribe(W, S)
     hub.publish(W, "prune", S)
     before = time.monotonic()
@@ -199,7 +202,7 @@ def test_listening_ends_after_a_silence() -> None:
 
 
 def test_news_are_called_out_and_so_is_the_end() -> None:
-    hub, calls = EventHub(), list[str]()
+    hub, calls = event_hub(), list[str]()
     subscription = hub.subscribe(W, S)
 
     def wake() -> None:
@@ -215,7 +218,7 @@ def test_news_are_called_out_and_so_is_the_end() -> None:
 
 
 def test_closing_the_hub_ends_everybody() -> None:
-    hub = EventHub()
+    hub = event_hub()
     hub.publish(W, "compaction_start", S)
     subscription, calls, ends = hub.subscribe(W, S), list[int](), list[object]()
     subscription.on_news(lambda: calls.append(1))
@@ -239,7 +242,7 @@ def test_closing_the_hub_ends_everybody() -> None:
 
 
 def test_closing_the_hub_ends_who_only_waits() -> None:
-    hub, ends = EventHub(), list[bool]()
+    hub, ends = event_hub(), list[bool]()
     hub.publish(W, "compaction_start", S)
     thread = started(lambda: ends.append(hub.wait_idle(W, S)))
     waiting(hub)
@@ -266,7 +269,7 @@ def test_closing_the_hub_ends_who_only_waits() -> None:
     ],
 )
 def test_a_session_is_at_rest_when_nothing_runs_or_will(told: list[tuple[EventKind, bool]], idle: bool) -> None:
-    hub = EventHub()
+    hub = event_hub()
     for kind, will_retry in told:
         hub.publish(W, kind, S, will_retry=will_retry)
     assert hub.wait_idle(W, S, timeout_seconds=0) is idle
@@ -275,7 +278,7 @@ def test_a_session_is_at_rest_when_nothing_runs_or_will(told: list[tuple[EventKi
 
 
 def test_waiting_goes_on_until_the_retry_has_ended() -> None:
-    hub, idle = EventHub(), threading.Event()
+    hub, idle = event_hub(), threading.Event()
     hub.publish(W, "compaction_start", S)
 
     def wait() -> None:
@@ -295,7 +298,7 @@ def test_waiting_goes_on_until_the_retry_has_ended() -> None:
 
 
 def test_waiting_ends_in_time() -> None:
-    hub = EventHub()
+    hub = event_hub()
     hub.publish(W, "compaction_start", S)
     before = time.monotonic()
     assert not hub.wait_idle(W, S, 0.05)
@@ -304,7 +307,7 @@ def test_waiting_ends_in_time() -> None:
 
 
 def test_a_waiter_takes_no_processor() -> None:
-    hub = EventHub()
+    hub = event_hub()
     hub.publish(W, "compaction_start", S)
     subscriptions = [hub.subscribe(W, S) for _ in range(20)]
     threads = [started(partial(list, one)) for one in subscriptions]
@@ -319,9 +322,9 @@ def test_a_waiter_takes_no_processor() -> None:
 
 
 def test_a_thousand_listeners_do_not_hold_up_who_tells() -> None:
-    hub = EventHub()
+    hub = event_hub()
     subscriptions: list[Subscription] = [hub.subscribe(W, S) for _ in range(1000)]
-    alone = EventHub()
+    alone = event_hub()
 
     def tell(told: EventHub) -> None:
         for _ in range(1000):

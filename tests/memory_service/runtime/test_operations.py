@@ -17,6 +17,7 @@ from memory_service.runtime.answers import reindex_report
 from memory_service.runtime.background import Operations, _progress_of
 from memory_service.schemas import Operation
 from memory_service.service import MemoryService
+from tests.memory_service.storage.in_memory_records import new_operations
 from tests.serving import settings
 
 KEPT = 1000
@@ -43,7 +44,7 @@ class Gate:
 
 @pytest.fixture
 def operations() -> Iterator[Operations]:
-    made = Operations()
+    made = new_operations()
     yield made
     made.close()
 
@@ -168,7 +169,7 @@ def test_no_operation_is_forgotten_before_it_ends(operations: Operations) -> Non
 
 
 def test_closing_stops_what_runs_and_what_waits() -> None:
-    operations = Operations()
+    operations = new_operations()
     busy(operations)
     queued = operations.start("default", Gate())
     operations.close()
@@ -217,7 +218,7 @@ def test_a_real_reindex_in_the_background(tmp_path: Path) -> None:
 
 
 def test_none_begins_after_the_end() -> None:
-    operations = Operations()
+    operations = new_operations()
     operations.close()
     with pytest.raises(CallCancelled, match="closed"):
         operations.start("one", lambda on_progress, cancelled: SyncReport())

@@ -1,0 +1,139 @@
+"""Answers to requests that are sent again, by their idempotency key, whichever process of the home they come to.
+
+Invariants: what a key stands for is done by one thread of one process at a time; a request equal to one that was
+answered gets that answer, byte for byte; a failed request, and one whose process has ended before it was answered, is
+forgotten, so that it can be tried again; an answer that may hold what was said is erased when something is, and not
+stored if that happens while it is made; answers are bounded in number, in bytes and in time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from memory_service.errors import StorageFailed, key_reused
+from memory_service.runtime.presence import Presence
+from memory_service.storage.record_store import RecordKind, RecordStore, RecordVersion
+
+_log = logging.getLogger("memory_service.runtime.keyed_answers")
+
+_MOST_ANSWERS = 10_000
+_MOST_BYTES = 32 * 1024 * 1024
+# Whoever sends something again does so within minutes.
+_KEPT = dt.timedelta(days=1)
+_TRIM_EVERY = 64
+_CONTENT_BYTES = 16
+_RUNNING, _ANSWERED = b"?", b"!"
+
+
+class KeyedAnswers:
+    """The answers by key of one home.
+
+    Args:
+        records: The records of a workspace; of the home itself, for an empty name.
+        presence: That of this process.
+        most_answers: Largest number of answers of a workspace.
+        most_bytes: Largest size of all of them.
+    """
+
+    def __init__(
+        self,
+        records: Callable[[str], RecordStore],
+        presence: Presence,
+        *,
+        most_answers: int = _MOST_ANSWERS,
+        most_bytes: int = _MOST_BYTES,
+    ) -> None:
+        self._records = records
+        self._presence = presence
+        self._most_answers, self._most_bytes = most_answers, most_bytes
+        self._stored = 0
+        self._counting = threading.Lock()
+
+    def once(
+        self, workspace: str, place: str, key: str, content: bytes, act: Callable[[], bytes], *, session_id: str = ""
+    ) -> tuple[bytes, bool] | None:
+        """Act, unless the same request was made with the same key before.
+
+        Args:
+            workspace: The workspace that the request is for; empty for none.
+            place: The route, with what its path names.
+            key: The idempotency key.
+            content: The hash of the request.
+            act: Gives the answer.
+            session_id: The session that the answer is about.
+
+        Returns:
+            The answer, and True if it is that of an earlier request; None while that one is still at work.
+
+        Raises:
+            Conflict: The key belongs to another request.
+        """
+        kind = RecordKind.SESSION_REPLY if session_id else RecordKind.REPLY
+        name = hashlib.blake2b(f"{place}\0{key}".encode(), digest_size=16).hexdigest()
+        content = hashlib.blake2b(content, digest_size=_CONTENT_BYTES).digest()
+        records = self._records(workspace)
+        try:
+            found = self._claimed(records, kind, name, content, session_id)
+        except StorageFailed as error:
+            # What cannot be noted, as in a home that is not there yet, or is only read, is done all the same.
+            _log.warning("an idempotency key was not noted: %s", error)
+            found = _Claim(name, session_id, None)
+        if not isinstance(found, _Claim):
+            return found
+        try:
+            answer = act()
+        except BaseException:
+            with suppress(StorageFailed):
+                records.erase(kind, key=name)
+            raise
+        with suppress(StorageFailed):
+            self._store(records, kind, found, content + _ANSWERED + answer)
+        return answer, False
+
+    def _claimed(
+        self, records: RecordStore, kind: RecordKind, name: str, content: bytes, session_id: str
+    ) -> _Claim | tuple[bytes, bool] | None:
+        """A claim to act; or the answer that there is, or None while another one acts."""
+        known = records.get(kind, name)
+        if known is not None:
+            state, rest = known.raw[_CONTENT_BYTES : _CONTENT_BYTES + 1], known.raw[_CONTENT_BYTES + 1 :]
+            if known.raw[:_CONTENT_BYTES] != content:
+                raise key_reused()
+            if state == _ANSWERED:
+                return rest, True
+            if not self._presence.is_gone(rest.decode()):
+                return None
+        raw = content + _RUNNING + self._presence.name.encode()
+        version = records.put(
+            kind, name, raw, expected=known.version if known else None, session=session_id, expires=_in_a_while()
+        )
+        return None if version is None else _Claim(name, session_id, version)
+
+    def _store(self, records: RecordStore, kind: RecordKind, claim: _Claim, raw: bytes) -> None:
+        """Store an answer; one that may hold what was erased meanwhile is not, and nor is one too large."""
+        if len(raw) > self._most_bytes:
+            records.erase(kind, key=claim.name)
+            return
+        expected = claim.version if kind is RecordKind.SESSION_REPLY else records.version(kind, claim.name)
+        records.put(kind, claim.name, raw, expected=expected, session=claim.session_id, expires=_in_a_while())
+        with self._counting:
+            self._stored += 1
+            is_due = self._stored % min(_TRIM_EVERY, self._most_answers) == 0
+        if is_due:
+            records.trim(kind, most=self._most_answers, most_bytes=self._most_bytes)
+
+
+class _Claim:
+    """The right of this thread to act for a key."""
+
+    def __init__(self, name: str, session_id: str, version: RecordVersion | None) -> None:
+        self.name, self.session_id, self.version = name, session_id, version
+
+
+def _in_a_while() -> dt.datetime:
+    return dt.datetime.now(dt.UTC) + _KEPT

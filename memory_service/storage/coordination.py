@@ -1,0 +1,76 @@
+"""Locks, leases and messages, by which the processes of one home work together.
+
+Invariants: a lock or a lease is held by one at a time, in this process and all others, and ends with the process that
+holds it; the numbers of a channel's messages rise by one; a message that is lost costs
+a look, as every reader asks for those behind the last one that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+# So many messages of a channel are kept.
+KEPT_MESSAGES = 256
+LOCK_SECONDS = 30.0
+LEASE_SECONDS = 30.0
+
+
+class ChannelMessage(NamedTuple):
+    """A message of a channel."""
+
+    number: int
+    raw: bytes
+
+
+class Coordination(Protocol):
+    """The coordination of the processes of one home."""
+
+    def lock(self, name: str, *, timeout_seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
+        """A lock while a block runs.
+
+        Args:
+            name: Parts with a slash between them.
+            timeout_seconds: How long to wait for others.
+
+        Raises:
+            StorageFailed: Others kept the lock too long, or the storage has none.
+        """
+
+    def lease(self, name: str, seconds: float = LEASE_SECONDS) -> Callable[[], None] | None:
+        """A lease until it is given back or the process ends, however it ends.
+
+        Args:
+            name: A name as of a file.
+            seconds: How long others may take a process for alive that cannot be asked; less where its end is seen.
+
+        Returns:
+            What gives it back; None if somebody has it.
+        """
+
+    def is_leased(self, name: str) -> bool:
+        """True if somebody has a lease."""
+
+    def publish(self, channel: str, raw: bytes, *, first: int = 1) -> int:
+        """Tell all processes; gives the number of the message.
+
+        Args:
+            channel: The channel.
+            raw: The message.
+            first: Its number, if it is the first one that is kept.
+
+        Raises:
+            StorageFailed: The storage did not take it.
+        """
+
+    def messages(self, channel: str, after: int = 0) -> Sequence[ChannelMessage]:
+        """The messages of a channel that are kept, behind a number, in order."""
+
+    def follow(self, channel: str, heard: Callable[[], None]) -> Callable[[], None]:
+        """Have something called soon after each message, in whichever process it was published; gives what ends it.
+
+        Args:
+            channel: The channel.
+            heard: Called from any thread, once or more for a message: it asks for the messages itself.
+        """

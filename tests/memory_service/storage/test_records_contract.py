@@ -1,0 +1,160 @@
+"""The contract of `RecordStore`, on every implementation."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from memory_service.errors import StorageFailed
+from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
+from memory_service.storage.record_store import ANY, RecordKind, RecordStore
+from tests.memory_service.storage.in_memory_records import MemoryRecords
+
+NOW = dt.datetime.now(dt.UTC)
+LATER, BEFORE = NOW + dt.timedelta(hours=1), NOW - dt.timedelta(hours=1)
+# Of a workspace; several calls give stores of the same records, as of several processes.
+Records = Callable[[str], RecordStore]
+
+
+@pytest.fixture(params=["files", "memory"])
+def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]:
+    if request.param == "memory":
+        kept = dict[str, MemoryRecords]()
+        yield lambda workspace: kept.setdefault(workspace, MemoryRecords())
+        return
+    databases = list[SharedDatabase]()
+
+    def opened(workspace: str) -> RecordStore:
+        databases.append(SharedDatabase(tmp_path))
+        return DatabaseRecords(databases[-1], workspace)
+
+    yield opened
+    for database in databases:
+        database.close()
+
+
+def test_what_is_stored_is_there_for_all(records: Records) -> None:
+    one, other = records("部署"), records("部署")
+    assert one.get(RecordKind.REPLY, "钥匙") is None and list(one.keys(RecordKind.REPLY)) == []
+    version = one.put(RecordKind.REPLY, "钥匙", b"\0\xff", session="s", expires=LATER)
+    found = other.get(RecordKind.REPLY, "钥匙")
+    assert found is not None and (found.raw, found.version) == (b"\0\xff", version)
+    assert other.version(RecordKind.REPLY, "钥匙") == version
+    assert list(other.keys(RecordKind.REPLY)) == ["钥匙"]
+
+
+def test_kinds_keys_and_workspaces_are_apart(records: Records) -> None:
+    records("a").put(RecordKind.REPLY, "k", b"1")
+    assert records("b").get(RecordKind.REPLY, "k") is None
+    assert records("a").get(RecordKind.OPERATION, "k") is None
+    assert records("a").get(RecordKind.REPLY, "K") is None
+    assert records("a").version(RecordKind.REPLY, "k ") is None
+
+
+def test_a_put_that_names_a_version_replaces_that_one_alone(records: Records) -> None:
+    store = records("w")
+    first = store.put(RecordKind.OPERATION, "op", b"1", expected=None)
+    assert first not in (None, ANY)
+    assert store.put(RecordKind.OPERATION, "op", b"2", expected=None) is None
+    second = store.put(RecordKind.OPERATION, "op", b"3", expected=first)
+    assert second not in (None, first)
+    assert store.put(RecordKind.OPERATION, "op", b"4", expected=first) is None
+    found = store.get(RecordKind.OPERATION, "op")
+    assert found is not None and found.raw == b"3"
+    assert store.put(RecordKind.OPERATION, "op", b"3") not in (None, first, second)
+
+
+def test_a_record_that_is_stored_again_has_another_version(records: Records) -> None:
+    store = records("w")
+    first = store.put(RecordKind.REPLY, "k", b"same")
+    store.erase(RecordKind.REPLY, key="k")
+    assert store.put(RecordKind.REPLY, "k", b"other", expected=first) is None
+    assert store.put(RecordKind.REPLY, "k", b"same", expected=None) != first
+
+
+def test_of_several_claims_one_is_granted(records: Records) -> None:
+    stores = [records("w") for _ in range(4)]
+    for number in range(20):
+        with ThreadPoolExecutor(4) as threads:
+            asked = [threads.submit(each.put, RecordKind.REPLY, str(number), b"", expected=None) for each in stores]
+        assert sum(each.result() is not None for each in asked) == 1
+
+
+def test_what_has_expired_is_gone(records: Records) -> None:
+    store = records("w")
+    store.put(RecordKind.REPLY, "old", b"1", expires=BEFORE)
+    store.put(RecordKind.REPLY, "new", b"2", expires=LATER)
+    assert store.get(RecordKind.REPLY, "old") is None and store.version(RecordKind.REPLY, "old") is None
+    assert list(store.keys(RecordKind.REPLY)) == ["new"]
+    assert store.put(RecordKind.REPLY, "old", b"3", expected=None, expires=LATER) is not None
+
+
+def test_records_are_erased_by_key_by_session_and_by_kind(records: Records) -> None:
+    store = records("w")
+    for key, session in (("1", "a"), ("2", "a"), ("3", "b"), ("4", "")):
+        store.put(RecordKind.SESSION_REPLY, key, b"x", session=session)
+        store.put(RecordKind.REPLY, key, b"x", session=session)
+    assert store.erase(RecordKind.SESSION_REPLY, session="a") == 2
+    assert list(store.keys(RecordKind.SESSION_REPLY)) == ["3", "4"]
+    assert store.erase(RecordKind.SESSION_REPLY, key="4") == 1 and store.erase(RecordKind.SESSION_REPLY, key="4") == 0
+    assert store.erase(RecordKind.SESSION_REPLY, key="3", session="a") == 0
+    assert store.erase(RecordKind.SESSION_REPLY) == 1
+    assert list(store.keys(RecordKind.REPLY)) == ["1", "2", "3", "4"]
+
+
+def test_the_oldest_are_trimmed(records: Records) -> None:
+    store = records("w")
+    for number in range(8):
+        store.put(RecordKind.REPLY, str(number), b"x" * 100, expires=BEFORE if number == 7 else LATER)
+    store.put(RecordKind.REPLY, "2", b"y" * 100)
+    store.trim(RecordKind.REPLY, most=5, most_bytes=10**6)
+    assert sorted(store.keys(RecordKind.REPLY)) == ["2", "3", "4", "5", "6"]
+    store.trim(RecordKind.REPLY, most=5, most_bytes=350)
+    assert sorted(store.keys(RecordKind.REPLY)) == ["2", "5", "6"]
+    store.trim(RecordKind.OPERATION, most=0, most_bytes=0)
+    assert sorted(store.keys(RecordKind.REPLY)) == ["2", "5", "6"]
+
+
+def test_no_byte_of_what_was_erased_is_left_in_a_file(tmp_path: Path) -> None:
+    database = SharedDatabase(tmp_path)
+    store = DatabaseRecords(database, "w")
+    for number in range(50):
+        store.put(RecordKind.SESSION_REPLY, str(number), b"the word is heliotrope " * 400, session="s")
+    store.erase(RecordKind.SESSION_REPLY, session="s")
+    files = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
+    assert files and not any(b"heliotrope" in raw for raw in files)
+    database.close()
+
+
+def test_reading_makes_nothing(tmp_path: Path) -> None:
+    store = DatabaseRecords(SharedDatabase(tmp_path / "home"), "w")
+    assert store.get(RecordKind.REPLY, "k") is None and store.version(RecordKind.REPLY, "k") is None
+    assert list(store.keys(RecordKind.REPLY)) == [] and store.erase(RecordKind.REPLY) == 0
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".shared").mkdir()
+    (tmp_path / ".shared/records.sqlite").write_bytes(b"no database" * 1000)
+    store = DatabaseRecords(SharedDatabase(tmp_path), "w")
+    with pytest.raises(StorageFailed, match="remove it"):
+        store.put(RecordKind.REPLY, "k", b"")
+    with pytest.raises(StorageFailed, match="remove it"):
+        store.get(RecordKind.REPLY, "k")
+
+
+def test_a_file_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    database = SharedDatabase(tmp_path)
+    store = DatabaseRecords(database, "w")
+    store.put(RecordKind.REPLY, "k", b"1")
+    for file in (tmp_path / ".shared").iterdir():
+        file.unlink()
+    assert store.get(RecordKind.REPLY, "k") is None
+    store.put(RecordKind.REPLY, "k", b"2")
+    found = store.get(RecordKind.REPLY, "k")
+    assert found is not None and found.raw == b"2"
+    database.close()
