@@ -165,7 +165,6 @@ DISK_ELSEWHERE = {
     "memory_service.memories.erasures",
     "memory_service.memories.indexing",
     "memory_service.memories.receipts",
-    "memory_service.memories.sample",
     "memory_service.memories.standing",
     "memory_service.memories.unindexed",
 }

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from memory_service.conversations.join import ANSWER
     from memory_service.conversations.seals import is_sealed_here
     from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translated
-    from memory_service.memories.sample import SAMPLES, Recording, copy_sample
     from memory_service.messages.response_items import TRIGGER, items_of_messages, messages_of_items
     from memory_service.messages.server_events import EventSplitter, ServerEvent, Unreadable
     from memory_service.runtime.answers import reader_failures
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from memory_service.runtime.session_store import check_messages
     from memory_service.runtime.watching import SyncedChange
     from memory_service.service.facade import MemoryService
+    from memory_service.storage.files.sample import SAMPLES, Recording, copy_sample
 
 __all__ = [
     "ANSWER",
@@ -78,7 +78,7 @@ _MODULES = {
     "memory_service.conversations.call_places": ("CallOverview", "call_overview"),
     "memory_service.conversations.seals": ("is_sealed_here",),
     "memory_service.llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translated"),
-    "memory_service.memories.sample": ("SAMPLES", "Recording", "copy_sample"),
+    "memory_service.storage.files.sample": ("SAMPLES", "Recording", "copy_sample"),
     "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
     "memory_service.messages.server_events": ("EventSplitter", "ServerEvent", "Unreadable"),
     "memory_service.runtime.answers": ("reader_failures",),

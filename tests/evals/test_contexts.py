@@ -21,8 +21,8 @@ from indexer.engine.reader_manager import PACK_PASSAGES
 from indexer.language.terms import index_terms
 from indexer.types import SearchFilter
 from memory_service.memories.block import build_context, candidates_for
-from memory_service.memories.sample import copy_sample
 from memory_service.schemas import Context
+from memory_service.storage.files.sample import copy_sample
 from tests.evals.chinese import load, write_workspace
 
 _SAMPLE = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))

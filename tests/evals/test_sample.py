@@ -12,7 +12,7 @@ import pytest
 
 from indexer import Embedder, Index, MiniLM, Mode, RankingSettings, SearchFilter, SourceKind
 from indexer.engine.ranking import Fusion
-from memory_service.memories.sample import copy_sample
+from memory_service.storage.files.sample import copy_sample
 
 _QUESTIONS = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))
 _RECORDED = json.loads((Path(__file__).parent / "recorded_questions.json").read_text("utf-8"))

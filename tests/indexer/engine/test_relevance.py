@@ -13,7 +13,7 @@ from indexer.engine.ranking import Fusion
 from indexer.engine.relevance import Calibration, Table, Weights
 from indexer.testing import HashEmbedder
 from indexer.types import SearchResults
-from memory_service.memories.sample import copy_sample
+from memory_service.storage.files.sample import copy_sample
 
 NOTES = (
     "kiln, Skutt: The Skutt kiln fires at cone 6 on Fridays.",

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from memory_service import schemas
-from memory_service.memories.sample import copy_sample
 from memory_service.messages.sizes import count_tokens
+from memory_service.storage.files.sample import copy_sample
 from tests.memory_service.cli.commands import CommandLine, Run
 
 QUESTION = "when do we deploy?"

@@ -145,7 +145,7 @@ def copy_sample(home: Path, *, with_session: bool = True, language: str = "en") 
 
 
 def _bundled(sample: Sample) -> Path:
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     installed, checkout = package / sample.installed, package.parent / "data" / sample.checkout
     source = installed if installed.is_dir() else checkout
     if not source.is_dir():
