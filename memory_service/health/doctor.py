@@ -16,7 +16,6 @@ import numpy as np
 
 from indexer import (
     Embedder,
-    FileSource,
     Index,
     IndexerError,
     IndexStatus,
@@ -38,7 +37,6 @@ from memory_service.memories.drafts import entry_draft
 from memory_service.memories.erasures import Erasures
 from memory_service.memories.standing import StandingBlocks
 from memory_service.memories.store import MemoryStore
-from memory_service.memories.workspaces import extra_folders
 from memory_service.messages import Message, numbered
 from memory_service.runtime.answers import reader_failures
 from memory_service.schemas.status import Check
@@ -85,8 +83,7 @@ def examine(
     """
     yield _check("home", lambda: _home(settings.home, storage))
     kept = storage.workspace(workspace)
-    folder = kept.scratch
-    embedders = _used(settings, folder, embedder)
+    embedders = _used(settings, kept, embedder)
     model = _check("model", lambda: _models(embedders))
     yield model
     if reranker is not None:
@@ -99,7 +96,7 @@ def examine(
     if there.ok and storage.contains(workspace):
         if not (left := _check("left over", lambda: _left_over(kept))).ok:
             yield left
-        index = _opened(settings, folder, embedder)
+        index = _opened(settings, kept, embedder)
         try:
             yield (sound := _check("index", lambda: _index(index)))
             yield _check("files", lambda: _files(index))
@@ -116,19 +113,18 @@ def examine(
         yield _check("gateway", lambda: _gateway(missed))
 
 
-def _opened(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> Index:
-    extra = extra_folders(folder, settings.extra_paths)
-    source = FileSource(folder, extra=extra)
-    return Index(source, embedder, store=settings.store, max_file_bytes=settings.max_file_bytes)
+def _opened(settings: Settings, kept: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> Index:
+    store, max_file_bytes = kept.open_index(), settings.max_file_bytes
+    return Index(kept.open_source(), embedder, store=store, max_file_bytes=max_file_bytes)
 
 
-def _used(settings: Settings, folder: Path, embedder: Embedder | LanguageChoice | None) -> list[Embedder]:
+def _used(settings: Settings, kept: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> list[Embedder]:
     """The models that a workspace uses: where it is chosen, that of its index, and the one that it moves to."""
     if not isinstance(embedder, LanguageChoice):
         return [embedder] if embedder else []
-    if not folder.is_dir():
+    if not kept.scratch.is_dir():
         return [embedder.english]
-    index = _opened(settings, folder, embedder)
+    index = _opened(settings, kept, embedder)
     try:
         moves, used_embedder = index.moves(), index.embedder
     except (IndexerError, OSError):

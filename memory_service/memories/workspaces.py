@@ -6,12 +6,10 @@ Invariants: a path is refused, never repaired; one that passes lies below the fo
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Collection
 
 from indexer import (
     EXTRA_MARK,
-    ExtraFolder,
     Folders,
     composed,
     is_memory_path,
@@ -19,7 +17,6 @@ from indexer import (
     name_fault,
 )
 from indexer.common import lazy_regex
-from memory_service.config.extra_paths import read_extra_paths
 from memory_service.errors import InvalidName
 from memory_service.home import shown_name
 from memory_service.storage.documents import DocumentStore
@@ -33,18 +30,6 @@ _MAX_SEGMENT_BYTES = 255
 _MOST_CHARS_OF_ONE = 4
 _TOO_LONG = f"has a part of more than {_MAX_SEGMENT_BYTES} bytes"
 _ALLOWED = "Use MEMORY.md, USER.md or a Markdown file below memory/, such as memory/2026-11-20.md"
-
-
-def extra_folders(folder: Path, extra_paths: Mapping[str, tuple[str, ...]]) -> Folders:
-    """The folders that are indexed beside a workspace: its own alone, whatever others have.
-
-    Args:
-        folder: The folder of the workspace.
-        extra_paths: The setting.
-    """
-    read = read_extra_paths(extra_paths.get(folder.name, ()))
-    extra = [ExtraFolder(name=one.name, folder=one.folder, globs=one.globs) for one in read]
-    return Folders(folder, extra, private=(folder.parent,))
 
 
 def memory_path(path: str) -> str:

@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from indexer import SyncProgress
-from memory_service.memories.workspaces import extra_folders, indexed_paths
+from memory_service.memories.workspaces import indexed_paths
 from memory_service.runtime import answers
 from memory_service.runtime.answers import translated
 from memory_service.runtime.background import Operations
 from memory_service.runtime.watching import SyncedChange, follow
 from memory_service.schemas.status import Operation, ReindexReport, Status
+from memory_service.storage.files.file_storage import extra_folders
 
 if TYPE_CHECKING:
     from memory_service.config import Settings

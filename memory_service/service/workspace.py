@@ -10,18 +10,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer import Embedder, FileSource, Index, LanguageChoice, RankingSettings, Reranker
-from indexer.stores import open_store
+from indexer import Embedder, Index, LanguageChoice, RankingSettings, Reranker
 from memory_service.config import OWN_ENGINE, Settings
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.home import tighten, tighten_workspace
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
-from memory_service.memories.workspaces import extra_folders
 from memory_service.runtime.watching import WorkspaceWatcher
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 from memory_service.storage.base import Storage, WorkspaceStorage
@@ -61,7 +58,7 @@ class OpenWorkspaces:
         *,
         rests: bool = False,
     ) -> None:
-        self.storage: Storage = FileStorage(settings.home)
+        self.storage: Storage = FileStorage(settings.home, index_store=settings.store, extra_paths=settings.extra_paths)
         self.watching = WorkspaceWatcher()
         self._settings = settings
         self._embedder = embedder
@@ -174,13 +171,12 @@ class OpenWorkspaces:
                 self._sessions[workspace] = found
             return found
 
-    def index(self, folder: Path, place: Path | None = None) -> Index:
-        """An index of a workspace's folder, kept there unless another place is given."""
+    def _index(self, kept: WorkspaceStorage) -> Index:
         settings = self._settings
         return Index(
-            FileSource(folder, extra=extra_folders(folder, settings.extra_paths)),
+            kept.open_source(),
             self._embedder,
-            store=open_store(settings.store, place or folder),
+            store=kept.open_index(),
             ranking=RankingSettings(**settings.ranking.model_dump()),
             max_file_bytes=settings.max_file_bytes,
             today=lambda: settings.now().date(),
@@ -221,7 +217,7 @@ class OpenWorkspaces:
     def _opened(self, kept: WorkspaceStorage) -> LongTermMemory:
         settings = self._settings
         files = MemoryStore(kept.documents, now=settings.now, max_bytes=settings.max_file_bytes)
-        return LongTermMemory(files, self.index(kept.scratch), kept.records, rests=self._rests)
+        return LongTermMemory(files, self._index(kept), kept.records, rests=self._rests)
 
     def _recover(self, memory: LongTermMemory, workspace: str) -> None:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""

@@ -18,6 +18,7 @@ from memory_service.storage.documents import DocumentStore
 from memory_service.storage.record_store import RecordStore
 
 if TYPE_CHECKING:
+    from indexer import IndexStore, Source
     from memory_service.storage.logs import LogStore
 
 
@@ -30,12 +31,16 @@ class WorkspaceStorage:
         records: Its small records.
         scratch: A folder of this machine for what is derived, such as an index; on files that of the workspace.
         open_logs: Makes `logs`; many calls need none, and the code of logs is not loaded for them.
+        open_source: Makes what its index is made of: documents, logs, and on this machine folders beside them.
+        open_index: Makes the store of its index.
     """
 
     documents: DocumentStore
     records: RecordStore
     scratch: Path
     open_logs: Callable[[], LogStore]
+    open_source: Callable[[], Source]
+    open_index: Callable[[], IndexStore]
 
     @cached_property
     def logs(self) -> LogStore:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import datetime as dt
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from indexer import sync_file
+from indexer import ExtraFolder, FileSource, Folders, sync_file
+from indexer.stores import DEFAULT_STORE, open_store
+from memory_service.config.extra_paths import read_extra_paths
 from memory_service.errors import InvalidName, StorageFailed
 from memory_service.home import WORKSPACE_NAME, check_workspace, make_home
 from memory_service.storage.base import WorkspaceStorage
@@ -34,10 +37,20 @@ class FileStorage:
 
     Args:
         home: The folder that holds one folder for each workspace; it need not exist yet.
+        index_store: Name of the store of the indexes.
+        extra_paths: The setting of the folders that are indexed beside workspaces.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        index_store: str = DEFAULT_STORE,
+        extra_paths: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    ) -> None:
         self._home = home
+        self._index_store = index_store
+        self._extra_paths = extra_paths
         self._database = SharedDatabase(home)
         self.coordination = FileCoordination(home, self._database)
         self.records = DatabaseRecords(self._database, "")
@@ -85,6 +98,8 @@ class FileStorage:
             records=DatabaseRecords(self._database, name),
             scratch=folder,
             open_logs=lambda: _logs_in(folder / _SESSIONS),
+            open_source=lambda: FileSource(folder, extra=extra_folders(folder, self._extra_paths)),
+            open_index=lambda: open_store(self._index_store, folder),
         )
 
     def modified_at(self, name: str) -> dt.datetime:
@@ -129,6 +144,18 @@ class FileStorage:
     def _named(self, name: str) -> str:
         """A workspace for messages, with the home that it is looked for in."""
         return f"the workspace {name} of the home {self._home}"
+
+
+def extra_folders(folder: Path, extra_paths: Mapping[str, tuple[str, ...]]) -> Folders:
+    """The folders that are indexed beside a workspace: its own alone, whatever others have.
+
+    Args:
+        folder: The folder of the workspace.
+        extra_paths: The setting.
+    """
+    read = read_extra_paths(extra_paths.get(folder.name, ()))
+    extra = [ExtraFolder(name=one.name, folder=one.folder, globs=one.globs) for one in read]
+    return Folders(folder, extra, private=(folder.parent,))
 
 
 def _logs_in(sessions: Path) -> LogStore:
