@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from indexer import IndexerError
 from indexer.language import ornament
-from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
+from memory_service.compaction.audit import Audit, audit_problems, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
+from memory_service.compaction.draft_record import record_of
 from memory_service.compaction.ledger import judged_statements, ledger_of, merge_ledger
 from memory_service.compaction.mending import MendedSummary, SourceTerms, mend_summary, with_lines_of_rules
 from memory_service.compaction.plan import Plan, plan_compaction
 from memory_service.compaction.plan_sizes import LEAST_PROGRESS, CompactionTrigger
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
-from memory_service.compaction.record import Compaction, Head, built_on, text_delta
+from memory_service.compaction.record import Compaction, Head, built_on
 from memory_service.compaction.snapshot import Snapshot, snapshot_of
 from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest, read_upto, with_note
 from memory_service.compaction.view import (
@@ -43,7 +44,6 @@ from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.llm.validation import clip_sections
 from memory_service.messages import Numbered, is_system
-from memory_service.messages.shapes import Json
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 from memory_service.text.frames import escaped
@@ -260,7 +260,8 @@ class Compactor:
     ) -> CompactionDraft:
         """The record of a compaction, and the view behind it, whether that fits or not."""
         plan, summary, audit = content.plan, content.summary, content.audit
-        made = _record(state, plan, settings, compaction_options, summary, audit, content.language)
+        trigger = compaction_options.trigger
+        made = record_of(state, plan, settings, trigger, summary, audit, content.language)
         if content.statements is not None:
             made = replace(made, statements=tuple((each.kind, each.text, each.seqs[0]) for each in content.statements))
         if summary is not None and content.labels is not None:
@@ -517,51 +518,6 @@ def _anonymous(request: SummaryRequest, labels: Labels) -> SummaryRequest:
         messages=tuple(map(labels.message, request.messages)),
         prefix=tuple(map(labels.message, request.prefix)),
     )
-
-
-def _record(
-    state: Conversation,
-    plan: Plan,
-    settings: CompactionSettings,
-    compaction_options: CompactionOptions,
-    summary: Summary | None,
-    audit: Audit | None,
-    language: str,
-) -> Compaction:
-    return Compaction(
-        base=state.head.seq,
-        upto=state.last_seq,
-        tail_start=plan.tail_start if summary else state.head.tail_start,
-        summary=text_delta(state.head.summary, summary.text) if summary else (),
-        stage=plan.stage,
-        tokens_before=plan.tokens_before,
-        tokens_after=plan.tokens_after,
-        cleared=plan.cleared,
-        stripped=plan.stripped,
-        toolless_upto=plan.toolless_upto,
-        ledger_tokens=plan.ledger_limit_tokens if summary else None,
-        whole_request=plan.whole_request,
-        role=settings.preset.role,
-        preset=settings.preset.name,
-        trigger=compaction_options.trigger,
-        method=summary.method if summary else "none",
-        model=summary.model if summary else None,
-        prompt_version=summary.prompt_version if summary else None,
-        calls=summary.calls if summary else 0,
-        input_tokens=summary.input_tokens if summary else 0,
-        output_tokens=summary.output_tokens if summary else 0,
-        chunk_ratio=summary.chunk_ratio if summary else None,
-        parts=summary.parts if summary else 0,
-        audit=_audit_record(audit),
-        notes=(*plan.notes, *plan.shortfalls, *(summary.notes if summary else ())),
-        overrides=settings.overrides,
-        reason=plan.reason,
-        language="" if language == "en" else language,
-    )
-
-
-def _audit_record(audit: Audit | None) -> dict[str, Json]:
-    return audit_record(audit) if audit is not None else {}
 
 
 def _shorter(content: _Content, excess_tokens: int) -> _Content | None:
