@@ -56,7 +56,7 @@ BEHIND_DOORS = (
 )
 # Doors of their own that one file puts on the server of another: it knows their routes and starts what they need.
 MOUNTED = {"memory_service/api/app.py": ("memory_service.gateway", "memory_service.mcp")}
-FOR_TESTS = ("indexer/testing.py", "memory_service/testing.py")
+FOR_TESTS = ("indexer/testing.py", "memory_service/testing/__init__.py")
 HAN = re.compile(r"[\u3400-\u9fff]")
 
 

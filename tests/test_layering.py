@@ -52,7 +52,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "indexer.sync.*",
         "memory_service.compaction.*",
-        "memory_service.testing",
+        "memory_service.testing.*",
     ),
     (
         "memory_service.config.*",

@@ -18,7 +18,7 @@ from indexer.language import ornament
 from memory_service.compaction.audit import Audit, audit_problems, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
-from memory_service.compaction.draft_record import record_of
+from memory_service.compaction.draft_record import compaction_record
 from memory_service.compaction.ledger import judged_statements, ledger_of, merge_ledger
 from memory_service.compaction.mending import MendedSummary, SourceTerms, mend_summary, with_lines_of_rules
 from memory_service.compaction.plan import Plan, plan_compaction
@@ -261,7 +261,7 @@ class Compactor:
         """The record of a compaction, and the view behind it, whether that fits or not."""
         plan, summary, audit = content.plan, content.summary, content.audit
         trigger = compaction_options.trigger
-        made = record_of(state, plan, settings, trigger, summary, audit, content.language)
+        made = compaction_record(state, plan, settings, trigger, summary, audit, content.language)
         if content.statements is not None:
             made = replace(made, statements=tuple((each.kind, each.text, each.seqs[0]) for each in content.statements))
         if summary is not None and content.labels is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memory_service.compaction.presets import CompactionSettings
 
 
-def record_of(
+def compaction_record(
     state: Conversation,
     plan: Plan,
     settings: CompactionSettings,
