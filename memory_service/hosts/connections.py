@@ -26,11 +26,11 @@ from memory_service.storage.files.disk import (
     make_folder,
     remove_durably,
     replace_durably,
-    restless,
     storage_errors,
     sweep,
     sync_folder,
 )
+from memory_service.storage.revisions import kept_changing
 
 # Settings of a host are as open as the user makes files; those that are there keep their modes.
 _OPEN_FOLDER, _OPEN_FILE = 0o777, 0o666
@@ -143,13 +143,13 @@ def _do(change: Change) -> None:
         if change.after == change.before:
             return
         if current_signature(change.path) != change.signature:
-            raise restless(str(change.path))
+            raise kept_changing(str(change.path))
         if change.after is None:
             remove_durably(change.path)
             return
         make_folder(change.path.parent, mode=_OPEN_FOLDER)
         if not replace_durably(change.path, change.after, expected=change.signature, mode=_OPEN_FILE):
-            raise restless(str(change.path))
+            raise kept_changing(str(change.path))
 
 
 def _undo(change: Change) -> None:
@@ -163,7 +163,7 @@ def _write(path: Path, raw: bytes) -> None:
     with storage_errors(str(path)):
         make_folder(path.parent, mode=_OPEN_FOLDER)
         if not replace_durably(path, raw, expected=current_signature(path), mode=_OPEN_FILE):
-            raise restless(str(path))
+            raise kept_changing(str(path))
 
 
 def _missing(folder: Path) -> set[Path]:

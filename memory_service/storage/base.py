@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from memory_service.storage.coordination import Coordination
 from memory_service.storage.documents import DocumentStore
@@ -46,6 +46,20 @@ class WorkspaceStorage:
     def logs(self) -> LogStore:
         """The logs of its sessions."""
         return self.open_logs()
+
+
+class WorkspaceContents(NamedTuple):
+    """Numbers on a workspace, told without an index.
+
+    Attributes:
+        modified_at: Time of the last change of a document or a log; where there is none, of the workspace.
+        project: The folder of the coding agent's project that it is of; empty for none.
+    """
+
+    documents: int
+    sessions: int
+    modified_at: dt.datetime
+    project: str
 
 
 class Storage(Protocol):
@@ -83,8 +97,12 @@ class Storage(Protocol):
     def workspace(self, name: str) -> WorkspaceStorage:
         """The parts that are of a workspace; one that is not there is empty."""
 
-    def modified_at(self, name: str) -> dt.datetime:
-        """Time of the last change of a workspace that is there, as far as it is empty."""
+    def contents(self, name: str) -> WorkspaceContents:
+        """Numbers on a workspace that is there.
+
+        Raises:
+            NotFound: It is gone.
+        """
 
     def secret(self, name: str, size_bytes: int) -> bytes:
         """Random bytes of this home, made once by whoever asks first; only the home's owner can read them."""

@@ -78,11 +78,6 @@ def storage_errors(path: str) -> Iterator[None]:
         raise StorageFailed(f"{path} could not be read or written: {reason}.") from error
 
 
-def restless(path: str) -> StorageFailed:
-    """The error of a file that somebody else changes all the time."""
-    return StorageFailed(f"The file {path} kept changing while it was to be written. Try again.")
-
-
 def signature(status: os.stat_result) -> Signature:
     """The numbers that tell one state of a file from another without reading it."""
     mtime_ns = max(-_MOST, min(status.st_mtime_ns, _MOST))

@@ -5,7 +5,6 @@ Invariants: a name is refused, never repaired; a link is no workspace; looking s
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -14,12 +13,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from indexer import ExtraFolder, FileSource, Folders, sync_file
+from indexer import ExtraFolder, FileSource, Folders, change_times, scan_workspace, sync_file
 from indexer.stores import DEFAULT_STORE, open_store
 from memory_service.config.extra_paths import read_extra_paths
 from memory_service.errors import InvalidName, StorageFailed
-from memory_service.home import WORKSPACE_NAME, check_workspace, make_home
-from memory_service.storage.base import WorkspaceStorage
+from memory_service.home import WORKSPACE_NAME, check_workspace, make_home, project_of_workspace
+from memory_service.storage.base import WorkspaceContents, WorkspaceStorage
 from memory_service.storage.files import disk
 from memory_service.storage.files.disk import storage_errors
 from memory_service.storage.files.document_files import FileDocuments
@@ -102,10 +101,20 @@ class FileStorage:
             open_index=lambda: open_store(self._index_store, folder),
         )
 
-    def modified_at(self, name: str) -> dt.datetime:
-        """Time of the last change of a workspace's folder."""
+    def contents(self, name: str) -> WorkspaceContents:
+        """Numbers on a workspace, from a look at its files."""
+        folder = self._folder(name)
         with storage_errors(self._named(name)):
-            return disk.modified_at(self._folder(name).stat())
+            status = folder.stat()
+            files = scan_workspace(folder).files.values()
+        changes = [disk.moment(change_times(file)[0] / 1e9) for file in files]
+        sessions = sum(file.source == "sessions" for file in files)
+        return WorkspaceContents(
+            documents=len(files) - sessions,
+            sessions=sessions,
+            modified_at=max(changes, default=disk.modified_at(status)),
+            project=project_of_workspace(folder),
+        )
 
     def secret(self, name: str, size_bytes: int) -> bytes:
         """Random bytes in a file of the home."""

@@ -22,6 +22,7 @@ from memory_service.storage.files import disk
 from memory_service.storage.files.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.storage.files.log_offsets import Offsets
 from memory_service.storage.files.log_recovery import LogRecovery
+from memory_service.storage.revisions import kept_changing
 
 SUFFIX = ".jsonl"
 LOCKS = ".locks"
@@ -152,7 +153,7 @@ class LogFile:
     def replace(self, descriptor: int, raw: Iterable[bytes]) -> None:
         """Puts other lines in the place of all that the open file has, in one step."""
         if not disk.replace_durably(self.path, raw, expected=disk.signature(os.fstat(descriptor))):
-            raise disk.restless(self.path.name)
+            raise kept_changing(self.path.name)
 
     def lines(self, drafts: Sequence[RecordDraft]) -> list[bytes]:
         """The lines of records that are written at once, under the next numbers."""
@@ -174,7 +175,7 @@ class LogFile:
                 raise
         # Somebody may have put another file in this one's place.
         if not disk.is_at(self.path, descriptor):
-            raise disk.restless(self.path.name)
+            raise kept_changing(self.path.name)
         self.offsets.refresh(descriptor)
 
     def second_look(self, seq: int, edition: int) -> LogLine | None:

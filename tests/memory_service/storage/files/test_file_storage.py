@@ -42,7 +42,7 @@ def test_a_name_becomes_a_folder_of_the_home(tmp_path: Path, name: str) -> None:
 )
 def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     storage = FileStorage(tmp_path)
-    for look in (storage.contains, storage.make, storage.workspace, storage.modified_at):
+    for look in (storage.contains, storage.make, storage.workspace, storage.contents):
         with pytest.raises(InvalidName, match="no name of a workspace"):
             look(name)
     assert list(tmp_path.iterdir()) == []
