@@ -199,26 +199,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         workspace = str(request.path_params.get("workspace", ""))
         return SearchedPlace(home=service.settings.home, workspace=workspace, shows_home=shows_home(request, keys))
 
-    def workspace_told(request: Request, folder: Callable[[], str]) -> str:
-        named = workspace_of(request.headers, request.state.grant)
-        if request.state.grant != EVERY_WORKSPACE or request.headers.get("x-memory-workspace") or not folder():
-            return named
-        is_local = file_access(request, request.state.grant) in ("all", "hosts")
-        return service.workspace_of_folder(folder(), is_local=is_local) or named
-
-    gateway = GatewayRuntime(
-        service=service,
-        relay=Relay(Upstreams(service.settings)),
-        admit=pools.queues.of("gateway").run,
-        work=pools.work.run,
-        finish=pools.finish,
-        cancelled=shared.pools.cancelled,
-        workspace_of=workspace_told,
-        check_body=check_json,
-        place_of=place_of,
-        on_prompt=shared.metrics.prompted,
-        on_missed=shared.metrics.missed,
-    )
+    gateway = _gateway(service, shared, keys, place_of)
     app.state.relay = gateway.relay
     gateway_routes = gateway_router(
         gateway,
@@ -252,6 +233,34 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         app.router.routes.append(PassedRoute(gateway, own))
     errors.install(app, place_of)
     return app
+
+
+def _gateway(
+    service: MemoryService, shared: AppState, keys: Keys | None, place_of: Callable[[Request], SearchedPlace]
+) -> GatewayRuntime:
+    """Parts that the routes in providers' shapes work with."""
+    pools = shared.pools
+
+    def workspace_told(request: Request, folder: Callable[[], str]) -> str:
+        named = workspace_of(request.headers, request.state.grant)
+        if request.state.grant != EVERY_WORKSPACE or request.headers.get("x-memory-workspace") or not folder():
+            return named
+        is_local = file_access(request, request.state.grant) in ("all", "hosts")
+        return service.workspace_of_folder(folder(), is_local=is_local) or named
+
+    return GatewayRuntime(
+        service=service,
+        relay=Relay(Upstreams(service.settings)),
+        admit=pools.queues.of("gateway").run,
+        work=pools.work.run,
+        finish=pools.finish,
+        cancelled=pools.cancelled,
+        workspace_of=workspace_told,
+        check_body=check_json,
+        place_of=place_of,
+        on_prompt=shared.metrics.prompted,
+        on_missed=shared.metrics.missed,
+    )
 
 
 def _layers(

@@ -235,16 +235,7 @@ class SessionCompactions:
         self, snapshot: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]
     ) -> CompactionReceipt:
         services, session_id, before = self._services, snapshot.session_id, snapshot.view().tokens
-        intent = Intent(
-            work="compaction",
-            workspace=services.workspace,
-            session_id=session_id,
-            fields={"trigger": call.trigger, "tokens_before": before},
-            material=lambda: self._material(snapshot, call),
-        )
-        verdict = services.shared.hooks.ask(intent)
-        if verdict.refused is not None:
-            raise Conflict(f"A hook refused the compaction: {verdict.refused.reason}")
+        verdict = self._verdict(snapshot, call, before)
         snapshot, missed = self._flush_first(snapshot, call, cancelled)
         services.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
         outcome, started, spent = "failed", time.monotonic(), Spent()
@@ -295,6 +286,24 @@ class SessionCompactions:
             )
             services.shared.hooks.tell("compaction", event)
             _log_end(place, outcome, before, receipt, spent, time.monotonic() - started, failure)
+
+    def _verdict(self, snapshot: SessionSnapshot, call: CompactionCall, tokens: int) -> Verdict:
+        """The verdict of the hooks.
+
+        Raises:
+            Conflict: One refuses the compaction.
+        """
+        intent = Intent(
+            work="compaction",
+            workspace=self._services.workspace,
+            session_id=snapshot.session_id,
+            fields={"trigger": call.trigger, "tokens_before": tokens},
+            material=lambda: self._material(snapshot, call),
+        )
+        verdict = self._services.shared.hooks.ask(intent)
+        if verdict.refused is not None:
+            raise Conflict(f"A hook refused the compaction: {verdict.refused.reason}")
+        return verdict
 
     def _flush_first(
         self, snapshot: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]
