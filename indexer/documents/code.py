@@ -259,7 +259,7 @@ def split_code(text: str, *, path: str, language: CodeLanguage) -> list[Passage]
             opens_section=chunk.opens and first,
             date=day,
         )
-        for chunk in chunks.found
+        for chunk in chunks.chunks
         for first, words in _texts(lines[chunk.start : chunk.end])
     ]
 
@@ -296,7 +296,7 @@ def _outline(lines: list[str], language: CodeLanguage) -> _Block:
 class _Chunks:
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        self.found: list[_Chunk] = []
+        self.chunks: list[_Chunk] = []
         self._sizes = list(accumulate((len(line) + 1 for line in lines), initial=0))
 
     def add(self, block: _Block, above: tuple[str, ...]) -> None:
@@ -338,12 +338,12 @@ class _Chunks:
             yield start, stop
 
     def _put(self, start: int, end: int, titles: tuple[str, ...], *, opens: bool) -> _Chunk:
-        last = self.found[-1] if self.found else None
+        last = self.chunks[-1] if self.chunks else None
         if last is not None and not self._says_something(start, end) and self._fits(last.start, end, MAX_CODE_CHARS):
             last.end = end  # closing brackets alone
             return last
         chunk = _Chunk(start, end, titles, opens)
-        self.found.append(chunk)
+        self.chunks.append(chunk)
         return chunk
 
     def _joins(self, chunk: _Chunk, start: int, end: int) -> bool:

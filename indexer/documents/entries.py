@@ -38,18 +38,18 @@ class Noted:
     """The comment of an entry, as it counts for its lines.
 
     Attributes:
-        written: The moment at which it was written; None where the comment does not say.
+        written_moment: The moment at which it was written; None where the comment does not say.
     """
 
     role: Role
-    written: dt.datetime | None
+    written_moment: dt.datetime | None
     tags: tuple[str, ...]
 
     def written_on(self, day: dt.date | None) -> dt.datetime | None:
         """The moment at which it was written, if that is of the day that it stands on: else it was noted for that."""
-        if self.written is None or day is None or abs(self.written.date() - day) > _NEAR:
+        if self.written_moment is None or day is None or abs(self.written_moment.date() - day) > _NEAR:
             return None
-        return self.written
+        return self.written_moment
 
 
 def noted_lines(lines: Sequence[str]) -> Mapping[int, Noted]:
@@ -63,7 +63,9 @@ def noted_lines(lines: Sequence[str]) -> Mapping[int, Noted]:
         if line.startswith(("<!--", " <!--")) and (fields := read_comment(line)) is not None:
             below = _lines_below(lines, number)
             text = lines[below.start - 1 : below.stop - 1]
-            note = Noted(role=role_of(fields, folded(text)), written=moment_of(fields), tags=tags_of("\n".join(text)))
+            note = Noted(
+                role=role_of(fields, folded(text)), written_moment=moment_of(fields), tags=tags_of("\n".join(text))
+            )
             notes.update((at, note) for at in below)
     return notes
 

@@ -70,7 +70,7 @@ class _Group:
         self._parents: list[tuple[int, str]] = []
         self._end = 0
         self._above: tuple[str, ...] = ()
-        self._changed = False
+        self._has_changed = False
 
     def read(self, block: Block, below: Block | None) -> Place | None:
         """Where a block stands; None for a label alone. `below` is the next block of its section."""
@@ -91,7 +91,7 @@ class _Group:
             label = _label(block.lines[0][1])
             if label:
                 self._parents.append((block.depth, label))
-                self._changed = True
+                self._has_changed = True
             if label and len(block.lines) == 1 and _is_item_label(block.lines[0][1]):
                 return None
             return Place(block, above, columns, parent=bool(label))
@@ -111,19 +111,19 @@ class _Group:
         return False
 
     def _set(self, *, bold: str, colon: str) -> None:
-        self._changed = self._changed or (bold, colon) != (self._bold, self._colon)
+        self._has_changed = self._has_changed or (bold, colon) != (self._bold, self._colon)
         self._bold, self._colon = bold, colon
 
     def _leave(self, depth: int) -> None:
         while self._parents and self._parents[-1][0] >= depth:
             self._parents.pop()
-            self._changed = True
+            self._has_changed = True
 
     def _titles(self) -> tuple[str, ...]:
-        if self._changed:
+        if self._has_changed:
             parents = (label for _, label in self._parents[-_MOST_PARENTS:])
             self._above = tuple(filter(None, (self._bold, self._colon, *parents)))
-            self._changed = False
+            self._has_changed = False
         return self._above
 
 

@@ -44,14 +44,14 @@ class _KnownLog:
 
     content_hash: str
     read_hash: bytes
-    carried: Carried
+    carried_state: Carried
 
 
 class Logs:
     """Reader of session logs that remembers those read lately. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: LRU[str, _KnownLog] = LRU(_LOGS)
+        self._cache: LRU[str, _KnownLog] = LRU(_LOGS)
 
     def read(
         self,
@@ -71,9 +71,9 @@ class Logs:
             stored_hash: Content hash of the log that the index holds in full; empty if it holds none.
             check: Called for every passage; it ends the reading by raising.
         """
-        log = self._known.get(path)
+        log = self._cache.get(path)
         usable = log if log and stored_hash == log.content_hash else None
-        carried_value = usable.carried if usable else Carried()
+        carried_value = usable.carried_state if usable else Carried()
         hashed_sha256 = hashlib.sha256(memoryview(raw)[: carried_value.size_bytes])
         is_unchanged = usable is not None and hashed_sha256.digest() == usable.read_hash
         read = grown_transcript(raw, carried_value, check) if is_unchanged else None
@@ -81,8 +81,10 @@ class Logs:
             # Another beginning, or earlier messages turn out to have a speaker.
             carried_value, hashed_sha256 = Carried(), hashlib.sha256()
             read = whole_transcript(raw, check)
-        hashed_sha256.update(memoryview(raw)[carried_value.size_bytes : read.carried.size_bytes])
-        self._known[path] = _KnownLog(content_hash=content_hash, read_hash=hashed_sha256.digest(), carried=read.carried)
+        hashed_sha256.update(memoryview(raw)[carried_value.size_bytes : read.carried_state.size_bytes])
+        self._cache[path] = _KnownLog(
+            content_hash=content_hash, read_hash=hashed_sha256.digest(), carried_state=read.carried_state
+        )
         return Growth(first=carried_value.passages, passages=read.passages)
 
 
@@ -100,7 +102,7 @@ class _Known:
     lines: int
     passages: list[Passage]
     depths: list[int]
-    labelled: list[Passage]
+    labelled_passages: list[Passage]
     level: int
     above: tuple[str, ...]
     file_date: dt.date | None
@@ -108,7 +110,7 @@ class _Known:
 
 
 _NOTHING = _Known(
-    before="", lines=0, passages=[], depths=[], labelled=[], level=0, above=(), file_date=None, file_tags=()
+    before="", lines=0, passages=[], depths=[], labelled_passages=[], level=0, above=(), file_date=None, file_tags=()
 )
 
 
@@ -122,7 +124,7 @@ class Splitter:
     """Splitter of Markdown files that remembers those split lately. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: LRU[str, _Known] = LRU(_FILES)
+        self._cache: LRU[str, _Known] = LRU(_FILES)
         self._splits: LRU[str, _Split] = LRU(_FILES)
 
     def read(self, text: str, path: str, *, content_hash: str, stored_hash: str = "") -> Growth:
@@ -146,16 +148,16 @@ class Splitter:
         """The passages of a file; see `split_markdown`, and `split_file` for a file of an extra folder."""
         if path.startswith(EXTRA_MARK):
             return [replace(passage, role="file") for passage in split_file(text, path)]
-        state = self._known.get(path)
+        state = self._cache.get(path)
         passages = _grow(state, text, path) if state else None
         if state is None or passages is None:
             state, passages = _NOTHING, read_speakers(text, path=path)
-        labelled_passages = keep_shared_labels(passages, state.labelled)
+        labelled_passages = keep_shared_labels(passages, state.labelled_passages)
         last = _last_section(text, passages, labelled_passages, state)
         if last is None:
-            self._known.pop(path)
+            self._cache.pop(path)
         else:
-            self._known[path] = last
+            self._cache[path] = last
         return labelled_passages
 
 
@@ -166,36 +168,36 @@ def _common(before: Sequence[Passage], now: Sequence[Passage]) -> int:
     return next((place for place, (a, b) in pairs if a is not b and a != b), min(len(before), len(now)))
 
 
-def _grow(known: _Known, text: str, path: str) -> SpokenPassages | None:
+def _grow(state: _Known, text: str, path: str) -> SpokenPassages | None:
     """Passages of a text that is the same up to the remembered heading; None if it is not."""
-    if not text.startswith(known.before):
+    if not text.startswith(state.before):
         return None
-    rest = text[len(known.before) :]
+    rest = text[len(state.before) :]
     heading = _HEADING.match(rest)
-    if heading is None or len(heading[1]) != known.level or "\r" in rest:
+    if heading is None or len(heading[1]) != state.level or "\r" in rest:
         return None
-    if known.level > 1 and _TOP_LEVEL.search(rest):
+    if state.level > 1 and _TOP_LEVEL.search(rest):
         return None
     part = read_section(
         rest,
         path=path,
-        level=known.level,
-        above=known.above,
-        file_date=known.file_date,
-        file_tags=known.file_tags,
+        level=state.level,
+        above=state.above,
+        file_date=state.file_date,
+        file_tags=state.file_tags,
     )
     # A heading with nothing below it is a passage of the section above, which only the whole file knows.
-    if not part.passages or part.depths[0] <= len(known.above):
+    if not part.passages or part.depths[0] <= len(state.above):
         return None
     passages = [
-        replace(passage, start_line=passage.start_line + known.lines, end_line=passage.end_line + known.lines)
+        replace(passage, start_line=passage.start_line + state.lines, end_line=passage.end_line + state.lines)
         for passage in part.passages
     ]
     return SpokenPassages(
-        passages=known.passages + passages,
-        depths=known.depths + part.depths,
-        file_date=known.file_date,
-        file_tags=known.file_tags,
+        passages=state.passages + passages,
+        depths=state.depths + part.depths,
+        file_date=state.file_date,
+        file_tags=state.file_tags,
     )
 
 
@@ -208,9 +210,9 @@ def _opens_heading(passages: SpokenPassages, at: int) -> bool:
 
 
 def _last_section(
-    text: str, passages: SpokenPassages, labelled_passages: list[Passage], known: _Known
+    text: str, passages: SpokenPassages, labelled_passages: list[Passage], state: _Known
 ) -> _Known | None:
-    """The file up to its last heading of level 1 or 2, where that can be told without doubt; `known` is its start."""
+    """The file up to its last heading of level 1 or 2, where that can be told without doubt; `state` is its start."""
     if "\r" in text or text.startswith("\ufeff"):
         return None
     last = next((i for i in range(len(passages.passages) - 1, -1, -1) if _opens_heading(passages, i)), None)
@@ -219,12 +221,12 @@ def _last_section(
     first, depth = passages.passages[last], passages.depths[last]
     after = passages.passages[last - 1].end_line if last else 0
     # The heading may be the very one that the file was known up to, and stands behind it in any case.
-    lines = text[len(known.before) :].split("\n")
-    place = range(max(0, after - known.lines), first.start_line - 1 - known.lines)
+    lines = text[len(state.before) :].split("\n")
+    place = range(max(0, after - state.lines), first.start_line - 1 - state.lines)
     at = next((n for n in place if _HEADING.match(lines[n])), None)
     if at is None or lines[at].lstrip("#").strip().rstrip("#").rstrip() != first.heading[depth - 1]:
         return None
-    before = known.before + "\n".join((*lines[:at], ""))
+    before = state.before + "\n".join((*lines[:at], ""))
     # A comment that is still open there might end below, and take the heading with it.
     if before.rfind("<!--") > before.rfind("-->"):
         return None
@@ -234,10 +236,10 @@ def _last_section(
     level = len(lines[at]) - len(lines[at].lstrip("#"))
     return _Known(
         before=before,
-        lines=known.lines + at,
+        lines=state.lines + at,
         passages=passages.passages[:last],
         depths=passages.depths[:last],
-        labelled=labelled_passages[:last],
+        labelled_passages=labelled_passages[:last],
         level=level,
         above=first.heading[: depth - 1],
         file_date=passages.file_date,

@@ -82,18 +82,18 @@ class SpokenPassages:
     file_tags: tuple[str, ...] = ()
 
 
-def keep_shared_labels(passages: SpokenPassages, known: Sequence[Passage] = ()) -> list[Passage]:
+def keep_shared_labels(passages: SpokenPassages, known_passages: Sequence[Passage] = ()) -> list[Passage]:
     """The passages, with only those labels that at least two of them carry.
 
     Args:
         passages: The passages.
-        known: An earlier result for the first of them; what stays as it was is the same object.
+        known_passages: An earlier result for the first of them; what stays as it was is the same object.
     """
     counts = Counter(p.label for p in passages.passages)
     shared_names = {name for name, count in counts.items() if count > 1}
-    first = len(known)
+    first = len(known_passages)
     return [
-        *(_with_label(before, p, shared_names) for before, p in zip(known, passages.passages, strict=False)),
+        *(_with_label(before, p, shared_names) for before, p in zip(known_passages, passages.passages, strict=False)),
         *(_with_label(p, p, shared_names) for p in islice(passages.passages, first, None)),
     ]
 
@@ -113,7 +113,7 @@ def read_speakers(text: str, *, path: str, max_chars: int = MAX_CHARS) -> Spoken
     for rule in front.rules:
         lines[rule] = ""
     notes = noted_lines(lines)
-    days = _Days((front.title,) if front.title else (), path, front.date, titled=True)
+    days = _Days((front.title,) if front.title else (), path, front.date, is_titled=True)
     passages = _spoken_passages(read_blocks(lines, front.lines), days, max_chars, notes, front.tags)
     pairs = front.text(alone=not passages.passages)
     if not pairs:
@@ -141,7 +141,7 @@ def read_section(
     """
     lines = split_lines(text)
     notes = noted_lines(lines)
-    days = _Days(above, path, file_date, titled=level == 1)
+    days = _Days(above, path, file_date, is_titled=level == 1)
     return _spoken_passages(read_blocks(lines), days, MAX_CHARS, notes, file_tags)
 
 
@@ -229,7 +229,7 @@ def _tags_in(block: Block) -> tuple[str, ...]:
 class _Day(NamedTuple):
     heading: tuple[str, ...]
     day: dt.date | None
-    written: dt.datetime | None
+    written_moment: dt.datetime | None
 
 
 class _Days:
@@ -242,26 +242,26 @@ class _Days:
         titled: True if the only one of the titles is that of the file.
     """
 
-    def __init__(self, title: tuple[str, ...], path: str, fallback: dt.date | None, *, titled: bool = False) -> None:
+    def __init__(self, title: tuple[str, ...], path: str, fallback: dt.date | None, *, is_titled: bool = False) -> None:
         self.fallback = fallback
         self._title = title
-        self._titled = titled and len(title) == 1
+        self._is_titled = is_titled and len(title) == 1
         self._file = ornament("days", None, day_of_name, path) or fallback
         self._section: Section | None = None
-        self._found = _Day((), None, None)
+        self._day = _Day((), None, None)
 
     def of(self, section: Section) -> _Day:
         """Heading, day and moment of a section; the last one is remembered, as blocks come section by section."""
         if section is not self._section:
             path = section.path
             # A title that stands there as a heading too is named once.
-            twice = self._titled and path and path[0].casefold() == self._title[0].casefold()
+            twice = self._is_titled and path and path[0].casefold() == self._title[0].casefold()
             heading = path if twice else self._title + path
             dates = (ornament("days", None, heading_day, title) for title in reversed(heading))
             day = next((date for date in dates if date is not None), self._file)
             self._section = section
-            self._found = _Day(heading, day, _moment(day, heading) if day else None)
-        return self._found
+            self._day = _Day(heading, day, _moment(day, heading) if day else None)
+        return self._day
 
 
 def _moment(day: dt.date, heading: tuple[str, ...]) -> dt.datetime:

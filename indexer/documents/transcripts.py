@@ -195,8 +195,8 @@ class Carried:
         last_seq: Number of the last record.
         passages: Number of passages so far.
         day: Day of the last passage.
-        stated: Date that a message last began with, and the time of that message.
-        asked: True if the last passage asks a question.
+        stated_pair: Date that a message last began with, and the time of that message.
+        is_asked: True if the last passage asks a question.
         speakers: Number of messages of each name, in the field `name` or at their beginning.
     """
 
@@ -204,8 +204,8 @@ class Carried:
     last_seq: int = 0
     passages: int = 0
     day: dt.date | None = None
-    stated: tuple[dt.date, dt.datetime | None] | None = None
-    asked: bool = False
+    stated_pair: tuple[dt.date, dt.datetime | None] | None = None
+    is_asked: bool = False
     speakers: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -214,7 +214,7 @@ class Transcript:
     """Passages of a log in the order of their messages, and the state to read on with."""
 
     passages: list[Passage]
-    carried: Carried
+    carried_state: Carried
 
 
 def go_on() -> None:
@@ -324,7 +324,7 @@ class _Reading:
         self.speakers = Counter(earlier.speakers)
         self._passages = list[Passage]()
         self._size_bytes, self._last_seq = earlier.size_bytes, earlier.last_seq
-        self._day, self._stated, self._asked = earlier.day, earlier.stated, earlier.asked
+        self._day, self._stated_pair, self._is_asked = earlier.day, earlier.stated_pair, earlier.is_asked
 
     def take(self, messages: list[_Said], seq: int, size_bytes: int) -> None:
         """Add the messages of a batch that ends with record `seq` at `size_bytes`, in their parts."""
@@ -341,11 +341,11 @@ class _Reading:
             last_seq=self._last_seq,
             passages=self._before + len(passages),
             day=self._day,
-            stated=self._stated,
-            asked=self._asked,
+            stated_pair=self._stated_pair,
+            is_asked=self._is_asked,
             speakers=dict(self.speakers),
         )
-        return Transcript(passages=passages, carried=carried_value)
+        return Transcript(passages=passages, carried_state=carried_value)
 
     def _take(self, part: _Said) -> None:
         stamp = ornament("days", None, leading_stamp, part.text) if part.speaks else None
@@ -366,7 +366,7 @@ class _Reading:
             # A stamp says when it was said, not that it speaks of a time.
             timely, behind = ornament("days", False, has_time_words, words[behind:]), 0
             unlatin = ornament("scripts", False, is_unlatin, words)
-            answers = part.speaks and self._asked and not opens and len(words) <= SHORT_CHARS
+            answers = part.speaks and self._is_asked and not opens and len(words) <= SHORT_CHARS
             self._passages.append(
                 Passage(
                     start_line=part.seq,
@@ -382,14 +382,14 @@ class _Reading:
                 )
             )
             opens = False
-            self._asked = is_asked if part.speaks else self._asked
+            self._is_asked = is_asked if part.speaks else self._is_asked
 
     def _date_of(self, moment: dt.datetime | None, stated_day: dt.date | None) -> dt.date | None:
         """The day of a message: the date that it begins with, one stated lately, or the time of writing."""
         if stated_day is not None:
-            self._stated = stated_day, moment
-        if self._stated is not None:
-            day, since = self._stated
+            self._stated_pair = stated_day, moment
+        if self._stated_pair is not None:
+            day, since = self._stated_pair
             if moment is None or since is None or moment - since < STATED_HOLDS:
                 return day
         return moment.date() if moment else self._day

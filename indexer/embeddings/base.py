@@ -161,7 +161,7 @@ class CachedEmbedder:
 
     def __init__(self, embedder: Embedder, *, capacity: int = 4096) -> None:
         self._embedder = embedder
-        self._cached: LRU[_Key, Vectors] = LRU(capacity)
+        self._cache: LRU[_Key, Vectors] = LRU(capacity)
 
     @property
     def name(self) -> str:
@@ -188,7 +188,7 @@ class CachedEmbedder:
         if not model:
             return self._embedder.embed_query(text)
         key = _key(model, text, query=True)
-        vector = self._cached.get(key)
+        vector = self._cache.get(key)
         if vector is None:
             vector = self._embedder.embed_query(text)
             self._put(key, vector)
@@ -200,7 +200,7 @@ class CachedEmbedder:
         if not model:
             return self._embedder.embed_documents(texts)
         keys = [_key(model, text, query=False) for text in texts]
-        vectors = {key: vector for key in keys if (vector := self._cached.get(key)) is not None}
+        vectors = {key: vector for key in keys if (vector := self._cache.get(key)) is not None}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         if missing:
             try:
@@ -219,20 +219,20 @@ class CachedEmbedder:
         except EmbedderUnavailable:
             return ""
 
-    def _keep(self, found: dict[_Key, Vectors], keys: Sequence[_Key], made: Vectors) -> None:
-        if len(made) != len(keys):
+    def _keep(self, vectors: dict[_Key, Vectors], keys: Sequence[_Key], new_vectors: Vectors) -> None:
+        if len(new_vectors) != len(keys):
             raise EmbeddingError(
-                f"The model {self.name} gave {len(made):,} vectors for {len(keys):,} texts. "
+                f"The model {self.name} gave {len(new_vectors):,} vectors for {len(keys):,} texts. "
                 "Choose another embedding_model if it stays."
             )
-        for key, vector in zip(keys, made, strict=True):
-            found[key] = vector
+        for key, vector in zip(keys, new_vectors, strict=True):
+            vectors[key] = vector
             self._put(key, vector)
 
     def _put(self, key: _Key, vector: Vectors) -> None:
         # What is no vector is not remembered: asked again, the model may give one.
         if np.isfinite(vector).all() and vector.any():
-            self._cached[key] = vector
+            self._cache[key] = vector
 
 
 def _key(model: str, text: str, *, query: bool) -> _Key:
@@ -241,7 +241,7 @@ def _key(model: str, text: str, *, query: bool) -> _Key:
     return model, digest, query
 
 
-def _stack(keys: Sequence[_Key], found: dict[_Key, Vectors]) -> Vectors:
+def _stack(keys: Sequence[_Key], vectors: dict[_Key, Vectors]) -> Vectors:
     """Rows in the order of the keys, zeros for missing ones."""
-    values = np.zeros_like(next(iter(found.values())))
-    return np.stack([found.get(key, values) for key in keys])
+    values = np.zeros_like(next(iter(vectors.values())))
+    return np.stack([vectors.get(key, values) for key in keys])

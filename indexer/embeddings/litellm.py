@@ -204,7 +204,7 @@ class LiteLLMEmbedder:
         self._prompts = Prompts() if purpose else prompts_of(model)
         self._fingerprint = _fingerprint(self._target, purpose, self._prompts)
         self._limits = Limits()
-        self._refused: LRU[bytes, bool] = LRU(_REFUSED_TEXTS)
+        self._cache: LRU[bytes, bool] = LRU(_REFUSED_TEXTS)
         self._dimensions = 0
         self._resting: tuple[float, str] = (0.0, "")
 
@@ -282,20 +282,20 @@ class LiteLLMEmbedder:
             finally:
                 pool.shutdown(cancel_futures=True)
 
-    def _gather(self, made: list[Vectors | None], failed: EmbeddingError | None) -> Vectors:
+    def _gather(self, new_vectors: list[Vectors | None], error: EmbeddingError | None) -> Vectors:
         """All rows as one array; where some are missing, the error has the others."""
-        missing = sum(row is None for row in made)
-        if missing == len(made):
-            raise failed or EmbeddingError(_refusal(self.name, missing, len(made)))
-        vectors = np.zeros((len(made), self._dimensions), np.float32)
-        for place, row in enumerate(made):
+        missing = sum(row is None for row in new_vectors)
+        if missing == len(new_vectors):
+            raise error or EmbeddingError(_refusal(self.name, missing, len(new_vectors)))
+        vectors = np.zeros((len(new_vectors), self._dimensions), np.float32)
+        for place, row in enumerate(new_vectors):
             if row is not None:
                 vectors[place] = row
-        if failed is not None:
-            failed.vectors = vectors
-            raise failed
+        if error is not None:
+            error.vectors = vectors
+            raise error
         if missing:
-            raise EmbeddingError(_refusal(self.name, missing, len(made)), vectors=vectors)
+            raise EmbeddingError(_refusal(self.name, missing, len(new_vectors)), vectors=vectors)
         return vectors
 
     def _with_prompt(self, text: str, call: _Call) -> str:
@@ -307,7 +307,7 @@ class LiteLLMEmbedder:
 
     def _rows(self, texts: list[str], call: _Call) -> list[Vectors | None]:
         """Rows of some texts; None for one that the provider refuses in every way."""
-        if len(texts) == 1 and _name_of(texts[0]) in self._refused:
+        if len(texts) == 1 and _name_of(texts[0]) in self._cache:
             return [None]
         try:
             return self._request_rows(texts, call)
@@ -330,7 +330,7 @@ class LiteLLMEmbedder:
                 self._request_rows([self._with_prompt("hello", call)], call)
             except ProviderFailed:
                 raise self._unavailable("refused", 1, None) from cause
-        self._refused[_name_of(text)] = True
+        self._cache[_name_of(text)] = True
 
     def _request_rows(self, texts: list[str], call: _Call) -> list[Vectors | None]:
         """Rows by one request, retried as far as that is of use.
@@ -366,7 +366,7 @@ class LiteLLMEmbedder:
         seconds = self._try_seconds
         if call.deadline is not None:
             seconds = min(seconds, max(_SHORTEST_SECONDS, call.deadline - time.monotonic()))
-        return embed(self._target, texts, seconds=seconds, told=fields)
+        return embed(self._target, texts, seconds=seconds, fields=fields)
 
     # --- failures ----------------------------------------------------------------------------------------------
 

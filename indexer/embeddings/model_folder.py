@@ -405,7 +405,7 @@ class FolderEmbedder(ABC, Generic[_Loaded]):
         self._engine = engine
         self._model = model
         self._folder: ModelFolder | None = None
-        self._loaded: _Loaded | None = None
+        self._loaded_model: _Loaded | None = None
         self._learned_dimensions = 0
         self._reader: Callable[[str], bool] | None = None
         self._loading = threading.Lock()
@@ -458,11 +458,11 @@ class FolderEmbedder(ABC, Generic[_Loaded]):
         return row
 
     def _embed(self, texts: Sequence[str], *, query: bool) -> Vectors:
-        if self._loaded is None:
+        if self._loaded_model is None:
             with self._loading:
-                if self._loaded is None:
-                    self._loaded = self._load(fetch=not query)
-        vectors = self._rows(self._loaded, texts, query=query)
+                if self._loaded_model is None:
+                    self._loaded_model = self._load(fetch=not query)
+        vectors = self._rows(self._loaded_model, texts, query=query)
         if bad := empty_rows(vectors):
             raise EmbeddingError(
                 f"The model {self.name} gave no usable vector (not finite, or of no length) "
@@ -471,8 +471,8 @@ class FolderEmbedder(ABC, Generic[_Loaded]):
             )
         return vectors
 
-    def _unit_rows(self, made: Any, texts: int) -> Vectors:
+    def _unit_rows(self, value: Any, texts: int) -> Vectors:
         """See `unit_rows`; the first ones tell the length of all."""
-        rows = unit_rows(self.name, made, texts=texts, dimensions=self._learned_dimensions)
+        rows = unit_rows(self.name, value, texts=texts, dimensions=self._learned_dimensions)
         self._learned_dimensions = rows.shape[1]
         return rows

@@ -398,7 +398,7 @@ class OnnxReranker:
         self.at_once = 10
         self._model = model
         self._graph: _Graph | None = None
-        self._bounded = False
+        self._is_bounded = False
         self._loading = threading.Lock()
 
     def score(self, query: str, texts: Sequence[str]) -> Scores:
@@ -424,7 +424,7 @@ class OnnxReranker:
                 "Choose another rerank_model if it stays."
             ) from error
         # The logistic function, without an exponent that is too large.
-        return np.exp(-np.logaddexp(0.0, -scores)) if self._bounded else scores
+        return np.exp(-np.logaddexp(0.0, -scores)) if self._is_bounded else scores
 
     def _load(self) -> _Graph:
         if self._graph is None:
@@ -437,7 +437,7 @@ class OnnxReranker:
                             f"The model {files.graph} gives {graph.output}, which are no scores of texts. "
                             "Set rerank_model to a cross-encoder."
                         )
-                    self._bounded = _is_bounded(read_table(files.folder / "config.json"))
+                    self._is_bounded = _is_bounded(read_table(files.folder / "config.json"))
                     self._graph = graph
         return self._graph
 

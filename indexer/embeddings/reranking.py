@@ -42,19 +42,19 @@ _SUREST = 4e-5
 _WAITING = 4
 
 
-def scores_of_labels(name: str, found: Scores) -> Scores:
+def scores_of_labels(name: str, scores: Scores) -> Scores:
     """One score of each text, of a model that gives one for each label; of two labels the last is "it answers".
 
     Raises:
         EmbeddingError: There are more, as of a model that finds contradictions.
     """
-    labels = found.shape[1] if found.ndim == 2 else 1
+    labels = scores.shape[1] if scores.ndim == 2 else 1
     if labels > 2:
         raise EmbeddingError(
             f"The model {name} gives {labels} scores for each text, so it does not tell how well one answers. "
             "Set rerank_model to a cross-encoder with one label or two."
         )
-    return found[:, -1] if found.ndim == 2 else found
+    return scores[:, -1] if scores.ndim == 2 else scores
 
 
 class Reranker(Protocol):
@@ -89,7 +89,7 @@ class _Work:
 
     scores: list[float]
     problem: str = ""
-    abandoned: bool = False
+    is_abandoned: bool = False
 
 
 class Reranking:
@@ -128,7 +128,7 @@ class Reranking:
         thread.start()
         thread.join(self._deadline_seconds)
         if thread.is_alive():
-            work.abandoned = True
+            work.is_abandoned = True
             return np.zeros(0), (
                 f"the model {self._reranker.name} took longer than {self._deadline_seconds:g} s (the first question "
                 "loads it). Ask again, or set rerank_model to a smaller one."
@@ -138,7 +138,7 @@ class Reranking:
     def _work(self, work: _Work, texts: list[str], query: str) -> None:
         try:
             for start in range(0, len(texts), self._reranker.at_once):
-                if work.abandoned:
+                if work.is_abandoned:
                     return
                 part = texts[start : start + self._reranker.at_once]
                 scores = np.asarray(self._reranker.score(query, part), np.float64)

@@ -210,17 +210,17 @@ class CrossEncoderReranker:
         self.name = f"{_ENGINE}/{model}"
         self.at_once = 10
         self._model = model
-        self._loaded: Any = None
+        self._loaded_model: Any = None
         self._running = threading.Lock()
 
     def score(self, query: str, texts: Sequence[str]) -> Scores:
         """See `Reranker.score`."""
         pairs = [(without_surrogates(query), without_surrogates(text)) for text in texts]
         with self._running:
-            if self._loaded is None:
-                self._loaded = _load_model(self._model, "rerank", fetch=True)
+            if self._loaded_model is None:
+                self._loaded_model = _load_model(self._model, "rerank", fetch=True)
             try:
-                scores = self._loaded.predict(pairs, convert_to_numpy=True, show_progress_bar=False)
+                scores = self._loaded_model.predict(pairs, convert_to_numpy=True, show_progress_bar=False)
             except Exception as error:  # torch's and the tokenizer's have no common base
                 raise EmbeddingError(
                     f"The model {self.name} failed on {len(pairs)} texts ({type(error).__name__}). "

@@ -32,7 +32,7 @@ class TokenizerFile:
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-        self._unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "<unk>")
+        self._unknown_token = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "<unk>")
 
     def ids(self, text: str) -> Sequence[int]:
         """Token ids of a text, from the first special one to the last; at most those that the model reads."""
@@ -43,7 +43,7 @@ class TokenizerFile:
         """Characters of each piece of a text, special ones aside; 0 for one that is not known."""
         value = self._tokenizer.encode(without_surrogates(text), add_special_tokens=False)
         pieces = zip(value.ids, value.offsets, strict=True)
-        return [end - start if piece != self._unknown else 0 for piece, (start, end) in pieces]
+        return [end - start if piece != self._unknown_token else 0 for piece, (start, end) in pieces]
 
 
 class SentencePieces:
@@ -69,7 +69,7 @@ class SentencePieces:
         self._processor.LoadFromSerializedProto(path.read_bytes())
         self._most = most
         self._first, self._last = [self._processor.bos_id()], [self._processor.eos_id()]
-        self._unknown = self._processor.unk_id()
+        self._unknown_id = self._processor.unk_id()
 
     def ids(self, text: str) -> Sequence[int]:
         """See `TokenizerFile`."""
@@ -81,7 +81,7 @@ class SentencePieces:
         ids: list[int] = self._processor.EncodeAsIds(without_surrogates(text))
         pieces: list[str] = self._processor.IdToPiece(ids)
         return [
-            len(piece.removeprefix(_SPACE)) if number != self._unknown else 0
+            len(piece.removeprefix(_SPACE)) if number != self._unknown_id else 0
             for number, piece in zip(ids, pieces, strict=True)
         ]
 
@@ -102,14 +102,14 @@ class Vocabulary:
         self._tokenizer = tokenizer
         self._least_piece = least_piece
         # Each search asks again, about the same samples of other scripts.
-        self._known: LRU[str, bool] = LRU(_KEPT_ANSWERS)
+        self._cache: LRU[str, bool] = LRU(_KEPT_ANSWERS)
 
     def reads(self, text: str) -> bool:
         """True if the pieces of a text are long enough, by default longer than single letters."""
-        is_known = self._known.get(text)
+        is_known = self._cache.get(text)
         if is_known is None:
             sizes = self._tokenizer.sizes(text)
-            is_known = self._known[text] = sum(sizes) >= self._least_piece * len(sizes)
+            is_known = self._cache[text] = sum(sizes) >= self._least_piece * len(sizes)
         return is_known
 
 

@@ -74,9 +74,9 @@ def body_first(
     return ranking, best
 
 
-def _aliases_in(stored: StoredPassage) -> str:
+def _aliases_in(passage: StoredPassage) -> str:
     """The other names of a file, of the passage of its properties."""
-    if stored.ordinal or not stored.passage.text.casefold().startswith(("alias", "tag", "title")):
+    if passage.ordinal or not passage.passage.text.casefold().startswith(("alias", "tag", "title")):
         return ""
-    lines = [line.partition(":") for line in stored.passage.text.splitlines()]
+    lines = [line.partition(":") for line in passage.passage.text.splitlines()]
     return " ".join(value for key, _, value in lines if key.strip().casefold() in ("alias", "aliases"))

@@ -242,23 +242,23 @@ def unknown_cosine(first: int, second: int) -> float:
     return 0.0
 
 
-def best_above(found: Candidates, scores: Floats, rarity: float, least: int, count: int, mask: Mask) -> Ints:
+def best_above(candidates: Candidates, scores: Floats, rarity: float, least: int, count: int, mask: Mask) -> Ints:
     """Places of the candidates of more than an authority that say most of the question themselves, by their scores.
 
     Args:
-        found: The candidates.
+        candidates: The candidates.
         scores: Their scores, in which what stands around a passage counts too.
         rarity: Of the question's words together.
         least: The authority.
         count: Most of them.
         mask: Mask of the candidates to look among.
     """
-    places = np.flatnonzero(mask & (authorities(found.marks) > least))
+    places = np.flatnonzero(mask & (authorities(candidates.marks) > least))
     own = np.zeros(len(places))
-    if found.text:
-        own += found.text.unit[places] / rarity
-    if found.vector:
-        own += found.vector.own[places]
+    if candidates.text:
+        own += candidates.text.unit[places] / rarity
+    if candidates.vector:
+        own += candidates.vector.own[places]
     places = places[np.argsort(-own, kind="stable")[:count]]
     return places[np.argsort(-scores[places], kind="stable")]
 

@@ -178,14 +178,16 @@ def _range_statistics(
     )
 
 
-def text_evidence(postings: Sequence[Posting], corpus: Corpus, known: TextStatistics | None = None) -> TextEvidence:
-    """Lexical signals of a question's terms; `known` where the corpus is only a part of the index."""
+def text_evidence(
+    postings: Sequence[Posting], corpus: Corpus, statistics: TextStatistics | None = None
+) -> TextEvidence:
+    """Lexical signals of a question's terms; `statistics` where the corpus is only a part of the index."""
     unit, pair, window = _scores(
         postings,
         corpus,
-        (corpus.units, known.unit if known else None),
-        (corpus.pairs, known.pair if known else None),
-        (corpus.windows, known.window if known else None),
+        (corpus.units, statistics.unit if statistics else None),
+        (corpus.pairs, statistics.pair if statistics else None),
+        (corpus.windows, statistics.window if statistics else None),
     )
     return TextEvidence(unit=unit, pair=pair, window=window)
 
@@ -244,20 +246,20 @@ def _scores(
 class _Scored:
     """BM25 of one kind of ranges, term by term."""
 
-    def __init__(self, corpus: Corpus, ranges: tuple[Ints, Ints], known: RangeStatistics | None) -> None:
+    def __init__(self, corpus: Corpus, ranges: tuple[Ints, Ints], statistics: RangeStatistics | None) -> None:
         low, high = ranges
         self.scores = np.zeros(len(corpus))
         self._low, self._end = low, high + 1
-        self._known = known
+        self._known_statistics = statistics
         length = _lengths(corpus, ranges)
-        mean = known.mean_length if known else max(1e-9, float(length.mean()))
+        mean = statistics.mean_length if statistics else max(1e-9, float(length.mean()))
         self._saturation = K1 * (1 - B + B * length / mean)
 
     def add(self, posting: Posting, running: Floats) -> None:
         """Add what one term is worth."""
         term = posting.term
         frequency = _frequency(running, self._low, self._end)
-        statistics = self._known
+        statistics = self._known_statistics
         if statistics is None:
             statistics = RangeStatistics(count=len(frequency), containing={term: int(np.count_nonzero(frequency))})
         # In place: to make new arrays takes longer than to compute what is in them.

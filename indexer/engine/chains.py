@@ -39,7 +39,7 @@ _CAPTION_ABOVE = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class FactStatement:
     """A claim where it stands.
 
     Attributes:
@@ -68,7 +68,7 @@ class Stated:
         """Order of statements, the oldest first, as far as their own days, hours and lines tell it."""
         return self.day, self.minute, self.second, self.stored.ordinal, self.place
 
-    def is_after(self, other_statement: Stated) -> bool:
+    def is_after(self, other_statement: FactStatement) -> bool:
         """True if it was said later, as far as that can be known."""
         if self.day and other_statement.day and self.day != other_statement.day:
             return self.day > other_statement.day
@@ -78,7 +78,7 @@ class Stated:
             return self.is_later_that_day(other_statement)
         return self.claim.changes and not other_statement.claim.changes
 
-    def is_later_that_day(self, other_statement: Stated) -> bool:
+    def is_later_that_day(self, other_statement: FactStatement) -> bool:
         """True if both were written on one day, this one at a later hour."""
         if not self.day or self.day != other_statement.day or min(self.minute, other_statement.minute) < 0:
             return False
@@ -86,7 +86,7 @@ class Stated:
             return self.minute > other_statement.minute
         return self.second > other_statement.second
 
-    def differs(self, other_statement: Stated) -> bool:
+    def differs(self, other_statement: FactStatement) -> bool:
         """True if it says another value; a senior developer is something else than a developer."""
         if self.claim.thing.endswith("|role"):
             return self.claim.value != other_statement.claim.value
@@ -114,22 +114,22 @@ class Stated:
 class Chain:
     """The statements of one thing."""
 
-    statements: tuple[Stated, ...]
+    statements: tuple[FactStatement, ...]
 
     @cached_property
-    def leading(self) -> tuple[Stated, ...]:
+    def leading(self) -> tuple[FactStatement, ...]:
         """The statements of the highest authority that says what holds; plans say what will."""
         present = [statement for statement in self.statements if not statement.is_plan]
         most = max((statement.authority for statement in present), default=0)
         return tuple(statement for statement in present if statement.authority == most)
 
     @cached_property
-    def _last(self) -> tuple[Stated, ...]:
+    def _last(self) -> tuple[FactStatement, ...]:
         """The last statement of each file, of those with a day only those of the last day."""
         # Of what may be several at once, only a word of change ends another.
         statements = [statement for statement in self.leading if statement.claim.single or statement.claim.changes]
         newest = max((each_statement.day for each_statement in statements), default=0)
-        last = dict[str, Stated]()
+        last = dict[str, FactStatement]()
         for each in statements:
             key = f"{each.stored.path}#{bool(each.day)}"
             if each.day in (0, newest) and (key not in last or each.is_after(last[key])):
@@ -140,7 +140,7 @@ class Chain:
         )
 
     @cached_property
-    def current(self) -> Stated | None:
+    def current(self) -> FactStatement | None:
         """The statement that holds now; None where several values are left that nothing tells apart."""
         last = self._last
         if not last:
@@ -153,7 +153,9 @@ class Chain:
         )
         return best if is_settled else None
 
-    def replacer(self, old: Stated, *, parted: Callable[[Stated, Stated], bool]) -> Stated | None:
+    def replacer(
+        self, old: FactStatement, *, parted: Callable[[FactStatement, FactStatement], bool]
+    ) -> FactStatement | None:
         """The statement that an earlier one gave way to; None if it still holds.
 
         Args:
@@ -171,7 +173,7 @@ class Chain:
         )
         return next((statement for statement in later if not parted(statement, old)), None)
 
-    def restatement(self, old: Stated) -> Stated | None:
+    def restatement(self, old: FactStatement) -> FactStatement | None:
         """The statement that holds now, if an earlier one said the same before the value changed and came back."""
         now = self.current
         if now is None or now.stored.key == old.stored.key or not now.is_after(old):
@@ -183,14 +185,14 @@ class Chain:
         )
         return now if next(between, None) is not None else None
 
-    def above(self, other_statement: Stated) -> Stated | None:
+    def above(self, other_statement: FactStatement) -> FactStatement | None:
         """The statement that stands before one which may not say what holds: before a plan and a lower authority."""
         if not self.leading or not (other_statement.is_plan or other_statement.authority < self.leading[0].authority):
             return None
         now = self.current or max(self.leading, key=lambda statement: statement.age)
         return now if now.stored.key != other_statement.stored.key else None
 
-    def in_order(self) -> list[Stated]:
+    def in_order(self) -> list[FactStatement]:
         """All statements, oldest first; those without a day first, by file."""
         return sorted(
             self.statements,
@@ -222,28 +224,28 @@ class DayChains:
     def __init__(self, today: dt.date, zone: dt.tzinfo | None) -> None:
         self.today = today
         self.zone = zone
-        self._known = dict[tuple[int, int], Chain]()
+        self._known_chains = dict[tuple[int, int], Chain]()
         self._pairs: tuple[tuple[NotSame, int], ...] | None = None
-        self._stated = LRU[int, list[Stated]](_REMEMBERED)
+        self._statements = LRU[int, list[FactStatement]](_REMEMBERED)
         self._captions = LRU[int, frozenset[str]](_REMEMBERED)
 
-    def stated_in(self, stored: StoredPassage) -> list[Stated]:
+    def stated_in(self, passage: StoredPassage) -> list[FactStatement]:
         """The claims of a passage."""
-        if (statements := self._stated.get(stored.key)) is not None:
+        if (statements := self._statements.get(passage.key)) is not None:
             return statements
-        claims = self._facts_of(stored).claims
-        stated = [self.statement_of(claim, stored, place) for place, claim in enumerate(claims)]
-        self._stated[stored.key] = stated
+        claims = self._facts_of(passage).claims
+        stated = [self.statement_of(claim, passage, place) for place, claim in enumerate(claims)]
+        self._statements[passage.key] = stated
         return stated
 
-    def statement_of(self, claim: Claim, stored: StoredPassage, place: int = 0) -> Stated:
+    def statement_of(self, claim: Claim, passage: StoredPassage, place: int = 0) -> FactStatement:
         """A claim of a passage, with when it was made."""
-        moment = stored.passage.written
+        moment = passage.passage.written
         day, minute, second = self._moment(moment) if moment else (0, -1, -1)
         holds_from = claim.day.toordinal() if claim.day else 0
-        return Stated(
+        return FactStatement(
             claim=claim,
-            stored=stored,
+            stored=passage,
             day=day or holds_from,
             minute=minute,
             second=second,
@@ -263,17 +265,19 @@ class DayChains:
     def read(self, store: IndexStore, claims: Iterable[Claim], limit: int = _READ) -> None:
         """Have the chains of what is claimed at hand; to be called within a read of that state."""
         things = {thing_number(claim.thing): claim.thing for claim in claims}
-        unknown_values = {number: thing for number, thing in things.items() if (number, limit) not in self._known}
+        unknown_values = {
+            number: thing for number, thing in things.items() if (number, limit) not in self._known_chains
+        }
         if not unknown_values:
             return
         missing = self._worth_reading(store, unknown_values)
-        self._known.update(((number, limit), _UNREAD) for number in unknown_values.keys() - missing)
-        statements = dict[int, list[Stated]]()
+        self._known_chains.update(((number, limit), _UNREAD) for number in unknown_values.keys() - missing)
+        statements = dict[int, list[FactStatement]]()
         for passage in store.passages(OfThings(missing, limit, least=2)).values() if missing else ():
             for statement in self.stated_in(passage):
                 statements.setdefault(thing_number(statement.claim.thing), []).append(statement)
         for thing in missing:
-            self._known[thing, limit] = Chain(_certain(statements.get(thing, ())))
+            self._known_chains[thing, limit] = Chain(_certain(statements.get(thing, ())))
 
     def _worth_reading(self, store: IndexStore, things: dict[int, str]) -> tuple[int, ...]:
         """Numbers of things; of those that are frames, which many a passage may share, the ones with a change."""
@@ -287,7 +291,7 @@ class DayChains:
 
     def chain(self, thing: int, limit: int = _READ) -> Chain:
         """A chain that was read."""
-        return self._known[thing, limit]
+        return self._known_chains[thing, limit]
 
     def pairs(self, store: IndexStore) -> tuple[tuple[NotSame, int], ...]:
         """The pairs of which somebody says that they are not the same, and with which authority."""
@@ -298,35 +302,35 @@ class DayChains:
             )
         return self._pairs
 
-    def caption_of(self, store: IndexStore, stored: StoredPassage) -> frozenset[str]:
+    def caption_of(self, store: IndexStore, passage: StoredPassage) -> frozenset[str]:
         """Words of the line above some keys and values that tells whose they are; empty for none."""
-        if stored.path.startswith("sessions/"):
+        if passage.path.startswith("sessions/"):
             return frozenset()
-        if (known_caption := self._captions.get(stored.key)) is not None:
+        if (known_caption := self._captions.get(passage.key)) is not None:
             return known_caption
-        first = max(0, stored.ordinal - _CAPTION_ABOVE)
+        first = max(0, passage.ordinal - _CAPTION_ABOVE)
         above = [
             each_passage.passage.text
-            for each_passage in store.passages(OfFile(stored.path, first, stored.ordinal)).values()
-            if each_passage.passage.heading == stored.passage.heading
+            for each_passage in store.passages(OfFile(passage.path, first, passage.ordinal)).values()
+            if each_passage.passage.heading == passage.passage.heading
         ]
-        keys = self._captions[stored.key] = caption(above[::-1])
+        keys = self._captions[passage.key] = caption(above[::-1])
         return keys
 
     @staticmethod
-    def _facts_of(stored: StoredPassage) -> Facts:
-        passage = stored.passage
-        return ornament("facts", _NO_FACTS, facts_of, passage.text, passage.heading, passage.label, stored.path)
+    def _facts_of(stored_passage: StoredPassage) -> Facts:
+        passage = stored_passage.passage
+        return ornament("facts", _NO_FACTS, facts_of, passage.text, passage.heading, passage.label, stored_passage.path)
 
 
-def _certain(statements: Sequence[Stated]) -> tuple[Stated, ...]:
+def _certain(statements: Sequence[FactStatement]) -> tuple[FactStatement, ...]:
     """Statements of one thing, without lines of records that tell of several.
 
     Where one list has a key with two values, and nothing says that one of them is new, whose they are stands elsewhere:
     then no line of that key alone tells what it is of. Lines that follow each other are a log, if their key says of
     what: "Build status: …".
     """
-    before = dict[tuple[str, int, int, int], Stated]()
+    before = dict[tuple[str, int, int, int], FactStatement]()
     lines = (statement for statement in statements if statement.claim.is_borrowed and not statement.claim.changes)
     for line in sorted(lines, key=lambda statement: (statement.stored.path, statement.stored.ordinal, statement.place)):
         path = line.stored.path
@@ -339,7 +343,7 @@ def _certain(statements: Sequence[Stated]) -> tuple[Stated, ...]:
     return tuple(statements)
 
 
-def _follows(line: Stated, before: Stated) -> bool:
+def _follows(line: FactStatement, before: FactStatement) -> bool:
     """True for the next line of a log of one thing."""
     new, old = line.stored, before.stored
     return (
@@ -416,12 +420,12 @@ class FactResolver:
             hits.setdefault(key, hit)
         return [*hits.values()]
 
-    def _chain_of(self, statement: Stated) -> Chain:
+    def _chain_of(self, statement: FactStatement) -> Chain:
         limit = -1 if self._history else _READ
         self._chains.read(self._store, [statement.claim], limit)
         return self._chains.chain(thing_number(statement.claim.thing), limit)
 
-    def _mark(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
+    def _mark(self, hit: Hit, chains: Sequence[tuple[FactStatement, Chain]]) -> Hit:
         by = next((new for statement, chain in chains if (new := self._replacer(chain, statement))), None)
         replaces = {
             (old.path, old.start_line): old
@@ -433,14 +437,14 @@ class FactResolver:
         shown_statement = by.to_statement() if by else None
         return replace(hit, replaced_by=shown_statement, replaces=tuple(replaces.values())[:_MOST_REPLACED])
 
-    def _replacer(self, chain: Chain, old: Stated) -> Stated | None:
+    def _replacer(self, chain: Chain, old: FactStatement) -> FactStatement | None:
         by = chain.replacer(old, parted=self.parted)
         if by is None or not (by.claim.is_borrowed and old.claim.is_borrowed):
             return by
         keys, other_keys = (self._chains.caption_of(self._store, statement.stored) for statement in (by, old))
         return by if keys == other_keys else None
 
-    def _yielding(self, hit: Hit, chains: Sequence[tuple[Stated, Chain]]) -> Hit:
+    def _yielding(self, hit: Hit, chains: Sequence[tuple[FactStatement, Chain]]) -> Hit:
         above = (self._above(self._passing(chain), statement) for statement, chain in chains)
         places = dict.fromkeys(
             (statement.stored.path, statement.stored.ordinal)
@@ -461,18 +465,18 @@ class FactResolver:
             )
         )
 
-    def _allowed_replacer(self, chain: Chain, old: Stated) -> Stated | None:
+    def _allowed_replacer(self, chain: Chain, old: FactStatement) -> FactStatement | None:
         """The statement that stands before an earlier one, of those that the filter lets pass."""
         chain = self._passing(chain)
         return self._replacer(chain, old) or chain.restatement(old) or self._above(chain, old)
 
-    def _above(self, chain: Chain, other_statement: Stated) -> Stated | None:
+    def _above(self, chain: Chain, other_statement: FactStatement) -> FactStatement | None:
         """The statement of higher authority that stands before one, or the present one before a plan."""
         if is_frame(other_statement.claim.thing) or (above := chain.above(other_statement)) is None:
             return None
         return None if self.parted(above, other_statement) else above
 
-    def _replaced_statements(self, chain: Chain, new: Stated) -> Iterator[Statement]:
+    def _replaced_statements(self, chain: Chain, new: FactStatement) -> Iterator[Statement]:
         """Statements that gave way to one, the newest first."""
         current = chain.current
         if current is not None and current.stored.key != new.stored.key:
@@ -482,12 +486,12 @@ class FactResolver:
             if by is not None and by.stored.key == new.stored.key:
                 yield old.to_statement()
 
-    def _with_history(self, hits: Sequence[Hit], stored: dict[tuple[str, int], StoredPassage]) -> list[Hit]:
+    def _with_history(self, hits: Sequence[Hit], passages: dict[tuple[str, int], StoredPassage]) -> list[Hit]:
         """The hits, the first one of each thing with all its statements."""
         keys, new_hits = set[str](), list[Hit]()
         for hit in hits:
             history = dict[tuple[str, int], Statement]()
-            for statement in self._chains.stated_in(stored[hit.path, hit.ordinal]):
+            for statement in self._chains.stated_in(passages[hit.path, hit.ordinal]):
                 chain = self._chain_of(statement)
                 if "=" in statement.claim.thing or statement.claim.thing in keys or len(chain.statements) < 2:
                     continue
@@ -503,7 +507,7 @@ class FactResolver:
             new_hits.append(replace(hit, history=tuple(history.values())) if history else hit)
         return new_hits
 
-    def parted(self, new: Stated, old: Stated) -> bool:
+    def parted(self, new: FactStatement, old: FactStatement) -> bool:
         """True if a person says of two statements that they are not the same thing."""
         least = max(new.authority, old.authority)
         return any(
@@ -516,7 +520,7 @@ class FactResolver:
         )
 
 
-def _means(reference: str, statement: Stated) -> bool:
+def _means(reference: str, statement: FactStatement) -> bool:
     passage = statement.stored.passage
     return is_named(reference, statement.stored.path, passage.start_line, passage.end_line, passage.text)
 

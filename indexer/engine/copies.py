@@ -85,9 +85,9 @@ def _alike(ranking: Ranked, position: int) -> Ints:
     return np.flatnonzero(same & (days > 0) & (days != days[position]))
 
 
-def _identity(found: StoredPassage) -> _Identity:
+def _identity(passage: StoredPassage) -> _Identity:
     """The same value for all copies: the words, and of a short text where it stands."""
-    return _of(found.passage.text, _place(found.passage, found.path))
+    return _of(passage.passage.text, _place(passage.passage, passage.path))
 
 
 def _place(passage: Passage, path: str) -> tuple[str, ...]:

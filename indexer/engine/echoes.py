@@ -93,32 +93,32 @@ _SUSPECTS = 256
 _USER = ROLES.index("user")
 
 
-def find_echoes(view: IndexReader, question: str, words: QueryTerms, found: Candidates) -> Mask:
+def find_echoes(view: IndexReader, question: str, words: QueryTerms, candidates: Candidates) -> Mask:
     """Mask of the candidates that are echoes of a question; to be called within a read."""
-    echoes = np.zeros(len(found), bool)
-    typed_value = found.spoken & (roles_of(found.marks) == _USER)
-    near = _nearness(view, words, found)
-    suspects = np.flatnonzero((typed_value | (found.marks & Cue.QUESTION > 0)) & (near >= _SUSPECT))
+    echoes = np.zeros(len(candidates), bool)
+    typed_value = candidates.spoken & (roles_of(candidates.marks) == _USER)
+    near = _nearness(view, words, candidates)
+    suspects = np.flatnonzero((typed_value | (candidates.marks & Cue.QUESTION > 0)) & (near >= _SUSPECT))
     if not len(suspects):
         return echoes
     suspects = suspects[np.argsort(-near[suspects], kind="stable")[:_SUSPECTS]]
-    passages = view.store.passages(found.keys[suspects].tolist())
+    passages = view.store.passages(candidates.keys[suspects].tolist())
     asked_question = AskedQuestion(question)
     for place in suspects.tolist():
-        passage = passages.get(int(found.keys[place]))
+        passage = passages.get(int(candidates.keys[place]))
         echoes[place] = passage is not None and is_echo(
             asked_question, passage.passage.text, typed=bool(typed_value[place])
         )
     return echoes
 
 
-def _nearness(view: IndexReader, words: QueryTerms, found: Candidates) -> Floats:
+def _nearness(view: IndexReader, words: QueryTerms, candidates: Candidates) -> Floats:
     """Share of the question's words that each candidate has; its cosine where no words are searched."""
-    if found.text is None:
-        return found.vector.own if found.vector else np.zeros(len(found))
+    if candidates.text is None:
+        return candidates.vector.own if candidates.vector else np.zeros(len(candidates))
     idf = words.statistics(len(view)).idf
     whole = sum(words.emphasis.get(term, 1.0) * idf(term) for term in words.asked)
-    share: Floats = found.text.unit / max(1e-9, whole)
+    share: Floats = candidates.text.unit / max(1e-9, whole)
     return share
 
 

@@ -53,7 +53,7 @@ class LeftOut:
     """Passages that count for nothing: rows of the part that is not packed, and of the packed one."""
 
     rows: Ints = field(default_factory=lambda: _NO_ROWS)
-    packed: Ints = field(default_factory=lambda: _NO_ROWS)
+    packed_rows: Ints = field(default_factory=lambda: _NO_ROWS)
 
 
 NOTHING_LEFT_OUT = LeftOut()
@@ -62,10 +62,10 @@ NOTHING_LEFT_OUT = LeftOut()
 def left_out(view: IndexReader, keys: Ints) -> LeftOut:
     """Some passages by their keys, to be left out."""
     rows, _ = view.corpus.rows(keys)
-    if not view.packed:
+    if not view.packed_part:
         return LeftOut(rows=rows)
-    segment = view.packed.segment
-    return LeftOut(rows=rows, packed=np.flatnonzero(np.isin(segment.keys(np.arange(len(segment))), keys)))
+    segment = view.packed_part.segment
+    return LeftOut(rows=rows, packed_rows=np.flatnonzero(np.isin(segment.keys(np.arange(len(segment))), keys)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Wanted:
 
     def without(self, left: LeftOut) -> Wanted:
         """The same as if some passages were not there."""
-        return replace(self, left=left, words=self.words.without(left.rows, left.packed))
+        return replace(self, left=left, words=self.words.without(left.rows, left.packed_rows))
 
 
 def find_candidates(view: IndexReader, query: Wanted) -> Candidates:
@@ -119,20 +119,20 @@ def find_alone(view: IndexReader, query: Wanted, folder: int, echoes: Ints) -> A
     """
     if len(echoes):
         query = query.without(left_out(view, echoes))
-    if view.packed:
+    if view.packed_part:
         return Alone(candidates=find_candidates(view, replace(query, folder=folder)), known=None)
     statistics = text_statistics(query.words.postings, view.corpus, view.corpus.folders == folder)
-    words = replace(query.words, known=statistics)
+    words = replace(query.words, known_statistics=statistics)
     return Alone(candidates=find_candidates(view, replace(query, folder=folder, words=words)), known=statistics.unit)
 
 
 def _find(view: IndexReader, query: Wanted) -> list[Candidates]:
     """Candidates of each part of the index."""
     parts, words, vector = [], query.words, query.vector
-    if view.packed and query.mode == "vector" and vector is not None:
-        parts.append(_exact(view.store, view.packed, query, vector))
-    elif view.packed:
-        candidates = _packed_candidates(view, view.packed, query, words, vector)
+    if view.packed_part and query.mode == "vector" and vector is not None:
+        parts.append(_exact(view.store, view.packed_part, query, vector))
+    elif view.packed_part:
+        candidates = _packed_candidates(view, view.packed_part, query, words, vector)
         parts.append(candidates if vector is None else _with_cosines(view.store, candidates, vector))
     if len(view.corpus) or not parts:
         parts.append(_unpacked_candidates(view, query, words, vector))
@@ -178,25 +178,29 @@ def _without(own: Floats, triple: Floats, corpus: Corpus, left: Ints) -> tuple[F
 def _text(view: IndexReader, words: QueryTerms, *, alone: bool) -> TextEvidence:
     """The lexical signals of all rows; with those of the best sentence and of whole files where words are alone."""
     corpus = view.corpus
-    whole = text_evidence(words.postings, corpus, words.known)
-    if not alone or not words.spaced or view.packed:
+    whole = text_evidence(words.postings, corpus, words.known_statistics)
+    if not alone or not words.is_spaced or view.packed_part:
         return whole
     whole = replace(whole, file=file_evidence(words.postings, corpus))
 
     def of(terms: Collection[str]) -> TextEvidence:
-        return text_evidence([posting for posting in words.postings if posting.term in terms], corpus, words.known)
+        return text_evidence(
+            [posting for posting in words.postings if posting.term in terms], corpus, words.known_statistics
+        )
 
     return with_best_sentence(whole, words.sentences, of)
 
 
-def _exact(store: IndexStore, packed: Packed, query: Wanted, vector: Vectors) -> Candidates:
+def _exact(store: IndexStore, pack: Packed, query: Wanted, vector: Vectors) -> Candidates:
     """The nearest of the packed passages by sqlite-vec, from the stored float32 instead of their codes."""
-    segment = packed.segment
+    segment = pack.segment
     nearest, cosines = store.nearest(vector, CANDIDATES, query.filter)
     rows = np.isin(segment.keys(np.arange(len(segment))), nearest)
-    if packed.standing is not None:
-        rows &= packed.standing
-    candidates = search_segment(segment, SegmentQuery(found=None, known=NO_STATISTICS, vector=vector, allowed=rows))
+    if pack.standing is not None:
+        rows &= pack.standing
+    candidates = search_segment(
+        segment, SegmentQuery(entries=None, known_statistics=NO_STATISTICS, vector=vector, allowed_mask=rows)
+    )
     if candidates.vector is None:
         return candidates
     order = np.argsort(nearest)
@@ -205,61 +209,63 @@ def _exact(store: IndexStore, packed: Packed, query: Wanted, vector: Vectors) ->
 
 
 def _packed_candidates(
-    view: IndexReader, packed: Packed, query: Wanted, words: QueryTerms, vector: Vectors | None
+    view: IndexReader, pack: Packed, query: Wanted, words: QueryTerms, vector: Vectors | None
 ) -> Candidates:
     wanted_query = SegmentQuery(
-        found=words.packed if query.mode != "vector" else None,
-        known=words.known or NO_STATISTICS,
+        entries=words.packed_entries if query.mode != "vector" else None,
+        known_statistics=words.known_statistics or NO_STATISTICS,
         vector=vector,
-        allowed=_packed_allowed(view, packed, query),
-        sought=query.sought.packed,
+        allowed_mask=_packed_allowed(view, pack, query),
+        sought=query.sought.packed_rows,
     )
-    return search_segment(packed.segment, wanted_query)
+    return search_segment(pack.segment, wanted_query)
 
 
-def _packed_allowed(view: IndexReader, packed: Packed, query: Wanted) -> Mask | None:
-    mask = packed.segment.allowed_rows(query.filter, packed.standing, view.tagged_keys(query.filter))
+def _packed_allowed(view: IndexReader, pack: Packed, query: Wanted) -> Mask | None:
+    mask = pack.segment.allowed_rows(query.filter, pack.standing, view.tagged_keys(query.filter))
     if query.folder is not None:
-        every = packed.segment.folders(np.arange(len(packed.segment))) == query.folder
+        every = pack.segment.folders(np.arange(len(pack.segment))) == query.folder
         mask = every if mask is None else mask & every
-    if not len(query.left.packed):
+    if not len(query.left.packed_rows):
         return mask
-    mask = np.ones(len(packed.segment), bool) if mask is None else mask.copy()
-    mask[query.left.packed] = False
+    mask = np.ones(len(pack.segment), bool) if mask is None else mask.copy()
+    mask[query.left.packed_rows] = False
     return mask
 
 
-def _with_cosines(store: IndexStore, found: Candidates, vector: Vectors) -> Candidates:
+def _with_cosines(store: IndexStore, candidates: Candidates, vector: Vectors) -> Candidates:
     """The same candidates, with the cosines of the nearest from their stored vectors."""
-    if found.vector is None or not len(found):
-        return found
-    own = found.vector.own.copy()
+    if candidates.vector is None or not len(candidates):
+        return candidates
+    own = candidates.vector.own.copy()
     nearest = np.argsort(-own, kind="stable")[:_MEASURED]
-    keys, vectors = store.vectors(found.keys[nearest].tolist())
-    at = nearest[np.argsort(found.keys[nearest], kind="stable")]
-    rows = np.searchsorted(found.keys[at], keys)
+    keys, vectors = store.vectors(candidates.keys[nearest].tolist())
+    at = nearest[np.argsort(candidates.keys[nearest], kind="stable")]
+    rows = np.searchsorted(candidates.keys[at], keys)
     if len(keys):
         own[at[rows]] = np.vecdot(vectors, vector)
-    return replace(found, vector=replace(found.vector, own=own))
+    return replace(candidates, vector=replace(candidates.vector, own=own))
 
 
 def nearest(view: IndexReader, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:
     """The nearest passages as a search finds them: keys and cosines, nearest first."""
-    if view.matrix is None and not view.packed:
+    if view.matrix is None and not view.packed_part:
         return view.store.nearest(vector, limit, filter)
     keys, cosines = np.empty(0, np.int64), np.empty(0)
     if view.matrix is not None:
         own, _ = view.matrix.cosines(vector)
         rows = candidates([own], _allowed_rows(view.corpus, filter, view.tagged_keys(filter)), limit)
         keys, cosines = view.corpus.keys[rows], own[rows]
-    if view.packed:
+    if view.packed_part:
         query = SegmentQuery(
-            found=None,
-            known=NO_STATISTICS,
+            entries=None,
+            known_statistics=NO_STATISTICS,
             vector=vector,
-            allowed=view.packed.segment.allowed_rows(filter, view.packed.standing, view.tagged_keys(filter)),
+            allowed_mask=view.packed_part.segment.allowed_rows(
+                filter, view.packed_part.standing, view.tagged_keys(filter)
+            ),
         )
-        found_candidates = _with_cosines(view.store, search_segment(view.packed.segment, query), vector)
+        found_candidates = _with_cosines(view.store, search_segment(view.packed_part.segment, query), vector)
         if found_candidates.vector:
             keys, cosines = np.r_[keys, found_candidates.keys], np.r_[cosines, found_candidates.vector.own]
     best = np.argsort(-cosines, kind="stable")[:limit]
@@ -299,7 +305,7 @@ _OF_QUESTION = ("speaker", "cues", "role", "identifiers", "date")
 def folder_sizes(view: IndexReader) -> Mapping[int, int]:
     """Number of passages of each folder of an index."""
     sizes = dict(view.corpus.folder_sizes)
-    for folder, size in (view.packed.segment.folder_sizes if view.packed else {}).items():
+    for folder, size in (view.packed_part.segment.folder_sizes if view.packed_part else {}).items():
         sizes[folder] = sizes.get(folder, 0) + size
     return sizes
 

@@ -35,21 +35,21 @@ class _Vectors:
 
     def __init__(self, count: int, dimensions: int) -> None:
         self.growing = threading.Lock()
-        self.used = 1
+        self.used_count = 1
         # Pages that nothing was written into take no memory.
         self.rows = np.zeros((_most(count) + 1, dimensions), np.float32)
         self.squares = np.zeros(len(self.rows))
 
     def add(self, vectors: Vectors) -> Ints:
         """Hold some more; gives their places."""
-        first, self.used = self.used, self.used + len(vectors)
-        self.rows[first : self.used] = vectors
-        self.squares[first : self.used] = np.vecdot(vectors, vectors)
-        return np.arange(first, self.used)
+        first, self.used_count = self.used_count, self.used_count + len(vectors)
+        self.rows[first : self.used_count] = vectors
+        self.squares[first : self.used_count] = np.vecdot(vectors, vectors)
+        return np.arange(first, self.used_count)
 
     def takes(self, more: int, standing: int) -> bool:
         """True if there is room for some more, and not too many of those held belong to no passage any more."""
-        return self.used + more <= len(self.rows) and self.used - 1 <= _most(standing)
+        return self.used_count + more <= len(self.rows) and self.used_count - 1 <= _most(standing)
 
 
 def _most(count: int) -> int:
@@ -62,7 +62,7 @@ class Matrix:
 
     Attributes:
         corpus: The corpus.
-        held: Float32 unit vectors, those of other states of the index among them.
+        held_vectors: Float32 unit vectors, those of other states of the index among them.
         end: How many of them are of this state or an earlier one.
         places: Place of each row's vector among them, shape (n,); 0 where a passage has no vector.
         products: Product of each row's vector with the next, shape (n - 1,), and with the one behind that.
@@ -70,7 +70,7 @@ class Matrix:
     """
 
     corpus: Corpus
-    held: _Vectors
+    held_vectors: _Vectors
     end: int
     places: Ints
     products: tuple[Floats, Floats]
@@ -79,13 +79,13 @@ class Matrix:
     @property
     def dimensions(self) -> int:
         """Length of the vectors."""
-        return int(self.held.rows.shape[1])
+        return int(self.held_vectors.rows.shape[1])
 
     def cosines(self, query: Vectors) -> tuple[Floats, Floats]:
         """Cosine of a unit query with every passage, and with every passage among its neighbours."""
         # Not `@`: that wakes a pool of threads which turn idly for longer than a pass takes, and on a busy machine
         # the pass waits for them (2,200 passages: .1 ms, not .5; 20,000: 1.5, not 4.6). Nor `einsum`: twice the time.
-        own = np.vecdot(self.held.rows[: self.end], query).astype(np.float64)[self.places]
+        own = np.vecdot(self.held_vectors.rows[: self.end], query).astype(np.float64)[self.places]
         running = np.r_[0.0, np.cumsum(own)]
         low, high = self.corpus.triples
         return own, (running[high + 1] - running[low]) / self.triple_norms
@@ -100,20 +100,22 @@ def load_matrix(store: IndexStore, corpus: Corpus, dimensions: int, previous: Ma
     # A passage that had none before may have one by now.
     rows, vectors = _stored_vectors(store, corpus, places == 0)
     before[rows] = -1
-    held_vectors, end = _Vectors(len(corpus), dimensions) if previous is None else previous.held, 0
+    held_vectors, end = _Vectors(len(corpus), dimensions) if previous is None else previous.held_vectors, 0
     with held_vectors.growing:
         standing = int(np.count_nonzero(places))
-        if (previous and previous.end != held_vectors.used) or not held_vectors.takes(len(rows), standing):
+        if (previous and previous.end != held_vectors.used_count) or not held_vectors.takes(len(rows), standing):
             held_vectors, places = _move(held_vectors, places, len(corpus))
         if len(rows):
             places[rows] = held_vectors.add(vectors)
-        end = held_vectors.used
+        end = held_vectors.used_count
     products = (
         _products(held_vectors, places, before, 1, previous.products[0] if previous else None),
         _products(held_vectors, places, before, 2, previous.products[1] if previous else None),
     )
     norms = _triple_norms(corpus, held_vectors.squares[places], products)
-    return Matrix(corpus=corpus, held=held_vectors, end=end, places=places, products=products, triple_norms=norms)
+    return Matrix(
+        corpus=corpus, held_vectors=held_vectors, end=end, places=places, products=products, triple_norms=norms
+    )
 
 
 def _stored_vectors(store: IndexStore, corpus: Corpus, lacking: Mask) -> tuple[Ints, Vectors]:
@@ -138,13 +140,13 @@ def _move(vectors: _Vectors, places: Ints, count: int) -> tuple[_Vectors, Ints]:
     return moved_vectors, there
 
 
-def _products(vectors: _Vectors, places: Ints, before: Ints, step: int, known: Floats | None) -> Floats:
+def _products(vectors: _Vectors, places: Ints, before: Ints, step: int, values: Floats | None) -> Floats:
     """Products of the vectors of each row and the one so many rows on; those of rows that were so before are known."""
     first, second = before[:-step], before[step:]
     found_values = np.zeros(len(first))
     same = (first >= 0) & (second == first + step)
-    if known is not None:
-        found_values[same] = known[first[same]]
+    if values is not None:
+        found_values[same] = values[first[same]]
     new = np.flatnonzero(~same)
     found_values[new] = np.vecdot(vectors.rows[places[new]], vectors.rows[places[new + step]])
     return found_values

@@ -47,20 +47,20 @@ class TermCache:
         known: By term; without any passages for one that does not occur.
     """
 
-    def __init__(self, known: Mapping[str, TermPosting] | None = None) -> None:
-        self._known = LRU[str, TermPosting](_REMEMBERED_TERMS)
-        for term, posting in (known or {}).items():
-            self._known[term] = posting
+    def __init__(self, postings: Mapping[str, TermPosting] | None = None) -> None:
+        self._cache = LRU[str, TermPosting](_REMEMBERED_TERMS)
+        for term, posting in (postings or {}).items():
+            self._cache[term] = posting
 
     def postings(self, store: IndexStore, terms: Sequence[str]) -> list[TermPosting]:
         """The passages of each term; terms without any are left out. To be called within a read of that state."""
-        postings = {term: posting for term in terms if (posting := self._known.get(term))}
+        postings = {term: posting for term in terms if (posting := self._cache.get(term))}
         missing = [term for term in terms if term not in postings]
         if missing:
             postings |= {term: TermPosting(term=term, keys=_NOWHERE, counts=_NOWHERE) for term in missing}
             postings |= {posting.term: posting for posting in store.postings(missing)}
         for term in terms:
-            self._known[term] = postings[term]
+            self._cache[term] = postings[term]
         return [postings[term] for term in terms if len(postings[term].keys)]
 
     def after(self, store: IndexStore, before: Corpus, now: Corpus) -> TermCache:
@@ -69,7 +69,7 @@ class TermCache:
         new = np.sort(now.keys[now.keys > last]).tolist()
         if before.generation != now.generation or len(new) > _NEW_PASSAGES:
             return TermCache()
-        postings = dict(self._known.items())
+        postings = dict(self._cache.items())
         added_fields = defaultdict[str, list[tuple[int, int]]](list)
         passages = store.passages(new) if postings and new else {}
         for key in sorted(passages):
@@ -92,10 +92,10 @@ def _without(posting: TermPosting, last: int, now: Corpus | None) -> TermPosting
     return posting if stays.all() else replace(posting, keys=posting.keys[stays], counts=posting.counts[stays])
 
 
-def _with(posting: TermPosting, added: Sequence[tuple[int, int]]) -> TermPosting:
-    if not added:
+def _with(posting: TermPosting, added_pairs: Sequence[tuple[int, int]]) -> TermPosting:
+    if not added_pairs:
         return posting
-    table = np.array(added, np.int64)
+    table = np.array(added_pairs, np.int64)
     return replace(posting, keys=np.r_[posting.keys, table[:, 0]], counts=np.r_[posting.counts, table[:, 1]])
 
 
@@ -120,7 +120,7 @@ class IndexReader:
     Attributes:
         corpus: The passages that are not packed; of a small index all.
         matrix: Their vectors, where they are in memory.
-        packed: The others, where the index is large.
+        packed_part: The others, where the index is large.
         terms: Occurrences of the terms of late questions, of a small index.
         facts: Statements of one thing that were asked for.
     """
@@ -128,13 +128,13 @@ class IndexReader:
     store: IndexStore
     corpus: Corpus
     matrix: Matrix | None
-    packed: Packed | None = None
+    packed_part: Packed | None = None
     terms: TermCache = field(default_factory=TermCache, compare=False, repr=False)
     facts: FactChains = field(default_factory=FactChains, compare=False, repr=False)
 
     def __len__(self) -> int:
         """Number of passages; those that were replaced since the packing count too."""
-        return len(self.corpus) + (len(self.packed.segment) if self.packed else 0)
+        return len(self.corpus) + (len(self.packed_part.segment) if self.packed_part else 0)
 
     def tagged_keys(self, filter: SearchFilter) -> Ints | None:
         """Keys of the passages that have the tags of a filter; None where it asks for none."""
@@ -145,16 +145,18 @@ class IndexReader:
     @cached_property
     def speakers(self) -> dict[int, str]:
         """Names of the labels that occur, by number."""
-        if not self.packed:
+        if not self.packed_part:
             return self.corpus.speakers
-        occurring = self.packed.segment.speaking(self.packed.standing) | self.corpus.speakers.keys()
+        occurring = self.packed_part.segment.speaking(self.packed_part.standing) | self.corpus.speakers.keys()
         return {label: self.corpus.label_names[label] for label in occurring}
 
     @cached_property
     def greeted(self) -> dict[str, frozenset[int]]:
         """Names, folded, that speakers are greeted by, and the numbers of the labels of those speakers."""
         names = self.corpus.label_names
-        packed_parts = self.packed.segment.greetings.named(names, self.packed.standing) if self.packed else ()
+        packed_parts = (
+            self.packed_part.segment.greetings.named(names, self.packed_part.standing) if self.packed_part else ()
+        )
         greetings = chain(packed_parts, self.corpus.greetings.named(names))
         return ornament("greetings", {}, greeted_speakers, greetings)
 
@@ -180,46 +182,48 @@ class QueryTerms:
 
     Attributes:
         postings: In the corpus.
-        packed: In the packed part.
-        known: Their statistics in both together; None where nothing is packed.
-        named: Rows of the passages that hold each identifier that the question names, in the corpus.
+        packed_entries: In the packed part.
+        known_statistics: Their statistics in both together; None where nothing is packed.
+        named_rows: Rows of the passages that hold each identifier that the question names, in the corpus.
         packed_named: The same, in the packed part.
         asked: The terms that count, in the order of the question, those that occur nowhere among them.
         occurring: All terms of the question that occur, counted or not.
         emphasis: How much terms count that do not count once.
         sentences: Terms of each sentence of a question that has several.
-        spaced: True for a question that is all in scripts with spaces between words.
+        is_spaced: True for a question that is all in scripts with spaces between words.
     """
 
     postings: list[Posting]
-    packed: tuple[Found, ...] = ()
-    known: TextStatistics | None = None
-    named: tuple[Ints, ...] = ()
+    packed_entries: tuple[Found, ...] = ()
+    known_statistics: TextStatistics | None = None
+    named_rows: tuple[Ints, ...] = ()
     packed_named: tuple[Ints, ...] = ()
     asked: tuple[str, ...] = ()
     occurring: frozenset[str] = frozenset()
     emphasis: Mapping[str, float] = field(default_factory=dict)
     sentences: tuple[frozenset[str], ...] = ()
-    spaced: bool = True
+    is_spaced: bool = True
 
     def passages(self, term: str) -> int:
         """Number of passages with a term."""
-        if self.known:
-            return self.known.unit.containing.get(term, 0)
+        if self.known_statistics:
+            return self.known_statistics.unit.containing.get(term, 0)
         return sum(len(posting.rows) for posting in self.postings if posting.term == term)
 
-    def without(self, rows: Ints, packed: Ints) -> QueryTerms:
+    def without(self, rows: Ints, packed_rows: Ints) -> QueryTerms:
         """The same as if some passages had none of the terms: rows of the corpus, and of the packed part."""
         postings = []
         for posting in self.postings:
             stays = ~np.isin(posting.rows, rows)
             postings.append(replace(posting, rows=posting.rows[stays], counts=posting.counts[stays]))
         value = []
-        for entry in self.packed:
-            stays = ~np.isin(entry.rows, packed)
+        for entry in self.packed_entries:
+            stays = ~np.isin(entry.rows, packed_rows)
             value.append(replace(entry, rows=entry.rows[stays], counts=entry.counts[stays]))
         return replace(
-            self, postings=[each_posting for each_posting in postings if len(each_posting.rows)], packed=tuple(value)
+            self,
+            postings=[each_posting for each_posting in postings if len(each_posting.rows)],
+            packed_entries=tuple(value),
         )
 
     def statistics(self, passages: int) -> RangeStatistics:
@@ -229,7 +233,7 @@ class QueryTerms:
     @property
     def terms(self) -> list[str]:
         """The terms that occur at all."""
-        return list(dict.fromkeys([*(p.term for p in self.postings), *(entry.term for entry in self.packed)]))
+        return list(dict.fromkeys([*(p.term for p in self.postings), *(entry.term for entry in self.packed_entries)]))
 
 
 NO_TERMS = QueryTerms(postings=[])
@@ -244,9 +248,9 @@ def find_terms(view: IndexReader, question: str, *, names_alone: bool = False) -
     every = list(dict.fromkeys([*terms, *chain.from_iterable(names)]))
     emphasis = ornament("questions", {}, _emphasis, question)
     parts: tuple[Found, ...] = ()
-    if view.packed:
-        postings = view.packed.recent.postings(every)
-        parts = tuple(find(view.packed.segment.postings, every))
+    if view.packed_part:
+        postings = view.packed_part.recent.postings(every)
+        parts = tuple(find(view.packed_part.segment.postings, every))
     else:
         postings = unpacked_postings(view, every)
     rows, packed_named = _rows_of_names(names, postings), _rows_of_names(names, parts)
@@ -265,28 +269,28 @@ def find_terms(view: IndexReader, question: str, *, names_alone: bool = False) -
         if each_entry.term in texts
     )
     statistics = None
-    if view.packed:
-        statistics = view.packed.segment.statistics(parts).beside(text_statistics(postings, view.corpus))
+    if view.packed_part:
+        statistics = view.packed_part.segment.statistics(parts).beside(text_statistics(postings, view.corpus))
     return QueryTerms(
         postings=postings,
-        packed=parts,
-        known=statistics,
-        named=rows,
+        packed_entries=parts,
+        known_statistics=statistics,
+        named_rows=rows,
         packed_named=packed_named,
         asked=texts,
         occurring=occurring,
         emphasis=emphasis,
         sentences=ornament("sentences", (), _sentence_terms, question, texts),
-        spaced=analysis.is_spaced(question),
+        is_spaced=analysis.is_spaced(question),
     )
 
 
-def _sentence_terms(question: str, asked: Sequence[str]) -> tuple[frozenset[str], ...]:
+def _sentence_terms(question: str, asked_texts: Sequence[str]) -> tuple[frozenset[str], ...]:
     """Terms of each sentence of a question that has several, in a script with spaces; of many the longest ones."""
     sentences = sentences_of(question)
     if len(sentences) < 2 or analysis.has_unspaced(question):
         return ()
-    intersections = {frozenset(analysis.query_terms(sentence)).intersection(asked) for sentence in sentences}
+    intersections = {frozenset(analysis.query_terms(sentence)).intersection(asked_texts) for sentence in sentences}
     longest = sorted(intersections - {frozenset()}, key=lambda terms: (-len(terms), sorted(terms)))[:_SENTENCES]
     return tuple(longest) if len(longest) > 1 else ()
 
@@ -301,21 +305,21 @@ def unpacked_postings(view: IndexReader, terms: Sequence[str]) -> list[Posting]:
     return value
 
 
-def _rows_of_names(names: Sequence[tuple[str, ...]], found: Sequence[Posting | Found]) -> tuple[Ints, ...]:
+def _rows_of_names(names: Sequence[tuple[str, ...]], items: Sequence[Posting | Found]) -> tuple[Ints, ...]:
     """Rows, ascending, with one of the terms of each identifier."""
-    rows = {value.term: value.rows.astype(np.int64) for value in found} if names else {}
+    rows = {value.term: value.rows.astype(np.int64) for value in items} if names else {}
     held_rows = [[rows[term] for term in terms if term in rows] for terms in names]
     return tuple(unique_rows(np.concatenate(each_rows)) for each_rows in held_rows if each_rows)
 
 
 def _choose_terms(
-    terms: Sequence[str], postings: Sequence[Posting], packed: Sequence[Found]
+    terms: Sequence[str], postings: Sequence[Posting], entries: Sequence[Found]
 ) -> tuple[tuple[str, ...], frozenset[str]]:
     """The terms that count, and those that occur: of too many the rarest, and a share of those that do not occur."""
     passages = Counter[str]()
     for posting in postings:
         passages[posting.term] += len(posting.rows)
-    for entry in packed:
+    for entry in entries:
         passages[entry.term] += entry.units
     occurring = frozenset(passages)
     if len(terms) <= MAX_TERMS:
@@ -357,7 +361,7 @@ def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
 
 
 def vector_text(
-    question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named: Named = NOBODY
+    question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named_value: Named = NOBODY
 ) -> str:
     """The question without words that do not tell passages apart: names of speakers, words of nearly all.
 
@@ -367,21 +371,23 @@ def vector_text(
         view: The index.
         reads: Tells if the model reads a text. Only words that it reads are left, maybe none; the whole question where
             no term was found, as the vectors are all there is.
-        named: The speakers that it names.
+        named_value: The speakers that it names.
 
     Source: dropping non-stop words of more than 30 % of the passages gained .014 on LoCoMo.
     """
-    return ornament("words", question, _telling, question, words, view, reads, named)
+    return ornament("words", question, _telling, question, words, view, reads, named_value)
 
 
-def _telling(question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named: Named) -> str:
+def _telling(
+    question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named_value: Named
+) -> str:
     """The words of a question that a vector is made of; see `vector_text`. Days are none of them."""
     question = analysis.undated(question)
     if words.terms:
         question = analysis.read_part(question, reads).text
     n = len(view)
     common = {term for term in words.terms if n >= _COMMON_FROM and words.passages(term) > _COMMON_SHARE * n}
-    common.update(term for word in named.words for term in analysis.index_terms(word))
+    common.update(term for word in named_value.words for term in analysis.index_terms(word))
     kept_words = [word for word in question.split() if not _only(word, common)]
     return " ".join(kept_words) or question
 
@@ -414,8 +420,8 @@ def find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Colle
     }
     if fingerprint is not None and fingerprint.dimensions:
         fields["vectors"] = bool(len(view.store.vectors(keys.tolist())[0]))
-    if view.packed:
-        segment = view.packed.segment
+    if view.packed_part:
+        segment = view.packed_part.segment
         fields["pack"] = bool(np.isin(segment.keys(np.arange(len(segment))), keys).any())
     left = tuple(place for place, is_there in fields.items() if is_there)
     return ErasedPassages(passages=len(passages), checked=tuple(fields), left=left)
@@ -423,7 +429,11 @@ def find_erased(view: IndexReader, before: Sequence[StoredPassage], after: Colle
 
 def _sampled_keys(view: IndexReader, count: int) -> Ints:
     """Keys of some passages, spread over all of them, the same ones for the same passages; in ascending order."""
-    rows = view.packed.segment.keys(np.arange(len(view.packed.segment))) if view.packed else view.corpus.keys[:0]
+    rows = (
+        view.packed_part.segment.keys(np.arange(len(view.packed_part.segment)))
+        if view.packed_part
+        else view.corpus.keys[:0]
+    )
     keys = np.concatenate([view.corpus.keys, rows])
     chosen_numbers = random.Random(len(keys)).sample(range(len(keys)), min(count, len(keys)))
     return np.sort(keys[chosen_numbers])

@@ -64,11 +64,11 @@ class IndexReaderManager:
         self._mapped: tuple[int, ...] = ()
         self._place_of: tuple[str, Path | None] = ("", None)
         self._view: IndexReader | None = None
-        self._asked = False
+        self._is_asked = False
         self._shown: tuple[object, ...] = ()
         self._packing = threading.Lock()
         self._retry_at = 0.0
-        self._closed = False
+        self._is_closed = False
         self.trouble = ""
 
     def view(self, dimensions: int | None, *, loaded: bool = False) -> IndexReader:
@@ -82,37 +82,37 @@ class IndexReaderManager:
         path = self._path(now.generation)
         seen_parts = (now.generation, now.revision, _place(path), dimensions)
         if self._view is None or seen_parts != self._shown:
-            first = dimensions is not None and not (loaded or self._asked)
+            first = dimensions is not None and not (loaded or self._is_asked)
             self._view = self._make_reader(now, path, dimensions, first=first)
             # The next question has the vectors read.
             self._shown = () if first and self._view.matrix is None else seen_parts
-            self._asked = self._asked or dimensions is not None
+            self._is_asked = self._is_asked or dimensions is not None
         return self._view
 
     def _make_reader(self, now: Head, path: Path | None, dimensions: int | None, *, first: bool) -> IndexReader:
         segment = self._current_segment(now, path)
         corpus = self._corpus = self._store.corpus(self._corpus, since=segment.revision if segment is not None else 0)
-        matrix = self._current_matrix(corpus, dimensions, packed=segment is not None, first=first)
+        matrix = self._current_matrix(corpus, dimensions, is_packed=segment is not None, first=first)
         pack = self._packed_part(segment, corpus) if segment is not None else None
         if self._is_due(corpus, pack) and time.monotonic() > self._retry_at:
             self._pack_later()
         return IndexReader(
-            store=self._store, corpus=corpus, matrix=matrix, packed=pack, terms=self._terms(corpus, pack)
+            store=self._store, corpus=corpus, matrix=matrix, packed_part=pack, terms=self._terms(corpus, pack)
         )
 
-    def _terms(self, corpus: Corpus, packed: Packed | None) -> TermCache:
+    def _terms(self, corpus: Corpus, pack: Packed | None) -> TermCache:
         """Known occurrences of late questions' terms; a packed index has its own."""
         before = self._view
-        if before is None or before.packed is not None or packed is not None:
+        if before is None or before.packed_part is not None or pack is not None:
             return TermCache()
         return before.terms.after(self._store, before.corpus, corpus)
 
-    def _current_matrix(self, corpus: Corpus, dimensions: int | None, *, packed: bool, first: bool) -> Matrix | None:
+    def _current_matrix(self, corpus: Corpus, dimensions: int | None, *, is_packed: bool, first: bool) -> Matrix | None:
         """Vectors of a corpus; None where none are searched, or sqlite-vec answers."""
         if dimensions is None:
             # A search by words between two by vectors: they need not be read again.
             return None
-        if not packed and len(corpus) > (_COLD_PASSAGES if first else MATRIX_PASSAGES):
+        if not is_packed and len(corpus) > (_COLD_PASSAGES if first else MATRIX_PASSAGES):
             self._matrix = None
             return None
         matrix = self._matrix if self._matrix and self._matrix.dimensions == dimensions else None
@@ -140,7 +140,7 @@ class IndexReaderManager:
             StoreError: It cannot be read, or the packed part not be written.
         """
         path = self._store.segments.path()
-        if path is None or self._closed:
+        if path is None or self._is_closed:
             return
         if not self._packing.acquire(blocking=False):
             with self._packing:
@@ -218,11 +218,11 @@ class IndexReaderManager:
         self._corpus, self._matrix = ready._corpus, ready._matrix
         self._segment, self._recent = ready._segment, ready._recent
         self._standing, self._seen, self._mapped = ready._standing, ready._seen, ready._mapped
-        self._asked = ready._asked
+        self._is_asked = ready._is_asked
 
     def close(self) -> None:
         """Free memory; a packing that runs ends with the process."""
-        self._closed = True
+        self._is_closed = True
         self._corpus = self._matrix = self._segment = self._recent = self._view = None
 
     def _packed_part(self, segment: Segment, corpus: Corpus) -> Packed:
@@ -257,11 +257,11 @@ class IndexReaderManager:
                 self._mapped, self.trouble = seen_place, ""
         return self._segment
 
-    def _is_due(self, corpus: Corpus, packed: Packed | None) -> bool:
-        if packed is None:
+    def _is_due(self, corpus: Corpus, pack: Packed | None) -> bool:
+        if pack is None:
             return len(corpus) > self._pack_passages
-        size = len(packed.segment)
-        number = 0 if packed.standing is None else size - int(packed.standing.sum())
+        size = len(pack.segment)
+        number = 0 if pack.standing is None else size - int(pack.standing.sum())
         return len(corpus) > _RECENT_PASSAGES + _RECENT_SHARE * size or number > _RECENT_PASSAGES + _GONE_SHARE * size
 
     def _pack_later(self) -> None:

@@ -83,9 +83,9 @@ class QuestionTerms:
     emphasis: Mapping[str, float] = field(default_factory=dict)
     size: int | None = None
 
-    def among(self, size: int, known: RangeStatistics | None) -> QuestionTerms:
-        """The same for a folder of so many passages; `known` is how rare each term is there, where that is counted."""
-        return replace(self, size=size, statistics=known or self.statistics)
+    def among(self, size: int, statistics: RangeStatistics | None) -> QuestionTerms:
+        """The same for a folder of so many passages; `statistics` is how rare terms are there, if that is counted."""
+        return replace(self, size=size, statistics=statistics or self.statistics)
 
     def rarity_of(self, term: str) -> float:
         """Inverse document frequency of a term, by how much it counts in the question."""
@@ -144,14 +144,14 @@ class Signals:
 
 
 def signals(
-    ranking: Ranked, regime: Regime, asked: QuestionTerms, hits: Ints, texts: Sequence[Passage], *, model: str
+    ranking: Ranked, regime: Regime, terms: QuestionTerms, hits: Ints, texts: Sequence[Passage], *, model: str
 ) -> Signals:
     """Signals of some hits.
 
     Args:
         ranking: All candidates, by the recipe "evidence".
         regime: What they are known by.
-        asked: The terms of the question.
+        terms: The terms of the question.
         hits: Places of the hits among the candidates.
         texts: The same hits as passages.
         model: Fingerprint of the model that the cosines come from.
@@ -160,17 +160,17 @@ def signals(
     vector = candidates.vector if regime in ("hybrid", "vector") else None
     cosine = vector.own if vector else values
     words, window = (candidates.text.unit, candidates.text.window) if candidates.text else (values, values)
-    rows = np.minimum(1.5, window / (asked.rarity * _FULL))
+    rows = np.minimum(1.5, window / (terms.rarity * _FULL))
     scores = ranking.scores - sum((ranking.parts[name] for name in _APART if name in ranking.parts), values)
     for name in _NAMING:
         scores = scores - np.maximum(ranking.parts.get(name, values) - _MOST_NAMED, 0.0)
     heard_rows = (ranking.parts.get("speaker", values) >= 0) & (ranking.parts.get("echo", values) >= 0)
-    question = _question(scores, cosine, rows, heard_rows, asked, _UNRELATED.get(model if vector else ""))
+    question = _question(scores, cosine, rows, heard_rows, terms, _UNRELATED.get(model if vector else ""))
     columns = (
         cosine[hits],
         rows[hits],
-        np.log1p(words[hits] / asked.one_word),
-        _about(words[hits], asked, texts),
+        np.log1p(words[hits] / terms.one_word),
+        _about(words[hits], terms, texts),
         scores.max(initial=0.0) - scores[hits],
         ranking.parts["cues"][hits],
         np.log(np.minimum(_LONG, [len(passage.text) for passage in texts])),
@@ -179,41 +179,41 @@ def signals(
         regime=regime,
         question=question,
         passages=np.stack(columns, axis=1),
-        share=asked.share,
+        share=terms.share,
         model=_table_of(regime, model)[0],
     )
 
 
 def _question(
-    scores: Floats, cosine: Floats, values: Floats, heard: Mask, asked: QuestionTerms, unrelated_value: float | None
+    scores: Floats, cosine: Floats, values: Floats, mask: Mask, terms: QuestionTerms, unrelated_value: float | None
 ) -> Floats:
     """Signals of the question, from those candidates that the speaker it names may have said."""
-    heard = heard if heard.any() else ~heard
-    near = cosine[heard]
+    mask = mask if mask.any() else ~mask
+    near = cosine[mask]
     near = np.partition(near, -_NEAR)[-_NEAR:] if len(near) > _NEAR else near
     if unrelated_value is not None and 0 < len(near) < _NEAR:
         near = np.pad(near, (0, _NEAR - len(near)), constant_values=min(unrelated_value, near.min()))
     return np.array(
         (
-            (cosine + values)[heard].max(initial=0.0),
+            (cosine + values)[mask].max(initial=0.0),
             near.mean() if len(near) else 0.0,
             scores.max(initial=0.0),
-            asked.known_share,
-            math.log1p(len(asked.telling)),
-            math.log(asked.passages),
+            terms.known_share,
+            math.log1p(len(terms.telling)),
+            math.log(terms.passages),
         )
     )
 
 
-def _about(words: Floats, asked: QuestionTerms, texts: Sequence[Passage]) -> Floats:
+def _about(words: Floats, terms: QuestionTerms, texts: Sequence[Passage]) -> Floats:
     """1.0 where a passage begins with what it is about ("Postgres, pg: …"), and the question names that."""
-    unknown_terms = asked.unknown_terms
+    unknown_terms = terms.unknown_terms
     about = np.zeros(len(words))
     # A label is who speaks.
     for place in [place for place, passage in enumerate(texts) if passage.label is None]:
         if unknown_terms or words[place]:
             about[place] = any(
-                _names_subject(subject, asked.terms, unknown_terms) for subject in _subjects(texts[place].text)
+                _names_subject(subject, terms.terms, unknown_terms) for subject in _subjects(texts[place].text)
             )
     return about
 
@@ -310,12 +310,12 @@ class Calibration:
             )
         return ""
 
-    def judge(self, found: Signals) -> tuple[Floats, Floats]:
+    def judge(self, signals: Signals) -> tuple[Floats, Floats]:
         """The relevance of each hit, and the probability that it answers."""
-        intercepts, question, passages = self._weights[_table_of(found.regime, found.model)]
+        intercepts, question, passages = self._weights[_table_of(signals.regime, signals.model)]
         # Not by BLAS: its last digit changes with the number of rows, and a hit counts the same whatever the limit is.
-        of_passages = np.einsum("hs,sk->hk", found.passages, passages)
-        logits = intercepts + found.question @ question + found.share * of_passages
+        of_passages = np.einsum("hs,sk->hk", signals.passages, passages)
+        logits = intercepts + signals.question @ question + signals.share * of_passages
         relevance, answers = (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).T
         return relevance, answers
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from indexer.engine.authority import not_below
-from indexer.engine.chains import DayChains, Stated
+from indexer.engine.chains import DayChains, FactStatement
 from indexer.language.facts import topic_of
 from indexer.language.facts_clause import Claim
 from indexer.language.restated import LEAST_SHARED, restating, words_in
@@ -34,7 +34,7 @@ def restated_last(
     hits: Sequence[Hit],
     other_passages: Sequence[StoredPassage],
     chains: DayChains,
-    parted: Callable[[Stated, Stated], bool],
+    parted: Callable[[FactStatement, FactStatement], bool],
     found: Callable[[StoredPassage, Hit], Hit],
     *,
     history: bool = False,
@@ -74,7 +74,7 @@ def restated_last(
     return [*placed_hits.values()]
 
 
-def _with_history(hit: Hit, old: Stated, new: Stated) -> Hit:
+def _with_history(hit: Hit, old: FactStatement, new: FactStatement) -> Hit:
     before = [statement for statement in hit.history if not statement.current]
     before.insert(0, old.to_statement(current=False))
     before.sort(key=lambda statement: statement.date or dt.date.min)
@@ -85,15 +85,15 @@ def _last(
     older: StoredPassage,
     passages: Sequence[StoredPassage],
     chains: DayChains,
-    parted: Callable[[Stated, Stated], bool],
-) -> tuple[Stated, Stated] | None:
+    parted: Callable[[FactStatement, FactStatement], bool],
+) -> tuple[FactStatement, FactStatement] | None:
     """A passage and the last one that says the same again with another value; None if none does."""
     pairs = (_pair(older, newer, chains) for newer in passages)
     later = [pair for pair in pairs if pair is not None and not parted(pair[1], pair[0])]
     return max(later, key=lambda pair: pair[1].age, default=None)
 
 
-def _pair(older: StoredPassage, newer: StoredPassage, chains: DayChains) -> tuple[Stated, Stated] | None:
+def _pair(older: StoredPassage, newer: StoredPassage, chains: DayChains) -> tuple[FactStatement, FactStatement] | None:
     sentence = restating(older.passage.text, newer.passage.text)
     if sentence is None:
         return None
@@ -135,10 +135,10 @@ def _claim(*, changes: bool = False) -> Claim:
     return Claim(f"|{_ABOUT}", "", changes, single=True, day=None, subject=frozenset())
 
 
-def _is_compared(stored: StoredPassage) -> bool:
-    passage = stored.passage
+def _is_compared(stored_passage: StoredPassage) -> bool:
+    passage = stored_passage.passage
     return (
-        stored.source in ("memory", "sessions")
+        stored_passage.source in ("memory", "sessions")
         and passage.authority >= _LEAST_AUTHORITY
         and len(passage.text) <= _MOST_CHARS
     )

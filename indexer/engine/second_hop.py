@@ -23,7 +23,7 @@ _LEAST_PASSAGES, _MOST_SHARE = 2, 0.6
 _LOOKED_UP = 256
 
 
-def second_hop(view: IndexReader, best: int, keys: Ints, asked: Collection[str]) -> Floats:
+def second_hop(view: IndexReader, best: int, keys: Ints, asked_texts: Collection[str]) -> Floats:
     """Inverse document frequencies of the rarest other terms of the best passage, where some passages have them.
 
     "The one whose post is president: when is the birthday?" is answered by two lines: "My boss is the president." and
@@ -36,12 +36,12 @@ def second_hop(view: IndexReader, best: int, keys: Ints, asked: Collection[str])
         view: The index, within a read.
         best: Key of the best passage.
         keys: Keys of the passages.
-        asked: Terms of the question.
+        asked_texts: Terms of the question.
     """
     passage = view.store.passages([best]).get(best)
     # Of its place, all passages around it have the words, too.
     own = dict.fromkeys(index_terms(passage.passage.text)) if passage else {}
-    where = _passages_with(view, [term for term in own if term not in asked][:_LOOKED_UP])
+    where = _passages_with(view, [term for term in own if term not in asked_texts][:_LOOKED_UP])
     n = len(view)
     telling = {term: rows for term, rows in where.items() if _LEAST_PASSAGES <= len(rows) <= _MOST_SHARE * n}
     rarest = sorted(telling, key=lambda term: (len(telling[term]), term))[:_HOP_TERMS]
@@ -54,10 +54,10 @@ def second_hop(view: IndexReader, best: int, keys: Ints, asked: Collection[str])
 
 def _passages_with(view: IndexReader, terms: Sequence[str]) -> Mapping[str, Ints]:
     """Keys of the passages with each term."""
-    if view.packed is None:
+    if view.packed_part is None:
         return {posting.term: view.corpus.keys[posting.rows] for posting in unpacked_postings(view, terms)}
-    where = {posting.term: view.corpus.keys[posting.rows] for posting in view.packed.recent.postings(terms)}
-    segment = view.packed.segment
+    where = {posting.term: view.corpus.keys[posting.rows] for posting in view.packed_part.recent.postings(terms)}
+    segment = view.packed_part.segment
     for entry in find(segment.postings, terms):
         keys = segment.keys(entry.rows.astype(np.int64))
         where[entry.term] = np.concatenate([where.get(entry.term, keys[:0]), keys])

@@ -33,28 +33,28 @@ class Sought:
 
     Attributes:
         rows: Rows of the corpus, ascending.
-        packed: Rows of the packed part, ascending.
+        packed_rows: Rows of the packed part, ascending.
         keys: Keys of all.
         named: Keys of the passages that hold each identifier.
         without_words: Keys of those that need no word of the question.
     """
 
     rows: Ints
-    packed: Ints
+    packed_rows: Ints
     keys: Ints
     named: tuple[Ints, ...]
     without_words: Ints
 
     @staticmethod
-    def of(view: IndexReader, words: QueryTerms, asked: AskedDays) -> Sought:
+    def of(view: IndexReader, words: QueryTerms, days: AskedDays) -> Sought:
         """The passages with the identifiers, of the days or of the newest days that a question asks for."""
-        segment = view.packed.segment if view.packed else None
-        named_rows = [view.corpus.keys[rows] for rows in words.named]
-        rows = [*words.named, _dated_rows(view.corpus.days, asked)]
+        segment = view.packed_part.segment if view.packed_part else None
+        named_rows = [view.corpus.keys[rows] for rows in words.named_rows]
+        rows = [*words.named_rows, _dated_rows(view.corpus.days, days)]
         no_rows = [_NO_ROWS]
         if segment:
             named_rows += [segment.keys(rows) for rows in words.packed_named]
-            no_rows = [*words.packed_named, _dated_rows(segment.days, asked)]
+            no_rows = [*words.packed_named, _dated_rows(segment.days, days)]
         chosen_rows, chosen_packed = unique_rows(np.concatenate(rows)), unique_rows(np.concatenate(no_rows))
         keys = view.corpus.keys[chosen_rows]
         if segment:
@@ -63,27 +63,29 @@ class Sought:
         if words.terms:
             # Of a month, or of what is new, only that answers which has a word of the question.
             of_days = view.corpus.days[chosen_rows], segment.days[chosen_packed] if segment else _NO_ROWS
-            free = np.concatenate([*named_rows, keys[_is_asked(np.concatenate(of_days), asked)]])
-        return Sought(rows=chosen_rows, packed=chosen_packed, keys=keys, named=tuple(named_rows), without_words=free)
+            free = np.concatenate([*named_rows, keys[_is_asked(np.concatenate(of_days), days)]])
+        return Sought(
+            rows=chosen_rows, packed_rows=chosen_packed, keys=keys, named=tuple(named_rows), without_words=free
+        )
 
 
-def _dated_rows(days: NDArray[np.integer], asked: AskedDays) -> Ints:
+def _dated_rows(days: NDArray[np.integer], asked_days: AskedDays) -> Ints:
     """Rows of the days that a question asks for, of many the newest."""
-    if not len(days) or not (asked or asked.latest):
+    if not len(days) or not (asked_days or asked_days.latest):
         return _NO_ROWS
-    if asked.latest:
+    if asked_days.latest:
         rows, most = np.flatnonzero(days), _NEWEST
     else:
         wanted_values = np.zeros(len(days), bool)
-        for first, last in asked.stretches(int(days.max())):
+        for first, last in asked_days.stretches(int(days.max())):
             wanted_values |= (days >= first) & (days <= last)
         rows, most = np.flatnonzero(wanted_values), CANDIDATES
     return rows if len(rows) <= most else np.sort(rows[np.argpartition(-days[rows], most)[:most]])
 
 
-def _is_asked(days: NDArray[np.integer], asked: AskedDays) -> Mask:
+def _is_asked(days: NDArray[np.integer], asked_days: AskedDays) -> Mask:
     """Mask of the days that a question names one by one."""
-    known_values = {int(day): asked.bonus(int(day)) >= DAY_BONUS for day in np.unique(days)}
+    known_values = {int(day): asked_days.bonus(int(day)) >= DAY_BONUS for day in np.unique(days)}
     return np.array([known_values[int(day)] for day in days], bool)
 
 

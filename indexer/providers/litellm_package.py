@@ -126,14 +126,14 @@ class ProviderFailed(Exception):
         self.failure = failure
 
 
-def embed(target: Target, texts: Sequence[str], *, seconds: float, told: Mapping[str, str]) -> list[object]:
+def embed(target: Target, texts: Sequence[str], *, seconds: float, fields: Mapping[str, str]) -> list[object]:
     """Vectors of texts by one request, in the order of the texts and unchecked.
 
     Args:
         target: The model.
         texts: None of them empty.
         seconds: The timeout, rounded up to one digit.
-        told: Parameters of that provider alone.
+        fields: Parameters of that provider alone.
 
     Raises:
         ProviderFailed: There was no answer, or an error.
@@ -148,7 +148,7 @@ def embed(target: Target, texts: Sequence[str], *, seconds: float, told: Mapping
             encoding_format="float",
             drop_params=True,  # not every provider knows the one above
             **_common(target, seconds),
-            **told,
+            **fields,
         )
     except Exception as error:  # litellm's have no common base, and its defects come as anything
         raise ProviderFailed(_failure(error)) from error

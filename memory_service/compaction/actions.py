@@ -50,7 +50,7 @@ _LINE_EDIT = lazy_regex(r"^edit (\d+:\d+)\n.*?^end_of_edit[ \t]*$", re.MULTILINE
 OPEN_FILE = "*"
 
 
-def files_of(call: ToolCall, *, failed: bool = False) -> Iterator[tuple[str, str]]:
+def files_of(call: ToolCall, *, has_failed: bool = False) -> Iterator[tuple[str, str]]:
     """The files that a call reads and writes: pairs of `file_read` or `file_modified` and the path.
 
     The path is `OPEN_FILE` where the editor's own file is meant. A call that failed wrote nothing; of a command line,
@@ -59,8 +59,8 @@ def files_of(call: ToolCall, *, failed: bool = False) -> Iterator[tuple[str, str
     words = _words_of(call["function"]["name"])
     arguments = arguments_of(call)
     if words & _SHELL:
-        yield from _files_of_command(command_of(call), failed=failed)
-    elif failed:
+        yield from _files_of_command(command_of(call), has_failed=has_failed)
+    elif has_failed:
         return
     elif words & _WRITE or "str" in words:
         # One tool for all: its command says what it does.
@@ -138,13 +138,13 @@ def _patched_paths(arguments: Mapping[str, object]) -> Iterator[str]:
             yield from (match[1].strip() for match in _PATCHED.finditer(value) if match[1] != "/dev/null")
 
 
-def _files_of_command(command: str, *, failed: bool = False) -> Iterator[tuple[str, str]]:
+def _files_of_command(command: str, *, has_failed: bool = False) -> Iterator[tuple[str, str]]:
     """The files of a command line; here-documents and quotations are no commands, a patch is one."""
     if "end_of_edit" in command:
         command = _LINE_EDIT.sub(r"edit \1", command)
     commands = list(shell_commands(command))
-    for each_command in commands[:-1] if failed else commands:
-        for path in each_command.written:
+    for each_command in commands[:-1] if has_failed else commands:
+        for path in each_command.raw_words:
             yield from _file_changes(path)
         yield from _files_of_words(each_command.words, each_command.document)
 

@@ -79,31 +79,31 @@ class Audit:
 
     Attributes:
         missing: Important identifiers of the source that neither the summary nor the ledger has.
-        ungrounded: Identifiers, numbers and quotes of the summary that its source lacks.
+        ungrounded_texts: Identifiers, numbers and quotes of the summary that its source lacks.
         missing_headings: Headings that are not there, or not in their place.
         empty_headings: Headings with nothing under them.
-        flagged: Lines that report a consent which the source lacks.
+        flagged_texts: Lines that report a consent which the source lacks.
         unquoted: Rules of the user that neither the summary nor the ledger quotes.
-        unpinned: Pins that the summary does not repeat; no fault, since the view keeps them itself.
+        unpinned_texts: Pins that the summary does not repeat; no fault, since the view keeps them itself.
     """
 
     missing: tuple[str, ...] = ()
-    ungrounded: tuple[str, ...] = ()
+    ungrounded_texts: tuple[str, ...] = ()
     missing_headings: tuple[str, ...] = ()
     empty_headings: tuple[str, ...] = ()
-    flagged: tuple[str, ...] = ()
+    flagged_texts: tuple[str, ...] = ()
     unquoted: tuple[str, ...] = ()
-    unpinned: tuple[str, ...] = ()
+    unpinned_texts: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         """True if the summary may be used as it is."""
         faults = (
             self.missing,
-            self.ungrounded,
+            self.ungrounded_texts,
             self.missing_headings,
             self.empty_headings,
-            self.flagged,
+            self.flagged_texts,
             self.unquoted,
         )
         return not any(faults)
@@ -130,9 +130,9 @@ def audit_summary(
     """
     reading = reading or PromptReading()
     messages = without_secrets((*request.messages, *request.prefix))
-    read = [message for message in messages if message.seq not in reading.unread]
+    read = [message for message in messages if message.seq not in reading.unread_seqs]
     # The numbers of messages ground no number of the summary.
-    texts = [_HANDLE.sub("", text) for text in reading.inserted]
+    texts = [_HANDLE.sub("", text) for text in reading.inserted_texts]
     beside = [entry.text for entry in request.ledger]
     # Whoever wrote the summary read the messages without what nobody sees, and quotes frames of ours as entities.
     source_text = SourceText(*map(escaped, (summary_text, *beside)))
@@ -140,7 +140,7 @@ def audit_summary(
     missing_headings, empty_headings = _checked_headings(summary_text, headings)
     return Audit(
         missing=tuple(identifier.text for identifier in _important(read, top) if not source_text.holds(identifier)),
-        ungrounded=tuple(
+        ungrounded_texts=tuple(
             dict.fromkeys(
                 found_identifier.text
                 for found_identifier in _own(summary_text)
@@ -149,9 +149,9 @@ def audit_summary(
         ),
         missing_headings=missing_headings,
         empty_headings=empty_headings,
-        flagged=tuple(claim for claim in claims_of(summary_text) if not is_granted(claim, request)),
+        flagged_texts=tuple(claim for claim in claims_of(summary_text) if not is_granted(claim, request)),
         unquoted=tuple(rule for rule in _rules(read) if not source_text.holds(_as_quote(escaped(rule)))),
-        unpinned=tuple(pin for pin in pins if pin.strip() not in summary_text),
+        unpinned_texts=tuple(pin for pin in pins if pin.strip() not in summary_text),
     )
 
 
@@ -176,7 +176,7 @@ def faultless(text: str, audit: Audit, no_text: str = ENGLISH.nothing, *, mark: 
     Returns:
         The text, the number of sentences that were left out, and that of lines with a mark.
     """
-    bad, keys = set(audit.ungrounded), set(audit.flagged)
+    bad, keys = set(audit.ungrounded_texts), set(audit.flagged_texts)
     lines = text.split("\n")
     ends = list(accumulate(len(line) + 1 for line in lines))
     faults: dict[int, list[Identifier]] = {}
@@ -242,8 +242,8 @@ def audit_problems(audit: Audit, texts: Texts = ENGLISH) -> tuple[str, ...]:
         (f"These headings have nothing under them; write {texts.nothing} if there is nothing: {{}}.", empty),
         ("These identifiers of the conversation are missing; carry them over exactly: {}.", audit.missing),
         ("These rules of the user are not quoted word for word: {}.", audit.unquoted),
-        ("These do not occur in the conversation; leave them out or correct them: {}.", audit.ungrounded),
-        ("The user never said so; do not report a consent that was not given: {}.", audit.flagged),
+        ("These do not occur in the conversation; leave them out or correct them: {}.", audit.ungrounded_texts),
+        ("The user never said so; do not report a consent that was not given: {}.", audit.flagged_texts),
     )
     return tuple(sentence.format("; ".join(items)) for sentence, items in parts if items)
 
@@ -252,12 +252,12 @@ def audit_record(audit: Audit) -> dict[str, Json]:
     """The audit as the log keeps it; what was fine is left out."""
     fields = {
         "missing": audit.missing,
-        "ungrounded": audit.ungrounded,
+        "ungrounded": audit.ungrounded_texts,
         "missing_headings": audit.missing_headings,
         "empty_headings": audit.empty_headings,
-        "flagged": audit.flagged,
+        "flagged": audit.flagged_texts,
         "unquoted": audit.unquoted,
-        "unpinned": audit.unpinned,
+        "unpinned": audit.unpinned_texts,
     }
     return {"ok": audit.ok, **{name: list(items) for name, items in fields.items() if items}}
 
@@ -300,16 +300,16 @@ def _own(summary: str) -> list[Identifier]:
     handles = [span for at, span in enumerate(handles) if not at or span[1] > handles[at - 1][1]]
     starts = [start for start, _ in handles]
 
-    def within_handle(found: Identifier) -> bool:
-        at = bisect_right(starts, found.start) - 1
-        return at >= 0 and found.end <= handles[at][1]
+    def within_handle(identifier: Identifier) -> bool:
+        at = bisect_right(starts, identifier.start) - 1
+        return at >= 0 and identifier.end <= handles[at][1]
 
     return [found_identifier for found_identifier in find_identifiers(summary) if not within_handle(found_identifier)]
 
 
-def _is_held(found: Identifier, summary: str, source: SourceText) -> bool:
-    estimate = is_estimate(summary, found.start, found.end)
-    return source.holds(found) or (estimate and source.holds_nearly(found))
+def _is_held(identifier: Identifier, summary: str, source: SourceText) -> bool:
+    estimate = is_estimate(summary, identifier.start, identifier.end)
+    return source.holds(identifier) or (estimate and source.holds_nearly(identifier))
 
 
 @cache

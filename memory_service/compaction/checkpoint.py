@@ -149,11 +149,11 @@ class Labels:
         corrected: How many originals `known_text` replaced.
     """
 
-    def __init__(self, known: Mapping[str, str]) -> None:
-        self._labels = dict(known)
+    def __init__(self, known_fields: Mapping[str, str]) -> None:
+        self._labels = dict(known_fields)
         self._counts: dict[str, int] = {}
         self.corrected = 0
-        for label in known.values():
+        for label in known_fields.values():
             self._note(label)
 
     def text(self, text: str) -> str:

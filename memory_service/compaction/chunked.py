@@ -165,8 +165,8 @@ class SummaryCalls:
             if not verdict.kind and (kind := without_content(verdict.text)):
                 verdict = AnswerValidation(kind=kind, reason="It had nothing of the conversation. Write the record.")
             if not verdict.kind:
-                self.notes += verdict.mended
-                if verdict.clipped:
+                self.notes += verdict.mended_texts
+                if verdict.is_clipped:
                     self.notes.append(_CLIPPED)
                 return verdict.text
             validations.append(verdict)
@@ -184,12 +184,12 @@ class SummaryCalls:
             if verdict.too_long:
                 # The history is not lost for the length of what stands for it.
                 return self.clip(verdict.too_long, spec.target_tokens)
-        useful = [(text, verdict) for verdict in validations if (text := self._useful_part(verdict.saved))]
+        useful = [(text, verdict) for verdict in validations if (text := self._useful_part(verdict.saved_text))]
         if not useful:
             return None
         text, verdict = max(useful, key=lambda pair: len(pair[0]))
         self.sparse = self.sparse or verdict.sparse
-        self.notes += verdict.mended
+        self.notes += verdict.mended_texts
         return self.clip(text, spec.target_tokens)
 
     def mark_missing(self, first: int, last: int, error: UpstreamFailed) -> None:

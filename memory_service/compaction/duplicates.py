@@ -96,7 +96,7 @@ class _Latest(NamedTuple):
     files: dict[int, _File]
     whole: dict[str, tuple[int, int, int]]
     alike: dict[str, tuple[int, int, int]]
-    changed: dict[str, tuple[int, int, int]]
+    changes: dict[str, tuple[int, int, int]]
 
 
 def duplicates(
@@ -166,7 +166,7 @@ def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, prior: P
             continue
         if use == "change":
             if at < settled:
-                latest.changed[file.path] = touch
+                latest.changes[file.path] = touch
         elif each.tokens > least and not media_parts_of(message):
             latest.files[at] = file
             latest.alike[function["arguments"]] = touch
@@ -183,7 +183,7 @@ def _superseded(result: ToolResult, latest: _Latest) -> tuple[Superseded, int] |
     for at, seq, tokens in filter(None, (latest.whole.get(file.path), latest.alike.get(result.function["arguments"]))):
         if at > result.at and 2 * tokens >= result.tokens:
             return "read_again", seq
-    at, seq, _ = latest.changed.get(file.path, (-1, 0, 0))
+    at, seq, _ = latest.changes.get(file.path, (-1, 0, 0))
     return ("changed", seq) if at > result.at else None
 
 

@@ -40,9 +40,9 @@ class LineSelection:
     budget: int
     texts: Texts = ENGLISH
     lines: list[SummaryLine] = field(default_factory=list)
-    used: int = 0
+    used_count: int = 0
     _sections: set[Section] = field(default_factory=set)
-    _taken: set[tuple[str, str]] = field(default_factory=set)
+    _taken_pairs: set[tuple[str, str]] = field(default_factory=set)
 
     def cost(self, line: SummaryLine) -> int:
         """Quarters of a token that a line would take of the budget."""
@@ -57,19 +57,22 @@ class LineSelection:
         """
         cost = self.cost(line)
         key = (line.purpose, line.text)
-        if cost > min(self.budget - self.used, self.budget if limit is None else limit) or key in self._taken:
+        if (
+            cost > min(self.budget - self.used_count, self.budget if limit is None else limit)
+            or key in self._taken_pairs
+        ):
             return False
         self._sections.add(line.section)
-        self._taken.add(key)
+        self._taken_pairs.add(key)
         self.lines.append(line)
-        self.used += cost
+        self.used_count += cost
         return True
 
     def fill(self, lines: Iterable[SummaryLine], limit: int | None = None) -> None:
         """Takes lines in their order as long as they fit, all together within a limit of their own."""
-        start = self.used
+        start = self.used_count
         for line in lines:
-            self.take(line, None if limit is None else limit - (self.used - start))
+            self.take(line, None if limit is None else limit - (self.used_count - start))
 
 
 def _best_first(lines: Iterable[SummaryLine]) -> list[SummaryLine]:
@@ -249,7 +252,7 @@ def _choose(
     for section, share in _FIRST:
         selection.fill(lines[section], max(room.share(share), 4 * _FIRST_TOKENS))
     _take_goals(selection, now, room)
-    left = room.budget - selection.used
+    left = room.budget - selection.used_count
     for section, share in _THEN:
         selection.fill(lines[section], int(left * share))
     for section in (Section.RULES, Section.DECISIONS):
@@ -262,7 +265,7 @@ def _choose(
 def _take_goals(selection: LineSelection, goals: Sequence[SummaryLine], room: _Room) -> None:
     limit = max(room.share(_GOAL_SHARE / 2), 4 * _GOAL_TOKENS)
     for line in goals:
-        allowed_count = min(limit, room.budget - selection.used)
+        allowed_count = min(limit, room.budget - selection.used_count)
         spare = allowed_count - (selection.cost(line) - quarters(line.text))
         short = clip(line.text, max(spare, 0) if line.text.isascii() else max(spare - 4, 0))
         if short and not selection.take(replace(line, text=short)):

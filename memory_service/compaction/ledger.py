@@ -248,7 +248,7 @@ def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
                 for kind, failure in _failures(result, call["function"]["name"][:40]):
                     yield _entry(kind, failure, seq)
             if not was_refused(result):
-                for kind, path in files_of(call, failed=outcome not in SUCCESS):
+                for kind, path in files_of(call, has_failed=outcome not in SUCCESS):
                     opened_text = path if path != OPEN_FILE else opened_text
                     if opened_text:
                         yield _entry(kind, redacted(opened_text if path == OPEN_FILE else path), message.seq)
@@ -268,7 +268,7 @@ def _calls_with_results(
         return
     answer = next((each_message.message for each_message in following if each_message.message["role"] == "user"), None)
     answer = answer if answer and is_tool_output(own_text_of(answer)) else None
-    written = written_calls(text_of(message.message), f"written-{message.seq}", answered=answer is not None)
+    written = written_calls(text_of(message.message), f"written-{message.seq}", has_answer=answer is not None)
     yield from ((call, answer) for call in written)
 
 
@@ -295,20 +295,20 @@ def _answers(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
             asked_message = None if text else asked_message
 
 
-def _reply(asked: Numbered, text: str, seq: int) -> Iterator[LedgerEntry]:
+def _reply(message: Numbered, text: str, seq: int) -> Iterator[LedgerEntry]:
     """A reply with what it answers, if that was a question or a list of options."""
-    before = text_of(asked.message)
+    before = text_of(message.message)
     options = chosen_options(text, options_in(before))
     question = question_of(redacted(_scan_part(before)))
     if options:
         chosen_text = "; ".join(option.text for option in options)
         yield _answer_entry(
-            "answer", asked_in_one_line(redacted(_scan_part(before))), f"{text}: {chosen_text}", asked.seq, seq
+            "answer", asked_in_one_line(redacted(_scan_part(before))), f"{text}: {chosen_text}", message.seq, seq
         )
     elif question and (is_yes(text) or is_no(text)):
-        yield _answer_entry("confirmation", question, text, asked.seq, seq)
+        yield _answer_entry("confirmation", question, text, message.seq, seq)
     elif question and answered_question(text, before):
-        yield _answer_entry("answer", question, text, asked.seq, seq)
+        yield _answer_entry("answer", question, text, message.seq, seq)
 
 
 def _answer_entry(kind: str, question: str, answer: str, *seqs: int) -> LedgerEntry:

@@ -120,7 +120,7 @@ def mend_summary(text: str, audit: Audit, request: SummaryRequest, *, source: So
     texts = texts_in(request.language)
     rest, number, marked_count = faultless(text, audit, texts.nothing, mark=texts.omitted["unverified"] if keep else "")
     notes = []
-    rest, followed_count = _without_consequences(rest, audit.flagged, texts)
+    rest, followed_count = _without_consequences(rest, audit.flagged_texts, texts)
     if number + followed_count:
         notes.append(
             f"Statements of the model's summary that its source does not hold were left out: {number + followed_count}."

@@ -101,7 +101,7 @@ def summarize(
         backoff_seconds=rules.backoff_seconds,
         timeout_seconds=timeout_seconds,
         cancelled=cancelled,
-        spent=spent,
+        spending=spent,
     )
     useful_part = SourceTerms(request).useful_part
     run = _Run(request, rules, SummaryCalls(calls, rules, texts_in(request.language), useful_part), amend)
@@ -122,7 +122,7 @@ class _Run:
         self._dropped_text = ""
         self._chunk_ratio, self._parts = rules.chunk_ratio, 1
         read = partial(transcript_entries, tool_output_chars=rules.tool_output_chars, texts=texts_in(request.language))
-        self._dropped = _entries_with_text(read(request.messages[: request.dropped]))
+        self._dropped_entries = _entries_with_text(read(request.messages[: request.dropped]))
         self._entries = _entries_with_text(read(request.messages[request.dropped :]))
         self._prefix = _entries_with_text(read(request.prefix))
         # Summaries of other presets, and what people wrote into a log, were never redacted.
@@ -168,9 +168,9 @@ class _Run:
             method="model",
             prompt_version="hook" if self._request.prompt else PROMPT_VERSION,
             model=calls.model_name,
-            calls=calls.spent.requests,
-            input_tokens=calls.spent.input_tokens,
-            output_tokens=calls.spent.output_tokens,
+            calls=calls.spending.requests,
+            input_tokens=calls.spending.input_tokens,
+            output_tokens=calls.spending.output_tokens,
             notes=tuple(dict.fromkeys((*calls.notes, *self._summary_calls.notes, *omissions))),
             unread=tuple(self._summary_calls.missing.values()),
             sparse=self._summary_calls.sparse,
@@ -180,26 +180,28 @@ class _Run:
 
     def _reading(self) -> PromptReading:
         notes = self._summary_calls.omissions
-        markers = inserted_markers([*self._dropped, *self._entries, *self._prefix])
-        return PromptReading(inserted=(*notes, *self._summary_calls.missing, *markers), unread=self._unread_seqs())
+        markers = inserted_markers([*self._dropped_entries, *self._entries, *self._prefix])
+        return PromptReading(
+            inserted_texts=(*notes, *self._summary_calls.missing, *markers), unread_seqs=self._unread_seqs()
+        )
 
     def _unread_seqs(self) -> frozenset[int]:
         """Messages that no prompt held: too large ones, and those that a call failed for."""
         missing = self._summary_calls.missing.values()
-        read = (*self._dropped, *self._entries, *self._prefix)
+        read = (*self._dropped_entries, *self._entries, *self._prefix)
         failed_seqs = (entry.seq for entry in read if any(first <= entry.seq <= last for first, last in missing))
         return frozenset((*self._summary_calls.omissions.values(), *failed_seqs))
 
     def _body(self) -> ChunkedSummary | MapReduceSummary | None:
         """Reader of the messages, in the preset's style; what was dropped from them is summarised first."""
-        if self._dropped and self._entries:
-            count, last = self._request.dropped, self._dropped[-1].seq
-            self._previous = self._dropped_text = self._reader(self._dropped).finish()
+        if self._dropped_entries and self._entries:
+            count, last = self._request.dropped, self._dropped_entries[-1].seq
+            self._previous = self._dropped_text = self._reader(self._dropped_entries).finish()
             self._summary_calls.notes.append(
                 f"The {count} oldest messages, up to {handle(last)}, were summarised first, and the others on top of "
                 "that: together they are over max_history_share of the window."
             )
-        entries = self._entries or self._dropped
+        entries = self._entries or self._dropped_entries
         return self._reader(entries) if entries else None
 
     def _reader(self, entries: Sequence[TranscriptEntry]) -> ChunkedSummary | MapReduceSummary:

@@ -140,21 +140,21 @@ def _to_target(
 
 
 def _trimmed_then_cleared(
-    draft: PruningDraft, found: Sequence[ToolResult], rules: PruningRules, target_tokens: int
+    draft: PruningDraft, results: Sequence[ToolResult], rules: PruningRules, target_tokens: int
 ) -> tuple[int, int]:
     """Shortens all if it must, then clears the oldest; returns how many of each.
 
     What will be cleared is not shortened first: the sizes tell beforehand where clearing ends.
     """
-    rest = sum(map(draft.trim_gain, found))
+    rest = sum(map(draft.trim_gain, results))
     clears = 0
-    for result in found if rules.hard_clear else ():
+    for result in results if rules.hard_clear else ():
         if draft.tokens - rest <= target_tokens:
             break
         rest -= draft.trim_gain(result)
         clears += draft.clear(result)
     trims = 0
-    for result in found:
+    for result in results:
         if draft.tokens <= target_tokens:
             break
         trims += draft.trim(result)
@@ -162,7 +162,7 @@ def _trimmed_then_cleared(
 
 
 def _between_first_user_and_last_replies(
-    messages: Sequence[Numbered], rules: PruningRules, found: Sequence[ToolResult]
+    messages: Sequence[Numbered], rules: PruningRules, results: Sequence[ToolResult]
 ) -> list[ToolResult]:
     """Without what a session starts with, what the last replies need, and the newest images."""
     roles = [message.message["role"] for message in messages]
@@ -174,16 +174,18 @@ def _between_first_user_and_last_replies(
     last = replies[-keep] if keep > 0 else len(roles)
     ats = [at for at, message in enumerate(messages) if roles[at] == "tool" and media_parts_of(message.message)]
     newest = frozenset(ats[-rules.keep_image_results :] if rules.keep_image_results > 0 else ())
-    return [result for result in found if first < result.at < last and result.at not in newest]
+    return [result for result in results if first < result.at < last and result.at not in newest]
 
 
-def _clear_while_full(draft: PruningDraft, found: Sequence[ToolResult], rules: PruningRules, window_tokens: int) -> int:
+def _clear_while_full(
+    draft: PruningDraft, results: Sequence[ToolResult], rules: PruningRules, window_tokens: int
+) -> int:
     """Clears the oldest results until the view is below its ratio; returns how many."""
-    prunable = sum(map(draft.size, found))
+    prunable = sum(map(draft.size, results))
     if not rules.hard_clear or prunable * CHARS_PER_TOKEN < rules.min_prunable_chars:
         return 0
     clears = 0
-    for result in found:
+    for result in results:
         if draft.tokens < rules.hard_clear_ratio * window_tokens:
             break
         clears += draft.clear(result)
@@ -191,10 +193,10 @@ def _clear_while_full(draft: PruningDraft, found: Sequence[ToolResult], rules: P
 
 
 def _each_by_itself(
-    draft: PruningDraft, found: Sequence[ToolResult], rules: PruningRules, window_tokens: int
+    draft: PruningDraft, results: Sequence[ToolResult], rules: PruningRules, window_tokens: int
 ) -> Pruned:
     trims = clears = 0
-    for result in found:
+    for result in results:
         if rules.hard_clear and result.tokens > rules.hard_clear_ratio * window_tokens:
             clears += draft.clear(result)
         elif not media_parts_of(result.numbered.message):
@@ -314,10 +316,10 @@ def _bytes_of(message: Numbered) -> int:
     return sum(map(payload_bytes, media_parts_of(message.message)))
 
 
-def _strip_media(messages: Sequence[Numbered], gone: Sequence[int], prior: PriorPruning) -> Pruned:
+def _strip_media(messages: Sequence[Numbered], gone_numbers: Sequence[int], prior: PriorPruning) -> Pruned:
     before = view_tokens(messages, prior)
-    numbers = tuple(messages[at].seq for at in gone)
-    touched_messages = [messages[at] for at in gone]
+    numbers = tuple(messages[at].seq for at in gone_numbers)
+    touched_messages = [messages[at] for at in gone_numbers]
     number = view_tokens(touched_messages, prior)
     labelled_count = sum(
         message.tokens for message in pruned_view(touched_messages, prior.already, numbers, prior.texts)
@@ -426,9 +428,9 @@ def truncate_results(
 
 
 def _truncate_results(
-    tail: Sequence[Numbered], room_tokens: int, protected: Collection[int], texts: Texts
+    tail: Sequence[Numbered], room_tokens: int, protected_numbers: Collection[int], texts: Texts
 ) -> PruningOutcome:
-    results = [message for message in tail if is_tool_result(message.message) and message.seq not in protected]
+    results = [message for message in tail if is_tool_result(message.message) and message.seq not in protected_numbers]
     fixed_count = sum(message.tokens for message in tail) - sum(message.tokens for message in results)
     low, high = 200, max((len(text_of(message.message)) * 4 for message in results), default=200)
     for _ in range(_SQUEEZE_TRIES):

@@ -108,22 +108,26 @@ def receipt_of_plan(
 
 
 def receipt_of_engine(
-    made: Compacted, options: CompactionSettings, trigger: CompactionTrigger, mode: CompactionMode, tokens_before: int
+    compaction: Compacted,
+    options: CompactionSettings,
+    trigger: CompactionTrigger,
+    mode: CompactionMode,
+    tokens_before: int,
 ) -> CompactionReceipt:
     """The receipt of a compaction that a context engine made; the service has nothing that it could undo."""
-    before = made.tokens_before or tokens_before
+    before = compaction.tokens_before or tokens_before
     return _receipt(
         before,
-        made.tokens_after or before,
+        compaction.tokens_after or before,
         compaction_id=None,
         applied=True,
         active=False,
         mode=mode,
         stage="engine",
-        reason=made.reason,
+        reason=compaction.reason,
         preset=options.preset.name,
         trigger=trigger,
-        summary=made.summary,
+        summary=compaction.summary,
         method="engine",
         window_tokens=options.window.tokens,
         window_source=options.window.source,

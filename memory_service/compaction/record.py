@@ -166,30 +166,30 @@ def newest_compaction(compactions: Sequence[LoggedCompaction]) -> str:
     return next((past.compaction_id for past in reversed(compactions) if past.active), "")
 
 
-def built_on(below: Head, made: Compaction, seq: int, ledger: tuple[LedgerEntry, ...]) -> Head:
+def built_on(below: Head, compaction: Compaction, seq: int, ledger: tuple[LedgerEntry, ...]) -> Head:
     """The head that a compaction makes of the one that it was planned on."""
     head = replace(
         below,
         seq=seq,
-        base=made.base,
-        upto=made.upto,
-        cleared={**below.cleared, **made.cleared} if made.cleared else below.cleared,
-        stripped=below.stripped | set(made.stripped),
-        toolless_upto=max(below.toolless_upto, made.toolless_upto),
+        base=compaction.base,
+        upto=compaction.upto,
+        cleared={**below.cleared, **compaction.cleared} if compaction.cleared else below.cleared,
+        stripped=below.stripped | set(compaction.stripped),
+        toolless_upto=max(below.toolless_upto, compaction.toolless_upto),
     )
-    if made.stage == "prune":
+    if compaction.stage == "prune":
         return head
     return replace(
         head,
-        tail_start=made.tail_start,
-        summary=_apply_delta(below.summary, made.summary),
+        tail_start=compaction.tail_start,
+        summary=_apply_delta(below.summary, compaction.summary),
         ledger=ledger,
-        ledger_tokens=made.ledger_tokens,
-        whole_request=made.whole_request,
-        labels={**below.labels, **made.labels} if made.labels else below.labels,
-        role=made.role,
+        ledger_tokens=compaction.ledger_tokens,
+        whole_request=compaction.whole_request,
+        labels={**below.labels, **compaction.labels} if compaction.labels else below.labels,
+        role=compaction.role,
         rounds=below.rounds + 1,
-        language=made.language,
+        language=compaction.language,
     )
 
 

@@ -35,26 +35,26 @@ class ShellCommand:
 
     Attributes:
         words: Its words without quotes, the name first.
-        written: The files that its output goes to.
+        raw_words: The files that its output goes to.
         document: The here-document that it reads; empty for none.
     """
 
     words: tuple[str, ...]
-    written: tuple[str, ...] = ()
+    raw_words: tuple[str, ...] = ()
     document: str = ""
 
 
 @dataclass(slots=True)
 class _Open:
     words: list[str] = field(default_factory=list)
-    written: list[str] = field(default_factory=list)
+    raw_words: list[str] = field(default_factory=list)
     document: str = ""
 
     def close(self) -> ShellCommand:
         words = self.words
         while words and (words[0] in _LEADING or _ASSIGNED.fullmatch(words[0])):
             words = words[1:]
-        return ShellCommand(words=tuple(words), written=tuple(self.written), document=self.document)
+        return ShellCommand(words=tuple(words), raw_words=tuple(self.raw_words), document=self.document)
 
 
 def shell_commands(text: str) -> Iterator[ShellCommand]:
@@ -64,7 +64,7 @@ def shell_commands(text: str) -> Iterator[ShellCommand]:
     for token in _TOKEN.finditer(plain):
         kind, found_text = token.lastgroup, token[0]
         if kind == "end":
-            if command.words or command.written:
+            if command.words or command.raw_words:
                 yield command.close()
             command, target = _Open(), ""
         elif kind == "redirect":
@@ -72,13 +72,13 @@ def shell_commands(text: str) -> Iterator[ShellCommand]:
         elif kind == "word" and target:
             into_stream = target.endswith("&") and found_text.isdigit()
             if target[:1] != "<" and target.strip(">|&") in _OUTPUT and not into_stream:
-                command.written.append(_unquote(found_text))
+                command.raw_words.append(_unquote(found_text))
             target = ""
         elif kind == "word":
             command.words.append(_unquote(found_text))
         elif kind == "document":
             command.document = documents.pop(0)
-    if command.words or command.written:
+    if command.words or command.raw_words:
         yield command.close()
 
 

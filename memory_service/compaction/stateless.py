@@ -230,11 +230,11 @@ def _receipt(
     return receipt_of_made(past, draft.plan, options, applied=True)
 
 
-def _as_they_came(made: CompactedMessages, request: StatelessRequest) -> CompactedMessages:
+def _as_they_came(messages: CompactedMessages, request: StatelessRequest) -> CompactedMessages:
     """Messages that nothing was done to, as the caller has them; those that had to be made valid stay so."""
-    if made.messages != to_wire(read_messages(request.messages), request.format, model=request.model)[0]:
-        return made
-    return made.model_copy(update={"messages": request.messages, "system": None})
+    if messages.messages != to_wire(read_messages(request.messages), request.format, model=request.model)[0]:
+        return messages
+    return messages.model_copy(update={"messages": request.messages, "system": None})
 
 
 def _wire_of(messages: Sequence[object]) -> Wire:

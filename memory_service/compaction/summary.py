@@ -73,12 +73,12 @@ class PromptReading:
     """How the prompts for a summary differed from the messages.
 
     Attributes:
-        inserted: What the service wrote into them itself: notes for what was left out or cut, labels of media.
-        unread: Messages that no prompt held, since they were too large.
+        inserted_texts: What the service wrote into them itself: notes for what was left out or cut, labels of media.
+        unread_seqs: Messages that no prompt held, since they were too large.
     """
 
-    inserted: tuple[str, ...] = ()
-    unread: frozenset[int] = frozenset()
+    inserted_texts: tuple[str, ...] = ()
+    unread_seqs: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ def _apply_call(items: list[_Todo], call: ToolCall, result: Message | None) -> l
     """The list after a call; None if it changes none."""
     arguments = arguments_of(call)
     for key in _LIST_KEYS:
-        todos = _items_of(arguments.get(key), named="merge" in arguments)
+        todos = _items_of(arguments.get(key), is_named="merge" in arguments)
         if todos or (todos is not None and key in _TODO_KEYS):
             return _merge_items(items, todos) if arguments.get("merge") else todos
     if _SINGLE.search(call["function"]["name"]):
@@ -117,7 +117,7 @@ def _apply_call(items: list[_Todo], call: ToolCall, result: Message | None) -> l
     return None
 
 
-def _items_of(value: object, *, named: bool) -> list[_Todo] | None:
+def _items_of(value: object, *, is_named: bool) -> list[_Todo] | None:
     """The items of a value that has the shape of a list; None for any other."""
     if isinstance(value, str):
         # A plan in words: its steps at the margin.
@@ -130,16 +130,16 @@ def _items_of(value: object, *, named: bool) -> list[_Todo] | None:
     if all(isinstance(each_value, str) for each_value in value):
         boxes = _boxes("\n".join(value))
         return boxes if len(boxes) == len(value) else None
-    todos = [_item_of(each_value, named=named) for each_value in value]
+    todos = [_item_of(each_value, is_named=is_named) for each_value in value]
     return [todo for todo in todos if todo is not None] if all(todos) else None
 
 
-def _item_of(value: object, *, named: bool = False) -> _Todo | None:
+def _item_of(value: object, *, is_named: bool = False) -> _Todo | None:
     if not isinstance(value, Mapping):
         return None
     state = next((value[key] for key in _STATE_KEYS if key in value), None)
     text = next((text for key in _TEXT_KEYS if isinstance(text := value.get(key), str) and text.strip()), "")
-    todo_id = _id_of(value) if named else ""
+    todo_id = _id_of(value) if is_named else ""
     if state is None or str(state).strip().lower() not in _OPEN | _DOING | _DONE or not (text or todo_id):
         return None
     return _todo(text, str(state), todo_id)

@@ -153,12 +153,12 @@ def given_answers(messages: Sequence[Numbered]) -> tuple[list[QuestionAnswered],
     return answers, left
 
 
-def _chosen_answer(asked: Numbered, said_message: Numbered, text: str) -> QuestionAnswered | None:
+def _chosen_answer(message: Numbered, said_message: Numbered, text: str) -> QuestionAnswered | None:
     """The options that a reply takes; None if it takes none."""
     # The chain of imports is long: what reads calls alone has no use for this.
     from memory_service.text.choices import asked_in_one_line, chosen_options, options_in
 
-    before = text_of(asked.message)
+    before = text_of(message.message)
     options = chosen_options(text, options_in(before))
     question = asked_in_one_line(before) if options else ""
     if not question:
@@ -166,24 +166,24 @@ def _chosen_answer(asked: Numbered, said_message: Numbered, text: str) -> Questi
     # "2, but with TLS" says more than its label.
     more = f" ({text})" if len(text.split()) > _LABEL_WORDS else ""
     words = "; ".join(option.text for option in options) + more
-    return QuestionAnswered(question=question, words=words, question_seq=asked.seq, reply=said_message)
+    return QuestionAnswered(question=question, words=words, question_seq=message.seq, reply=said_message)
 
 
 _LABEL_WORDS = 3
 
 
-def _without_options(asked: Numbered, question: str) -> Numbered:
+def _without_options(message: Numbered, question: str) -> Numbered:
     """A message without its question and the options behind it."""
     from memory_service.text.choices import options_in
 
-    text = text_of(asked.message)
+    text = text_of(message.message)
     at = text.find(question[:80].rstrip("…"))
     options = options_in(text)
     first = text.find(options[0].text[:40].rstrip("…")) if options else -1
     cut_place = min(
         (place for place in (at, text.rfind("\n", 0, max(first, 0)) + 1 if first >= 0 else -1) if place >= 0), default=0
     )
-    return replace(asked, message=with_text(asked.message, text[:cut_place].rstrip()))
+    return replace(message, message=with_text(message.message, text[:cut_place].rstrip()))
 
 
 def _through_tool(result: Numbered, pair: tuple[ToolCall, int] | None) -> Iterator[QuestionAnswered]:

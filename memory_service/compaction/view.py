@@ -195,7 +195,7 @@ def project(state: Conversation, shape: ViewShape, *, originals: Originals | Non
     summary_tokens = sum(map(message_tokens, checkpoint))
     # Those that are sent: one that says nothing is not.
     system_tokens = sum(map(message_tokens, takewhile(is_system, repair.messages)))
-    total = _total(repair.messages, tail, system_tokens + summary_tokens, changed=bool(repair.repairs))
+    total = _total(repair.messages, tail, system_tokens + summary_tokens, has_changed=bool(repair.repairs))
     return View(
         messages=tuple(repair.messages),
         system_tokens=system_tokens,
@@ -368,9 +368,9 @@ def whole_request_of(state: Conversation) -> str:
     return _request(state, None, view_texts(state))[0]
 
 
-def _total(messages: Sequence[Message], tail: Sequence[Numbered], lead_tokens: int, *, changed: bool) -> int:
+def _total(messages: Sequence[Message], tail: Sequence[Numbered], lead_tokens: int, *, has_changed: bool) -> int:
     # Nothing was repaired nearly always: then every size is known.
-    return sum(map(message_tokens, messages)) if changed else lead_tokens + sum(message.tokens for message in tail)
+    return sum(map(message_tokens, messages)) if has_changed else lead_tokens + sum(message.tokens for message in tail)
 
 
 def _lead(messages: Sequence[Message], checkpoint: Sequence[Message]) -> int:

@@ -39,15 +39,15 @@ _NAME = lazy_regex(r"[\w./\\@+~ -]{1,200}")
 _MAX_CHARS = 200_000
 
 
-def written_calls(text: str, call_id: str, *, answered: bool) -> list[ToolCall]:
+def written_calls(text: str, call_id: str, *, has_answer: bool) -> list[ToolCall]:
     """The calls in an assistant's words.
 
     Args:
         text: What it said.
         call_id: The beginning of the ids that they get.
-        answered: Whether a tool's output follows, so that a code block was run.
+        has_answer: Whether a tool's output follows, so that a code block was run.
     """
-    pairs = list(_calls_in(text[:_MAX_CHARS], answered=answered))
+    pairs = list(_calls_in(text[:_MAX_CHARS], has_answer=has_answer))
     return [
         {"id": f"{call_id}-{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for at, (name, arguments) in enumerate(pairs)
@@ -66,7 +66,7 @@ def opened_file(text: str) -> str:
     return match["path"] if match else ""
 
 
-def _calls_in(text: str, *, answered: bool) -> Iterator[tuple[str, dict[str, str]]]:
+def _calls_in(text: str, *, has_answer: bool) -> Iterator[tuple[str, dict[str, str]]]:
     is_tagged = False
     if "<function=" in text:
         for match in _FUNCTION.finditer(text):
@@ -79,7 +79,7 @@ def _calls_in(text: str, *, answered: bool) -> Iterator[tuple[str, dict[str, str
     if "SEARCH" in text or "ORIGINAL" in text:
         for path in _searched_files(text):
             yield "edit", {"path": path}
-    if answered and not is_tagged and (block := _command_block(text)):
+    if has_answer and not is_tagged and (block := _command_block(text)):
         yield "bash", {"command": block}
 
 

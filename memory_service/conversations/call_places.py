@@ -34,14 +34,14 @@ class CallOverview:
 
     Attributes:
         system: The text of its system prompt.
-        said: The texts of the user's first messages, one for each part.
+        texts: The texts of the user's first messages, one for each part.
         last: The text of the last part of the user's last message; empty if that has no text.
         turns: How many messages of the user's there are; two for more.
         has_tools: Whether the model may call tools.
     """
 
     system: str
-    said: tuple[str, ...]
+    texts: tuple[str, ...]
     last: str
     turns: int
     has_tools: bool
@@ -49,7 +49,7 @@ class CallOverview:
     @property
     def is_auxiliary(self) -> bool:
         """True if a host makes the call for itself."""
-        own = [text for text in self.said if not _is_hosts(text)]
+        own = [text for text in self.texts if not _is_hosts(text)]
         words = own[0] if own else "", self.last
         return ornament(
             "inserted", False, is_auxiliary, self.system, *words, turns=self.turns, has_tools=self.has_tools
@@ -58,7 +58,7 @@ class CallOverview:
     @property
     def folder(self) -> str:
         """The folder that a host says it works in; empty if it says none."""
-        return ornament("inserted", "", folder_told, self.system, self.said)
+        return ornament("inserted", "", folder_told, self.system, self.texts)
 
 
 def call_overview(system: str, messages: Sequence[object], tools: object) -> CallOverview:
@@ -77,7 +77,7 @@ def call_overview(system: str, messages: Sequence[object], tools: object) -> Cal
     beside = ["\n".join(_part_texts(value.get("content"))) for value in items[:_LOOKED_AT]]
     return CallOverview(
         system="\n".join([system, *beside]),
-        said=texts,
+        texts=texts,
         last=(_part_texts(users[-1].get("content")) or [""])[-1] if users else "",
         turns=number,
         has_tools=bool(_parts(tools)),

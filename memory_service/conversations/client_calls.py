@@ -48,7 +48,7 @@ class ConversationCall:
         system_prompt: The text of the system prompt, which stays the client's.
         tools: Schemas of the tools.
         model: The model's name.
-        untouched: Whether the provider compacts by itself, so that its messages go on as they came.
+        is_untouched: Whether the provider compacts by itself, so that its messages go on as they came.
         mark: A text in the provider's own compaction that the list begins with, which tells the session; else empty.
     """
 
@@ -65,7 +65,7 @@ class ConversationCall:
     system_prompt: str = ""
     tools: Sequence[object] = ()
     model: str | None = None
-    untouched: bool = False
+    is_untouched: bool = False
     mark: str = ""
 
 
@@ -83,7 +83,7 @@ class ConversationPrompt:
         receipt_id: That of the memories in it; empty for none.
         compaction: The compaction that was made first.
         reference: Sealed, to the session behind its compaction; empty if the call did not ask for one.
-        commanded: What came of the `/compact` that was the last thing said: no model need answer; empty for none.
+        command_reply: What came of the `/compact` that was the last thing said: no model need answer; empty for none.
     """
 
     messages: tuple[SentMessage, ...]
@@ -95,5 +95,5 @@ class ConversationPrompt:
     receipt_id: str = ""
     compaction: CompactionReceipt | None = None
     reference: str = ""
-    commanded: str = ""
+    command_reply: str = ""
     degraded: tuple[str, ...] = field(default_factory=tuple)

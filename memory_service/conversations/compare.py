@@ -43,14 +43,14 @@ class ComparedMessage:
     Attributes:
         digest: Of all that it says and does.
         role: Its role.
-        cut: Whether it was broken off.
+        is_cut: Whether it was broken off.
         at: Its number in the log, or its place in a list.
         units: Digests of what may stand in messages of their own: the words of a model, and its calls.
     """
 
     digest: bytes
     role: str
-    cut: bool
+    is_cut: bool
     at: int
     units: tuple[bytes, ...]
 
@@ -60,14 +60,14 @@ class ReadMessage:
     """A message of a client's list, read once for as long as the client sends it again.
 
     Attributes:
-        sent: As it came; None of one with media, whose bytes are not kept.
-        compared: As it is compared; None for a command to the service.
-        shown: Of each message that it is for a log: whether it is the system's, and its digest.
+        sent_message: As it came; None of one with media, whose bytes are not kept.
+        comparison: As it is compared; None for a command to the service.
+        shown_forms: Of each message that it is for a log: whether it is the system's, and its digest.
     """
 
-    sent: SentMessage | None
-    compared: ComparedMessage | None
-    shown: tuple[tuple[bool, bytes], ...]
+    sent_message: SentMessage | None
+    comparison: ComparedMessage | None
+    shown_forms: tuple[tuple[bool, bytes], ...]
 
 
 def read_list(messages: Sequence[SentMessage], before: Sequence[ReadMessage] = ()) -> list[ReadMessage]:
@@ -83,8 +83,8 @@ def read_list(messages: Sequence[SentMessage], before: Sequence[ReadMessage] = (
         known_message = before[at] if at < len(before) else None
         same = (
             known_message is not None
-            and known_message.sent is not None
-            and (known_message.sent is message or known_message.sent == message)
+            and known_message.sent_message is not None
+            and (known_message.sent_message is message or known_message.sent_message == message)
         )
         read.append(known_message if known_message is not None and same else _read_message(message, at))
     return read
@@ -103,13 +103,13 @@ class ShownDigests:
     """Digests of the messages of views, which stay the same objects from call to call."""
 
     def __init__(self) -> None:
-        self._known: LRU[int, tuple[Message, tuple[bool, bytes]]] = LRU(_KNOWN_MESSAGES)
+        self._cache: LRU[int, tuple[Message, tuple[bool, bytes]]] = LRU(_KNOWN_MESSAGES)
 
     def of(self, message: Message) -> tuple[bool, bytes]:
         """Digest of a message, behind a sign that it is the system's."""
-        known_pair = self._known.get(id(message))
+        known_pair = self._cache.get(id(message))
         if known_pair is None or known_pair[0] is not message:
-            known_pair = self._known[id(message)] = message, _shown_form(message)
+            known_pair = self._cache[id(message)] = message, _shown_form(message)
         return known_pair[1]
 
 
@@ -175,7 +175,7 @@ def shared_beginning(log: Sequence[ComparedMessage], messages: Sequence[Compared
             at, read = at + 1, read + 1
         elif same := _same(partial(_units_at, log, at), partial(_units_at, messages, read)):
             at, read = at + same[0], read + same[1]
-        elif not log[at].cut:
+        elif not log[at].is_cut:
             break
         else:
             at, read = at + 1, read + (messages[read].role == "assistant")
@@ -208,7 +208,7 @@ def _same(one: Callable[[int], tuple[bytes, ...]], other: Callable[[int], tuple[
     return counts[0], counts[1]
 
 
-def overlap_of(log: Sequence[ComparedMessage], messages: Sequence[ComparedMessage]) -> int:
+def suffix_length(log: Sequence[ComparedMessage], messages: Sequence[ComparedMessage]) -> int:
     """How much of a list the log has at its end; the list may begin later than the log, or earlier."""
     logged_units = [unit for message in log for unit in message.units]
     units = [unit for message in messages for unit in message.units]

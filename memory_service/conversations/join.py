@@ -48,11 +48,11 @@ from memory_service.conversations.compare import (
     as_the_client_has_it,
     comparable_messages,
     compared_message,
-    overlap_of,
     part_type,
     read_list,
     rest_after,
     shared_beginning,
+    suffix_length,
 )
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
 from memory_service.home import check_session_id
@@ -108,10 +108,10 @@ class Conversations:
     def __init__(self, sessions: ShortTermMemory) -> None:
         self.sessions = sessions
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
-        self._known: LRU[str, tuple[LogEnd, int, tuple[ComparedMessage, ...]]] = LRU(_KNOWN_SESSIONS)
+        self._cache: LRU[str, tuple[LogEnd, int, tuple[ComparedMessage, ...]]] = LRU(_KNOWN_SESSIONS)
         self._answers: LRU[str, LogPlace] = LRU(_KNOWN_ANSWERS)
         self._lists: LRU[str, list[ReadMessage]] = LRU(_KNOWN_LISTS)
-        self._shown = ShownDigests()
+        self._shown_digests = ShownDigests()
 
     def join(self, call: ConversationCall) -> tuple[str, int, str]:
         """Append what is new.
@@ -123,15 +123,15 @@ class Conversations:
             InvalidRequest: A message is in no shape that is known.
         """
         place = self._beginning(call)
-        new = [message.compared for message in self._read(call, place.session_id) if message.compared]
+        new = [message.comparison for message in self._read(call, place.session_id) if message.comparison]
         with self._lock(place.session_id):
-            return self._looked_again(lambda: self._append(call, place, new))
+            return self._retry_on_conflict(lambda: self._append(call, place, new))
 
     def _append(self, call: ConversationCall, place: LogPlace, new: Sequence[ComparedMessage]) -> tuple[str, int, str]:
         messages = [*self._before(place, new), *new]
         session_id, parted_from, rest = self._find_place(place.session_id, messages, call, call.session_id is not None)
         # Not what stands there by now: another process may have answered meanwhile, and this call is not behind that.
-        parts = self._known.get(session_id)
+        parts = self._cache.get(session_id)
         last_seq = parts[2][-1].at if parts and parts[2] else 0
         if rest:
             appended_messages = self.sessions.append(
@@ -154,7 +154,7 @@ class Conversations:
         except (InvalidRequest, TooLarge, StorageFailed) as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"session: {error}",))
         self._follow_model(session_id, call.model)
-        if call.untouched:
+        if call.is_untouched:
             return ConversationPrompt(
                 messages=tuple(call.messages), session_id=session_id, last_seq=last_seq, branch_of=branch_of
             )
@@ -202,7 +202,7 @@ class Conversations:
         usage: UsageReport | None = None,
         finish_reason: str | None = None,
         model: str | None = None,
-        cut: str = "",
+        cut_text: str = "",
     ) -> None:
         """Append what the model said, once; in a branch, if the session went on another way meanwhile.
 
@@ -212,7 +212,7 @@ class Conversations:
             usage: What the provider counted.
             finish_reason: Its word for why the answer ended.
             model: The model that gave it.
-            cut: Why the answer was broken off; empty if it was not.
+            cut_text: Why the answer was broken off; empty if it was not.
 
         Raises:
             StorageFailed: The disk did not take it.
@@ -220,11 +220,11 @@ class Conversations:
         messages = [message for message in answer if not all(map(is_empty, read_sent([message], strict=False)))]
         if not prompt.session_id or not messages:
             return
-        if cut:
-            messages[-1] = {**messages[-1], CUT: cut}
+        if cut_text:
+            messages[-1] = {**messages[-1], CUT: cut_text}
         counted_usage = usage_of(usage, model, finish_reason)
         with self._lock(prompt.session_id):
-            self._looked_again(lambda: self._answer_appended(prompt, messages, counted_usage))
+            self._retry_on_conflict(lambda: self._answer_appended(prompt, messages, counted_usage))
 
     def _answer_appended(
         self, prompt: ConversationPrompt, messages: Sequence[SentMessage], usage: Usage | None
@@ -246,7 +246,7 @@ class Conversations:
         )
         self._note_answer(messages[-1], session_id, appended_messages.last_seq)
 
-    def _looked_again(self, act: Callable[[], _Appending]) -> _Appending:
+    def _retry_on_conflict(self, act: Callable[[], _Appending]) -> _Appending:
         """Do what appends to a log as it was read; again, if another process has written to it meanwhile."""
         for _ in range(_ATTEMPTS):
             with suppress(Conflict):
@@ -287,7 +287,7 @@ class Conversations:
         """The messages of the log that a list follows, as if the list had them."""
         log = self._log(place.session_id) if place.seq != 0 else ()
         before = [replace(message, at=-1) for message in log if place.seq is None or message.at <= place.seq]
-        is_retry = place.seq is None and new and overlap_of(log, new) == len(new) <= len(log)
+        is_retry = place.seq is None and new and suffix_length(log, new) == len(new) <= len(log)
         return before[: -len(new)] if is_retry else before
 
     def _place_of(self, answer_id: str) -> LogPlace | None:
@@ -312,7 +312,7 @@ class Conversations:
             return ()
 
     def _find_place(
-        self, root: str, messages: Sequence[ComparedMessage], call: ConversationCall, named: bool
+        self, root: str, messages: Sequence[ComparedMessage], call: ConversationCall, is_named: bool
     ) -> tuple[str, str, Sequence[SentMessage]]:
         """The session that a list goes on in, the one that it is parted from, and what is new."""
         session_id, seen_keys = root, set[str]()
@@ -322,9 +322,9 @@ class Conversations:
             shared_count, read = shared_beginning(log, messages)
             if shared_count == len(log):
                 return session_id, "", rest_after(call.messages, messages, read)
-            if not shared_count and (overlap := overlap_of(log, messages)):
+            if not shared_count and (overlap := suffix_length(log, messages)):
                 return session_id, "", rest_after(call.messages, messages, overlap)
-            if not shared_count and named and all(message.role == "user" for message in messages):
+            if not shared_count and is_named and all(message.role == "user" for message in messages):
                 return session_id, "", call.messages
             following = self._following(session_id, log, messages, shared_count)
             if following is None:
@@ -365,21 +365,21 @@ class Conversations:
         try:
             state = self.sessions.snapshot(session_id).state
         except NotFound:
-            self._known.pop(session_id)
+            self._cache.pop(session_id)
             return ()
-        end, done_number, known_parts = self._known.get(session_id) or (_NOWHERE, 0, ())
+        end, done_number, known_parts = self._cache.get(session_id) or (_NOWHERE, 0, ())
         if end.edition != state.edition or done_number > len(state.messages):
             done_number, known_parts = 0, ()
         groups = dict[int, list[Message]]()
         for message in state.messages[done_number:]:
             groups.setdefault(message.seq, []).append(message.message)
         entries = (*known_parts, *(compared_message(messages, seq) for seq, messages in groups.items()))
-        self._known[session_id] = LogEnd(state.edition, state.last_seq), len(state.messages), entries
+        self._cache[session_id] = LogEnd(state.edition, state.last_seq), len(state.messages), entries
         return entries
 
     def _end(self, session_id: str) -> LogEnd:
         """The end of a log as it was read last."""
-        known_parts = self._known.get(session_id)
+        known_parts = self._cache.get(session_id)
         return known_parts[0] if known_parts else _NOWHERE
 
     def _lock(self, session_id: str) -> threading.Lock:
@@ -387,8 +387,8 @@ class Conversations:
 
     # The prompt
 
-    def _prompt_of(self, call: ConversationCall, session_id: str, made: BuiltContext) -> ConversationPrompt:
-        prompt = made.prompt
+    def _prompt_of(self, call: ConversationCall, session_id: str, context: BuiltContext) -> ConversationPrompt:
+        prompt = context.prompt
         blocks, messages = set(prompt.blocks), list[Message]()
         # How many of the user's messages stand before each block: as many do in the client's own list.
         behind = list[tuple[int, str]]()
@@ -406,19 +406,19 @@ class Conversations:
             messages=tuple(sent_messages),
             session_id=session_id,
             tokens=prompt.tokens,
-            cached_prefix_tokens=made.cached_prefix_tokens,
-            receipt_id=made.receipt.receipt_id if made.receipt else "",
-            compaction=made.compaction,
-            commanded=_outcome(made) if made.command else "",
-            degraded=made.degraded,
+            cached_prefix_tokens=context.cached_prefix_tokens,
+            receipt_id=context.receipt.receipt_id if context.receipt else "",
+            compaction=context.compaction,
+            command_reply=_outcome(context) if context.command else "",
+            degraded=context.degraded,
         )
 
     def _write_view(self, call: ConversationCall, session_id: str, messages: Sequence[Message]) -> list[SentMessage]:
         """The messages of a view as they are sent: the client's own where it still has them."""
         if call.wire == "responses":
             return as_the_client_has_it(list(map(standalone, messages)), call.messages)
-        given_pairs = [shown_pair for message in self._read(call, session_id) for shown_pair in message.shown]
-        if alike(list(map(self._shown.of, messages)), given_pairs):
+        given_pairs = [shown_pair for message in self._read(call, session_id) for shown_pair in message.shown_forms]
+        if alike(list(map(self._shown_digests.of, messages)), given_pairs):
             return list(call.messages)
         own = {digest: message for message, digest in self._own_system_messages(call, session_id)}
         written_messages, beside = self._render(call, session_id, messages, own)
@@ -431,8 +431,8 @@ class Conversations:
     def _own_system_messages(self, call: ConversationCall, session_id: str) -> Iterator[tuple[SentMessage, bytes]]:
         """The system messages in the middle of a list of Anthropic's, with their digests; what else they hold stays."""
         for message, read in zip(call.messages, self._read(call, session_id), strict=True):
-            if call.wire == "anthropic" and len(read.shown) == 1 and read.shown[0][0]:
-                yield message, read.shown[0][1]
+            if call.wire == "anthropic" and len(read.shown_forms) == 1 and read.shown_forms[0][0]:
+                yield message, read.shown_forms[0][1]
 
     def _render(
         self, call: ConversationCall, session_id: str, messages: Sequence[Message], own: Mapping[bytes, SentMessage]
@@ -449,7 +449,7 @@ class Conversations:
                 stretch.clear()
 
         for message in messages:
-            is_systems, digest = self._shown.of(message)
+            is_systems, digest = self._shown_digests.of(message)
             if is_systems and digest in own and (written_messages or stretch):
                 end_stretch()
                 written_messages.append(own[digest])
@@ -496,10 +496,10 @@ def last_words(messages: Sequence[SentMessage]) -> str:
     return next((text for each_message in reversed(said_messages) if (text := own_text_of(each_message)).strip()), "")
 
 
-def _outcome(made: BuiltContext) -> str:
-    receipt = made.compaction
+def _outcome(context: BuiltContext) -> str:
+    receipt = context.compaction
     if receipt is None or not receipt.applied:
-        return f"Nothing was compacted: {receipt.reason if receipt else ' '.join(made.degraded)}"
+        return f"Nothing was compacted: {receipt.reason if receipt else ' '.join(context.degraded)}"
     return f"Compacted: {receipt.tokens_before:,} -> {receipt.tokens_after:,} tokens."
 
 

@@ -90,7 +90,7 @@ class GuardedEngine:
         self._loading = threading.Lock()
         self._changing = threading.Lock()
         self._down = ""
-        self._failed: dict[str, str] = {}
+        self._failures: dict[str, str] = {}
         self._sessions: dict[str, _Heard] = {}
 
     @property
@@ -101,11 +101,11 @@ class GuardedEngine:
 
     def usable(self, session_id: str) -> bool:
         """True if it is asked for a session."""
-        return self._loaded_engine() is not None and session_id not in self._failed and not self._down
+        return self._loaded_engine() is not None and session_id not in self._failures and not self._down
 
     def failures(self, session_id: str) -> tuple[str, ...]:
         """The parts of it that are missing in a session, for `degraded`."""
-        down = self._down or self._failed.get(session_id)
+        down = self._down or self._failures.get(session_id)
         return (self._failure_note(down),) if down else ()
 
     def problems(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class GuardedEngine:
         if self._loaded_engine() is None or self._down:
             return (self._failure_note(self._down),)
         with self._changing:
-            fields = dict(self._failed)
+            fields = dict(self._failures)
         return (self._failure_note(f"{next(iter(fields.values()))} in {len(fields)} sessions"),) if fields else ()
 
     # What is asked of it
@@ -181,7 +181,7 @@ class GuardedEngine:
         engine = self._loaded_engine()
         with self._changing:
             self._sessions.pop(session_id, None)
-            self._failed.pop(session_id, None)
+            self._failures.pop(session_id, None)
         if _has(engine, "forget"):
             self._ask(session_id, lambda _: engine.forget(session_id))
         left = self.failures(session_id)
@@ -195,23 +195,23 @@ class GuardedEngine:
 
     # How it is asked
 
-    def _hear(self, session_id: str, heard: _Heard, history: Sequence[Numbered]) -> bool:
+    def _hear(self, session_id: str, heard_history: _Heard, history: Sequence[Numbered]) -> bool:
         """Tells it what is new, while its session is locked; gives whether it is well after that."""
         engine = self._loaded_engine()
-        if heard.seq is None:
+        if heard_history.seq is None:
             known_count = 0
             if _has(engine, "bootstrap"):
                 given_number = self._ask(session_id, lambda _: engine.bootstrap(session_id))
                 known_count = given_number if isinstance(given_number, int) else 0
-            heard.seq = history[min(known_count, len(history)) - 1].seq if known_count > 0 and history else 0
+            heard_history.seq = history[min(known_count, len(history)) - 1].seq if known_count > 0 and history else 0
         # From the end: what is new is little, and the history may be long.
-        fresh = list(takewhile(lambda message: message.seq > (heard.seq or 0), reversed(history)))[::-1]
+        fresh = list(takewhile(lambda message: message.seq > (heard_history.seq or 0), reversed(history)))[::-1]
         for at in range(0, len(fresh), _BATCH):
             batch = fresh[at : at + _BATCH]
             if not self.usable(session_id):
                 return False
             self._ingest(session_id, [copy.deepcopy(message.message) for message in batch])
-            heard.seq = batch[-1].seq
+            heard_history.seq = batch[-1].seq
         if fresh and _ends_turn(fresh[-1].message) and _has(engine, "after_turn") and self.usable(session_id):
             self._ask(session_id, lambda _: engine.after_turn(session_id))
         return self.usable(session_id)
@@ -254,8 +254,8 @@ class GuardedEngine:
 
     def _quarantine(self, session_id: str, error: BaseException) -> None:
         with self._changing:
-            self._failed[session_id] = _kind(error)
-            if isinstance(error, _TimedOut) or len(self._failed) >= _MOST_SESSIONS:
+            self._failures[session_id] = _kind(error)
+            if isinstance(error, _TimedOut) or len(self._failures) >= _MOST_SESSIONS:
                 self._down = _kind(error)
 
     def _history_of(self, session_id: str) -> _Heard:
@@ -302,16 +302,16 @@ def _run_within(seconds: float, work: Callable[[], _T], *, name: str) -> _T:
     return done_items[0]
 
 
-def _check_messages(made: object, token_budget: int, call: AssembleCall) -> tuple[Message, ...]:
+def _check_messages(value: object, token_budget: int, call: AssembleCall) -> tuple[Message, ...]:
     """The messages of an answer.
 
     Raises:
         EngineFault: They are none, cannot be sent, or do not fit.
     """
-    if not isinstance(made, Assembled):
+    if not isinstance(value, Assembled):
         raise EngineFault("NotAssembled")
     try:
-        given_wholes = [_whole(message) for message in made.messages]
+        given_wholes = [_whole(message) for message in value.messages]
         messages = [
             message
             for at in range(0, len(given_wholes), MAX_MESSAGES)
@@ -331,19 +331,19 @@ def _check_messages(made: object, token_budget: int, call: AssembleCall) -> tupl
     return tuple(messages)
 
 
-def _check_compaction(made: object) -> Compacted:
+def _check_compaction(value: object) -> Compacted:
     """The result of a compaction, checked.
 
     Raises:
         EngineFault: It is none, or one of its fields is not what it should be: engines may be written without types.
     """
-    if not isinstance(made, Compacted):
+    if not isinstance(value, Compacted):
         raise EngineFault("NotCompacted")
-    sizes: tuple[object, ...] = (made.tokens_before, made.tokens_after)
-    texts: tuple[object, ...] = (made.reason, made.summary)
+    sizes: tuple[object, ...] = (value.tokens_before, value.tokens_after)
+    texts: tuple[object, ...] = (value.reason, value.summary)
     if not all(isinstance(size, int) and size >= 0 for size in sizes) or not all(isinstance(t, str) for t in texts):
         raise EngineFault("NotCompacted")
-    return made
+    return value
 
 
 def _whole(message: object) -> object:

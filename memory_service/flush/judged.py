@@ -53,8 +53,8 @@ class _Said:
     Attributes:
         item: The message.
         text: The sentence, cleaned.
-        spoken: What is judged.
-        noted: False for what is never noted, whatever the judge says.
+        spoken_sentence: What is judged.
+        is_noted: False for what is never noted, whatever the judge says.
         question: The question that it answers, where it is too short to stand alone.
         asked_in: The message of that.
         picture: What the picture shows that comes behind it; empty for none.
@@ -62,8 +62,8 @@ class _Said:
 
     item: Utterance
     text: str
-    spoken: Spoken
-    noted: bool
+    spoken_sentence: Spoken
+    is_noted: bool
     question: str = ""
     asked_in: int | None = None
     picture: str = ""
@@ -79,7 +79,7 @@ class _Judged:
         is_corrected: Whether a later sentence corrects it, which then has it as `before`.
     """
 
-    said: _Said
+    part: _Said
     judgement: Judgement
     lasts: bool
     before: str = ""
@@ -96,9 +96,9 @@ def notes_by_judge(utterances: Sequence[Utterance], judge: TalkJudge, language: 
         language: Of the talk.
     """
     sentences = list(_sentences(utterances))
-    judgements = judge.judgements([sentence.spoken for sentence in sentences])
+    judgements = judge.judgements([sentence.spoken_sentence for sentence in sentences])
     judged = [
-        _Judged(said=part, judgement=judgement, lasts=_lasts(part, judgement))
+        _Judged(part=part, judgement=judgement, lasts=_lasts(part, judgement))
         for part, judgement in zip(sentences, judgements, strict=True)
     ]
     judged = _with_corrections(judged, judge)
@@ -138,11 +138,11 @@ def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Said]:
         question = (asking[-1].text, item) if asking else None
 
 
-def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_Said]:
+def _of_message(item: Utterance, asked_pair: tuple[str, Utterance] | None) -> list[_Said]:
     if item.role == "tool":
         # Only that there was one counts.
         sentence = Spoken(text=item.text[:READ_CHARS], voice="tool", message=item.seq)
-        return [_Said(item=item, text="", spoken=sentence, noted=False)]
+        return [_Said(item=item, text="", spoken_sentence=sentence, is_noted=False)]
     parts: list[_Said] = []
     for line, kind in lines_of(item):
         for raw in line:
@@ -151,17 +151,17 @@ def _of_message(item: Utterance, asked: tuple[str, Utterance] | None) -> list[_S
                     parts[-1] = replace(parts[-1], picture=picture_of(raw) or parts[-1].picture)
                 continue
             text = clean(raw[:READ_CHARS], ())
-            question = asked[0] if asked and not parts else ""
+            question = asked_pair[0] if asked_pair and not parts else ""
             whole = answering(text, question)
             voice: Voice = "assistant" if item.role == "assistant" else "user"
             parts.append(
                 _Said(
                     item=item,
                     text=text,
-                    spoken=Spoken(text=whole or text, voice=voice, message=item.seq),
-                    noted=kind == "typed" and _is_own(raw, text, voice),
+                    spoken_sentence=Spoken(text=whole or text, voice=voice, message=item.seq),
+                    is_noted=kind == "typed" and _is_own(raw, text, voice),
                     question=question if whole else "",
-                    asked_in=asked[1].seq if asked and whole else None,
+                    asked_in=asked_pair[1].seq if asked_pair and whole else None,
                 )
             )
     return parts
@@ -177,16 +177,16 @@ def _is_own(raw: str, text: str, voice: Voice) -> bool:
 
 
 def _lasts(part: _Said, judgement: Judgement) -> bool:
-    if not part.noted:
+    if not part.is_noted:
         return False
-    if part.spoken.voice == "assistant":
+    if part.spoken_sentence.voice == "assistant":
         return judgement.durable >= ASSISTANT_LASTS
     return judgement.durable >= USER_LASTS or ornament("statements", False, asks_to_remember, part.text)
 
 
 def _nearly_lasts(judgement: _Judged) -> bool:
-    part = judgement.said
-    return part.noted and part.spoken.voice == "user" and judgement.judgement.durable >= _NEARLY_LASTS
+    part = judgement.part
+    return part.is_noted and part.spoken_sentence.voice == "user" and judgement.judgement.durable >= _NEARLY_LASTS
 
 
 def _with_corrections(judgements: list[_Judged], judge: TalkJudge) -> list[_Judged]:
@@ -197,13 +197,13 @@ def _with_corrections(judgements: list[_Judged], judge: TalkJudge) -> list[_Judg
     places = [at for at, judgement in enumerate(judgements) if judgement.lasts or _nearly_lasts(judgement)]
     messages = {
         seq: place
-        for place, seq in enumerate(dict.fromkeys(each_judgement.said.item.seq for each_judgement in judgements))
+        for place, seq in enumerate(dict.fromkeys(each_judgement.part.item.seq for each_judgement in judgements))
     }
     items = [
         Told(
-            spoken=judgements[at].said.spoken,
+            spoken=judgements[at].part.spoken_sentence,
             judgement=judgements[at].judgement,
-            place=messages[judgements[at].said.item.seq],
+            place=messages[judgements[at].part.item.seq],
         )
         for at in places
     ]
@@ -214,10 +214,10 @@ def _with_corrections(judgements: list[_Judged], judge: TalkJudge) -> list[_Judg
             continue
         if correction.is_sure:
             changed_judgements[before] = replace(changed_judgements[before], lasts=False, is_corrected=True)
-            changed_judgements[at] = replace(changed_judgements[at], lasts=True, before=judgements[before].said.text)
+            changed_judgements[at] = replace(changed_judgements[at], lasts=True, before=judgements[before].part.text)
         else:
             # It may tell of something else: both stand, and the earlier one says what came later.
-            changed_judgements[before] = replace(changed_judgements[before], later=judgements[at].said.text)
+            changed_judgements[before] = replace(changed_judgements[before], later=judgements[at].part.text)
     return changed_judgements
 
 
@@ -226,8 +226,8 @@ def _groups(judgements: Sequence[_Judged]) -> Iterator[list[_Judged]]:
     group: list[_Judged] = []
     before: _Judged | None = None
     for judgement in judgements:
-        begins = before is None or before.said.item is not judgement.said.item
-        if group and (begins or not judgement.lasts or _size(group) + len(judgement.said.text) > BODY_CHARS):
+        begins = before is None or before.part.item is not judgement.part.item
+        if group and (begins or not judgement.lasts or _size(group) + len(judgement.part.text) > BODY_CHARS):
             yield group
             group = []
         if judgement.lasts:
@@ -236,7 +236,7 @@ def _groups(judgements: Sequence[_Judged]) -> Iterator[list[_Judged]]:
                 and before is not None
                 and not begins
                 and not before.is_corrected
-                and ornament("statements", False, _needs, judgement.said, before.said)
+                and ornament("statements", False, _needs, judgement.part, before.part)
             ):
                 group.append(before)
             group.append(judgement)
@@ -247,13 +247,13 @@ def _groups(judgements: Sequence[_Judged]) -> Iterator[list[_Judged]]:
 
 def _needs(part: _Said, before: _Said) -> bool:
     """True if a sentence means nothing without the one before it."""
-    if not before.noted or asks(before.text) or len(before.text) + len(part.text) >= BODY_CHARS:
+    if not before.is_noted or asks(before.text) or len(before.text) + len(part.text) >= BODY_CHARS:
         return False
     return points_back(without_joint(part.text))
 
 
 def _size(group: Sequence[_Judged]) -> int:
-    return sum(len(judgement.said.text) + 1 for judgement in group)
+    return sum(len(judgement.part.text) + 1 for judgement in group)
 
 
 def _with_later(text: str, judgement: _Judged, language: str) -> str:
@@ -266,14 +266,14 @@ def _with_later(text: str, judgement: _Judged, language: str) -> str:
 
 
 def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
-    first = group[0].said
+    first = group[0].part
     body = join_sentences(
         [
             _with_later(without_joint(first.text), group[0], language),
-            *(_with_later(judgement.said.text, judgement, language) for judgement in group[1:]),
+            *(_with_later(judgement.part.text, judgement, language) for judgement in group[1:]),
         ]
     )
-    body += "".join(f" [{judgement.said.picture}]" for judgement in group if judgement.said.picture)
+    body += "".join(f" [{judgement.part.picture}]" for judgement in group if judgement.part.picture)
     befores = [judgement.before.rstrip(".。 ") for judgement in group if judgement.before]
     if befores:
         body += texts_in(written_in(body) or language).noted_before.format(before="; ".join(befores))

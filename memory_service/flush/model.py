@@ -115,13 +115,13 @@ def extract_facts(
         max_calls=_MAX_CALLS,
         timeout_seconds=timeout_seconds,
         cancelled=cancelled,
-        spent=spent,
+        spending=spent,
     )
     reader = _Reader(
         calls=calls,
         instructions=instructions,
         messages={message.seq: message for message in read},
-        dropped=[] if dropped is None else dropped,
+        dropped_candidates=[] if dropped is None else dropped,
     )
     return deduplicate(_all_found(reader, entries))
 
@@ -159,13 +159,13 @@ class _Reader:
 
     Attributes:
         messages: The stretch by number.
-        dropped: Facts that are not believed.
+        dropped_candidates: Facts that are not believed.
     """
 
     calls: ModelCalls
     instructions: str
     messages: Mapping[int, Numbered]
-    dropped: list[Candidate]
+    dropped_candidates: list[Candidate]
 
     def room(self) -> int:
         """Tokens that a chunk may take, with their safety margin.
@@ -198,7 +198,7 @@ class _Reader:
             for candidate in candidates
             if ornament("grounding", False, source.says, candidate.text, candidate.seqs)
         ]
-        self.dropped.extend(
+        self.dropped_candidates.extend(
             each_candidate for each_candidate in candidates if each_candidate not in believed_candidates
         )
         return believed_candidates
@@ -260,10 +260,10 @@ class _Source:
         claims = claims_of(fact) if names_user(fact) else ()
         return is_held and all(is_granted(claim, self._request) for claim in claims) and self._is_users(fact)
 
-    def _is_cited(self, fact: str, named: frozenset[int]) -> bool:
+    def _is_cited(self, fact: str, named_numbers: frozenset[int]) -> bool:
         messages = [
             message for message, after in zip(self._messages, [*self._messages[1:], None], strict=True)
-            if message.seq in named or (after is not None and after.seq in named)
+            if message.seq in named_numbers or (after is not None and after.seq in named_numbers)
         ]  # fmt: skip
         near = _Source(messages)
         is_held = all(
@@ -284,14 +284,14 @@ class _Source:
         topics = topics_of(fact)
         return not topics or len(topics & self._users) >= _USERS_SHARE * len(topics)
 
-    def _resolves(self, found: Identifier) -> bool:
+    def _resolves(self, identifier: Identifier) -> bool:
         """True if a day or a year may be what "two weeks ago" or "last year" means, or when it was said."""
-        if found.kind == "number" and is_year(found.text):
+        if identifier.kind == "number" and is_year(identifier.text):
             near = _NEAR_YEARS if self._is_relative else 0
-            return any(abs(int(found.text[:4]) - written_day.year) <= near for written_day in self._days)
-        if found.kind != "date" or not self._is_relative:
+            return any(abs(int(identifier.text[:4]) - written_day.year) <= near for written_day in self._days)
+        if identifier.kind != "date" or not self._is_relative:
             return False
-        days = [_date(*day) for day in days_of(found.text)]
+        days = [_date(*day) for day in days_of(identifier.text)]
         return bool(days) and all(
             day is not None and any(abs(day - written_day) <= _NEAR_DAYS for written_day in self._days) for day in days
         )

@@ -279,24 +279,24 @@ def _unwrap(text: str) -> str:
 
 def _without_ours(text: str) -> str:
     """A text without comments, and without what the service put into the conversation it was made from."""
-    text = _without_spans(text, _COMMENT, lambda _: "-->", unclosed=False)
+    text = _without_spans(text, _COMMENT, lambda _: "-->", is_unclosed=False)
     text = _without_spans(text, _CHECKPOINT, _end_of_checkpoint)
     return _without_spans(text, _BLOCK, lambda match: f"</{match[1]}>")
 
 
-def _end_of_checkpoint(found: re.Match[str]) -> str:
-    return _CHECKPOINT_ENDS.get(found["begin"] or found["within"] or "", ENGLISH.checkpoint_end)
+def _end_of_checkpoint(match: re.Match[str]) -> str:
+    return _CHECKPOINT_ENDS.get(match["begin"] or match["within"] or "", ENGLISH.checkpoint_end)
 
 
 def _without_spans(
-    text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str], *, unclosed: bool = True
+    text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str], *, is_unclosed: bool = True
 ) -> str:
     """A text without what stands between openings and closings; an unclosed one may end with the text."""
     kept_texts, at = list[str](), 0
     while match := opening.search(text, at):
         close = closing(match)
         end = text.find(close, match.end())
-        if end < 0 and not unclosed:
+        if end < 0 and not is_unclosed:
             break
         kept_texts.append(text[at : match.start()])
         at = end + len(close) if end >= 0 else len(text)
@@ -346,7 +346,7 @@ def _from_markdown(text: str) -> Iterator[str]:
     lines = [
         _QUOTE_MARK.sub("", line[:_MAX_LINE_CHARS], count=1) for line in text.split("\n") if fences.kind(line) == "text"
     ]
-    reader = _Reader(listed=any(map(_ITEM.match, lines)))
+    reader = _Reader(is_listed=any(map(_ITEM.match, lines)))
     for line in lines:
         yield from reader.read(line)
     yield from reader.end()
@@ -359,8 +359,8 @@ class _Reader:
         listed: Whether there is a list: then what stands around it introduces it, or takes leave.
     """
 
-    def __init__(self, *, listed: bool) -> None:
-        self._listed = listed
+    def __init__(self, *, is_listed: bool) -> None:
+        self._is_listed = is_listed
         self._fact: list[str] = []
         self._is_item = self._is_gap = False
         self._indent = 0
@@ -416,7 +416,7 @@ class _Reader:
         """True if a plain line is no fact, but says something about the facts."""
         if _announces(line) or begins_as_error(line) or is_pleasantry(line):
             return True
-        return self._listed and is_narration(line)
+        return self._is_listed and is_narration(line)
 
 
 def _announces(text: str) -> bool:

@@ -93,27 +93,29 @@ class _Reader:
     """Reads a stretch message by message; what was asked last waits for its answer."""
 
     def __init__(self, utterances: Sequence[Utterance], messages: Sequence[Numbered], language: str) -> None:
-        self._said = utterances
+        self._utterances = utterances
         self._language = language
         count = Counter(item.name for item in utterances if item.name)
         self._names = tuple(name for name, _ in count.most_common(_MAX_NAMES))
         self._tools = tool_names(messages)
         self._calls = {item.seq: item.message.get("tool_call_id") or "" for item in messages}
         self._working = frozenset(item.seq for item in messages if tool_calls_of(item.message))
-        self._told = frozenset(_VALUE.findall("\n".join(item.text for item in utterances if item.role == "assistant")))
+        self._told_terms = frozenset(
+            _VALUE.findall("\n".join(item.text for item in utterances if item.role == "assistant"))
+        )
         self._question: _Question | None = None
         self._order = 0
         self._outcomes: set[str] = set()
 
     def notes(self) -> Iterator[Note]:
-        for item in THROTTLE.paced(self._said):
+        for item in THROTTLE.paced(self._utterances):
             notes = self._outcome(item) if item.role == "tool" else self._message(item)
             yield from ornament("statements", (), list, notes)
 
     def _outcome(self, item: Utterance) -> Iterator[Note]:
         tool, texts = self._tools.get(self._calls.get(item.seq, ""), ""), texts_in(self._language)
-        line = outcome_line(tool, item.text, failed=item.failed, texts=texts)
-        if not self._told.isdisjoint(_VALUE.findall(line.partition(texts.tool_made)[2])):
+        line = outcome_line(tool, item.text, has_failed=item.failed, texts=texts)
+        if not self._told_terms.isdisjoint(_VALUE.findall(line.partition(texts.tool_made)[2])):
             # Whoever made it has told of it in words.
             return
         if not line or line in self._outcomes or len(self._outcomes) >= _MAX_OUTCOMES or REDACTED in line:
@@ -144,7 +146,7 @@ class _Reader:
         return question if question and (question.name, question.role) != (item.name, item.role) else None
 
     def _statements(
-        self, line: list[str], item: Utterance, asked: _Question | None
+        self, line: list[str], item: Utterance, asked_question: _Question | None
     ) -> tuple[list[_Statement], str, str]:
         """The facts of a line, the picture that comes with it, and what it asks last."""
         facts: list[_Statement] = []
@@ -161,7 +163,7 @@ class _Reader:
                 question = text
                 if not (item.role == "user" and not item.name and requests_action(text)):
                     continue
-            statement = self._statement(text, item, before, answers=asked is not None and not facts)
+            statement = self._statement(text, item, before, answers=asked_question is not None and not facts)
             before = text
             if statement is not None:
                 if facts and statement.text != text and statement.text.startswith(facts[-1].text):
@@ -227,18 +229,20 @@ class _Reader:
                 if note := self._fact(replace(item, role="quoted"), [passed_statement], "", None):
                     yield note
 
-    def _fact(self, item: Utterance, group: list[_Statement], picture: str, asked: _Question | None) -> Note | None:
+    def _fact(
+        self, item: Utterance, group: list[_Statement], picture: str, asked_question: _Question | None
+    ) -> Note | None:
         statements = group if group and group[0].binding else _shorten_group(group)
         body = join_sentences(statement.text for statement in statements)
         content = frozenset[str]().union(*(statement.content for statement in statements))
         marks = limit_marks(*(statement.marks for statement in statements))
-        worth = worth_of(marks, _size(content), answers=asked is not None, picture=bool(picture))
+        worth = worth_of(marks, _size(content), answers=asked_question is not None, picture=bool(picture))
         solid = _size(content) - marks.get("applause", 0) - marks.get("feeling", 0)
         binding = any(statement.binding for statement in statements)
         dangles = not statements or points_back(body)
         question = ""
-        if asked and (dangles or _size(content) < 4):
-            question = asked.text if len(asked.text) <= _QUESTION_CHARS else ""
+        if asked_question and (dangles or _size(content) < 4):
+            question = asked_question.text if len(asked_question.text) <= _QUESTION_CHARS else ""
         if dangles and not question and not picture and solid < (4 if item.name else _WEAK_SIZE) and not binding:
             return None
         lasting = any(statement.lasting for statement in statements)

@@ -31,17 +31,17 @@ def tool_names(messages: Sequence[Numbered]) -> dict[str, str]:
     return {call["id"]: call["function"]["name"] for item in messages for call in tool_calls_of(item.message)}
 
 
-def outcome_line(tool: str, text: str, *, failed: bool, texts: Texts = ENGLISH) -> str:
+def outcome_line(tool: str, text: str, *, has_failed: bool, texts: Texts = ENGLISH) -> str:
     """Outcome of a tool result as one line; empty for most.
 
     Args:
         tool: The name of the tool; empty if its call is not known.
         text: What it gave back.
-        failed: Whether it said that it failed.
+        has_failed: Whether it said that it failed.
         texts: The words for that.
     """
     named_text = f"`{tool[:64]}`" if tool else texts.tool
-    if failed:
+    if has_failed:
         # What went wrong is worth knowing with its remedy, and that somebody tells in words.
         return ""
     if tool and _MAKING.search(tool):

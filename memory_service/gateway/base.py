@@ -40,18 +40,18 @@ class GivenAnswer:
 
     Attributes:
         messages: One as a rule; none if there are several to choose from.
-        counted: The usage, in the provider's own names.
+        usage_fields: The usage, in the provider's own names.
         finish_reason: Its word for why the answer ended; empty if it did not tell.
     """
 
     messages: tuple[JsonObject, ...]
-    counted: JsonObject | None = None
+    usage_fields: JsonObject | None = None
     finish_reason: str = ""
 
     def report(self) -> UsageReport | None:
         """The usage as sessions take it; None where there is none."""
         try:
-            return UsageReport.model_validate(self.counted) if self.counted else None
+            return UsageReport.model_validate(self.usage_fields) if self.usage_fields else None
         except ValueError:
             return None
 
@@ -60,15 +60,15 @@ class AnswerReader(ABC):
     """An answer that is put together from the events of a stream.
 
     Attributes:
-        ended: Whether the model said all it wanted.
+        has_ended: Whether the model said all it wanted.
         failure: The error of its own that the provider broke off with, as JSON; empty if it did not.
-        shortened: What of a long answer is not kept; empty for nothing.
+        omission: What of a long answer is not kept; empty for nothing.
     """
 
     def __init__(self) -> None:
-        self.ended = False
+        self.has_ended = False
         self.failure = ""
-        self.shortened = ""
+        self.omission = ""
         self._chars = 0
         self._object_chars = 0
         self._places = set[int]()
@@ -84,7 +84,7 @@ class AnswerReader(ABC):
         if not isinstance(text, str):
             raise Unreadable("a piece of its text is none")
         if self._chars > MOST_KEPT_CHARS:
-            self.shortened = f"only its first {MOST_KEPT_CHARS:,} characters are kept"
+            self.omission = f"only its first {MOST_KEPT_CHARS:,} characters are kept"
             return ""
         self._chars += len(text)
         return text

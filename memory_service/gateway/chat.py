@@ -73,7 +73,7 @@ class ChatCompletions(Dialect):
             raise Unreadable("it has no message")
         return GivenAnswer(
             messages=(message,) if message is not None else (),
-            counted=object_of(content.get("usage")),
+            usage_fields=object_of(content.get("usage")),
             finish_reason=field_of(choice, "finish_reason", str) or "",
         )
 
@@ -108,7 +108,7 @@ class _ChatReader(AnswerReader):
     def __init__(self) -> None:
         super().__init__()
         self._texts: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": [], "reasoning": []}
-        self._others: JsonObject = {}
+        self._other_fields: JsonObject = {}
         self._other_chars = 0
         self._calls: dict[int, _GrowingCall] = {}
         self._usage: JsonObject | None = None
@@ -118,7 +118,7 @@ class _ChatReader(AnswerReader):
     def read(self, event: ServerEvent) -> None:
         """See `AnswerReader`."""
         if event.text.strip() == "[DONE]":
-            self.ended = True
+            self.has_ended = True
             return
         content = event.json()
         if "error" in content:
@@ -141,9 +141,9 @@ class _ChatReader(AnswerReader):
         if any(value is not None for value in other_values.values()):
             self._other_chars += len(event.text)
             if self._other_chars > _MOST_OTHER_CHARS:
-                self.shortened = f"of fields that are not known only {_MOST_OTHER_CHARS:,} characters are kept"
+                self.omission = f"of fields that are not known only {_MOST_OTHER_CHARS:,} characters are kept"
             else:
-                self._others = _merge_pieces(self._others, other_values)
+                self._other_fields = _merge_pieces(self._other_fields, other_values)
         self._reason = field_of(choice, "finish_reason", str) or self._reason
 
     def _call(self, piece: JsonObject) -> None:
@@ -154,7 +154,9 @@ class _ChatReader(AnswerReader):
             is_known = name in ("name", "arguments") or isinstance(value, str)
             if is_known and (text := self.room(value)):
                 call.texts.setdefault(name, []).append(text)
-        call.others |= {name: value for name, value in piece.items() if name not in ("index", "id", "type", call.kind)}
+        call.other_fields |= {
+            name: value for name, value in piece.items() if name not in ("index", "id", "type", call.kind)
+        }
 
     def answer(self, *, whole: bool) -> GivenAnswer:
         """See `AnswerReader`."""
@@ -162,11 +164,11 @@ class _ChatReader(AnswerReader):
         for name in ("refusal", "reasoning_content", "reasoning"):
             if text := "".join(self._texts[name]):
                 message[name] = text
-        message |= self._others if whole else {}
+        message |= self._other_fields if whole else {}
         if self._calls and whole:
             message["tool_calls"] = [self._calls[index].to_json() for index in sorted(self._calls)]
         return GivenAnswer(
-            messages=(message,) if self._choices == 1 else (), counted=self._usage, finish_reason=self._reason
+            messages=(message,) if self._choices == 1 else (), usage_fields=self._usage, finish_reason=self._reason
         )
 
 
@@ -177,12 +179,12 @@ class _GrowingCall:
     id: str = ""
     kind: str = "function"
     texts: dict[str, list[str]] = field(default_factory=dict)
-    others: JsonObject = field(default_factory=dict)
+    other_fields: JsonObject = field(default_factory=dict)
 
     def to_json(self) -> JsonObject:
         empty = {"name": "", "arguments": ""} if self.kind == "function" else {}
         own = empty | {name: "".join(pieces) for name, pieces in self.texts.items()}
-        return {"id": self.id, "type": self.kind, self.kind: own, **self.others}
+        return {"id": self.id, "type": self.kind, self.kind: own, **self.other_fields}
 
 
 def _merge_pieces(one_object: JsonObject, more: JsonObject) -> JsonObject:

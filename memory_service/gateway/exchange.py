@@ -115,8 +115,8 @@ class Exchange:
             MemoryServiceError: There is none.
         """
         await self._prepare()
-        if self.prompt is not None and self.prompt.commanded:
-            return await self._command_response(self.prompt.commanded)
+        if self.prompt is not None and self.prompt.command_reply:
+            return await self._command_response(self.prompt.command_reply)
         if self.call is not None and self.call.compacts and self.prompt is not None:
             return self._compaction_response(self.prompt)
         answer = await self._cancel_on_disconnect(self._ask_upstream)
@@ -202,7 +202,7 @@ class Exchange:
         if self.prompt is not None and self.prompt.session_id:
             return self.prompt.session_id
         overview = self.dialect.overview(self.body)
-        beginning = json.dumps([self.session_id, overview.system, overview.said[:2]])
+        beginning = json.dumps([self.session_id, overview.system, overview.texts[:2]])
         return f"call-{hashlib.blake2b(beginning.encode(), digest_size=6).hexdigest()}"
 
     def sent_body(self) -> JsonObject:
@@ -246,7 +246,7 @@ class Exchange:
 
         def has_begun(piece: bytes) -> bool:
             opening.feed(piece)
-            return opening.begun or bool(opening.fault)
+            return opening.has_begun or bool(opening.fault)
 
         beginning = await beginning_of(answer, has_begun, _MOST_HELD_BYTES)
         if opening.fault:
@@ -292,7 +292,7 @@ class Exchange:
             if self.prompt is not None and answer.status < 400:
                 self.miss(
                     "answer: it was broken off"
-                    if beginning.cut
+                    if beginning.connection_cut
                     else f"answer: it is longer than {len(beginning.content):,} bytes"
                 )
             return PassedAnswer(self, beginning.and_rest(answer), None)
@@ -325,7 +325,7 @@ class Exchange:
         def append() -> None:
             service.conversations(self.workspace).answered(
                 prompt, answer.messages, usage=answer.report(), finish_reason=answer.finish_reason or None,
-                model=self.target.model or None, cut=cut_text,
+                model=self.target.model or None, cut_text=cut_text,
             )  # fmt: skip
 
         with anyio.CancelScope(shield=True):

@@ -72,16 +72,16 @@ class KeyMask:
         """Bytes without the keys, whatever their encoding."""
         return self.text(raw[:_MOST_ERROR_BYTES].decode("latin-1")).encode("latin-1")
 
-    async def body(self, pieces: AsyncIterator[bytes], *, failed: bool) -> AsyncIterator[bytes]:
+    async def body(self, pieces: AsyncIterator[bytes], *, has_failed: bool) -> AsyncIterator[bytes]:
         """The pieces of a whole answer; one that is none of a failure is masked if it is short and tells of one."""
         held_chunks, size, cut_error = list[bytes](), 0, None
-        most = _MOST_ERROR_BYTES if failed else _MOST_HELD_BYTES
+        most = _MOST_ERROR_BYTES if has_failed else _MOST_HELD_BYTES
         try:
             async for piece in pieces:
-                if size <= most or not failed:
+                if size <= most or not has_failed:
                     held_chunks.append(piece)
                 size += len(piece)
-                if size > most and not failed:
+                if size > most and not has_failed:
                     for raw in held_chunks:
                         yield raw
                     held_chunks.clear()
@@ -89,7 +89,7 @@ class KeyMask:
             cut_error = error
         content = b"".join(held_chunks)
         if content:
-            yield self.content(content) if failed or _ERROR.search(content) else content
+            yield self.content(content) if has_failed or _ERROR.search(content) else content
         if cut_error is not None:
             raise cut_error
 

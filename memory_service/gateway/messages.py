@@ -72,7 +72,7 @@ class AnthropicMessages(Dialect):
             system_prompt=texts_of(body.get("system")),
             tools=list_of(body.get("tools")),
             model=model or None,
-            untouched=not self._ours and _is_compacted_there(body),
+            is_untouched=not self._ours and _is_compacted_there(body),
             mark=next(map(_mark_of, _compactions(messages_of(body)[:1])), ""),
         )
 
@@ -95,7 +95,7 @@ class AnthropicMessages(Dialect):
         message = {"role": "assistant", "content": [*objects_of(blocks)]}
         return GivenAnswer(
             messages=(message,) if blocks else (),
-            counted=object_of(content.get("usage")),
+            usage_fields=object_of(content.get("usage")),
             finish_reason=field_of(content, "stop_reason", str) or "",
         )
 
@@ -161,7 +161,7 @@ class _MessageReader(AnswerReader):
     def __init__(self) -> None:
         super().__init__()
         self._blocks: dict[int, JsonObject] = {}
-        self._written: dict[tuple[int, str], list[str]] = {}
+        self._written_values: dict[tuple[int, str], list[str]] = {}
         self._usage: JsonObject = {}
         self._reason = ""
 
@@ -184,7 +184,7 @@ class _MessageReader(AnswerReader):
                 self._reason = field_of(delta, "stop_reason", str) or self._reason
                 self._usage |= {name: n for name, n in (object_of(content.get("usage")) or {}).items() if n is not None}
             case "message_stop":
-                self.ended = True
+                self.has_ended = True
             case "error":
                 self.failure = json.dumps({"error": content.get("error")})
 
@@ -203,7 +203,7 @@ class _MessageReader(AnswerReader):
                     self.whole(event)
                     block["encrypted_content"] = delta["encrypted_content"]
                 name = _GROWING[kind]
-                pieces = self._written.setdefault((index, name), [])
+                pieces = self._written_values.setdefault((index, name), [])
                 if piece := self.room(delta.get(name)):
                     pieces.append(piece)
 
@@ -211,18 +211,18 @@ class _MessageReader(AnswerReader):
         """See `AnswerReader`."""
         blocks = [self._block(index) for index in sorted(self._blocks) if whole or self._is_said(index)]
         messages = ({"role": "assistant", "content": blocks},) if blocks else ()
-        return GivenAnswer(messages=messages, counted=self._usage or None, finish_reason=self._reason)
+        return GivenAnswer(messages=messages, usage_fields=self._usage or None, finish_reason=self._reason)
 
     def _is_said(self, index: int) -> bool:
         """True for a text: of an answer that was broken off, a call has no result, and thinking no signature."""
-        return self._blocks[index].get("type") == "text" and (index, "text") in self._written
+        return self._blocks[index].get("type") == "text" and (index, "text") in self._written_values
 
     def _block(self, index: int) -> JsonObject:
         block = self._blocks[index]
         for name in ("text", "thinking", "content"):
-            if (index, name) in self._written:
-                block = {**block, name: "".join(self._written[index, name])}
-        written_text = "".join(self._written.get((index, "partial_json"), []))
+            if (index, name) in self._written_values:
+                block = {**block, name: "".join(self._written_values[index, name])}
+        written_text = "".join(self._written_values.get((index, "partial_json"), []))
         if not written_text:
             return block
         try:

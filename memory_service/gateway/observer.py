@@ -90,29 +90,29 @@ class ReadAlong:
 
     Attributes:
         fault: Why nothing more of the answer is read; empty while it is.
-        begun: Whether the stream has come to its first event that says something.
+        has_begun: Whether the stream has come to its first event that says something.
         failed_first: Whether that event is an error.
     """
 
     def __init__(self, dialect: Dialect, encoding: str = "", reference: str = "") -> None:
         self.fault = ""
-        self.begun = False
+        self.has_begun = False
         self.failed_first = False
         self._opening = dialect.opening_events
         self._reader = dialect.reader()
         self._inflation = _Inflation(encoding)
         self._events = EventSplitter()
-        self._rewritten = dialect.with_compaction_event(reference) if reference and not encoding else None
+        self._rewrite = dialect.with_compaction_event(reference) if reference and not encoding else None
 
     @property
     def rewrites(self) -> bool:
         """True if other bytes go on than came."""
-        return self._rewritten is not None
+        return self._rewrite is not None
 
     @property
     def has_ended(self) -> bool:
         """True if the model said all it wanted."""
-        return self._reader.ended
+        return self._reader.has_ended
 
     @property
     def failure(self) -> str:
@@ -122,7 +122,7 @@ class ReadAlong:
     @property
     def omission(self) -> str:
         """The part of a long answer that is not kept; empty for none."""
-        return self._reader.shortened
+        return self._reader.omission
 
     def feed(self, piece: bytes) -> bytes:
         """The bytes that go on for those that came."""
@@ -133,7 +133,7 @@ class ReadAlong:
             _observe(lambda: self._read(piece, written_texts))
         except Unreadable as error:
             self.fault = str(error)
-        if self._rewritten is None:
+        if self._rewrite is None:
             if self.fault:
                 self._events = EventSplitter()
             return piece
@@ -141,7 +141,7 @@ class ReadAlong:
 
     def rest(self) -> bytes:
         """Bytes of a stream with other ones that did not go on yet, as they belong to no whole event."""
-        return self._events.rest() if self._rewritten is not None else b""
+        return self._events.rest() if self._rewrite is not None else b""
 
     def answer(self, *, whole: bool) -> GivenAnswer:
         """The answer so far; an empty one if it cannot be read."""
@@ -155,14 +155,14 @@ class ReadAlong:
     def _read(self, piece: bytes, written_texts: list[str]) -> None:
         for plain in self._inflation.pieces(piece):
             for event in self._events.feed(plain):
-                if self._rewritten is not None:
+                if self._rewrite is not None:
                     written_texts.append(event.encode())
-                    written_texts[-1] = self._rewritten(event)
-                if self._reader.ended:
+                    written_texts[-1] = self._rewrite(event)
+                if self._reader.has_ended:
                     continue
                 self._reader.read(event)
-                if not self.begun and event.json().get("type") not in self._opening:
-                    self.begun, self.failed_first = True, bool(self._reader.failure)
+                if not self.has_begun and event.json().get("type") not in self._opening:
+                    self.has_begun, self.failed_first = True, bool(self._reader.failure)
 
 
 class _Inflation:

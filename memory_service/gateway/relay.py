@@ -158,7 +158,9 @@ class Relay:
             answer,
             headers={name: mask.text(value) for name, value in headers.items()},
             entity={name: value for name, value in answer.entity.items() if name not in gone_keys},
-            pieces=mask.lines(pieces) if answer.is_stream and not has_failed else mask.body(pieces, failed=has_failed),
+            pieces=mask.lines(pieces)
+            if answer.is_stream and not has_failed
+            else mask.body(pieces, has_failed=has_failed),
         )
 
     @property

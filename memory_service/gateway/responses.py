@@ -122,7 +122,7 @@ class OpenAIResponses(Dialect):
         """See `Dialect`."""
         return GivenAnswer(
             messages=_messages(_output_of(content), field_of(content, "id", str) or ""),
-            counted=object_of(content.get("usage")),
+            usage_fields=object_of(content.get("usage")),
             finish_reason=_finish_reason(content),
         )
 
@@ -207,7 +207,7 @@ class _ResponseReader(AnswerReader):
         match content.get("type"):
             case "response.created" | "response.completed" | "response.incomplete" | "response.failed" as kind:
                 self._response = field_of(content, "response", dict) or {}
-                self.ended = kind in ("response.completed", "response.incomplete")
+                self.has_ended = kind in ("response.completed", "response.incomplete")
                 if kind == "response.failed":
                     self.failure = json.dumps({"error": self._response.get("error")})
             case "response.output_item.done":
@@ -228,7 +228,7 @@ class _ResponseReader(AnswerReader):
             items = self._broken_off_texts()
         return GivenAnswer(
             messages=_messages(items, field_of(self._response, "id", str) or ""),
-            counted=object_of(self._response.get("usage")),
+            usage_fields=object_of(self._response.get("usage")),
             finish_reason=_finish_reason(self._response),
         )
 

@@ -38,12 +38,12 @@ class Beginning:
     Attributes:
         content: Its bytes.
         is_whole: Whether that is all of it.
-        cut: The failure that the answer was broken off with; None if it was not.
+        connection_cut: The failure that the answer was broken off with; None if it was not.
     """
 
     content: bytes
     is_whole: bool
-    cut: ConnectionCut | None = None
+    connection_cut: ConnectionCut | None = None
 
     def and_rest(self, answer: UpstreamAnswer) -> UpstreamAnswer:
         """The answer again, from its first byte."""
@@ -52,8 +52,8 @@ class Beginning:
     async def _pieces(self, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         if self.content:
             yield self.content
-        if self.cut is not None:
-            raise self.cut
+        if self.connection_cut is not None:
+            raise self.connection_cut
         if not self.is_whole:
             async for piece in rest:
                 yield piece
@@ -79,7 +79,7 @@ async def beginning_of(
             if enough(piece) or len(content) > most_bytes:
                 return Beginning(content=bytes(content), is_whole=False)
     except ConnectionCut as error:
-        return Beginning(content=bytes(content), is_whole=False, cut=error)
+        return Beginning(content=bytes(content), is_whole=False, connection_cut=error)
     return Beginning(content=bytes(content), is_whole=True)
 
 

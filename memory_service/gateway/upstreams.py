@@ -122,19 +122,21 @@ class Upstreams:
             "Set llm_model, or gateway.upstreams to one that does."
         )
 
-    def passing(self, protocol: CallProtocol, named: str, path: str) -> Target:
+    def passing(self, protocol: CallProtocol, named_text: str, path: str) -> Target:
         """The place that a request of any other path goes to.
 
         Args:
             protocol: What the caller speaks.
-            named: The upstream that it names; empty for the first one that speaks the protocol itself.
+            named_text: The upstream that it names; empty for the first one that speaks the protocol itself.
             path: The path below the version, with percent signs.
 
         Raises:
             NotFound: No upstream speaks the protocol itself.
         """
         spoken_keys = _SPOKEN[protocol] - {LITELLM}
-        name = named or next((name for name, upstream in self.named.items() if upstream.protocol in spoken_keys), "")
+        name = named_text or next(
+            (name for name, upstream in self.named.items() if upstream.protocol in spoken_keys), ""
+        )
         if not name or self.named[name].protocol == LITELLM:
             raise NotFound(
                 "No upstream has this path: it is passed on to a provider that speaks the client's own protocol, not "

@@ -304,11 +304,11 @@ def _engine(settings: Settings, problems: tuple[str, ...]) -> str:
     return f"{info.name} {info.version} assembles a prompt".replace("  ", " ")
 
 
-def _expect(found: SearchResults, query: str) -> None:
-    if not found.hits:
+def _expect(results: SearchResults, query: str) -> None:
+    if not results.hits:
         raise _Failed(f"a memory just written is not found by {query!r}", "Reinstall memory-service.")
-    if found.degraded:
-        raise _Failed(f"search is degraded: {found.degraded[0].removesuffix('.')}", "Mend that first.")
+    if results.degraded:
+        raise _Failed(f"search is degraded: {results.degraded[0].removesuffix('.')}", "Mend that first.")
 
 
 def _index(index: Index) -> str:

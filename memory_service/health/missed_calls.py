@@ -56,15 +56,15 @@ class MissedCalls:
     def __init__(self, home: Path) -> None:
         self._log = home / GATEWAY_LOG
         self._home = home
-        self._known: LRU[tuple[str, str, str], bool] = LRU(_KNOWN)
+        self._cache: LRU[tuple[str, str, str], bool] = LRU(_KNOWN)
 
     def note(self, workspace: str, conversation: str, reasons: Iterable[str]) -> list[str]:
         """Write down what is new of a conversation; gives that."""
         fresh = list[str]()
         for reason in reasons:
             key = (workspace, conversation, reason.partition(":")[0])
-            if reason.startswith(_OF_CALLS) and not self._known.get(key):
-                self._known[key] = True
+            if reason.startswith(_OF_CALLS) and not self._cache.get(key):
+                self._cache[key] = True
                 fresh.append(reason)
         if fresh:
             moment = dt.datetime.now().astimezone().isoformat(timespec="seconds")

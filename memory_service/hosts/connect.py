@@ -214,7 +214,7 @@ def _skill(folder: Path) -> HostFile:
 def _hook_groups(events: tuple[str, ...], command: str) -> tuple[OwnEntry, ...]:
     """Hooks in groups, as Claude Code and Codex have them."""
     hook = {"type": "command", "command": command, "timeout": _HOOK_SECONDS}
-    return tuple(OwnEntry(keys=("hooks", event), value={"hooks": [hook]}, listed=True) for event in events)
+    return tuple(OwnEntry(keys=("hooks", event), value={"hooks": [hook]}, is_listed=True) for event in events)
 
 
 def _server(command: list[str], **more: str) -> dict[str, object]:
@@ -249,7 +249,7 @@ def _codex(target: HostTarget) -> Iterator[HostFile]:
 def _cursor(target: HostTarget) -> Iterator[HostFile]:
     folder = (target.root if target.scope == "project" else Path.home()) / ".cursor"
     hook = {"command": target.hook_command("cursor"), "timeout": _HOOK_SECONDS}
-    hooks = tuple(OwnEntry(keys=("hooks", event), value=hook, listed=True) for event in _CURSOR_EVENTS)
+    hooks = tuple(OwnEntry(keys=("hooks", event), value=hook, is_listed=True) for event in _CURSOR_EVENTS)
     # A server of the user is not started in the folder of the project.
     server = _server(target.mcp_command("${workspaceFolder}"))
     yield HostFile(path=folder / "hooks.json", entries=hooks, text='{\n  "version": 1\n}\n')
@@ -296,7 +296,7 @@ def _openclaw(target: HostTarget) -> Iterator[HostFile]:
             # Its tools have the same names.
             OwnEntry(keys=("plugins", "entries", "memory-core", "enabled"), value=False),
             # Who lists the plugins that may run has no others.
-            OwnEntry(keys=("plugins", "allow"), value=NAME, listed=True, if_there=True),
+            OwnEntry(keys=("plugins", "allow"), value=NAME, is_listed=True, if_there=True),
             OwnEntry(
                 keys=("plugins", "entries", NAME), value={"enabled": True, **({"config": config} if config else {})}
             ),

@@ -54,28 +54,28 @@ class ReadablePlaces:
         """True if the host works on this machine, so that the folder of its project may be looked for."""
         return self.access in ("all", "hosts")
 
-    def place(self, named: str) -> Path | None:
+    def place(self, text: str) -> Path | None:
         """The place of a path, as it may be read; None if it may not be."""
         if self.access == "all":
-            return Path(named)
+            return Path(text)
         if self.access == "hosts":
             with suppress(OSError, ValueError):
-                place = os.path.realpath(named)
-                if os.path.isabs(named) and any(_is_below(place, folder) for folder in self._allowed_folders()):
+                place = os.path.realpath(text)
+                if os.path.isabs(text) and any(_is_below(place, folder) for folder in self._allowed_folders()):
                     return Path(place)
         return None
 
-    def refusal(self, named: str) -> str:
+    def refusal(self, text: str) -> str:
         """The reason why a path is not read, and what to do; empty where nobody has to be told."""
         if self.access == "proxied":
             return (
-                f"The file {named[:_SHOWN_CHARS]!r} is not read, as the call came through a proxy. Let the host run "
+                f"The file {text[:_SHOWN_CHARS]!r} is not read, as the call came through a proxy. Let the host run "
                 "`memory-service hook`, or call the server itself."
             )
         if self.access == "none":
             return ""
         return (
-            f"The file {named[:_SHOWN_CHARS]!r} is not read for a call over HTTP, as it lies outside of the folders of "
+            f"The file {text[:_SHOWN_CHARS]!r} is not read for a call over HTTP, as it lies outside of the folders of "
             "hosts. Let the host run `memory-service hook`, or add its folder to the setting host_folders."
         )
 

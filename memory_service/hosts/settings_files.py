@@ -19,16 +19,16 @@ from typing import Any, Literal
 
 from memory_service.errors import InvalidRequest
 from memory_service.hosts.settings_text import (
-    Added,
+    Edit,
     KeyPath,
     Member,
     SettingsDialect,
+    append_item,
     read,
+    remove_item,
+    set_key,
     table_span,
-    with_element,
-    with_member,
     with_table,
-    without,
     without_table,
 )
 from memory_service.storage.files.disk import (
@@ -50,13 +50,13 @@ class OwnEntry:
     """A value of ours in settings: below its own key, or as an element of a list.
 
     Attributes:
-        listed: It is an element of the list at `keys`.
+        is_listed: It is an element of the list at `keys`.
         if_there: Only where that list is there already.
     """
 
     keys: KeyPath
     value: object
-    listed: bool = False
+    is_listed: bool = False
     if_there: bool = False
 
 
@@ -97,11 +97,11 @@ class FileNote:
     filled: dict[KeyPath, str] = field(default_factory=dict)
     replaced: dict[KeyPath, str] = field(default_factory=dict)
 
-    def take(self, added: Added) -> str:
+    def take(self, edit: Edit) -> str:
         """Note what an edit did; gives the text."""
-        self.made += [path for path in added.made if path not in self.made]
-        self.filled.update(dict(added.filled))
-        return added.text
+        self.made += [path for path in edit.made if path not in self.made]
+        self.filled.update(dict(edit.filled))
+        return edit.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,11 +194,11 @@ def _json_with_ours(file: HostFile, text: str | None, note: FileNote) -> str:
     for entry in file.entries:
         if entry.if_there and not read(text, dialect).find(entry.keys):
             continue
-        if entry.listed:
+        if entry.is_listed:
             text = _with_listed(text, entry, note, dialect)
             note.lists += [entry.keys] if entry.keys not in paths else []
         else:
-            edit = with_member(text, entry.keys, entry.value, dialect)
+            edit = set_key(text, entry.keys, entry.value, dialect)
             # A second connection changes what the first one wrote: only what stood there before it comes back.
             note.replaced.update({} if entry.keys in paths else dict(edit.replaced))
             text = note.take(edit)
@@ -209,11 +209,11 @@ def _json_with_ours(file: HostFile, text: str | None, note: FileNote) -> str:
 def _with_listed(text: str, entry: OwnEntry, note: FileNote, dialect: SettingsDialect) -> str:
     own = _own_parts(text, entry.keys, dialect)
     if not own:
-        return note.take(with_element(text, entry.keys, entry.value, dialect))
+        return note.take(append_item(text, entry.keys, entry.value, dialect))
     value: Any = entry.value
     # A person may have put a hook of theirs into our group: then ours is the one in it.
     part = value["hooks"][0] if len(own[0]) > len(entry.keys) + 1 else value
-    return with_member(text, own[0], part, dialect).text
+    return set_key(text, own[0], part, dialect).text
 
 
 def _own_parts(text: str, keys: KeyPath, dialect: SettingsDialect) -> list[KeyPath]:
@@ -242,9 +242,9 @@ def _is_ours(element: Member) -> bool:
 def _json_without_ours(file: HostFile, text: str, note: FileNote | None) -> str:
     dialect: SettingsDialect = "json5" if file.dialect == "json5" else "json"
     before, note = text, note or _guess_note(file, read(text, dialect))
-    for keys in dict.fromkeys([*note.lists, *(own_entry.keys for own_entry in file.entries if own_entry.listed)]):
+    for keys in dict.fromkeys([*note.lists, *(own_entry.keys for own_entry in file.entries if own_entry.is_listed)]):
         for part in _own_parts(text, keys, dialect):
-            text = without(text, part[:-1], int(part[-1]), blank=note.filled.get(keys, ""), dialect=dialect)
+            text = remove_item(text, part[:-1], int(part[-1]), blank=note.filled.get(keys, ""), dialect=dialect)
     for keys in note.keys:
         text = _without_member(text, keys, note, dialect)
     for keys in sorted(note.made, key=len, reverse=True) if text != before else ():
@@ -256,10 +256,10 @@ def _json_without_ours(file: HostFile, text: str, note: FileNote | None) -> str:
 
 def _guess_note(file: HostFile, root: Member) -> FileNote:
     """A note of a file that is connected without one, as a copy of somebody else's: what is empty then was ours."""
-    paths = [entry.keys for entry in file.entries if not entry.listed and NAME in (entry.keys[-1], entry.value)]
+    paths = [entry.keys for entry in file.entries if not entry.is_listed and NAME in (entry.keys[-1], entry.value)]
     members = {keys: member for keys in paths if (member := root.find(keys))}
     keys = [path for path, member in members.items() if path[-1] == NAME or member.value == NAME]
-    places = [*keys, *((*own_entry.keys, "") for own_entry in file.entries if own_entry.listed)]
+    places = [*keys, *((*own_entry.keys, "") for own_entry in file.entries if own_entry.is_listed)]
     return FileNote(keys=keys, made=list(dict.fromkeys(place[:n] for place in places for n in range(1, len(place)))))
 
 
@@ -271,7 +271,7 @@ def _without_member(text: str, keys: KeyPath, note: FileNote, dialect: SettingsD
     if keys in note.replaced:
         return text[: member.value_start] + note.replaced[keys] + text[member.end :]
     number = next(n for n, each_member in enumerate(place.members) if each_member is member)
-    return without(text, keys[:-1], number, blank=note.filled.get(keys[:-1], ""), dialect=dialect)
+    return remove_item(text, keys[:-1], number, blank=note.filled.get(keys[:-1], ""), dialect=dialect)
 
 
 def _toml_with_ours(file: HostFile, text: str | None, note: FileNote) -> str:

@@ -191,7 +191,7 @@ def read(text: str, dialect: SettingsDialect = "json") -> Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
+class Edit:
     """A text with a value more, and what it takes to make that undone.
 
     Attributes:
@@ -207,24 +207,24 @@ class Added:
     replaced: tuple[tuple[KeyPath, str], ...] = ()
 
 
-def with_member(text: str, path: KeyPath, value: object, dialect: SettingsDialect = "json") -> Added:
+def set_key(text: str, path: KeyPath, value: object, dialect: SettingsDialect = "json") -> Edit:
     """A text with a value at a path; one that differs gives room to it."""
     root = read(text, dialect)
     present = root.find(path)
     if present is None:
         return _insert(text, root, path, value, containers=len(path))
     if present.value == _as_read(value):
-        return Added(text=text)
+        return Edit(text=text)
     before = text[present.value_start : present.end]
     style = _Style.of(text, root) if _begins_line(text, present.start) else None
     after = _render_json(value, _indentation(text, present.start), style)
-    return Added(
+    return Edit(
         text=text[: present.value_start] + after + text[present.end :],
         replaced=((path, before),),
     )
 
 
-def with_element(text: str, path: KeyPath, value: object, dialect: SettingsDialect = "json") -> Added:
+def append_item(text: str, path: KeyPath, value: object, dialect: SettingsDialect = "json") -> Edit:
     """A text with a value more in the list at a path."""
     root = read(text, dialect)
     present = root.find(path)
@@ -239,7 +239,7 @@ def _as_read(value: object) -> object:
     return read(json.dumps({"": value})).members[0].value
 
 
-def _insert(text: str, root: Member, path: KeyPath, value: object, *, containers: int) -> Added:
+def _insert(text: str, root: Member, path: KeyPath, value: object, *, containers: int) -> Edit:
     """Adds a value and all that has to stand around it."""
     depth = next(n for n in range(len(path) - 1, -1, -1) if root.find(path[:n]) is not None)
     place = root.find(path[:depth])
@@ -249,7 +249,7 @@ def _insert(text: str, root: Member, path: KeyPath, value: object, *, containers
         value = {key: value}
     edit = _append_item(text, place, path[:depth], path[depth], value, _Style.of(text, root))
     paths = tuple(path[:n] for n in range(depth + 1, containers))
-    return Added(text=edit.text, made=paths, filled=edit.filled)
+    return Edit(text=edit.text, made=paths, filled=edit.filled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ def _render_json(value: object, indentation: str, style: _Style | None) -> str:
     return f"{style.newline}{indentation}".join(lines)
 
 
-def _append_item(text: str, place: Member, path: KeyPath, key: str, value: object, style: _Style) -> Added:
+def _append_item(text: str, place: Member, path: KeyPath, key: str, value: object, style: _Style) -> Edit:
     """Adds a value behind the last one of an object or list."""
     name = f"{json.dumps(key, ensure_ascii=False)}: " if key else ""
     outer = _indentation(text, place.start)
@@ -299,26 +299,26 @@ def _append_item(text: str, place: Member, path: KeyPath, key: str, value: objec
         line = f"{style.newline}{inner}{name}{_render_json(value, inner, style)}"
         if place.comments:
             at = place.comments[-1][1]
-            return Added(text=text[:at] + line + text[at:])
+            return Edit(text=text[:at] + line + text[at:])
         start, end = place.value_start + 1, place.end - 1
-        return Added(text=f"{text[:start]}{line}{style.newline}{outer}{text[end:]}", filled=((path, text[start:end]),))
+        return Edit(text=f"{text[:start]}{line}{style.newline}{outer}{text[end:]}", filled=((path, text[start:end]),))
     if not _begins_line(text, last.start):
-        return Added(text=_behind(text, last, f" {name}{_render_json(value, '', None)}", last.end))
+        return Edit(text=_behind(text, last, f" {name}{_render_json(value, '', None)}", last.end))
     inner = _indentation(text, last.start)
     line = f"{style.newline}{inner}{name}{_render_json(value, inner, style)}"
     behind = _REST_OF_LINE.match(text, max(last.end, last.comma + 1))
-    return Added(text=_behind(text, last, line, behind.end() if behind else last.end))
+    return Edit(text=_behind(text, last, line, behind.end() if behind else last.end))
 
 
-def _behind(text: str, last: Member, added: str, at: int) -> str:
+def _behind(text: str, last: Member, added_text: str, at: int) -> str:
     """The text with something behind its last value, in the manner of its commas."""
     if last.comma >= 0:
         at = max(at, last.comma + 1)
-        return f"{text[:at]}{added},{text[at:]}"
-    return f"{text[: last.end]},{text[last.end : at]}{added}{text[at:]}"
+        return f"{text[:at]}{added_text},{text[at:]}"
+    return f"{text[: last.end]},{text[last.end : at]}{added_text}{text[at:]}"
 
 
-def without(text: str, path: KeyPath, place: int, *, blank: str = "", dialect: SettingsDialect = "json") -> str:
+def remove_item(text: str, path: KeyPath, place: int, *, blank: str = "", dialect: SettingsDialect = "json") -> str:
     """A text without one value, and without the comma that it needed.
 
     Args:

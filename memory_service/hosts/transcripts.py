@@ -82,7 +82,7 @@ class Stretch:
         problems: Lines that could not be read, and a change of the file.
         begun_anew: True if the file was cut or replaced, so that this is its beginning.
         prompts: Of the messages that are prompts, by their places: the line that each follows, empty for the beginning.
-        unknown: Types that no version known here writes, and how many lines were of each.
+        unknown_counts: Types that no version known here writes, and how many lines were of each.
     """
 
     start: int
@@ -92,7 +92,7 @@ class Stretch:
     problems: tuple[str, ...] = ()
     begun_anew: bool = False
     prompts: Mapping[int, str] = field(default_factory=dict)
-    unknown: Mapping[str, int] = field(default_factory=dict)
+    unknown_counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_on(file: Path, place: TranscriptPlace, *, until: int | None = None) -> Stretch:
@@ -127,7 +127,7 @@ def read_on(file: Path, place: TranscriptPlace, *, until: int | None = None) -> 
             problems=tuple(problems),
             begun_anew=bool(change),
             prompts=reading.prompts,
-            unknown=reading.unknown,
+            unknown_counts=reading.unknown_counts,
         )
 
 
@@ -179,7 +179,7 @@ class _Reading:
     messages: list[_Entry] = field(default_factory=list)
     unreadable: int = 0
     prompts: dict[int, str] = field(default_factory=dict)
-    unknown: dict[str, int] = field(default_factory=dict)
+    unknown_counts: dict[str, int] = field(default_factory=dict)
     # A reply of Claude has a line for each of its parts.
     _reply_id: str = ""
 
@@ -237,7 +237,7 @@ class _Reading:
             self.prompts = {at: line for at, line in self.prompts.items() if at < start}
 
     def _count(self, kind: str) -> None:
-        self.unknown[kind] = self.unknown.get(kind, 0) + 1
+        self.unknown_counts[kind] = self.unknown_counts.get(kind, 0) + 1
 
 
 def _type_of(entry: _Entry) -> str:

@@ -155,10 +155,10 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
         except NotFound:
             raise ToolError(f"The path {path} does not exist. Please provide a valid path.") from None
 
-    def _own_files(self, path: str, done: str) -> list[str]:
+    def _own_files(self, path: str, change: str) -> list[str]:
         """The file of a path, or those of a folder, if something may be done to all of them."""
         if not _below_root(path).strip("/"):
-            raise ToolError(f"The {_ROOT} directory itself cannot be {done}")
+            raise ToolError(f"The {_ROOT} directory itself cannot be {change}")
         text, folder = _path(path), f"memory{_below_root(path).rstrip('/')}/"
         paths = {file.path: _to_nfc(file.path) for file in self._files()}
         items = [each_path for each_path in paths if each_path == text or each_path.startswith(folder)]
@@ -167,9 +167,9 @@ class MemoryServiceTool(BetaAbstractMemoryTool):
             items = [value for value, name in paths.items() if name == text or name.startswith(folder)]
         if not items:
             raise ToolError(f"The path {path} does not exist")
-        if kept_file := next((file for file in items if _SERVICE_FILES.fullmatch(file)), ""):
+        if own := next((file for file in items if _SERVICE_FILES.fullmatch(file)), ""):
             raise ToolError(
-                f"{_shown_path(kept_file)} is a file of the memory service and is not {done}. Edit its text instead."
+                f"{_shown_path(own)} is a file of the memory service and is not {change}. Edit its text instead."
             )
         return items
 

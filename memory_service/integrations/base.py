@@ -61,7 +61,7 @@ class LocalSession:
         self.session_id = session_id
         self._service = service
         self._workspace = workspace
-        self._wanted = wanted
+        self._wanted_settings = wanted
 
     def append(
         self,
@@ -118,14 +118,14 @@ class LocalSession:
         return self._service.session_status(self._workspace, self.session_id)
 
     def _begin(self) -> None:
-        if not self._wanted:
+        if not self._wanted_settings:
             return
-        changes = self._wanted.fields()
+        changes = self._wanted_settings.fields()
         try:
             new = schemas.checked(schemas.NewSession, session_id=self.session_id, **changes)
             self._service.create_session(self._workspace, new)
         except Conflict:
-            if not self._wanted.is_met(self.status()):
+            if not self._wanted_settings.is_met(self.status()):
                 self._service.update_session(self._workspace, self.session_id, **changes)
 
 

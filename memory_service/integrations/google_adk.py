@@ -73,7 +73,7 @@ class MemoryServiceBackend(BaseMemoryService):
         self._source = memory
         self._api_key = api_key
         self._users: LRU[str, Memory] = LRU(_MOST_USERS)
-        self._kept: LRU[str, bool] = LRU(_MOST_EVENTS)
+        self._cache: LRU[str, bool] = LRU(_MOST_EVENTS)
 
     @staticmethod
     def workspace(app_name: str, user_id: str) -> str:
@@ -132,7 +132,7 @@ class MemoryServiceBackend(BaseMemoryService):
 
     def _add(self, app_name: str, user_id: str, session_id: str, events: Iterable[Event]) -> None:
         keyed_pairs = ((key_of(app_name, user_id, session_id, event.id), event) for event in events)
-        new = [(key, wire) for key, event in keyed_pairs if key not in self._kept and (wire := _to_wire(event))]
+        new = [(key, wire) for key, event in keyed_pairs if key not in self._cache and (wire := _to_wire(event))]
         if not new:
             return
         try:
@@ -141,7 +141,7 @@ class MemoryServiceBackend(BaseMemoryService):
             log_failure("session", error)  # Who adds the session again adds what is missing.
             return
         for key, _ in new:
-            self._kept[key] = True
+            self._cache[key] = True
 
 
 def _search(memory: Memory, query: str) -> list[MemoryEntry]:
@@ -157,16 +157,16 @@ def _search(memory: Memory, query: str) -> list[MemoryEntry]:
     ]
 
 
-def _memory_id(memory: Memory, found: SearchResult, pages: dict[str, list[Entry]]) -> str | None:
+def _memory_id(memory: Memory, result: SearchResult, pages: dict[str, list[Entry]]) -> str | None:
     """The id of the entry that a passage stands in; None for what stands in a log."""
-    if found.source != "memory":
+    if result.source != "memory":
         return None
-    if found.path not in pages:
+    if result.path not in pages:
         try:
-            pages[found.path] = find_entries(whole_file(memory, found.path)[0], day_of(found.path))
+            pages[result.path] = find_entries(whole_file(memory, result.path)[0], day_of(result.path))
         except MemoryServiceError:
-            pages[found.path] = []
-    at = (entry.memory_id for entry in pages[found.path] if entry.start_line <= found.start_line <= entry.end_line)
+            pages[result.path] = []
+    at = (entry.memory_id for entry in pages[result.path] if entry.start_line <= result.start_line <= entry.end_line)
     return next(at, None)
 
 

@@ -76,7 +76,7 @@ class MemoryServiceStore(BaseStore):
     def __init__(self, memory: MemorySource, workspace: str | None = None, *, api_key: str | None = None) -> None:
         self._memory = memory_of(memory, workspace, api_key)
         self._writing = threading.Lock()
-        self._known: LRU[str, tuple[str, ItemFile]] = LRU(_CACHED_ITEMS)
+        self._cache: LRU[str, tuple[str, ItemFile]] = LRU(_CACHED_ITEMS)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Answers to all operations, of how things stood before those that write."""
@@ -191,7 +191,7 @@ class MemoryServiceStore(BaseStore):
 
     def _read(self, path: str, etag: str = "") -> ItemFile | None:
         """The item in a file; None if there is none. With an etag, what was read before is good enough."""
-        known_pair = self._known.get(path)
+        known_pair = self._cache.get(path)
         if etag and known_pair and known_pair[0] == etag:
             return known_pair[1]
         try:
@@ -200,26 +200,26 @@ class MemoryServiceStore(BaseStore):
             return None
         file = parsed_item(text)
         if file is not None:
-            self._known[path] = etag, file
+            self._cache[path] = etag, file
         return file
 
 
-def _fields(stored: ItemFile) -> dict[str, Any]:
+def _fields(file: ItemFile) -> dict[str, Any]:
     return {
-        "namespace": stored.namespace,
-        "key": stored.key,
-        "value": copy.deepcopy(stored.value),
-        "created_at": dt.datetime.fromisoformat(stored.created_at),
-        "updated_at": dt.datetime.fromisoformat(stored.updated_at),
+        "namespace": file.namespace,
+        "key": file.key,
+        "value": copy.deepcopy(file.value),
+        "created_at": dt.datetime.fromisoformat(file.created_at),
+        "updated_at": dt.datetime.fromisoformat(file.updated_at),
     }
 
 
-def _passes(stored: ItemFile, wanted_fields: dict[str, Any] | None) -> bool:
+def _passes(file: ItemFile, wanted_fields: dict[str, Any] | None) -> bool:
     """True if LangGraph's own filter lets an item through."""
     if not wanted_fields:
         return True
     value = InMemoryStore()
-    value.batch([PutOp(("any",), "any", dict(stored.value))])
+    value.batch([PutOp(("any",), "any", dict(file.value))])
     try:
         return bool(value.batch([SearchOp(("any",), filter=wanted_fields)])[0])
     except TypeError:

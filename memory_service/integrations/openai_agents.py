@@ -122,27 +122,29 @@ class MemoryServiceSession(SessionABC):
             return input_data
         return ModelInputData(input=items, instructions=input_data.instructions)
 
-    def _fitting(self, made: ModelInputData, agent: Any) -> list[TResponseInputItem]:
+    def _fitting(self, input_data: ModelInputData, agent: Any) -> list[TResponseInputItem]:
         """The items of a call, with a summary for the oldest where they do not fit."""
-        messages = messages_of_items(made.input)
+        messages = messages_of_items(input_data.input)
         model = self._model or (agent.model if isinstance(agent.model, str) else None)
         fitting = self._memory.compact_messages(
             messages,
             self._window,
             model=model,
-            system_prompt=made.instructions or "",
+            system_prompt=input_data.instructions or "",
             tools=[_tool(tool) for tool in agent.tools],
         )
-        return _items_of(fitting.messages) if fitting.receipt.applied else list(made.input)
+        return _items_of(fitting.messages) if fitting.receipt.applied else list(input_data.input)
 
-    async def _add_recall(self, made: ModelInputData) -> ModelInputData:
-        at = next((at for at in range(len(made.input) - 1, -1, -1) if _is_said_by_user(made.input[at])), -1)
-        words = _words(made.input[at]) if at >= 0 else ""
+    async def _add_recall(self, input_data: ModelInputData) -> ModelInputData:
+        at = next((at for at in range(len(input_data.input) - 1, -1, -1) if _is_said_by_user(input_data.input[at])), -1)
+        words = _words(input_data.input[at]) if at >= 0 else ""
         block = await asyncio.to_thread(recalled_block, self._memory, words, self._budget_tokens) if words else ""
         if not block:
-            return made
+            return input_data
         input_item = cast("TResponseInputItem", {"role": "user", "content": block})
-        return ModelInputData(input=[*made.input[:at], input_item, *made.input[at:]], instructions=made.instructions)
+        return ModelInputData(
+            input=[*input_data.input[:at], input_item, *input_data.input[at:]], instructions=input_data.instructions
+        )
 
     async def _do(self, work: Callable[[], _T]) -> _T:
         def alone() -> _T:

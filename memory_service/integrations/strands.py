@@ -83,7 +83,7 @@ class StrandsStore(MemoryStore):
         self._memory = memory_of(memory, workspace, api_key)
         # Strands counts messages from 0 for each agent.
         self._run = uuid.uuid4().hex
-        self._asked = set[str]()
+        self._asked_keys = set[str]()
         self.session_id = session_name(session_id or f"strands-{self._run}")
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
@@ -109,7 +109,7 @@ class StrandsStore(MemoryStore):
         pairs = [
             (key_of(self._run, numbers[at], wire) if numbers else None, wire)
             for at, message in enumerate(messages)
-            if (wire := said_messages(_to_wire(message), self._asked))
+            if (wire := said_messages(_to_wire(message), self._asked_keys))
         ]
         if pairs:
             await asyncio.to_thread(keep, self._memory, self.session_id, pairs)

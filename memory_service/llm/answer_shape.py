@@ -232,7 +232,7 @@ def sections_of(text: str, headings: Sequence[str]) -> list[AnswerSection]:
         sections.append(AnswerSection(heading=each.place, name=each.name))
         if each.rest:
             sections[-1].lines.append(each.rest if _BULLET.match(each.rest) else f"- {each.rest}")
-        number = at + 1 if each.underlined else number
+        number = at + 1 if each.is_underlined else number
     _name_by_order(sections, len(headings))
     return sections
 
@@ -243,7 +243,7 @@ class _Heading:
     name: str
     rest: str = ""
     sure: bool = True
-    underlined: bool = False
+    is_underlined: bool = False
 
 
 class _Reader:
@@ -271,7 +271,7 @@ class _Reader:
         if at + 1 < len(lines) and len(line) <= 60 and _UNDERLINE.fullmatch(lines[at + 1]) and not _BULLET.match(line):
             place = self.place(line)
             if place is not None:
-                return _Heading(place=place, name=line.strip(), underlined=True)
+                return _Heading(place=place, name=line.strip(), is_underlined=True)
         if (row := _ROW.fullmatch(line)) and (place := self.place(row["name"], whole=True)) is not None:
             return _Heading(place=place, name=row["name"].strip(), rest=row["rest"].strip(" |\t"), sure=False)
         if bold := _BOLD.fullmatch(line):

@@ -58,7 +58,7 @@ class ModelCalls:
             takes its place.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
-        spent: Counted on; it tells of the calls also where an error ends them.
+        spending: Counted on; it tells of the calls also where an error ends them.
 
     Attributes:
         window_tokens: The same, as far as was learned since.
@@ -76,10 +76,10 @@ class ModelCalls:
         backoff_seconds: float = BACKOFF_SECONDS,
         timeout_seconds: float = 300.0,
         cancelled: Callable[[], bool] = not_cancelled,
-        spent: Spent | None = None,
+        spending: Spent | None = None,
     ) -> None:
         self.window_tokens = window_tokens
-        self.spent = spent or Spent()
+        self.spending = spending or Spent()
         self.notes: list[str] = []
         self._models = [model, *fallbacks]
         self._left, self._attempts, self._backoff_seconds = max_calls, attempts, backoff_seconds
@@ -168,19 +168,19 @@ class ModelCalls:
                     kind="token_overflow",
                 )
             self._left -= 1
-            self.spent.requests += 1
+            self.spending.requests += 1
             return self._models[0]
 
     def _count_usage(self, completion: Completion) -> Completion:
         with self._changing:
-            self.spent.input_tokens += completion.usage.input_tokens
-            self.spent.output_tokens += completion.usage.output_tokens
+            self.spending.input_tokens += completion.usage.input_tokens
+            self.spending.output_tokens += completion.usage.output_tokens
         return completion
 
     def _count_failed(self, error: UpstreamFailed) -> None:
         with self._changing:
-            self.spent.failed += error.sent
-            self.spent.requests -= not error.sent
+            self.spending.failed += error.sent
+            self.spending.requests -= not error.sent
 
     def _wait_seconds(self, error: UpstreamFailed, tries: int) -> float:
         value = self._backoff_seconds * 2.0 ** (tries - 1)

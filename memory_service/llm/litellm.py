@@ -193,17 +193,17 @@ def _count(value: Any, name: str) -> int:
 
 
 def upstream_error(
-    error: Exception, model: str, sent: Sequence[str] = (), *, keys: Sequence[str] = ()
+    error: Exception, model: str, sent_texts: Sequence[str] = (), *, keys: Sequence[str] = ()
 ) -> UpstreamFailed:
     """The error for an exception of litellm.
 
     Args:
         error: The exception.
         model: Who was asked.
-        sent: The texts of the call, which an error may quote.
+        sent_texts: The texts of the call, which an error may quote.
         keys: Keys that were sent, beside those of the environment.
     """
-    reason = provider_reason(provider_message(error).text, sent, [*keys, *_environment_keys()])
+    reason = provider_reason(provider_message(error).text, sent_texts, [*keys, *_environment_keys()])
     return _error(_failure(error), model, reason)
 
 

@@ -26,18 +26,18 @@ _BODY = lazy_regex(r"[{\[].*[}\]]", re.DOTALL)
 _NAMES = ("message", "msg", "detail", "error_description", "error")
 
 
-def provider_reason(text: str, sent: Iterable[str] = (), keys: Iterable[str] = ()) -> str:
+def provider_reason(text: str, sent_texts: Iterable[str] = (), keys: Iterable[str] = ()) -> str:
     """A provider's own words, fit to be shown.
 
     Args:
         text: The text of its error, as a client library gives it.
-        sent: The texts of the call.
+        sent_texts: The texts of the call.
         keys: Keys and passwords of the caller, which no form may tell.
     """
     said_key = redacted(_unwrap(text[:_READ_CHARS].split(" | ")[0]))
     for key in filter(None, keys):
         said_key = said_key.replace(key, REDACTED)
-    words = " ".join(_without(said_key[:_SAID_CHARS], sent).split())
+    words = " ".join(_without(said_key[:_SAID_CHARS], sent_texts).split())
     return words if len(words) <= MOST_REASON_CHARS else f"{words[: MOST_REASON_CHARS - 1].rstrip()}…"
 
 
@@ -65,9 +65,9 @@ def _messages(value: object) -> Iterator[str]:
             yield from _messages(value.get(name))
 
 
-def _without(text: str, sent: Iterable[str]) -> str:
+def _without(text: str, sent_texts: Iterable[str]) -> str:
     """A text without the stretches that were sent."""
-    for given_text in sent:
+    for given_text in sent_texts:
         at = 0
         while at + _QUOTED_CHARS <= len(text):
             if text[at : at + _QUOTED_CHARS] not in given_text:

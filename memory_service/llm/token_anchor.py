@@ -25,11 +25,11 @@ class Anchor:
 
     Attributes:
         tokens: The whole prompt and the answer to it.
-        covered: How many messages of the view these are, from the first on.
+        covered_count: How many messages of the view these are, from the first on.
     """
 
     tokens: int
-    covered: int
+    covered_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def measure_view(estimates: Sequence[int], *, anchor: Anchor | None = None, scal
     """
     if anchor is None:
         return Reading(tokens=scale_tokens(sum(estimates), scale), source="estimate", scale=scale)
-    after = scale_tokens(sum(estimates[anchor.covered :]), scale)
+    after = scale_tokens(sum(estimates[anchor.covered_count :]), scale)
     return Reading(tokens=anchor.tokens + after, source="usage", scale=scale)
 
 
@@ -82,5 +82,5 @@ def anchor_of(
         if seq <= changed_seq:
             return None
         if _usage_tokens(usage) > 0 and same_model(usage.model, model):
-            return Anchor(tokens=_usage_tokens(usage) + usage.output_tokens, covered=bisect_right(seqs, seq))
+            return Anchor(tokens=_usage_tokens(usage) + usage.output_tokens, covered_count=bisect_right(seqs, seq))
     return None

@@ -120,7 +120,7 @@ def _pieces(entry: Numbered, names: Mapping[str, str], limit: int, texts: Texts)
         name = names.get(message.get("tool_call_id", "")) or message.get("name") or "unknown tool"
         kind = ", failed" if message.get("is_error") else ""
         content = _clean("\n".join(_content_pieces(entry, texts)))
-        text = _trim_text(content, limit, entry.seq, texts, failed=bool(kind)) or "(empty)"
+        text = _trim_text(content, limit, entry.seq, texts, has_failed=bool(kind)) or "(empty)"
         yield f"{at} [Tool result of {_label(name)}{kind}]: {text}"
         return
     text = _clean("\n".join(_content_pieces(entry, texts)))
@@ -178,8 +178,8 @@ def _clean(text: str) -> str:
     return _FALSE_HEAD.sub(r"\1\\", escaped(visible(text)))
 
 
-def _encoded_label(found: re.Match[str]) -> str:
-    run = found[0]
+def _encoded_label(match: re.Match[str]) -> str:
+    run = match[0]
     if run.startswith("data:"):
         return f"[Attached {run[5:].partition(';')[0]}]"
     # One letter over and over encodes nothing.
@@ -187,11 +187,13 @@ def _encoded_label(found: re.Match[str]) -> str:
     return f"[{len(run):,} encoded characters]" if is_mixed else run
 
 
-def _trim_text(text: str, limit: int, seq: int, texts: Texts, *, failed: bool = False) -> str:
+def _trim_text(text: str, limit: int, seq: int, texts: Texts, *, has_failed: bool = False) -> str:
     """A text within a limit: its beginning, and its end where that tells what went wrong."""
     if quarters(text) <= limit:
         return text
     tail = (
-        min(int(limit * _TAIL_SHARE), _TAIL_CHARS) if failed or ornament("outcomes", False, ends_in_error, text) else 0
+        min(int(limit * _TAIL_SHARE), _TAIL_CHARS)
+        if has_failed or ornament("outcomes", False, ends_in_error, text)
+        else 0
     )
     return trim_middle(text, head_chars=limit - tail, tail_chars=tail, seq=seq, texts=texts)

@@ -38,20 +38,20 @@ class AnswerValidation:
         text: The summary; empty if the answer is refused.
         kind: Why it is refused, see `SummaryFailed`; empty if it is taken.
         reason: The same as a sentence for the model.
-        clipped: Whether lines were left out for the length.
+        is_clipped: Whether lines were left out for the length.
         too_long: The text, if its length is all that is wrong with it.
-        saved: Of an answer that is refused for its headings, all that it says, below those that were asked for.
-        mended: Ways in which the text, or what is saved, differs from the answer, each a sentence.
+        saved_text: Of an answer that is refused for its headings, all that it says, below those that were asked for.
+        mended_texts: Ways in which the text, or what is saved, differs from the answer, each a sentence.
         sparse: Whether half of the headings or more are lacking.
     """
 
     text: str = ""
     kind: str = ""
     reason: str = ""
-    clipped: bool = False
+    is_clipped: bool = False
     too_long: str = ""
-    saved: str = ""
-    mended: tuple[str, ...] = ()
+    saved_text: str = ""
+    mended_texts: tuple[str, ...] = ()
     sparse: bool = False
 
 
@@ -85,8 +85,10 @@ def validate_answer(
     saved_text, mended_texts, lacking = _in_shape(text, headings, texts)
     if lacking:
         sparse = 2 * lacking >= len(headings)
-        return AnswerValidation(kind="headings", reason=fault, saved=saved_text, mended=mended_texts, sparse=sparse)
-    return replace(_within_cap(saved_text, cap_tokens, texts), mended=mended_texts)
+        return AnswerValidation(
+            kind="headings", reason=fault, saved_text=saved_text, mended_texts=mended_texts, sparse=sparse
+        )
+    return replace(_within_cap(saved_text, cap_tokens, texts), mended_texts=mended_texts)
 
 
 def _strip_wrapping(text: str) -> str:
@@ -186,7 +188,7 @@ def _within_cap(text: str, cap_tokens: int | None, texts: Texts) -> AnswerValida
     if cap_tokens is None or size <= cap_tokens:
         return AnswerValidation(text=text)
     if size <= CLIP_SHARE * cap_tokens and (short := clip_sections(text, cap_tokens, texts)):
-        return AnswerValidation(text=short, clipped=True)
+        return AnswerValidation(text=short, is_clipped=True)
     share = max(2, round(size / cap_tokens))
     reason = f"It was about {share} times as long as it may be. Write a shorter one."
     return AnswerValidation(kind="too_long", reason=reason, too_long=text)
@@ -212,19 +214,19 @@ def _with_headings(text: str, headings: Sequence[str], texts: Texts) -> tuple[st
     return ("\n".join(lines[pairs[0][0] :]).strip(), "") if not fault else ("", fault)
 
 
-def _order_fault(found: Sequence[int], headings: Sequence[str]) -> str:
-    missing = [heading for at, heading in enumerate(headings) if at not in set(found)]
+def _order_fault(numbers: Sequence[int], headings: Sequence[str]) -> str:
+    missing = [heading for at, heading in enumerate(headings) if at not in set(numbers)]
     if missing:
         return f"These headings are missing: {', '.join(missing)}. Write every heading exactly as it was given."
-    if len(found) > len(headings):
+    if len(numbers) > len(headings):
         return "A heading stands in it more than once."
-    return "" if list(found) == sorted(found) else "The headings are not in the order that was asked for."
+    return "" if list(numbers) == sorted(numbers) else "The headings are not in the order that was asked for."
 
 
-def _empty_fault(found: Sequence[tuple[int, int]], lines: Sequence[str], headings: Sequence[str], texts: Texts) -> str:
-    ends = [place for place, _ in found[1:]] + [len(lines)]
+def _empty_fault(pairs: Sequence[tuple[int, int]], lines: Sequence[str], headings: Sequence[str], texts: Texts) -> str:
+    ends = [place for place, _ in pairs[1:]] + [len(lines)]
     empty = []
-    for (place, at), end in zip(found, ends, strict=True):
+    for (place, at), end in zip(pairs, ends, strict=True):
         if not _is_above(headings, at) and not any(line.strip() for line in lines[place + 1 : end]):
             empty.append(headings[at])
     if not empty:

@@ -30,7 +30,7 @@ _SERVER: Final = {"name": tools.SERVER_NAME, "title": tools.SERVER_TITLE, "versi
 
 
 @dataclass(slots=True)
-class Heard:
+class ReadAhead:
     """Input that was read before the package was there, and is its to read.
 
     Attributes:
@@ -44,7 +44,7 @@ class Heard:
     ended: bool = False
 
 
-def answer_first(read: BinaryIO, write: BinaryIO, on_listed: Callable[[], None]) -> Heard:
+def answer_first(read: BinaryIO, write: BinaryIO, on_listed: Callable[[], None]) -> ReadAhead:
     """Answer the handshake, the list of tools and pings, up to the first message that is another one.
 
     Args:
@@ -55,7 +55,7 @@ def answer_first(read: BinaryIO, write: BinaryIO, on_listed: Callable[[], None])
     Returns:
         What the package has to hear.
     """
-    history = Heard()
+    history = ReadAhead()
     while line := read.readline():
         message = _parse(line)
         method, number = message.get("method"), message.get("id")

@@ -138,16 +138,16 @@ def _explain(tool: Tool, error: Any) -> str:
     return f"The argument {name} of {tool.name} cannot be used: {reason}. Send another value."
 
 
-def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
+def _search(place: CallPlace, arguments: values.SearchArguments) -> Result:
     match = place.service.search(
         place.workspace,
-        asked.query,
-        limit=asked.limit,
-        sources=asked.sources,
-        tags=asked.tags,
-        since=asked.since,
-        until=asked.until,
-        history=asked.history,
+        arguments.query,
+        limit=arguments.limit,
+        sources=arguments.sources,
+        tags=arguments.tags,
+        since=arguments.since,
+        until=arguments.until,
+        history=arguments.history,
     )
     passages = [
         values.FoundPassage(
@@ -175,12 +175,14 @@ def _search(place: CallPlace, asked: values.SearchArguments) -> Result:
     return values.FoundPassages(results=passages, degraded=match.degraded), None
 
 
-def _get(place: CallPlace, asked: values.GetArguments) -> Result:
-    found_original = place.service.original(place.workspace, asked.id, session_id=asked.session or place.session_id)
+def _get(place: CallPlace, arguments: values.GetArguments) -> Result:
+    found_original = place.service.original(
+        place.workspace, arguments.id, session_id=arguments.session or place.session_id
+    )
     ids = {"memory_ids": " ".join(found_original.memory_ids)} if found_original.memory_ids else {}
     following = {"next": found_original.next_handle} if found_original.next_handle else {}
     original = values.OriginalText(
-        id=asked.id,
+        id=arguments.id,
         title=found_original.title,
         url=_url(place, found_original.place),
         # Half a surrogate pair, which a message may hold, cannot be encoded.
@@ -192,26 +194,33 @@ def _get(place: CallPlace, asked: values.GetArguments) -> Result:
     ) if found_original.media else None
 
 
-def _remember(place: CallPlace, asked: values.RememberArguments) -> Result:
+def _remember(place: CallPlace, arguments: values.RememberArguments) -> Result:
     memory = place.service.remember(
-        place.workspace, asked.text, tags=asked.tags, date=asked.date, origin="agent", session_id=place.session_id
+        place.workspace,
+        arguments.text,
+        tags=arguments.tags,
+        date=arguments.date,
+        origin="agent",
+        session_id=place.session_id,
     )
     return memory, None
 
 
-def _context(place: CallPlace, asked: values.ContextArguments) -> Result:
-    context = place.service.context(place.workspace, asked.query, budget_tokens=asked.budget_tokens, tags=asked.tags)
+def _context(place: CallPlace, arguments: values.ContextArguments) -> Result:
+    context = place.service.context(
+        place.workspace, arguments.query, budget_tokens=arguments.budget_tokens, tags=arguments.tags
+    )
     block = values.ContextBlock(
         block=context.block, tokens=context.tokens, receipt_id=context.receipt.receipt_id, degraded=context.degraded
     )
     return block, None
 
 
-def _forget(place: CallPlace, asked: values.ForgetArguments) -> Result:
-    return place.service.forget(place.workspace, asked.memory_id), None
+def _forget(place: CallPlace, arguments: values.ForgetArguments) -> Result:
+    return place.service.forget(place.workspace, arguments.memory_id), None
 
 
-def _status(place: CallPlace, asked: values.StatusArguments) -> Result:
+def _status(place: CallPlace, arguments: values.StatusArguments) -> Result:
     return place.service.status(place.workspace), None
 
 

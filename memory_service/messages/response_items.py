@@ -245,15 +245,15 @@ def _items_of(message: Mapping[str, Any]) -> list[Item]:
     return [_words(role, content, "input_text")]
 
 
-def _turn_items(message: Mapping[str, Any], known: Sequence[Item]) -> list[Item]:
+def _turn_items(message: Mapping[str, Any], known_items: Sequence[Item]) -> list[Item]:
     content = message.get("content")
     calls = {call["id"]: call for call in message.get("tool_calls") or []}
-    words = _fill_items([item for item in known if _is_words(item)], content)
+    words = _fill_items([item for item in known_items if _is_words(item)], content)
     if words is None or (content and not words):
-        is_label = bool(known) and content == _label(known)
+        is_label = bool(known_items) and content == _label(known_items)
         words = [] if is_label or not content else [_words("assistant", content, "output_text")]
     items = list[Item]()
-    for item in known:
+    for item in known_items:
         if _is_words(item):
             items += [words.pop(0)] if words else []
         elif _is_call(item):

@@ -65,8 +65,8 @@ class EventSplitter:
         self.last_id = ""
         self.retry_ms: int | None = None
         self._most_bytes = most_bytes
-        self._held = bytearray()
-        self._searched = 0
+        self._buffer = bytearray()
+        self._searched_upto = 0
         self._after_return = False
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
@@ -75,23 +75,23 @@ class EventSplitter:
         Raises:
             Unreadable: One is longer than is read.
         """
-        self._held += self._with_newlines(chunk)
-        while (end := self._held.find(b"\n\n", self._searched)) >= 0:
-            block = bytes(self._held[:end])
-            del self._held[: end + 2]
-            self._searched = 0
+        self._buffer += self._with_newlines(chunk)
+        while (end := self._buffer.find(b"\n\n", self._searched_upto)) >= 0:
+            block = bytes(self._buffer[:end])
+            del self._buffer[: end + 2]
+            self._searched_upto = 0
             if (event := self._event(block)) is not None:
                 yield event
         # Its last byte may be the first half of an end.
-        self._searched = max(len(self._held) - 1, 0)
-        if len(self._held) > self._most_bytes:
+        self._searched_upto = max(len(self._buffer) - 1, 0)
+        if len(self._buffer) > self._most_bytes:
             raise Unreadable(f"an event is longer than {self._most_bytes:,} bytes")
 
     def rest(self) -> bytes:
         """The bytes behind the last event; they are given once."""
-        rest = bytes(self._held)
-        self._held.clear()
-        self._searched = 0
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        self._searched_upto = 0
         return rest
 
     def _with_newlines(self, chunk: bytes) -> bytes:

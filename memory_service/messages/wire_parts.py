@@ -305,11 +305,11 @@ def _text_of_document(part: Part) -> str:
             return ""
 
 
-def _with_keys(fields: _Fields, known: frozenset[str] | None) -> _Fields:
+def _with_keys(fields: _Fields, known_keys: frozenset[str] | None) -> _Fields:
     """Fields without those that are not known; the same object if all are."""
-    if known is None or known.issuperset(fields):
+    if known_keys is None or known_keys.issuperset(fields):
         return fields
-    return cast(_Fields, {key: value for key, value in fields.items() if key in known})
+    return cast(_Fields, {key: value for key, value in fields.items() if key in known_keys})
 
 
 def _cache_mark(part: Part) -> Part:

@@ -86,7 +86,7 @@ def warm(path: Path, turns: int) -> dict[str, object]:
             rows = np.flatnonzero([corpus.files[file].path.startswith(kept.path_prefix) for file in corpus.file])
             few[len(rows)] = ratio(
                 partial(store.nearest, vector, 10, kept),
-                partial(np.vecdot, matrix.held.rows[matrix.places[rows]], vector),
+                partial(np.vecdot, matrix.held_vectors.rows[matrix.places[rows]], vector),
                 turns,
             )
     return {"warm": every, "few": few}

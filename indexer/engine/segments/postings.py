@@ -135,13 +135,13 @@ def find(postings: Postings, terms: Sequence[str]) -> list[Found]:
     return entries
 
 
-def _move_entries(postings: Postings, moved: Ints) -> Iterator[TermEntries]:
+def _move_entries(postings: Postings, moved_rows: Ints) -> Iterator[TermEntries]:
     """The entries of a segment, each row moved to its new number where that is not -1."""
     for low, high in _blocks(postings.starts):
         first, last = int(postings.starts[low]), int(postings.starts[high])
         rows, counts = postings.rows[first:last], postings.counts_of(first, last)
         places = postings.starts[low : high + 1] - postings.starts[low]
-        new = moved[rows]
+        new = moved_rows[rows]
         stays = new >= 0
         sizes = np.diff(np.r_[0, np.cumsum(stays)][places])
         yield TermEntries(terms=postings.terms[low:high], sizes=sizes, passages=new[stays], counts=counts[stays])
@@ -179,13 +179,13 @@ def _sort_postings(taken_parts: list[tuple[Rows, Counts, Ints]], rank: Ints, row
     return packed_values
 
 
-def _unpack_postings(packed: Hashes, rows: int) -> tuple[Rows, NDArray[np.uint32], Counts]:
+def _unpack_postings(hashes: Hashes, rows: int) -> tuple[Rows, NDArray[np.uint32], Counts]:
     """Rows of the postings, places of those with a frequency above one, and these frequencies."""
     mask = np.uint64((1 << rows.bit_length()) - 1)
-    unpacked_values = np.empty(len(packed), np.int32)
+    unpacked_values = np.empty(len(hashes), np.int32)
     ds, counts = [np.empty(0, np.uint32)], [np.empty(0, np.uint8)]
-    for low in range(0, len(packed), _BLOCK):
-        part = packed[low : low + _BLOCK]
+    for low in range(0, len(hashes), _BLOCK):
+        part = hashes[low : low + _BLOCK]
         unpacked_values[low : low + _BLOCK] = (part >> np.uint64(_COUNT_BITS)) & mask
         often = (part & np.uint64(MAX_COUNT)).astype(np.uint8)
         places = np.flatnonzero(often > 1)

@@ -47,17 +47,17 @@ class SegmentQuery:
     """A question to a segment.
 
     Attributes:
-        found: Postings of the question's terms; None where words are not searched.
-        known: Statistics of those terms in all parts of the index.
+        entries: Postings of the question's terms; None where words are not searched.
+        known_statistics: Statistics of those terms in all parts of the index.
         vector: The question's vector; None where vectors are not searched.
-        allowed: Rows that may be found; None for all.
+        allowed_mask: Rows that may be found; None for all.
         sought: Rows, ascending, that are candidates in any case, as they hold what the question names.
     """
 
-    found: tuple[Found, ...] | None
-    known: TextStatistics
+    entries: tuple[Found, ...] | None
+    known_statistics: TextStatistics
     vector: Vectors | None
-    allowed: Mask | None
+    allowed_mask: Mask | None
     sought: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
 
@@ -89,12 +89,12 @@ class _Near:
 
 def search_segment(segment: Segment, query: SegmentQuery) -> Candidates:
     """The candidates of a segment, with their signals."""
-    near = _near(segment, query.vector, query.allowed) if query.vector is not None else None
-    seeds = query.sought if query.allowed is None else query.sought[query.allowed[query.sought]]
+    near = _near(segment, query.vector, query.allowed_mask) if query.vector is not None else None
+    seeds = query.sought if query.allowed_mask is None else query.sought[query.allowed_mask[query.sought]]
     if near:
-        seeds = unique_rows(np.concatenate([seeds, _seeds(segment, near, query.allowed)]))
+        seeds = unique_rows(np.concatenate([seeds, _seeds(segment, near, query.allowed_mask)]))
     rows, text = _rows(segment, query, seeds), None
-    if query.found is not None:
+    if query.entries is not None:
         text = _text(segment, query, rows)
         # A cosine costs more than the words of a row: only the best by words get one, and what is near anyway.
         chosen_rows = candidates([text.pair, text.window], np.ones(len(rows), bool), CANDIDATES)
@@ -138,14 +138,16 @@ def _near(segment: Segment, vector: Vectors, mask: Mask | None) -> _Near:
 
 def _rows(segment: Segment, query: SegmentQuery, seeds: Ints) -> Ints:
     """Rows to score exactly, ascending."""
-    standing = _few(segment, query.allowed)
+    standing = _few(segment, query.allowed_mask)
     if standing is not None:
         return standing
     rows = seeds
-    if query.found:
-        idfs = np.array([_idfs(query.found, query.known.pair), _idfs(query.found, query.known.window)])
-        around = segment.around(query.known)
-        worded_candidate_rows = candidate_rows(query.found, idfs, around, _POSTINGS, _SCORED, query.allowed)
+    if query.entries:
+        idfs = np.array(
+            [_idfs(query.entries, query.known_statistics.pair), _idfs(query.entries, query.known_statistics.window)]
+        )
+        around = segment.around(query.known_statistics)
+        worded_candidate_rows = candidate_rows(query.entries, idfs, around, _POSTINGS, _SCORED, query.allowed_mask)
         rows = unique_rows(np.concatenate([rows, worded_candidate_rows]))
     return rows
 
@@ -159,8 +161,8 @@ def _few(segment: Segment, mask: Mask | None) -> Ints | None:
 
 def _text(segment: Segment, query: SegmentQuery, rows: Ints) -> TextEvidence:
     """The lexical signals of some rows, ascending."""
-    entries = sorted(query.found or (), key=lambda entry: entry.units)[:_SCORED_TERMS]
-    statistics, around = query.known, segment.around(query.known)
+    entries = sorted(query.entries or (), key=lambda entry: entry.units)[:_SCORED_TERMS]
+    statistics, around = query.known_statistics, segment.around(query.known_statistics)
     windows, pairs = segment.windows.of(rows), segment.pairs.of(rows)
     # A pair is shorter than half of a window: its rows are among these too.
     every = rows_in_ranges(windows)
@@ -179,8 +181,8 @@ def _text(segment: Segment, query: SegmentQuery, rows: Ints) -> TextEvidence:
     )
 
 
-def _idfs(found: Sequence[Found], known: RangeStatistics) -> Floats:
-    return np.array([entry.weight * known.idf(entry.term) for entry in found])
+def _idfs(entries: Sequence[Found], statistics: RangeStatistics) -> Floats:
+    return np.array([entry.weight * statistics.idf(entry.term) for entry in entries])
 
 
 def _vector(segment: Segment, rows: Ints, near: _Near) -> VectorEvidence:

@@ -155,14 +155,14 @@ class Segment:
         """Greetings of one speaker by another."""
         return find_greetings(self.starts, self.labels, self.greeted)
 
-    def around(self, known: TextStatistics) -> Surroundings:
+    def around(self, statistics: TextStatistics) -> Surroundings:
         """Ranges around its rows, by the statistics of all parts of the index."""
         return Surroundings(
             totals=self.totals,
             pairs=self.pairs.of,
             windows=self.windows.of,
-            pair_length=known.pair.mean_length,
-            window_length=known.window.mean_length,
+            pair_length=statistics.pair.mean_length,
+            window_length=statistics.window.mean_length,
         )
 
     def _positions(self, files: Sequence[int]) -> Ints:
@@ -209,18 +209,18 @@ class Segment:
     def _position_of(self) -> dict[str, int]:
         return {path: position for position, path in enumerate(self.paths)}
 
-    def statistics(self, found: Sequence[Found]) -> TextStatistics:
+    def statistics(self, entries: Sequence[Found]) -> TextStatistics:
         """Statistics of some terms here, for BM25."""
         n = len(self)
         return TextStatistics(
             unit=RangeStatistics(
-                count=n, length=float(self.totals[-1]), containing={entry.term: entry.units for entry in found}
+                count=n, length=float(self.totals[-1]), containing={entry.term: entry.units for entry in entries}
             ),
             pair=RangeStatistics(
-                count=n, length=self.pairs.length, containing={one_entry.term: one_entry.pairs for one_entry in found}
+                count=n, length=self.pairs.length, containing={one_entry.term: one_entry.pairs for one_entry in entries}
             ),
             window=RangeStatistics(
-                count=n, length=self.windows.length, containing={entry.term: entry.windows for entry in found}
+                count=n, length=self.windows.length, containing={entry.term: entry.windows for entry in entries}
             ),
         )
 

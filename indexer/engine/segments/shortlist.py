@@ -49,7 +49,7 @@ class Surroundings:
 
 
 def candidate_rows(
-    found: Sequence[Found], idfs: Floats, around: Surroundings, budget: int, count: int, mask: Mask | None = None
+    entries: Sequence[Found], idfs: Floats, around: Surroundings, budget: int, count: int, mask: Mask | None = None
 ) -> Ints:
     """Rows worth scoring exactly: those of the best pairs and of the best windows, by a close estimate.
 
@@ -57,7 +57,7 @@ def candidate_rows(
     does not fit has no say in who is on the list.
 
     Args:
-        found: Postings of the terms.
+        entries: Postings of the terms.
         idfs: Inverse frequency of each term among pairs and among windows, shape (2, len(found)).
         around: Ranges around the rows.
         budget: Postings to read.
@@ -67,9 +67,9 @@ def candidate_rows(
     Returns:
         Rows, ascending, each once.
     """
-    if not found:
+    if not entries:
         return np.empty(0, np.int64)
-    rows, pair, window = _touched_rows(found, idfs, around, budget)
+    rows, pair, window = _touched_rows(entries, idfs, around, budget)
     near = _within(rows, window, around.windows(rows))
     if mask is not None:
         # What may not be found itself still speaks for the rows around it.
@@ -93,17 +93,17 @@ def rows_in_ranges(ranges: Ranges) -> Ints:
     return np.repeat(first - ends + sizes, sizes) + np.arange(int(ends[-1]))
 
 
-def counts_at(found: Sequence[Found], rows: Ints) -> Counts:
+def counts_at(entries: Sequence[Found], rows: Ints) -> Counts:
     """Frequency of each term in given rows.
 
     Args:
-        found: Postings of the terms.
+        entries: Postings of the terms.
         rows: Ascending, each once; the more of them follow one another, the faster.
 
     Returns:
         Shape (len(found), len(rows)); at most 255.
     """
-    counts = np.zeros((len(found), len(rows)), np.uint8)
+    counts = np.zeros((len(entries), len(rows)), np.uint8)
     if not len(rows):
         return counts
     starts = (np.r_[True, rows[1:] - rows[:-1] != 1]).nonzero()[0]
@@ -111,7 +111,7 @@ def counts_at(found: Sequence[Found], rows: Ints) -> Counts:
     # A search for numbers of another type would copy the whole list.
     wanted_rows = rows.astype(np.int32)
     first, last = wanted_rows[starts], wanted_rows[ends]
-    for into, entry in zip(counts, found, strict=True):
+    for into, entry in zip(counts, entries, strict=True):
         if len(entry.rows) <= 2 * len(starts):
             place = np.minimum(np.searchsorted(wanted_rows, entry.rows), len(wanted_rows) - 1)
             hit = wanted_rows[place] == entry.rows
@@ -160,17 +160,19 @@ def bm25_of(frequency: Frequencies, lengths: Lengths, idfs: Floats, mean_length:
     return values
 
 
-def _touched_rows(found: Sequence[Found], idfs: Floats, around: Surroundings, budget: int) -> tuple[Ints, Guess, Guess]:
+def _touched_rows(
+    entries: Sequence[Found], idfs: Floats, around: Surroundings, budget: int
+) -> tuple[Ints, Guess, Guess]:
     """Distinct rows of the terms that fit, ascending, with the contribution of their terms to a pair and a window."""
     chosen_numbers = list[int]()
-    for at in sorted(range(len(found)), key=lambda at: len(found[at].rows)):
-        if chosen_numbers and len(found[at].rows) > budget:
+    for at in sorted(range(len(entries)), key=lambda at: len(entries[at].rows)):
+        if chosen_numbers and len(entries[at].rows) > budget:
             break
-        budget -= len(found[at].rows)
+        budget -= len(entries[at].rows)
         chosen_numbers.append(at)
-    sizes = [len(found[at].rows) for at in chosen_numbers]
-    every = np.concatenate([found[at].rows for at in chosen_numbers]).astype(np.int64)
-    counts = np.concatenate([found[at].counts for at in chosen_numbers]).astype(np.float32)
+    sizes = [len(entries[at].rows) for at in chosen_numbers]
+    every = np.concatenate([entries[at].rows for at in chosen_numbers]).astype(np.int64)
+    counts = np.concatenate([entries[at].counts for at in chosen_numbers]).astype(np.float32)
     weights = idfs[:, chosen_numbers].astype(np.float32).repeat(sizes, axis=1)
     # The lists one behind the other, so far apart that no window reaches from one into the next.
     apart = np.repeat(np.arange(len(chosen_numbers)) * (len(around.totals) + WINDOW_REACH), sizes)

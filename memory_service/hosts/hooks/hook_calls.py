@@ -154,13 +154,13 @@ class HookCall:
         self._service = service
         self._event = event
         self._keeps = keeps
-        self._named = workspace
+        self._named_workspace = workspace
         settings = service.settings
         self._places = ReadablePlaces(access=access, folders=(settings.home, *settings.host_folders))
         self._log = ConversationLog(service, event, self._places)
         self._faults = self._log.faults
         self._is_stored = False
-        self._failed = False
+        self._has_failed = False
         self._rules = dict[str, str]()
 
     @THROTTLE.passing()
@@ -178,7 +178,7 @@ class HookCall:
             faults=self._log_faults(),
             afterwards=self.afterwards if event.kind in READING and event.session_id else lambda _: None,
             workspace=self._log.workspace,
-            is_kept=not self._failed,
+            is_kept=not self._has_failed,
         )
 
     @THROTTLE.behind()
@@ -196,14 +196,14 @@ class HookCall:
         if self._event.kind in READING and self._event.session_id:
             self.afterwards(cancelled)
         faults = (*done_answer.faults, *self._log_faults())
-        return HostAnswer(faults=faults, workspace=self._log.workspace, is_kept=not self._failed)
+        return HostAnswer(faults=faults, workspace=self._log.workspace, is_kept=not self._has_failed)
 
     def _act(self) -> str:
         """Do what the event asks for; gives the text for the agent."""
         move_former_progress(self._service.settings.home)
         self._log.workspace = self._chosen_workspace()
         with self._log.open_progress(make=self._log.brings_messages) as progress:
-            progress.is_followed |= self._named is None
+            progress.is_followed |= self._named_workspace is None
             if self._event.kind in STORING and self._keeps:
                 self._store(progress)
             rules = self._pinned_rules(progress)
@@ -276,9 +276,9 @@ class HookCall:
 
     def _chosen_workspace(self) -> str:
         """The workspace of the call: the named one; else where calls without a name began; else the project's."""
-        if self._named is not None:
-            check_workspace(self._named)
-            return self._named
+        if self._named_workspace is not None:
+            check_workspace(self._named_workspace)
+            return self._named_workspace
         home, session_id, fault = self._service.settings.home, self._event.session_id, None
         try:
             own = self._project_workspace()
@@ -304,7 +304,7 @@ class HookCall:
         try:
             yield
         except MemoryServiceError as error:
-            self._failed |= isinstance(error, StorageFailed)
+            self._has_failed |= isinstance(error, StorageFailed)
             self._faults.append(str(error))
         except Exception as error:  # the agent goes on whatever defect there is
             place = traceback.extract_tb(error.__traceback__)[-1]
@@ -348,7 +348,7 @@ class HookCall:
             return rules
         room = (event.most_chars - SPARE_CHARS - host_chars(rules)) // _CHARS_PER_TOKEN
         prompt = "" if decision.outright else event.prompt
-        recall = self._find(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot, judged=prompt)
+        recall = self._find(decision.query, min(room, _PROMPT_TOKENS), progress, snapshot, judged_text=prompt)
         self._note_given(recall)
         block = recall.context.block if recall.context else ""
         return "\n\n".join(filter(None, (rules, block)))
@@ -361,7 +361,7 @@ class HookCall:
         snapshot: SessionSnapshot | None,
         *,
         beside: str = "",
-        judged: str = "",
+        judged_text: str = "",
     ) -> Recalled:
         """Memories that the conversation does not have in view, nor `beside` them; empty where nothing is found.
 
@@ -373,7 +373,9 @@ class HookCall:
                 sessions = self._service.sessions(self._log.workspace)
                 blocks = self._given_blocks(sessions.longterm.prompts)
                 blocks += _blocks_of(StandingPassage("", "", beside)) if beside else ()
-                question = Question(query=query, budget_tokens=tokens, prompt=judged, before=_before(snapshot, judged))
+                question = Question(
+                    query=query, budget_tokens=tokens, prompt=judged_text, before=_before(snapshot, judged_text)
+                )
                 now = self._service.settings.now()
                 recall = sessions.recalls.recall(
                     snapshot, question, forgotten=progress.forgotten, beside=blocks, at=now
@@ -385,14 +387,14 @@ class HookCall:
         before = prompts.of(self._log.session_id)
         return before.blocks if before.view == _GIVEN_BY_HOOKS else ()
 
-    def _note_given(self, found: Recalled, record: str = "") -> None:
+    def _note_given(self, recall: Recalled, record: str = "") -> None:
         """Note what the agent has now; what is given before a compaction is for the summary alone."""
         if self._event.kind == "pre_compact":
             return
         with suppress(NotFound):
             prompts = self._service.sessions(self._log.workspace).longterm.prompts
             before, session_id = prompts.of(self._log.session_id), self._log.session_id
-            new = _blocks_of(*((StandingPassage("", "", record),) if record else ()), *found.passages)
+            new = _blocks_of(*((StandingPassage("", "", record),) if record else ()), *recall.passages)
             blocks = (*self._given_blocks(prompts), *new)[-_MOST_GIVEN:]
             if blocks or before.blocks:  # else a workspace would be made for nothing
                 with self._noting():

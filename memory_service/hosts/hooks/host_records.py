@@ -66,15 +66,15 @@ def record_of(snapshot: SessionSnapshot, forgotten_count: int, room: int) -> str
     return _rendered_record(pin_texts(state), parts, room)
 
 
-def _asked_words(asked: AskedNow, texts: Texts) -> str:
+def _asked_words(now: AskedNow, texts: Texts) -> str:
     """The newest request in words; an answer stands with its question."""
     pieces = list[str]()
-    if asked.request and asked.request is not asked.answer:
-        pieces.append(shortened(own_text_of(asked.request.message), _REQUEST_CHARS, handle(asked.request.seq), texts))
-    if asked.answer:
-        answer = shortened(own_text_of(asked.answer.message), _REQUEST_CHARS, handle(asked.answer.seq), texts)
-        pieces.append(texts.question.format(seq=asked.asked_in, question=asked.question))
-        pieces.append(texts.answer.format(seq=asked.answer.seq, answer=answer))
+    if now.request and now.request is not now.answer:
+        pieces.append(shortened(own_text_of(now.request.message), _REQUEST_CHARS, handle(now.request.seq), texts))
+    if now.answer:
+        answer = shortened(own_text_of(now.answer.message), _REQUEST_CHARS, handle(now.answer.seq), texts)
+        pieces.append(texts.question.format(seq=now.asked_in, question=now.question))
+        pieces.append(texts.answer.format(seq=now.answer.seq, answer=answer))
     return "\n\n".join(pieces)
 
 

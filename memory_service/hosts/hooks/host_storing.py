@@ -108,10 +108,10 @@ class ConversationLog:
             progress.refused = [*progress.refused, refusal][-_KEPT_REFUSALS:]
             self.faults.append(refusal)
 
-    def _append_sent(self, progress: Progress, sent: Sequence[Mapping[str, object]]) -> None:
+    def _append_sent(self, progress: Progress, sent_fields: Sequence[Mapping[str, object]]) -> None:
         """Append messages of the event itself, those with an id once."""
         message_ids = set(progress.message_ids)
-        fresh = [fields for fields in sent if str(fields.get("id") or "") not in message_ids]
+        fresh = [fields for fields in sent_fields if str(fields.get("id") or "") not in message_ids]
         new = _without_memory(fresh, progress)
         if not new:
             return
@@ -170,7 +170,7 @@ class ConversationLog:
 
     def _note_unknown(self, progress: Progress, stretch: Stretch) -> None:
         """Count lines of a newer host, and say of each type once that there are such."""
-        for kind, count in stretch.unknown.items():
+        for kind, count in stretch.unknown_counts.items():
             if kind not in progress.unknown:
                 self.faults.append(
                     f"transcript: lines of the type {kind!r} are not known to this version; left out, and counted"

@@ -444,7 +444,7 @@ def test_reading_on_after_a_batch_that_lost_its_end() -> None:
     assert split_transcript(header + one) == []
     earlier = whole_transcript(header + one + three)
     assert [p.text for p in earlier.passages] == ["one"]
-    grown = grown_transcript(header + one + three + four, earlier.carried)
+    grown = grown_transcript(header + one + three + four, earlier.carried_state)
     assert grown is not None
     assert [p.text for p in grown.passages] == ["three", "四"]
 
@@ -486,16 +486,16 @@ def test_reading_on_gives_what_the_whole_gives(parts: list[list[str]], cuts: lis
         if grown is None:
             grown, read = whole_transcript(raw[:end]), []
         read += grown.passages
-        carried = grown.carried
+        carried = grown.carried_state
         assert read == split_transcript(raw[:end])
-        assert carried == whole_transcript(raw[:end]).carried
+        assert carried == whole_transcript(raw[:end]).carried_state
 
 
 def test_a_second_word_of_a_speaker_changes_the_first() -> None:
     header, *rest = batches(*([m] for m in turns("Anna: one", "Ben: two", "Anna: three", "Ben: four")))
     earlier = whole_transcript(header + rest[0])
-    assert grown_transcript(header + b"".join(rest[:2]), earlier.carried) is not None
-    assert grown_transcript(header + b"".join(rest[:3]), earlier.carried) is None
+    assert grown_transcript(header + b"".join(rest[:2]), earlier.carried_state) is not None
+    assert grown_transcript(header + b"".join(rest[:3]), earlier.carried_state) is None
 
 
 @pytest.mark.parametrize("part", ["[", "a: ", "Anna: tea? ", "[2026-11-20] ", "部署。", "\n", '{"a":', "\\u0061"])

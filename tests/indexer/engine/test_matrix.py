@@ -23,11 +23,13 @@ def matrix_of(corpus: Corpus, vectors: Vectors) -> Matrix:
     places, new = held.add(vectors), np.full(len(vectors), -1)
     near, far = (matrices._products(held, places, new, step, None) for step in (1, 2))
     norms = matrices._triple_norms(corpus, held.squares[places], (near, far))
-    return Matrix(corpus=corpus, held=held, end=held.used, places=places, products=(near, far), triple_norms=norms)
+    return Matrix(
+        corpus=corpus, held_vectors=held, end=held.used_count, places=places, products=(near, far), triple_norms=norms
+    )
 
 
 def vectors_of(matrix: Matrix) -> Vectors:
-    vectors: Vectors = matrix.held.rows[matrix.places]
+    vectors: Vectors = matrix.held_vectors.rows[matrix.places]
     return vectors
 
 
@@ -88,14 +90,14 @@ def test_a_passage_more_is_one_vector_more(workspace: Workspace) -> None:
     corpus = store.corpus(None)
     matrix = load_matrix(store, corpus, 16, None)
     # Whoever multiplies these once more gets what is no number.
-    matrix.held.rows[matrix.places[:190]] = np.nan
+    matrix.held_vectors.rows[matrix.places[:190]] = np.nan
     for number in range(5):
         page.append(f"one more {number}")
         workspace.write_items("memory/2026-11-02.md", page)
         index.sync()
         corpus = store.corpus(corpus)
         before, matrix = matrix, load_matrix(store, corpus, 16, matrix)
-        assert (matrix.held, matrix.end) == (before.held, before.end + 1)
+        assert (matrix.held_vectors, matrix.end) == (before.held_vectors, before.end + 1)
         assert np.isfinite(matrix.triple_norms).all()
     store.close()
     index.close()
@@ -111,6 +113,6 @@ def test_two_that_grow_out_of_one_do_not_meet(workspace: Workspace) -> None:
     index.sync()
     grown = [load_matrix(store, store.corpus(corpus), 16, matrix) for _ in range(2)]
     assert np.array_equal(vectors_of(grown[0]), vectors_of(grown[1]))
-    assert grown[0].held is not grown[1].held
+    assert grown[0].held_vectors is not grown[1].held_vectors
     store.close()
     index.close()

@@ -98,9 +98,9 @@ def test_what_is_packed_is_found_as_what_is_not(workspace: Workspace, mode: Mode
     fill(workspace, files=12, items=18)
     store = store_of(workspace)
     plain, view = unpacked(store), seen(store, packed(store))
-    assert plain.packed is None
-    assert view.packed is not None
-    assert len(view.packed.segment) == len(plain) == len(view)
+    assert plain.packed_part is None
+    assert view.packed_part is not None
+    assert len(view.packed_part.segment) == len(plain) == len(view)
     for question in QUESTIONS:
         expected = scores(ranked(plain, question, mode=mode, kept=kept))
         found = scores(ranked(view, question, mode=mode, kept=kept))
@@ -121,7 +121,7 @@ def test_what_is_written_after_the_packing_is_found_beside_it(workspace: Workspa
             (workspace.root / "memory/2026-02-01.md").unlink()
         workspace.synced(EMBEDDER).close()
         view, plain = seen(store, views), unpacked(store)
-        assert view.packed is not None
+        assert view.packed_part is not None
         for question in (*QUESTIONS, f"fresh{number}"):
             for mode in ("hybrid", "text", "vector"):
                 expected = scores(ranked(plain, question, mode=mode))
@@ -189,7 +189,7 @@ def test_without_a_sound_packed_part_all_is_looked_at(workspace: Workspace, dama
         store.begin(Index(workspace.root, EMBEDDER).fingerprint)
         workspace.synced(EMBEDDER).close()
     view = seen(store, IndexReaderManager(store))
-    assert view.packed is None
+    assert view.packed_part is None
     assert len(view) == 41
     store.close()
 
@@ -211,7 +211,7 @@ def test_what_is_removed_leaves_the_packed_file(workspace: Workspace) -> None:
     assert segment is not None
     assert "memory/2026-09-09.md" not in segment.paths
     view, plain = seen(store, views), unpacked(store)
-    assert view.packed is not None
+    assert view.packed_part is not None
     for question in QUESTIONS:
         assert scores(ranked(view, question)) == pytest.approx(scores(ranked(plain, question)), abs=0.05)
     store.close()
@@ -230,7 +230,7 @@ def test_who_no_longer_speaks_is_no_speaker_under_another_name(workspace: Worksp
     workspace.write_items("memory/c.md", ["Ana: Hi Zoe!", "Ana: Hello Zoe!"])
     workspace.synced(EMBEDDER).close()
     view, plain = seen(store, views), unpacked(store)
-    assert view.packed is not None
+    assert view.packed_part is not None
     assert view.speakers == plain.speakers
     assert set(view.speakers.values()) == {"Ana", "Cleo"}
     store.close()
@@ -252,8 +252,8 @@ def test_passages_without_vectors_are_found_by_words(workspace: Workspace) -> No
     index.sync()
     index.close()
     view = seen(store, packed(store))
-    assert view.packed is not None
-    assert view.packed.segment.codes is None
+    assert view.packed_part is not None
+    assert view.packed_part.segment.codes is None
     assert len(ranked(view, "袋鼠", mode="text").candidates.keys)
     store.close()
 

@@ -96,16 +96,16 @@ NO_PARAPHRASES = [
 @pytest.mark.parametrize(("summary", "source"), [*PARAPHRASES, *NO_PARAPHRASES])
 def test_a_paraphrase_is_no_finding(summary: str, source: str) -> None:
     request = SummaryRequest(messages=talk({"role": "user", "content": source}))
-    found = audit_summary(summary, request=request, top=0).ungrounded
+    found = audit_summary(summary, request=request, top=0).ungrounded_texts
     assert bool(found) == ((summary, source) in NO_PARAPHRASES), found
 
 
 @pytest.mark.parametrize("reply", ["Good.", "👍", "Perfect, thanks!", "passt", "很好"])
 def test_an_approval_in_other_words_is_one(reply: str) -> None:
     said = talk({"role": "assistant", "content": "Here is the fix."}, {"role": "user", "content": reply})
-    assert audit_summary("The user approved the fix", request=SummaryRequest(messages=said), top=0).flagged == ()
+    assert audit_summary("The user approved the fix", request=SummaryRequest(messages=said), top=0).flagged_texts == ()
     other = "The user approved the purchase of a boat"
-    assert audit_summary(other, request=SummaryRequest(messages=said), top=0).flagged == (other,)
+    assert audit_summary(other, request=SummaryRequest(messages=said), top=0).flagged_texts == (other,)
 
 
 def test_what_the_service_writes_itself_is_no_finding() -> None:
@@ -119,7 +119,7 @@ def test_what_the_service_writes_itself_is_no_finding() -> None:
             texts.note.format(count=4_711, first=1, last=9_999, large=texts.note_large.format(large=4_242)),
         ):
             audit = audit_summary(f"- {line}", request=SummaryRequest(messages=()), top=0)
-            assert audit.ungrounded == (), line
+            assert audit.ungrounded_texts == (), line
 
 
 def test_of_a_line_the_sentence_that_does_not_hold_goes() -> None:
@@ -150,7 +150,7 @@ UNFAITHFUL = [
 def test_a_faithful_summary_raises_no_alarm(messages: tuple[Numbered, ...], summary: str) -> None:
     audit = audit_summary(summary, request=SummaryRequest(messages=messages), top=0)
 
-    assert (audit.ungrounded, audit.flagged) == ((), ())
+    assert (audit.ungrounded_texts, audit.flagged_texts) == ((), ())
     assert drop_ungrounded(summary, audit) == summary
 
 
@@ -161,7 +161,7 @@ def test_an_unfaithful_summary_is_found(messages: tuple[Numbered, ...], summary:
     text = f"## Done\n- Something that is true.\n{summary}\n## Next"
     audit = audit_summary(text, request=SummaryRequest(messages=messages), top=0)
 
-    assert wrong in audit.ungrounded + audit.flagged
+    assert wrong in audit.ungrounded_texts + audit.flagged_texts
     assert not audit.ok
     assert drop_ungrounded(text, audit) == "## Done\n- Something that is true.\n## Next\n(none)"
     assert any(wrong in problem for problem in audit_problems(audit))
@@ -203,7 +203,7 @@ def test_headings_of_a_summary_may_be_in_another_language_than_those_asked_for()
 def test_pins_are_reported_but_no_fault() -> None:
     audit = audit_summary("Kept: A-100.", request=SummaryRequest(messages=()), pins=["Kept: A-100.", "不要删除"])
 
-    assert audit.unpinned == ("不要删除",)
+    assert audit.unpinned_texts == ("不要删除",)
     assert audit.ok
 
 
@@ -217,8 +217,8 @@ def test_pins_are_reported_but_no_fault() -> None:
     ],
 )
 def test_all_of_the_request_is_source(source: SummaryRequest) -> None:
-    assert audit_summary("ORD-1", request=source, top=0).ungrounded == ()
-    assert audit_summary("ORD-3", request=source, top=0).ungrounded == ("ORD-3",)
+    assert audit_summary("ORD-1", request=source, top=0).ungrounded_texts == ()
+    assert audit_summary("ORD-3", request=source, top=0).ungrounded_texts == ("ORD-3",)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_all_of_the_request_is_source(source: SummaryRequest) -> None:
     ],
 )
 def test_waiting_for_a_consent_is_no_claim(waiting: str) -> None:
-    assert audit_summary(waiting, request=SummaryRequest(messages=()), top=0).flagged == ()
+    assert audit_summary(waiting, request=SummaryRequest(messages=()), top=0).flagged_texts == ()
 
 
 def test_a_no_is_no_consent() -> None:
@@ -241,8 +241,10 @@ def test_a_no_is_no_consent() -> None:
     )
     claim = "The user confirmed deleting the database."
 
-    assert audit_summary(claim, request=SummaryRequest(messages=said), top=0).flagged == (claim,)
-    assert audit_summary(claim, request=SummaryRequest(messages=(), ledger=ledger_of(said)), top=0).flagged == (claim,)
+    assert audit_summary(claim, request=SummaryRequest(messages=said), top=0).flagged_texts == (claim,)
+    assert audit_summary(claim, request=SummaryRequest(messages=(), ledger=ledger_of(said)), top=0).flagged_texts == (
+        claim,
+    )
 
 
 LINES = st.sampled_from(

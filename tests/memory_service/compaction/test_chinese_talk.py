@@ -133,7 +133,7 @@ def test_notes_of_both_languages_become_one(first: str, then: str) -> None:
 
 
 def test_what_is_left_out_says_so_in_the_language_of_the_talk() -> None:
-    text, audit = "## 决定\n- 端口是 6380\n## 背景\n- x", Audit(ungrounded=("6380",))
+    text, audit = "## 决定\n- 端口是 6380\n## 背景\n- x", Audit(ungrounded_texts=("6380",))
     assert drop_ungrounded(text, audit, CHINESE.nothing) == "## 决定\n（无）\n## 背景\n- x"
     assert parse_summary("## 决定\n（无）\n## 背景\n- 甲")[0].text == "甲"
     short = shortened("备" * 500, 200, "log:7", CHINESE)

@@ -25,9 +25,9 @@ def test_what_was_sent_before_is_not_read_again() -> None:
     first = read_list(copied(TALK))
     second = read_list([*copied(TALK), {"role": "user", "content": "Thanks."}], first)
     assert [one is other for one, other in zip(first, second, strict=False)] == [True, True, False, True]
-    assert first[2].sent is None, "bytes of media are not kept"
-    assert [each.compared.digest for each in first if each.compared] == [
-        each.compared.digest for each in second[:4] if each.compared
+    assert first[2].sent_message is None, "bytes of media are not kept"
+    assert [each.comparison.digest for each in first if each.comparison] == [
+        each.comparison.digest for each in second[:4] if each.comparison
     ]
 
 
@@ -37,11 +37,11 @@ def test_what_was_changed_is_read_anew() -> None:
     changed[1]["content"] = "On Wednesdays."
     second = read_list(changed, first)
     assert second[0] is first[0] and second[1] is not first[1] and second[3] is first[3]
-    assert second[1].shown != first[1].shown
+    assert second[1].shown_forms != first[1].shown_forms
 
 
 def test_a_view_is_what_the_client_sent_or_not() -> None:
-    digests, given = ShownDigests(), [shown for each in read_list(TALK[:2]) for shown in each.shown]
+    digests, given = ShownDigests(), [shown for each in read_list(TALK[:2]) for shown in each.shown_forms]
     view = read_messages(TALK[:2])
     assert alike([digests.of(each) for each in view], given)
     assert digests.of(view[0]) is digests.of(view[0])

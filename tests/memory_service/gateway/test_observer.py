@@ -84,7 +84,7 @@ def test_an_event_without_an_end_is_held_up_to_a_limit() -> None:
     for _ in range(MOST_READ_BYTES // len(piece) + 2):
         assert reading.feed(piece) == piece
     assert "longer than" in reading.fault
-    assert reading._events._held == b"" and reading.feed(b"data: [DONE]\n\n") == b"data: [DONE]\n\n"
+    assert reading._events._buffer == b"" and reading.feed(b"data: [DONE]\n\n") == b"data: [DONE]\n\n"
     assert not reading.has_ended and reading.answer(whole=True).messages == ()
 
 

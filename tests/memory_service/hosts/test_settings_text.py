@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from memory_service.errors import InvalidRequest
 from memory_service.hosts.settings_text import (
-    Added,
+    Edit,
     SettingsDialect,
+    append_item,
     read,
+    remove_item,
+    set_key,
     table_span,
-    with_element,
-    with_member,
     with_table,
-    without,
     without_table,
 )
 
@@ -55,7 +55,7 @@ TEXTS: list[tuple[str, SettingsDialect]] = [
 ]
 
 
-def undone(added: Added, path: tuple[str, ...], dialect: SettingsDialect) -> str:
+def undone(added: Edit, path: tuple[str, ...], dialect: SettingsDialect) -> str:
     """The text after the value was taken out, and what was made for it."""
     text = _taken(added.text, path, dict(added.filled), dialect)
     for made in reversed(added.made):
@@ -67,15 +67,15 @@ def _taken(text: str, path: tuple[str, ...], filled: dict[tuple[str, ...], str],
     container = read(text, dialect).find(path[:-1])
     assert container is not None
     place = next(n for n, each in enumerate(container.members) if each.key == path[-1])
-    return without(text, path[:-1], place, blank=filled.get(path[:-1], ""), dialect=dialect)
+    return remove_item(text, path[:-1], place, blank=filled.get(path[:-1], ""), dialect=dialect)
 
 
 @pytest.mark.parametrize(("text", "dialect"), TEXTS)
 @pytest.mark.parametrize("path", [("ours",), ("servers", "ours"), ("new", "servers", "ours")])
 def test_a_member_comes_and_goes(text: str, dialect: SettingsDialect, path: tuple[str, ...]) -> None:
-    added = with_member(text, path, OURS, dialect)
+    added = set_key(text, path, OURS, dialect)
     assert _seen(added.text, path, dialect) == OURS
-    assert with_member(added.text, path, OURS, dialect) == Added(text=added.text)
+    assert set_key(added.text, path, OURS, dialect) == Edit(text=added.text)
     assert undone(added, path, dialect) == text
 
 
@@ -87,20 +87,22 @@ def _seen(text: str, path: tuple[str, ...], dialect: SettingsDialect) -> object:
 
 @pytest.mark.parametrize(("text", "dialect"), TEXTS)
 def test_two_members_come_and_go_in_any_order(text: str, dialect: SettingsDialect) -> None:
-    one = with_member(text, ("servers", "one"), OURS, dialect)
-    two = with_member(one.text, ("servers", "two"), OURS, dialect)
+    one = set_key(text, ("servers", "one"), OURS, dialect)
+    two = set_key(one.text, ("servers", "two"), OURS, dialect)
     first = _taken(two.text, ("servers", "one"), {}, dialect)
-    assert undone(Added(text=first, made=one.made, filled=one.filled), ("servers", "two"), dialect) == text
+    assert undone(Edit(text=first, made=one.made, filled=one.filled), ("servers", "two"), dialect) == text
 
 
 @pytest.mark.parametrize(
     "text", ["{}", '{"hooks": {"Stop": []}}', '{\n  "hooks": {\n    "Stop": [\n      {"theirs": 1}\n    ]\n  }\n}\n']
 )
 def test_an_element_comes_and_goes(text: str) -> None:
-    added = with_element(text, ("hooks", "Stop"), OURS)
+    added = append_item(text, ("hooks", "Stop"), OURS)
     listed = json.loads(added.text)["hooks"]["Stop"]
     assert listed[-1] == OURS
-    taken = without(added.text, ("hooks", "Stop"), len(listed) - 1, blank=dict(added.filled).get(("hooks", "Stop"), ""))
+    taken = remove_item(
+        added.text, ("hooks", "Stop"), len(listed) - 1, blank=dict(added.filled).get(("hooks", "Stop"), "")
+    )
     for made in reversed(added.made):
         taken = _taken(taken, made, dict(added.filled), "json")
     assert taken == text
@@ -108,7 +110,7 @@ def test_an_element_comes_and_goes(text: str) -> None:
 
 def test_what_is_added_looks_as_what_is_there() -> None:
     text = '{\n    "a": 1, // one\n    "servers": {\n        "x": {}\n    }\n}\n'
-    assert with_member(text, ("servers", "ours"), {"command": "m"}).text == (
+    assert set_key(text, ("servers", "ours"), {"command": "m"}).text == (
         '{\n    "a": 1, // one\n    "servers": {\n        "x": {},\n        "ours": {\n            "command": "m"\n'
         "        }\n    }\n}\n"
     )
@@ -116,7 +118,7 @@ def test_what_is_added_looks_as_what_is_there() -> None:
 
 def test_a_value_that_differs_is_replaced_where_it_stands() -> None:
     text = '{\n  "slots": {"memory": "theirs"} // mine\n}\n'
-    added = with_member(text, ("slots", "memory"), "ours")
+    added = set_key(text, ("slots", "memory"), "ours")
     assert added.text == text.replace("theirs", "ours")
     assert added.replaced == ((("slots", "memory"), '"theirs"'),)
 
@@ -139,13 +141,13 @@ def test_a_value_that_differs_is_replaced_where_it_stands() -> None:
 )
 def test_text_that_is_no_settings_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
-        with_member(text, ("ours",), OURS)
+        set_key(text, ("ours",), OURS)
 
 
 @pytest.mark.parametrize("text", ['{"servers": []}', '{"servers": "x"}', '{"servers": null}'])
 def test_a_place_of_another_kind_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="object is needed at servers"):
-        with_member(text, ("servers", "ours"), OURS)
+        set_key(text, ("servers", "ours"), OURS)
 
 
 VALUES = st.recursive(
@@ -163,7 +165,7 @@ VALUES = st.recursive(
 def test_any_object_in_any_layout(value: dict[str, object], indent: int | str | None, ascii_only: bool) -> None:
     value["servers"] = value["servers"] if isinstance(value.get("servers"), dict) else {}
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
-    added = with_member(text, ("servers", "ours now"), OURS)
+    added = set_key(text, ("servers", "ours now"), OURS)
     assert json.loads(added.text)["servers"]["ours now"] == OURS
     assert undone(added, ("servers", "ours now"), "json") == text
 

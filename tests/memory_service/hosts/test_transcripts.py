@@ -102,7 +102,7 @@ def test_lines_are_read_by_their_type_and_those_of_a_newer_host_are_counted(tmp_
     )
     read = read_on(file, TranscriptPlace())
     assert [message["content"] for message in read.messages] == ["Kim owns billing."] and not read.problems
-    assert read.unknown == {"thought-of-2030": 1, "none": 1, "response_item/dream": 1}
+    assert read.unknown_counts == {"thought-of-2030": 1, "none": 1, "response_item/dream": 1}
 
 
 def test_results_without_words_are_labels(tmp_path: Path) -> None:

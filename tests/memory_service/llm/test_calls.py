@@ -38,8 +38,8 @@ class Played:
     @property
     def counts(self) -> tuple[int, int]:
         """Requests and failures; the requests are those that the server received."""
-        assert self.calls.spent.requests == len(self.server.requests)
-        return self.calls.spent.requests, self.calls.spent.failed
+        assert self.calls.spending.requests == len(self.server.requests)
+        return self.calls.spending.requests, self.calls.spending.failed
 
     @property
     def pauses(self) -> list[float]:
@@ -157,4 +157,4 @@ def test_what_was_never_sent_is_not_counted() -> None:
     calls = ModelCalls(ScriptedModel(ModelUnavailable("No package.", sent=False)), window_tokens=9_000)
     with pytest.raises(ModelUnavailable):
         calls.ask(MESSAGES)
-    assert (calls.spent.requests, calls.spent.failed) == (0, 0)
+    assert (calls.spending.requests, calls.spending.failed) == (0, 0)

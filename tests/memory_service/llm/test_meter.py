@@ -30,7 +30,7 @@ def usage(tokens: int, output: int = 0, model: str | None = None, estimated: int
 
 
 def test_the_provider_s_count_is_taken_and_only_the_rest_estimated() -> None:
-    reading = measure_view([100, 200, 50, 30], anchor=Anchor(tokens=1_000, covered=2), scale=1.5)
+    reading = measure_view([100, 200, 50, 30], anchor=Anchor(tokens=1_000, covered_count=2), scale=1.5)
     assert reading == Reading(tokens=1_120, source="usage", scale=1.5)
 
 
@@ -42,7 +42,7 @@ def test_without_it_all_is_estimated_and_corrected() -> None:
 def test_what_comes_after_a_count_is_corrected_and_rounded_up(
     estimates: list[int], scale: float, anchored: bool
 ) -> None:
-    anchor = Anchor(tokens=5_000, covered=len(estimates) // 2) if anchored else None
+    anchor = Anchor(tokens=5_000, covered_count=len(estimates) // 2) if anchored else None
     reading = measure_view(estimates, anchor=anchor, scale=scale)
     after = sum(estimates[len(estimates) // 2 :]) if anchored else sum(estimates)
     assert -1e-3 < reading.tokens - 5_000 * anchored - after * scale < 1 + 1e-3
@@ -50,7 +50,7 @@ def test_what_comes_after_a_count_is_corrected_and_rounded_up(
 
 @given(sizes, scales)
 def test_a_message_more_is_never_less(estimates: list[int], scale: float) -> None:
-    anchor = Anchor(tokens=700, covered=min(3, len(estimates)))
+    anchor = Anchor(tokens=700, covered_count=min(3, len(estimates)))
     for anchored in (None, anchor):
         before = measure_view(estimates, anchor=anchored, scale=scale)
         assert measure_view([*estimates, 10], anchor=anchored, scale=scale).tokens > before.tokens
@@ -65,21 +65,21 @@ SEQS = (0, 0, 5, 6, 7, 7, 9)
     ("counted", "options", "expected"),
     [
         ([], {}, None),
-        ([(7, usage(900, 50))], {}, Anchor(tokens=950, covered=6)),
-        ([(6, usage(800)), (9, usage(990))], {}, Anchor(tokens=990, covered=7)),
-        ([(8, usage(900))], {}, Anchor(tokens=900, covered=6)),
-        ([(40, usage(900))], {}, Anchor(tokens=900, covered=7)),
+        ([(7, usage(900, 50))], {}, Anchor(tokens=950, covered_count=6)),
+        ([(6, usage(800)), (9, usage(990))], {}, Anchor(tokens=990, covered_count=7)),
+        ([(8, usage(900))], {}, Anchor(tokens=900, covered_count=6)),
+        ([(40, usage(900))], {}, Anchor(tokens=900, covered_count=7)),
         # Counted before the compaction: what it counted is not what stands there now.
         ([(6, usage(900))], {"changed_seq": 6}, None),
         ([(6, usage(900))], {"changed_seq": 8}, None),
-        ([(6, usage(90_000)), (9, usage(900))], {"changed_seq": 8}, Anchor(tokens=900, covered=7)),
+        ([(6, usage(90_000)), (9, usage(900))], {"changed_seq": 8}, Anchor(tokens=900, covered_count=7)),
         # Another model counts in other tokens; the one before it still holds.
         ([(6, usage(900, model="gpt-4o")), (9, usage(999, model="claude-haiku-4-5"))], {"model": "openai/gpt-4o"},
-         Anchor(tokens=900, covered=4)),
+         Anchor(tokens=900, covered_count=4)),
         ([(6, usage(900, model="gpt-4o-mini"))], {"model": "gpt-4o"}, None),
-        ([(6, usage(900))], {"model": "gpt-4o"}, Anchor(tokens=900, covered=4)),
+        ([(6, usage(900))], {"model": "gpt-4o"}, Anchor(tokens=900, covered_count=4)),
         # A call that failed counted nothing.
-        ([(6, usage(900)), (9, usage(0, 10))], {}, Anchor(tokens=900, covered=4)),
+        ([(6, usage(900)), (9, usage(0, 10))], {}, Anchor(tokens=900, covered_count=4)),
     ],
 )  # fmt: skip
 def test_the_last_count_that_holds(
@@ -91,7 +91,7 @@ def test_the_last_count_that_holds(
 def test_what_the_cache_gave_is_part_of_the_prompt() -> None:
     counted = Usage(input_tokens=5, cache_read_tokens=9_000, cache_write_tokens=700, output_tokens=40)
     assert _usage_tokens(counted) == 9_705
-    assert anchor_of([(9, counted)], seqs=SEQS) == Anchor(tokens=9_745, covered=7)
+    assert anchor_of([(9, counted)], seqs=SEQS) == Anchor(tokens=9_745, covered_count=7)
 
 
 def test_after_an_undo_the_small_count_of_the_compacted_view_is_not_taken_for_the_full_one() -> None:

@@ -96,7 +96,7 @@ def test_what_was_meant_is_taken_at_once_and_told(case: str) -> None:
     text, told = MENDED[case]
     verdict = validate_answer(completion(text), headings=TWO, cap_tokens=100)
     assert (verdict.text, verdict.kind) == ("## Goal\n- 部署\n## Next step\n- y", "")
-    assert any(told in note for note in verdict.mended)
+    assert any(told in note for note in verdict.mended_texts)
 
 
 def test_of_what_is_refused_for_its_headings_all_is_saved_below_them() -> None:
@@ -106,7 +106,9 @@ def test_of_what_is_refused_for_its_headings_all_is_saved_below_them() -> None:
         "## Goal\n- x\n## Lunch\n- z\n## Dinner\n- w": "## Goal\n- x\n## Next step\n**Lunch**\n- z\n**Dinner**\n- w",
     }.items():
         verdict = validate_answer(completion(text), headings=TWO)
-        assert (verdict.kind, verdict.saved) == ("headings", saved) and "Next step" in verdict.mended[-1] + saved
+        assert (verdict.kind, verdict.saved_text) == ("headings", saved) and "Next step" in verdict.mended_texts[
+            -1
+        ] + saved
 
 
 CHINESE_TAKEN = {
@@ -134,7 +136,7 @@ def test_what_is_wrong_with_chinese_headings_is_told_with_them() -> None:
         assert verdict.kind == "headings" and told in verdict.reason and "Next step" not in verdict.reason
     long = "\n".join(["## 目标", *["- 部署在周二上午十点进行"] * 20, "## 下一步", "- y"])
     clipped = validate_answer(completion(long), headings=TWO, cap_tokens=200, texts=CHINESE)
-    assert clipped.clipped and "- （因长度略去）\n## 下一步" in clipped.text and LEFT_OUT not in clipped.text
+    assert clipped.is_clipped and "- （因长度略去）\n## 下一步" in clipped.text and LEFT_OUT not in clipped.text
 
 
 def test_what_looks_like_a_heading_and_is_none() -> None:
@@ -160,7 +162,7 @@ def test_what_is_little_over_is_cut_and_keeps_its_headings() -> None:
     text = sectioned(ANCHORED_HEADINGS, "短") + "\n" + "\n".join(f"- 事实 {number}：部署在周二" for number in range(20))
     cap = int(count_tokens(text) / 1.4)
     verdict = validate_answer(completion(text), headings=ANCHORED_HEADINGS, cap_tokens=cap)
-    assert verdict.clipped and not verdict.kind
+    assert verdict.is_clipped and not verdict.kind
     assert count_tokens(verdict.text) <= cap
     assert verdict.text.count("## ") == len(ANCHORED_HEADINGS)
     assert verdict.text.endswith(LEFT_OUT) and verdict.text.count(LEFT_OUT) == 1
