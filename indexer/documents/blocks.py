@@ -20,6 +20,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from indexer.common.patterns import lazy_regex
+from indexer.documents.comments import COVERED, remove_comments
 
 Line = tuple[int, str]
 
@@ -125,85 +126,6 @@ def dedented(lines: list[Line]) -> list[Line]:
     return [(number, text[margin:].rstrip()) for number, text in lines]
 
 
-_COVERED = "\x1f"  # a line inside a comment in the middle of a paragraph, which does not end the paragraph
-_TOKEN = lazy_regex(r"`+|<!--(?:-?>)?|-->")
-
-
-def _remove_comments(lines: list[str], at: int) -> str:
-    """Take the comments that begin on a line out of `lines`; gives the line without them.
-
-    A comment that spans lines ends at the next `-->` that comes before any other `<!--`: a forgotten end must not reach
-    as far as the next complete comment and hide what lies between. One that begins in the middle of a text does not
-    reach over a blank line either, as in CommonMark.
-    """
-    line = lines[at]
-    kept, opened = _remove_closed(line)
-    if opened is not None and not _close_below(lines, at, inline=bool(line[:opened].strip(" \t>-*+"))):
-        kept[-1] += line[opened:]
-    lines[at] = _join(kept)
-    return lines[at]
-
-
-def _remove_closed(line: str) -> tuple[list[str], int | None]:
-    """Texts between the comments of a line, and the start of a comment that the line does not close."""
-    kept: list[str] = []
-    start, opened = 0, None
-    tokens = list(_TOKEN.finditer(line))
-    partners = _code_spans(tokens)
-    index = 0
-    while index < len(tokens):
-        token = tokens[index]
-        mark = token[0]
-        if opened is not None:
-            if mark == "-->":
-                start, opened = token.end(), None
-        elif mark[0] == "`":
-            index = partners.get(index, index)
-        elif mark[0] == "<":
-            kept.append(line[start : token.start()])
-            start = token.end()
-            opened = None if mark[-1] == ">" else token.start()
-        index += 1
-    if opened is None:
-        kept.append(line[start:])
-    return kept, opened
-
-
-def _code_spans(tokens: list[re.Match[str]]) -> dict[int, int]:
-    following: dict[int, int] = {}
-    partners: dict[int, int] = {}
-    for index in range(len(tokens) - 1, -1, -1):
-        mark = tokens[index][0]
-        if mark[0] == "`":
-            if len(mark) in following:
-                partners[index] = following[len(mark)]
-            following[len(mark)] = index
-    return partners
-
-
-def _close_below(lines: list[str], at: int, *, inline: bool) -> bool:
-    for index in range(at + 1, len(lines)):
-        line = lines[index]
-        end, other = line.find("-->"), line.find("<!--")
-        if end >= 0 and not 0 <= other < end:
-            empty = _COVERED if inline else ""
-            lines[at + 1 : index] = [empty] * (index - at - 1)
-            lines[index] = line[end + 3 :].rstrip() or empty
-            return True
-        if other >= 0 or (inline and not line.strip()):
-            return False
-    return False
-
-
-def _join(kept: list[str]) -> str:
-    """Texts joined, with one space where a comment stood between two."""
-    line = kept[0]
-    for part in kept[1:]:
-        joined = line.endswith(" ") and part.startswith(" ") and bool(line.strip())
-        line += part[1:] if joined else part
-    return line
-
-
 _MARKER = lazy_regex(r"([-*+]|[0-9]{1,3}[.)])(?:[ \t]+|$)")
 _BULLET = lazy_regex(r"([-*+])(?:[ \t]+|$)")
 _QUOTE = lazy_regex(r"[ \t]*>(?:[ \t]{0,4}>)*+[ \t]?")
@@ -252,12 +174,12 @@ class _Reader:
         while self.at < count:
             line = lines[self.at]
             if "<!--" in line and not self._in_code(line):
-                line = _remove_comments(lines, self.at)
+                line = remove_comments(lines, self.at)
             self.at += 1
             body = line.strip()
             if body:
                 self._read_line(line, body)
-            elif line != _COVERED:
+            elif line != COVERED:
                 self.prose = self.table = False
         self._close()
         self.outline.leave(1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from indexer.engine.ranking import Ranked
+from indexer.engine.candidates import Ranked
 from indexer.language.asked_labels import asked_labels, is_labelled, label_of
 from indexer.language.terms import query_terms, stored_terms
 from indexer.stores.base import StoredPassage

@@ -13,18 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from indexer.corpus import Floats, Ints, Mask
-from indexer.engine.ranking import Candidates
-from indexer.engine.relevance import QuestionTerms
 from indexer.language.authorship import in_first_person
 from indexer.language.questions import asks, requests
 from indexer.language.sentences import parted
 from indexer.language.terms import index_terms, query_terms
 from indexer.stores.base import StoredPassage
 from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES, Hit, Vectors
+
+if TYPE_CHECKING:
+    from indexer.engine.candidates import Candidates
+    from indexer.engine.relevance import QuestionTerms
 
 _BY_ROLE = np.array([AUTHORITY[role] for role in ROLES])
 # Of what a note says, how much a rival says too, and that of a message, which is about as much else.

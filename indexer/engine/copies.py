@@ -14,7 +14,7 @@ import numpy as np
 
 from indexer.common.scripts import SENTENCE_ENDS
 from indexer.corpus import Ints
-from indexer.engine.ranking import Ranked
+from indexer.engine.candidates import Ranked
 from indexer.language.breadcrumbs import breadcrumb, name_title
 from indexer.stores.base import IndexStore, StoredPassage
 from indexer.types import Passage

@@ -12,7 +12,7 @@ import numpy as np
 
 from indexer.corpus import Floats, Mask
 from indexer.engine.authority import roles_of
-from indexer.engine.ranking import Candidates, Ranked, joined_candidates
+from indexer.engine.candidates import Candidates, Ranked, joined_candidates
 from indexer.engine.reader import IndexReader, QueryTerms
 from indexer.language.questions import asks, only_ask, requests
 from indexer.language.sentences import sentences_of

@@ -26,17 +26,8 @@ from indexer.engine.bm25 import (
     text_statistics,
     with_best_sentence,
 )
-from indexer.engine.ranking import (
-    CANDIDATES,
-    Candidates,
-    Ranked,
-    candidates,
-    corpus_candidates,
-    joined_candidates,
-    merge_candidates,
-    vector_candidates,
-    vector_evidence,
-)
+from indexer.engine.candidates import Candidates, Ranked, corpus_candidates, joined_candidates, merge_candidates
+from indexer.engine.ranking import CANDIDATES, candidates, vector_candidates, vector_evidence
 from indexer.engine.reader import IndexReader, Packed, QueryTerms, sampled_vectors
 from indexer.engine.segments.scoring import SegmentQuery, search_segment
 from indexer.engine.sought import Sought, with_sought

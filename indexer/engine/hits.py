@@ -22,14 +22,10 @@ from indexer.engine.authority import (
     cosines_among,
     unknown_cosine,
 )
+from indexer.engine.candidates import Ranked
 from indexer.engine.chains import FactResolver
 from indexer.engine.copies import days_of_copies, distinct
-from indexer.engine.ranking import (
-    Ranked,
-    RankingSettings,
-    mmr_order,
-    spread,
-)
+from indexer.engine.ranking import RankingSettings, mmr_order, spread
 from indexer.engine.reader import IndexReader
 from indexer.engine.restatements import COMPARED, restated_last
 from indexer.engine.sought import named_first

@@ -32,7 +32,8 @@ from indexer.common.patterns import lazy_regex
 from indexer.corpus import Floats, Ints, Mask
 from indexer.embeddings.bundled import MultilingualE5
 from indexer.engine.bm25 import K1, RangeStatistics
-from indexer.engine.ranking import RANKING_RULES, Ranked, RankingSettings
+from indexer.engine.candidates import Ranked
+from indexer.engine.ranking import RANKING_RULES, RankingSettings
 from indexer.language.terms import TERM_RULES, query_terms
 from indexer.types import Passage
 

@@ -20,6 +20,7 @@ from indexer.engine.authority import (
     roles_of,
 )
 from indexer.engine.bm25 import RangeStatistics
+from indexer.engine.candidates import Candidates, Ranked, Recipe
 from indexer.engine.echoes import echoes_last, find_echoes
 from indexer.engine.finding import (
     Alone,
@@ -34,12 +35,9 @@ from indexer.engine.finding import (
 from indexer.engine.ranking import (
     ENGLISH_WEIGHTS,
     MULTILINGUAL_WEIGHTS,
-    Candidates,
     EvidenceWeights,
     Fusion,
-    Ranked,
     RankingSettings,
-    Recipe,
     age_share,
     blend,
     cue_bonus,

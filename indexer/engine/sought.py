@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.corpus import Ints, Mask, unique_rows
-from indexer.engine.ranking import CANDIDATES, Ranked
+from indexer.engine.candidates import Ranked
+from indexer.engine.ranking import CANDIDATES
 from indexer.language.asked_days import DAY_BONUS, AskedDays
 from indexer.stores.base import StoredPassage
 from indexer.types import Hit

@@ -22,7 +22,7 @@ import numpy as np
 from indexer.corpus import Corpus, Floats, Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreLocked
 from indexer.language.facts import FACT_RULES
-from indexer.stores import sqlite_rows
+from indexer.stores import sqlite_bulk
 from indexer.stores.base import (
     NEAREST_LIMIT,
     FileState,
@@ -69,6 +69,8 @@ from indexer.types import (
 
 if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database
+
+    pass
 
 
 # While a generation is made, the one in use takes fewer revisions and keys than this.
@@ -367,8 +369,8 @@ class SqliteSegments:
 
     def terms(self) -> Iterator[TermEntries]:
         """See `SegmentSource`."""
-        return sqlite_rows.term_entries(self._database)
+        return sqlite_bulk.term_entries(self._database)
 
     def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
         """See `SegmentSource`."""
-        return sqlite_rows.vectors(self._database)
+        return sqlite_bulk.vectors(self._database)

@@ -1,10 +1,8 @@
-"""The tables of an index file: their rows as values and back, the writes of a batch, and the reading of them all.
+"""The tables of an index file: their rows as values and back, and the writes of a batch.
 
 Invariants: a change of a table, or of what a column means, comes with another `SCHEMA`. Changes of files are written
 within a transaction; a key or a file's number is given once and never again; a passage goes into, and out of, every
-table together. What is built in memory reads terms and vectors in chunks of bounded size, each from a query that is
-over when the chunk is handed out; the caller holds one `Database.reading()` around them all, or the chunks may not fit
-together.
+table together.
 """
 
 from __future__ import annotations
@@ -20,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexer.corpus import COLUMNS, CorpusFile, Ints
-from indexer.language.terms import term_hashes
-from indexer.stores.base import FileState, FileWrite, NewPassage, TermEntries, Version
-from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Passage, SearchFilter, SourceKind, Vectors
+from indexer.stores.base import FileState, FileWrite, NewPassage, Version
+from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Passage, SearchFilter, SourceKind
 
 if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database, Row
@@ -453,72 +450,6 @@ def _highest(database: Database, table: str) -> int:
     return int(database.value("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)) or 0)
 
 
-# Some 10 ms each: who reads them gives way to searches in between.
-_ENTRIES = 65_536
-_VECTORS = 2_048
-# Terms of the first chunk, and the most of any.
-_FIRST_TERMS, _MOST_TERMS = 256, 65_536
-
-
-def term_entries(database: Database, *, entries: int = _ENTRIES) -> Iterator[TermEntries]:
-    """Every term with its passages; each term in one chunk.
-
-    Args:
-        database: The index.
-        entries: About how many occurrences to read at once; one term alone may have more.
-
-    Source: .16 µs an occurrence, nearly all of it inside SQLite without the interpreter's lock; one row
-    of `postings` for each takes .36 and counting them by `GROUP BY term, doc` .71 (our measurement).
-    """
-    lowest, highest = database.rows("SELECT min(key), max(key) FROM passages")[0]
-    if lowest is None:
-        return
-    # Hexadecimal digits of one key: the shorter they are, the faster.
-    digits = 8 if highest - lowest < 1 << 32 else 16
-    begin, terms = "", _FIRST_TERMS
-    while True:
-        rows = database.rows(
-            """SELECT term, unhex(group_concat(format(?, doc - ?), '')) FROM postings
-               WHERE term >= ? GROUP BY term LIMIT ?""",
-            (f"%0{digits}x", lowest, begin, terms),
-        )
-        if not rows:
-            return
-        yield _counted(rows, digits // 2, lowest)
-        if len(rows) < terms:
-            return
-        # The next term after this one: terms hold nothing that sorts before a space.
-        begin = rows[-1][0] + " "
-        read = sum(len(row[1]) for row in rows) * 2 // digits
-        terms = max(1, min(_MOST_TERMS, 4 * terms, terms * entries // read))
-
-
-def vectors(database: Database, *, count: int = _VECTORS) -> Iterator[tuple[Ints, Vectors]]:
-    """Every stored vector: keys of shape (m,), ascending, float32 of shape (m, dimensions).
-
-    Args:
-        database: The index.
-        count: About how many to read at once.
-
-    Source: 3.9 µs a vector, looked up in the order of the keys; a scan of `vectors` takes 5.4, the tables that
-    sqlite-vec keeps them in 2.8, but their layout is nothing it promises (384 dimensions, our measurement).
-    """
-    if not database.value("SELECT 1 FROM sqlite_schema WHERE name = 'vectors'"):
-        return
-    last = -1
-    while True:
-        rows = database.rows(
-            """SELECT p.key, v.embedding FROM passages p JOIN vectors v ON v.key = p.key
-               WHERE p.key > ? AND p.embedded ORDER BY p.key LIMIT ?""",
-            (last, count),
-        )
-        if not rows:
-            return
-        found = np.frombuffer(b"".join(row[1] for row in rows), "<f4").reshape(len(rows), -1)
-        yield np.array([row[0] for row in rows], np.int64), found.astype(np.float32, copy=False)
-        last = rows[-1][0]
-
-
 def passage_table(database: Database, files: Sequence[int], *, first: int = 0) -> Ints:
     """Passages of some files by their numbers, int64 of shape (m, columns): the file's number, then `COLUMNS`.
 
@@ -537,19 +468,3 @@ def revisions_of(database: Database, files: Sequence[int]) -> dict[int, int]:
     """Revision of each of some files, by their numbers."""
     query = "SELECT file, revision FROM files WHERE file IN (SELECT value FROM json_each(?))"
     return dict(database.rows(query, (json.dumps(files),)))
-
-
-def _counted(rows: list[Row], width: int, lowest: int) -> TermEntries:
-    """Occurrences as entries: a passage that has a term several times stands there as often, one after another."""
-    occurrences = np.frombuffer(b"".join(row[1] for row in rows), f">u{width}")
-    ends = np.cumsum([len(row[1]) // width for row in rows])
-    new = np.ones(len(occurrences), bool)
-    new[1:] = occurrences[1:] != occurrences[:-1]
-    new[ends[:-1]] = True
-    places = np.flatnonzero(new)
-    return TermEntries(
-        terms=term_hashes([row[0] for row in rows]),
-        sizes=np.diff(np.searchsorted(places, np.r_[0, ends])),
-        passages=occurrences[places].astype(np.int64) + lowest,
-        counts=np.diff(np.r_[places, len(occurrences)]),
-    )

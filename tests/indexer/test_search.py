@@ -20,9 +20,9 @@ from indexer import (
     SearchFilter,
     SourceKind,
 )
+from indexer.engine.candidates import Ranked
 from indexer.engine.hits import to_hits
 from indexer.engine.matrix import load_matrix
-from indexer.engine.ranking import Ranked
 from indexer.engine.reader import NO_TERMS, IndexReader, QueryTerms, find_named, find_terms, vector_text
 from indexer.engine.search import MAX_QUERY_CHARS, Query, rank, relevance_of
 from indexer.language.names import NOBODY

@@ -13,7 +13,8 @@ import numpy as np
 
 from indexer.corpus import Floats, Ints, Mask, unique_rows
 from indexer.engine.bm25 import RangeStatistics, TextEvidence, TextStatistics
-from indexer.engine.ranking import CANDIDATES, Candidates, VectorEvidence, candidates
+from indexer.engine.candidates import Candidates
+from indexer.engine.ranking import CANDIDATES, VectorEvidence, candidates
 from indexer.engine.segments import quantizer as coding
 from indexer.engine.segments.postings import Found
 from indexer.engine.segments.quantizer import Codes

@@ -12,9 +12,9 @@ import pytest
 
 from indexer import Index, Mode, RankingSettings, SearchFilter
 from indexer.common.throttle import THROTTLE
+from indexer.engine.candidates import Ranked
 from indexer.engine.finding import recall
 from indexer.engine.matrix import load_matrix
-from indexer.engine.ranking import Ranked
 from indexer.engine.reader import NO_TERMS, IndexReader, find_terms
 from indexer.engine.reader_manager import IndexReaderManager
 from indexer.engine.search import Query, rank

@@ -9,11 +9,12 @@ import pytest
 
 from indexer.corpus import COLUMNS
 from indexer.language.terms import passage_terms, term_hashes
+from indexer.stores import sqlite_bulk
 from indexer.stores import sqlite_database as databases
-from indexer.stores import sqlite_rows
 from indexer.stores.sqlite import SqliteStore
+from indexer.stores.sqlite_bulk import term_entries, vectors
 from indexer.stores.sqlite_database import Database
-from indexer.stores.sqlite_rows import passage_table, term_entries, vectors
+from indexer.stores.sqlite_rows import passage_table
 from indexer.types import Fingerprint
 from tests.indexer.stores.test_store_contract import MADE, passage, put, removal
 
@@ -62,7 +63,7 @@ def entries(database: Database, size: int = 500_000) -> dict[tuple[int, int], in
 def test_every_term_of_every_passage_comes_once(
     store: SqliteStore, database: Database, monkeypatch: pytest.MonkeyPatch, size: int, first: int
 ) -> None:
-    monkeypatch.setattr(sqlite_rows, "_FIRST_TERMS", first)
+    monkeypatch.setattr(sqlite_bulk, "_FIRST_TERMS", first)
     put(store, "memory/a.md", TEXTS)
     put(store, "memory/b.md", TEXTS[::-1])
     assert entries(database, size) == expected(store)

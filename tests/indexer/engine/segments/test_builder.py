@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from indexer.corpus import Ints
 from indexer.engine.segments import builder
 from indexer.engine.segments.builder import _columns, _reach, open_segment, pack_store
-from indexer.stores import sqlite_rows
+from indexer.stores import sqlite_bulk
 from indexer.stores.base import SegmentSource
 from indexer.stores.sqlite import SqliteStore
 from indexer.types import Fingerprint, Vectors
@@ -58,7 +58,7 @@ class _Chunked:
         self.path, self.terms, self.sync = self._segments.path, self._segments.terms, self._segments.sync
 
     def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
-        return sqlite_rows.vectors(self._database, count=self._rows)
+        return sqlite_bulk.vectors(self._database, count=self._rows)
 
 
 def test_a_segment_is_the_same_however_many_rows_a_chunk_of_vectors_has(tmp_path: Path) -> None:
