@@ -164,8 +164,6 @@ DISK_ROOMS = ("memory_service.storage.files.*", "memory_service.hosts.*")
 DISK_ELSEWHERE = {
     "memory_service.memories.erasures",
     "memory_service.memories.indexing",
-    "memory_service.memories.receipts",
-    "memory_service.memories.standing",
     "memory_service.memories.unindexed",
 }
 

@@ -35,7 +35,6 @@ from memory_service.home import is_shared, open_to_others, own_places
 from memory_service.hosts.progress import progress_drafts
 from memory_service.memories.drafts import entry_draft
 from memory_service.memories.erasures import Erasures
-from memory_service.memories.standing import StandingBlocks
 from memory_service.memories.store import MemoryStore
 from memory_service.messages import Message, numbered
 from memory_service.runtime.answers import reader_failures
@@ -219,10 +218,13 @@ def _left_over(kept: WorkspaceStorage) -> str:
     folder = kept.scratch
     drafts = (
         *LogFolder(folder / "sessions").drafts,
-        *StandingBlocks(folder, lambda _: True).drafts,
         *progress_drafts(folder),
     )
-    if left := [*kept.documents.leftovers(), *(str(draft.relative_to(folder)) for draft in drafts)]:
+    if left := [
+        *kept.documents.leftovers(),
+        *kept.records.leftovers(),
+        *(str(draft.relative_to(folder)) for draft in drafts),
+    ]:
         names = ", ".join(left[:_NAMED])
         raise _Failed(f"a process was killed and left {len(left)} half-written files: {names}", _SWEPT_BY)
     if Erasures(folder).is_marked:

@@ -96,7 +96,7 @@ class LongTermMemory:
         self.index = index
         self._records = records
         self.erasures = Erasures(index.root)
-        self.prompts = StandingBlocks(index.root, self._stands)
+        self.prompts = StandingBlocks(records, self._stands)
         self._refresher = IndexRefresher(index)
         self._looking = threading.Lock()
         self._look_again = 0.0

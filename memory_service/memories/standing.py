@@ -1,35 +1,27 @@
-"""Blocks that stand in the prompts of sessions, so that a prompt begins as the one before did; one file per session.
+"""Blocks that stand in the prompts of sessions, so that a prompt begins as the one before did; one record a session.
 
 Invariants: a block has the same text in every prompt, whichever process makes it, until the view is compacted or
 undone; nothing stands here that a file, or a session, does not say any more: it is looked at when a block is stored,
-when it is used, and when something is erased; a file that cannot be read stands for no blocks, and costs a cache only;
-what is there is never followed elsewhere nor waited for, and no more of it is read than memory has room for.
+when it is used, and when something is erased; a record that cannot be read stands for no blocks, and costs a
+cache only.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
-from pathlib import Path
 
 from indexer import Hit
 from indexer.common import LRU
-from memory_service.errors import InvalidName, StorageFailed, TooLarge
+from memory_service.errors import StorageFailed
 from memory_service.messages import Message, message_tokens, user_message
-from memory_service.storage.files import disk
-from memory_service.storage.files.disk import Signature, WriteLock, storage_errors
+from memory_service.storage.record_store import RecordKind, RecordStore, RecordVersion
 
-_FOLDER = "prompts"
-_SUFFIX = ".json"
-_LOCK = ".lock"
 _KEPT_RECORDS = 64
-# A pipe that somebody put there is not waited for.
-_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 # Of a message or a question: what tells it from others.
 _KNOWN_MESSAGES = 20_000
 _DIGEST_BYTES = 6
@@ -80,13 +72,13 @@ class PromptRecord:
         view: The last record of the log that made the view another one when the blocks were recalled.
         blocks: In the order of their places.
         sent: Digests of the messages of the prompt.
-        signature: That of the file which this was read from; None if there was none.
+        version: That of the record which this was read from; None if there was none.
     """
 
     view: int = 0
     blocks: tuple[StandingBlock, ...] = ()
     sent: tuple[str, ...] = ()
-    signature: Signature | None = None
+    version: RecordVersion | None = None
 
 
 def digest_of(value: object) -> str:
@@ -116,24 +108,22 @@ class StandingBlocks:
     """The last prompts of the sessions of a workspace.
 
     Args:
-        folder: The folder of the workspace.
+        records: The small records of the workspace.
         stands: Whether a passage is still there where it was found.
     """
 
-    def __init__(self, folder: Path, stands: Callable[[StandingPassage], bool]) -> None:
-        self._folder = folder / _FOLDER
+    def __init__(self, records: RecordStore, stands: Callable[[StandingPassage], bool]) -> None:
+        self._records = records
         self._stands = stands
-        self._lock = WriteLock(self._folder / _LOCK)
         self._known: LRU[str, PromptRecord] = LRU(_KEPT_RECORDS)
 
     def of(self, session_id: str) -> PromptRecord:
         """The last prompt of a session, with those of its blocks that still say what files say."""
-        known, path = self._known.get(session_id), self._path(session_id)
-        signature = None
-        with suppress(OSError):
-            signature = disk.current_signature(path)
-        if known is None or known.signature != signature:
-            known = self._known[session_id] = _read(path, signature) or PromptRecord(signature=signature)
+        known, version = self._known.get(session_id), None
+        with suppress(StorageFailed):
+            version = self._records.version(RecordKind.PROMPT, session_id)
+        if known is None or known.version != version:
+            known = self._known[session_id] = self._read(session_id) or PromptRecord(version=version)
         return _sound(known, self._stands)
 
     def put(self, session_id: str, record: PromptRecord) -> PromptRecord | None:
@@ -145,21 +135,25 @@ class StandingBlocks:
         Raises:
             StorageFailed: The disk did not take it.
         """
-        path = self._path(session_id)
-        with self._writing(f"{_FOLDER}/{path.name}"):
-            if disk.current_signature(path) != record.signature:
+        while True:
+            sound = _sound(record, self._stands)
+            version = self._records.put(
+                RecordKind.PROMPT, session_id, _raw(sound), expected=record.version, session=session_id
+            )
+            if version is None:
                 return None
-            kept = _sound(record, self._stands)
-            disk.replace_undurably(path, _raw(kept))
-            stored = self._known[session_id] = replace(kept, signature=disk.current_signature(path))
-            return stored
+            record = replace(sound, version=version)
+            # An erasure that has looked at the prompts before this one was stored is over: its text is gone by now.
+            if _sound(record, self._stands) is record:
+                self._known[session_id] = record
+                return record
 
     def fork(self, session_id: str, branch: str, *, before_seq: int) -> None:
         """Begin the last prompt of a branch with what the session's own has before a message."""
         record = self.of(session_id)
         shared = tuple(block for block in record.blocks if block.seq < before_seq)
         if shared and record.view < before_seq:
-            self.put(branch, replace(record, blocks=shared, signature=self.of(branch).signature))
+            self.put(branch, replace(record, blocks=shared, version=self.of(branch).version))
 
     def erase(self, session_id: str) -> None:
         """Remove what is kept of a session.
@@ -168,79 +162,50 @@ class StandingBlocks:
             StorageFailed: The disk did not let it go.
         """
         self._known.pop(session_id)
-        path = self._path(session_id)
-        if path.is_file() or path.is_symlink():
-            with self._writing(f"{_FOLDER}/{path.name}"):
-                disk.remove_durably(path)
+        self._records.erase(RecordKind.PROMPT, key=session_id)
 
     def sweep(self) -> None:
-        """Remove what was erased elsewhere, what cannot be read, and drafts of crashed writers.
+        """Remove what was erased elsewhere, what cannot be read, and what killed writers left.
 
         Raises:
             StorageFailed: The disk did not let it go.
         """
-        if not self._folder.is_dir():
+        self._records.sweep()
+        # Many conversations have the same passages.
+        stands = cache(self._stands)
+        for session_id in self._records.keys(RecordKind.PROMPT):
+            self._sweep(session_id, stands)
+
+    def _sweep(self, session_id: str, stands: Callable[[StandingPassage], bool]) -> None:
+        """Take what does not stand any more out of a prompt; one that cannot be read may have that in it, and goes."""
+        record = self._read(session_id)
+        sound = _sound(record, stands) if record else PromptRecord()
+        if record is not None and sound is record:
             return
-        with self._writing(_FOLDER):
-            disk.sweep([self._folder])
-            # Many conversations have the same passages.
-            stands = cache(self._stands)
-            for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
-                if path.is_file() and not path.is_symlink():
-                    _sweep(path, stands)
+        self._records.erase(RecordKind.PROMPT, key=session_id)
+        if sound.blocks:
+            # Where the disk is full it is gone: that costs a cache, and what is erased is to leave the others, too.
+            with suppress(StorageFailed):
+                self._records.put(RecordKind.PROMPT, session_id, _raw(sound), expected=None, session=session_id)
 
-    @contextmanager
-    def _writing(self, what: str) -> Iterator[None]:
-        """Others wait; whatever keeps something from being written is a fault of the disk."""
+    def _read(self, session_id: str) -> PromptRecord | None:
+        """The record of a session, an empty one if there is none; None if it cannot be read."""
         try:
-            with self._lock.held(), storage_errors(what):
-                yield
-        except InvalidName as error:
-            raise StorageFailed(
-                f"{what} cannot be written: a folder or a link stands there, or in the place of its lock. Remove it."
-            ) from error
-
-    @property
-    def drafts(self) -> tuple[Path, ...]:
-        """Temporary files of crashed writers."""
-        return tuple(disk.draft_files(self._folder))
-
-    def _path(self, session_id: str) -> Path:
-        return self._folder / f"{session_id}{_SUFFIX}"
+            stored = self._records.get(RecordKind.PROMPT, session_id)
+            if stored is None:
+                return PromptRecord()
+            found = json.loads(stored.raw)
+            blocks = tuple(_block(each) for each in found["blocks"])
+            sent = tuple(map(str, found["sent"]))
+            return PromptRecord(view=int(found["view"]), blocks=blocks, sent=sent, version=stored.version)
+        except (StorageFailed, ValueError, TypeError, KeyError, RecursionError, OverflowError):
+            return None
 
 
 def _sound(record: PromptRecord, stands: Callable[[StandingPassage], bool]) -> PromptRecord:
     """A prompt with those of its blocks whose passages are all still there."""
     blocks = tuple(block for block in record.blocks if all(map(stands, block.passages)))
     return record if len(blocks) == len(record.blocks) else replace(record, blocks=blocks)
-
-
-def _sweep(path: Path, stands: Callable[[StandingPassage], bool]) -> None:
-    """Take what does not stand any more out of a file; one that cannot be read may have that in it, and goes."""
-    record = _read(path, disk.current_signature(path))
-    sound = _sound(record, stands) if record else PromptRecord()
-    if record and len(sound.blocks) == len(record.blocks):
-        return
-    disk.remove_durably(path)
-    if sound.blocks:
-        # Where the disk is full it is gone: that costs a cache, and what is erased is to leave the other files, too.
-        with suppress(OSError):
-            disk.replace_undurably(path, _raw(sound))
-
-
-def _read(path: Path, signature: Signature | None) -> PromptRecord | None:
-    """The record in a file, an empty one if there is no file; None if it cannot be read."""
-    if signature is None:
-        return PromptRecord()
-    try:
-        with disk.open_no_follow(path, _AT_ONCE) as descriptor:
-            disk.check_size(descriptor, path.name)
-            found = json.loads(disk.read_all(descriptor))
-        blocks = tuple(_block(each) for each in found["blocks"])
-        sent = tuple(map(str, found["sent"]))
-        return PromptRecord(view=int(found["view"]), blocks=blocks, sent=sent, signature=signature)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError, TooLarge):
-        return None
 
 
 def _block(found: dict[str, object]) -> StandingBlock:

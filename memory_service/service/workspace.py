@@ -186,7 +186,7 @@ class OpenWorkspaces:
 
     def receipts(self, workspace: str) -> Receipts:
         """The receipts of a workspace, there or not."""
-        return Receipts(self.storage.workspace(workspace).scratch / "receipts", keep_days=self._settings.receipt_days)
+        return Receipts(self.storage.workspace(workspace).records, keep_days=self._settings.receipt_days)
 
     def engine(self, workspace: str) -> GuardedEngine | None:
         """The configured engine of somebody else, not loaded yet; None for the service's own."""

@@ -22,6 +22,10 @@ ANY: Final[RecordVersion] = b"*"
 class RecordKind(StrEnum):
     """The kinds of records."""
 
+    # A JSON object that begins with its `receipt_id`, which is its key; stored once.
+    RECEIPT = "receipt"
+    # By session.
+    PROMPT = "prompt"
     OPERATION = "operation"
     REPLY = "reply"
     # An answer that may hold what was said, so that it is erased with that.
@@ -81,3 +85,9 @@ class RecordStore(Protocol):
 
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         """Remove what has expired, and the oldest until as many and as much are left."""
+
+    def sweep(self) -> None:
+        """Remove what killed writers left half-written."""
+
+    def leftovers(self) -> list[str]:
+        """Names of the files that killed writers left."""

@@ -23,6 +23,7 @@ from memory_service.storage.files import disk
 from memory_service.storage.files.disk import storage_errors
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.file_coordination import FileCoordination
+from memory_service.storage.files.file_records import FileRecords
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class FileStorage:
         folder = self._folder(name)
         return WorkspaceStorage(
             documents=FileDocuments(folder),
-            records=DatabaseRecords(self._database, name),
+            records=FileRecords(folder, DatabaseRecords(self._database, name)),
             scratch=folder,
             open_logs=lambda: _logs_in(folder / _SESSIONS),
             open_source=lambda: FileSource(folder, extra=extra_folders(folder, self._extra_paths)),

@@ -207,6 +207,13 @@ class DatabaseRecords:
             gone = "DELETE FROM records WHERE scope = ? AND kind = ? AND (id <= ? OR expires <= ?)"
             database.run(gone, (self._scope, kind.value, oldest, time.time()))
 
+    def sweep(self) -> None:
+        """See `RecordStore`; a database leaves nothing half-written."""
+
+    def leftovers(self) -> list[str]:
+        """See `RecordStore`."""
+        return []
+
     def _one(self, kind: RecordKind, key: str) -> tuple[str, str, str, float]:
         return self._scope, kind.value, key, time.time()
 

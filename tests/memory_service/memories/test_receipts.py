@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from memory_service.errors import NotFound, StorageFailed
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.schemas import OmittedItem, Receipt, ReceiptItem
+from memory_service.storage.files.file_records import FileRecords
+from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import run_unprivileged
 
@@ -40,16 +42,22 @@ def receipt(query: str = "when?", *, now: dt.datetime = NOW) -> Receipt:
     )
 
 
+def receipts_in(folder: Path) -> Receipts:
+    """The receipts in a folder of a workspace."""
+    others = DatabaseRecords(SharedDatabase(folder.parent.parent), folder.parent.name)
+    return Receipts(FileRecords(folder.parent, others), keep_days=30)
+
+
 @pytest.fixture
 def receipts(tmp_path: Path) -> Receipts:
-    return Receipts(tmp_path / "receipts", keep_days=30)
+    return receipts_in(tmp_path / "receipts")
 
 
 def test_a_receipt_comes_back_as_it_was_even_after_a_restart(receipts: Receipts, tmp_path: Path) -> None:
     made = [receipt(f"question {n}\n</file> 浇水") for n in range(5)]
     for one in made:
         receipts.put(one)
-    again = Receipts(tmp_path / "receipts", keep_days=30)
+    again = receipts_in(tmp_path / "receipts")
     for one in made:
         assert receipts.get(one.receipt_id) == again.get(one.receipt_id) == one
     assert [path.name for path in (tmp_path / "receipts").iterdir()] == ["2026-11-20.jsonl"]
@@ -57,7 +65,7 @@ def test_a_receipt_comes_back_as_it_was_even_after_a_restart(receipts: Receipts,
 
 @given(st.text())
 def test_any_query_comes_back(tmp_path_factory: pytest.TempPathFactory, query: str) -> None:
-    receipts = Receipts(tmp_path_factory.getbasetemp() / "any-query", keep_days=30)
+    receipts = receipts_in(tmp_path_factory.getbasetemp() / "receipts")
     made = receipt(query)
     receipts.put(made)
     assert receipts.get(made.receipt_id).query == query.encode("utf-8", "replace").decode()
@@ -147,9 +155,8 @@ def test_old_receipts_that_cannot_be_deleted_are_named(receipts: Receipts, tmp_p
 APPENDING = """
 import datetime as dt, sys
 from pathlib import Path
-from tests.memory_service.memories.test_receipts import receipt
-from memory_service.memories.receipts import Receipts
-receipts = Receipts(Path(sys.argv[1]), keep_days=30)
+from tests.memory_service.memories.test_receipts import receipt, receipts_in
+receipts = receipts_in(Path(sys.argv[1]))
 for n in range(100):
     receipts.put(receipt(sys.argv[2] * 2000))
 """
@@ -159,7 +166,7 @@ def test_threads_and_processes_that_write_at_once_do_not_mix_their_lines(tmp_pat
     folder = tmp_path / "receipts"
     commands = [[sys.executable, "-c", APPENDING, str(folder), letter] for letter in "ab"]
     children = [subprocess.Popen(command, cwd=Path(__file__).parents[3]) for command in commands]
-    receipts = Receipts(folder, keep_days=30)
+    receipts = receipts_in(folder)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda n: receipts.put(receipt("cd"[n % 2] * 2000)), range(200)))
     assert [child.wait(60) for child in children] == [0, 0]
@@ -174,8 +181,7 @@ import secrets
 from pathlib import Path
 from memory_service.service import MemoryService
 from memory_service.errors import *
-from tests.memory_service.memories.test_receipts import receipt
-from memory_service.memories.receipts import Receipts
+from tests.memory_service.memories.test_receipts import receipt, receipts_in
 home = Path(sys.argv[1])
 service = MemoryService.open(home, embedding_model="none")
 service.search("default", "loads")
@@ -184,7 +190,7 @@ for each in (home, *home.rglob("*")):  # which its owner alone could enter
 (home / "default/receipts").chmod(0o555)
 drop()
 try:
-    Receipts(home / "default/receipts", keep_days=30).put(receipt())
+    receipts_in(home / "default/receipts").put(receipt())
 except StorageFailed as error:
     print(error)
 made = service.context("default", "quokka", budget_tokens=100)

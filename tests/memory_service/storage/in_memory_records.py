@@ -83,6 +83,12 @@ class MemoryRecords:
                 if _is_over(row) or count > most or size > most_bytes:
                     del self._rows[at]
 
+    def sweep(self) -> None:
+        """See `RecordStore`."""
+
+    def leftovers(self) -> list[str]:
+        return []
+
 
 def _is_over(row: _Row) -> bool:
     return row.expires is not None and row.expires <= dt.datetime.now(dt.UTC)

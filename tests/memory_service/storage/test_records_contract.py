@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from memory_service.errors import StorageFailed
+from memory_service.storage.files.file_storage import FileStorage
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 from memory_service.storage.record_store import ANY, RecordKind, RecordStore
 from tests.memory_service.storage.in_memory_records import MemoryRecords
@@ -26,19 +28,20 @@ def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]
         kept = dict[str, MemoryRecords]()
         yield lambda workspace: kept.setdefault(workspace, MemoryRecords())
         return
-    databases = list[SharedDatabase]()
+    storages = list[FileStorage]()
 
     def opened(workspace: str) -> RecordStore:
-        databases.append(SharedDatabase(tmp_path))
-        return DatabaseRecords(databases[-1], workspace)
+        storages.append(FileStorage(tmp_path))
+        storages[-1].make(workspace)
+        return storages[-1].workspace(workspace).records
 
     yield opened
-    for database in databases:
-        database.close()
+    for storage in storages:
+        storage.close()
 
 
 def test_what_is_stored_is_there_for_all(records: Records) -> None:
-    one, other = records("部署"), records("部署")
+    one, other = records("deploys"), records("deploys")
     assert one.get(RecordKind.REPLY, "钥匙") is None and list(one.keys(RecordKind.REPLY)) == []
     version = one.put(RecordKind.REPLY, "钥匙", b"\0\xff", session="s", expires=LATER)
     found = other.get(RecordKind.REPLY, "钥匙")
@@ -117,6 +120,77 @@ def test_the_oldest_are_trimmed(records: Records) -> None:
     assert sorted(store.keys(RecordKind.REPLY)) == ["2", "5", "6"]
     store.trim(RecordKind.OPERATION, most=0, most_bytes=0)
     assert sorted(store.keys(RecordKind.REPLY)) == ["2", "5", "6"]
+
+
+def receipt(number: int, words: str = "where?") -> tuple[str, bytes]:
+    key = f"r20261120-{number:016x}"
+    return key, json.dumps({"receipt_id": key, "query": words}).encode()
+
+
+def test_receipts_are_found_and_erased_with_their_session(records: Records) -> None:
+    one, other = records("w"), records("w")
+    for number, session in enumerate(("a", "b", "", "a")):
+        key, raw = receipt(number, f'quoting {{"receipt_id": "{receipt(9)[0]}"')
+        assert one.put(RecordKind.RECEIPT, key, raw, session=session, expires=LATER) is not None
+    found = other.get(RecordKind.RECEIPT, receipt(1)[0])
+    assert found is not None and json.loads(found.raw)["query"].startswith("quoting")
+    assert other.version(RecordKind.RECEIPT, receipt(1)[0]) == found.version
+    assert sorted(other.keys(RecordKind.RECEIPT)) == [receipt(number)[0] for number in range(4)]
+    for key in (receipt(9)[0], "r20261120-", "r20269999-0000000000000000", "../../etc"):
+        assert other.get(RecordKind.RECEIPT, key) is None
+    assert other.erase(RecordKind.RECEIPT, session="a") == 2
+    assert sorted(one.keys(RecordKind.RECEIPT)) == [receipt(1)[0], receipt(2)[0]]
+    assert one.get(RecordKind.RECEIPT, receipt(0)[0]) is None
+    assert other.erase(RecordKind.RECEIPT, key=receipt(2)[0]) == 1
+    assert other.erase(RecordKind.RECEIPT) == 1 and list(one.keys(RecordKind.RECEIPT)) == []
+
+
+def test_prompts_are_replaced_by_version(records: Records) -> None:
+    one, other = records("w"), records("w")
+    assert one.version(RecordKind.PROMPT, "talk") is None and one.get(RecordKind.PROMPT, "talk") is None
+    first = one.put(RecordKind.PROMPT, "talk", b"1", expected=None, session="talk")
+    assert first is not None and other.version(RecordKind.PROMPT, "talk") == first
+    assert other.put(RecordKind.PROMPT, "talk", b"2", expected=None, session="talk") is None
+    second = other.put(RecordKind.PROMPT, "talk", b"22", expected=first, session="talk")
+    assert second is not None and one.put(RecordKind.PROMPT, "talk", b"3", expected=first, session="talk") is None
+    found = one.get(RecordKind.PROMPT, "talk")
+    assert found is not None and (found.raw, found.version) == (b"22", second)
+    one.put(RecordKind.PROMPT, "other", b"4", session="other")
+    assert list(one.keys(RecordKind.PROMPT)) in (["other", "talk"], ["talk", "other"])
+    assert one.erase(RecordKind.PROMPT, session="talk") == 1 and one.erase(RecordKind.PROMPT, key="talk") == 0
+    assert one.erase(RecordKind.PROMPT) == 1 and list(other.keys(RecordKind.PROMPT)) == []
+
+
+def test_nothing_is_left_over(records: Records) -> None:
+    store = records("w")
+    store.put(RecordKind.PROMPT, "talk", b"1")
+    store.sweep()
+    assert store.leftovers() == [] and store.get(RecordKind.PROMPT, "talk") is not None
+
+
+def test_what_a_killed_writer_left_is_named_and_swept(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path)
+    storage.make("w")
+    store = storage.workspace("w").records
+    store.put(RecordKind.PROMPT, "talk", b"1")
+    (tmp_path / "w/prompts/.talk.json.0123456789abcdef.tmp").write_bytes(b"half")
+    assert store.leftovers() == ["prompts/.talk.json.0123456789abcdef.tmp"]
+    store.sweep()
+    assert store.leftovers() == []
+
+
+@pytest.mark.parametrize("inside", [b"", b"a folder"])
+def test_a_prompt_that_cannot_be_read_is_a_fault_of_the_storage(tmp_path: Path, inside: bytes) -> None:
+    storage = FileStorage(tmp_path)
+    storage.make("w")
+    place = tmp_path / "w/prompts/talk.json"
+    if inside:
+        (place / "deep").mkdir(parents=True)
+    else:
+        place.parent.mkdir()
+        place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageFailed, match="Remove it"):
+        storage.workspace("w").records.get(RecordKind.PROMPT, "talk")
 
 
 def test_no_byte_of_what_was_erased_is_left_in_a_file(tmp_path: Path) -> None:
