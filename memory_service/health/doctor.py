@@ -72,7 +72,7 @@ def examine(
 
     Args:
         settings: What is configured.
-        storage: What is kept of the home.
+        storage: The storage of the home.
         workspace: The workspace to look at.
         embedder: The model in use, or the two that are chosen from; None for none.
         reranker: The model that has a second look at results, or None.
@@ -81,8 +81,8 @@ def examine(
         measures: Whether the index is measured too, if it is sound.
     """
     yield _check("home", lambda: _home(settings.home, storage))
-    kept = storage.workspace(workspace)
-    embedders = _used(settings, kept, embedder)
+    parts = storage.workspace(workspace)
+    embedders = _used(settings, parts, embedder)
     model = _check("model", lambda: _models(embedders))
     yield model
     if reranker is not None:
@@ -93,13 +93,13 @@ def examine(
         yield _check("engine", lambda: _engine(settings, engine_problems))
     there = _check("workspace", lambda: _workspace(storage, workspace))
     if there.ok and storage.contains(workspace):
-        if not (left := _check("left over", lambda: _left_over(kept))).ok:
+        if not (left := _check("left over", lambda: _left_over(parts))).ok:
             yield left
-        index = _opened(settings, kept, embedder)
+        index = _opened(settings, parts, embedder)
         try:
             yield (sound := _check("index", lambda: _index(index)))
             yield _check("files", lambda: _files(index))
-            yield _check("retrieval", lambda: _retrieval(kept.documents, index))
+            yield _check("retrieval", lambda: _retrieval(parts.documents, index))
             if measures and sound.ok:
                 yield _check("speed", lambda: measure_searches(index))
                 yield _check("recall", lambda: measure_recall(index))
@@ -112,18 +112,18 @@ def examine(
         yield _check("gateway", lambda: _gateway(missed))
 
 
-def _opened(settings: Settings, kept: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> Index:
-    store, max_file_bytes = kept.open_index(), settings.max_file_bytes
-    return Index(kept.open_source(), embedder, store=store, max_file_bytes=max_file_bytes)
+def _opened(settings: Settings, parts: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> Index:
+    store, max_file_bytes = parts.open_index(), settings.max_file_bytes
+    return Index(parts.open_source(), embedder, store=store, max_file_bytes=max_file_bytes)
 
 
-def _used(settings: Settings, kept: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> list[Embedder]:
+def _used(settings: Settings, parts: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> list[Embedder]:
     """The models that a workspace uses: where it is chosen, that of its index, and the one that it moves to."""
     if not isinstance(embedder, LanguageChoice):
         return [embedder] if embedder else []
-    if not kept.scratch.is_dir():
+    if not parts.scratch.is_dir():
         return [embedder.english]
-    index = _opened(settings, kept, embedder)
+    index = _opened(settings, parts, embedder)
     try:
         moves, used_embedder = index.moves(), index.embedder
     except (IndexerError, OSError):
@@ -213,16 +213,16 @@ def _gateway(missed_text: str) -> str:
     raise _Failed(missed_text, remedy)
 
 
-def _left_over(kept: WorkspaceStorage) -> str:
+def _left_over(parts: WorkspaceStorage) -> str:
     """Report temporary files of killed processes, which may hold erased text."""
-    folder = kept.scratch
+    folder = parts.scratch
     drafts = (
         *LogFolder(folder / "sessions").drafts,
         *progress_drafts(folder),
     )
     if left := [
-        *kept.documents.leftovers(),
-        *kept.records.leftovers(),
+        *parts.documents.leftovers(),
+        *parts.records.leftovers(),
         *(str(draft.relative_to(folder)) for draft in drafts),
     ]:
         names = ", ".join(left[:_NAMED])

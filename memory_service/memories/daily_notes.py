@@ -127,7 +127,7 @@ class DailyNotes:
         days = (asked.draft.date or today, today, today - dt.timedelta(days=1)) if asked.draft.key else ()
         try:
             for day in dict.fromkeys(days):
-                entry = self._replayed(asked.draft, day)
+                entry = self._page(day)[1].replayed(asked.draft)
                 if entry is not None:
                     asked.outcome = _stored(entry, day, replayed=True)
                     return True
@@ -185,10 +185,6 @@ class DailyNotes:
                     if entry is not None
                 ]
         raise kept_changing(path)
-
-    def _replayed(self, checked: EntryDraft, day: dt.date) -> Entry | None:
-        _, page = self._page(day)
-        return page.replayed(checked)
 
     def _mend(self, path: str) -> None:
         """Takes half a character off the end of a page: its write was cut short before it was answered.

@@ -367,7 +367,7 @@ class EntryStore:
             if is_blank_page(rest, day):
                 done = self._documents.remove(path, expected=revision)
             else:
-                blanks = partial(_blanked, raw, text, spans)
+                blanks = partial(_blank_steps, raw, text, spans)
                 done = self._documents.replace(path, _raw(rest), expected=revision, blanks=blanks)
             if done:
                 return
@@ -471,7 +471,7 @@ def _squashed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _blanked(raw: bytes, text: str, spans: list[LineSpan]) -> Iterable[bytes]:
+def _blank_steps(raw: bytes, text: str, spans: list[LineSpan]) -> Iterable[bytes]:
     """The contents of a file from as it is to one with spaces in the place of some lines."""
     return chain([raw], map(_raw, blank_spans(text, spans)))
 

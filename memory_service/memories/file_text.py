@@ -88,7 +88,7 @@ def etag_of(raw: bytes) -> str:
     return hashlib.blake2b(raw, digest_size=16).hexdigest()
 
 
-def measured(pieces: Iterable[bytes]) -> tuple[int, int, str]:
+def measure(pieces: Iterable[bytes]) -> tuple[int, int, str]:
     """Bytes, lines and entity tag of a content, however large it is."""
     digest, size_bytes, count, last = hashlib.blake2b(digest_size=16), 0, 0, b""
     for piece in pieces:

@@ -22,7 +22,7 @@ from memory_service.errors import (
 )
 from memory_service.memories.daily_notes import DailyNotes
 from memory_service.memories.entries import EntryStore, check_complete
-from memory_service.memories.file_text import check_range, etag_of, measured, read_range
+from memory_service.memories.file_text import check_range, etag_of, measure, read_range
 from memory_service.memories.workspaces import memory_path
 from memory_service.schemas.memories import FileText, MemoryFile
 from memory_service.storage.documents import DocumentStore, ListedDocument
@@ -41,12 +41,12 @@ class MemoryStore:
     """The memory files of one workspace.
 
     Args:
-        documents: What is kept of them.
+        documents: Their storage.
         now: The present moment in the time zone of the workspace.
         max_bytes: Larger files are not indexed.
 
     Attributes:
-        documents: What is kept of them.
+        documents: Their storage.
         notes: The dated ones, as far as the service writes into them.
         entries: The entries of all of them.
     """
@@ -174,7 +174,7 @@ class MemoryStore:
     def _measure(self, document: ListedDocument) -> MemoryFile | None:
         """Listing row of a file; None if it vanished, or has a name that no caller could give back."""
         try:
-            size_bytes, lines, etag = measured(self.documents.pieces(memory_path(document.path)))
+            size_bytes, lines, etag = measure(self.documents.pieces(memory_path(document.path)))
         except (NotFound, InvalidName):
             return None
         return MemoryFile(

@@ -45,7 +45,7 @@ class OpenWorkspaces:
         rests: Whether what takes long to index is left to another process.
 
     Attributes:
-        storage: What is kept of them and of others, open or not.
+        storage: The storage of the home.
         watching: Follows the changes in those that are open, once it is started.
     """
 
@@ -104,7 +104,7 @@ class OpenWorkspaces:
             return self._shared
 
     def readable(self, workspace: str) -> LongTermMemory:
-        """The long-term memory of a workspace, to read; an empty one, kept nowhere, where nobody wrote to it.
+        """The long-term memory of a workspace, to read; an empty one, stored nowhere, where nobody wrote to it.
 
         Raises:
             InvalidName: The name is not one of a workspace.
@@ -112,7 +112,7 @@ class OpenWorkspaces:
         try:
             return self.memory(workspace)
         except NotFound:
-            return self._opened(self.storage.workspace(workspace))
+            return self._open_memory(self.storage.workspace(workspace))
 
     def memory(self, workspace: str, *, make: bool = False) -> LongTermMemory:
         """The long-term memory of a workspace, to write.
@@ -141,7 +141,7 @@ class OpenWorkspaces:
             if memory is None:
                 if len(self._open) >= _MOST_OPEN:
                     self._close(next(iter(self._open)))
-                memory = self._open[workspace] = self._opened(self.storage.workspace(workspace))
+                memory = self._open[workspace] = self._open_memory(self.storage.workspace(workspace))
             self._open.move_to_end(workspace)
         if is_new:
             self._recover(memory, workspace)
@@ -171,12 +171,12 @@ class OpenWorkspaces:
                 self._sessions[workspace] = found
             return found
 
-    def _index(self, kept: WorkspaceStorage) -> Index:
+    def _index(self, parts: WorkspaceStorage) -> Index:
         settings = self._settings
         return Index(
-            kept.open_source(),
+            parts.open_source(),
             self._embedder,
-            store=kept.open_index(),
+            store=parts.open_index(),
             ranking=RankingSettings(**settings.ranking.model_dump()),
             max_file_bytes=settings.max_file_bytes,
             today=lambda: settings.now().date(),
@@ -214,10 +214,10 @@ class OpenWorkspaces:
         self._sessions.pop(workspace, None)
         self._open.pop(workspace).close()
 
-    def _opened(self, kept: WorkspaceStorage) -> LongTermMemory:
+    def _open_memory(self, parts: WorkspaceStorage) -> LongTermMemory:
         settings = self._settings
-        files = MemoryStore(kept.documents, now=settings.now, max_bytes=settings.max_file_bytes)
-        return LongTermMemory(files, self._index(kept), kept.records, rests=self._rests)
+        files = MemoryStore(parts.documents, now=settings.now, max_bytes=settings.max_file_bytes)
+        return LongTermMemory(files, self._index(parts), parts.records, rests=self._rests)
 
     def _recover(self, memory: LongTermMemory, workspace: str) -> None:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""

@@ -53,7 +53,7 @@ class FileDocuments:
             # A folder of memories that is a link elsewhere has none of this workspace.
             failures = () if (self._folder / MEMORY_FOLDER).is_symlink() else found.failures
         return Listing(
-            documents={path: _listed(file, now) for path, file in found.files.items()},
+            documents={path: _list_entry(file, now) for path, file in found.files.items()},
             failures=failures,
         )
 
@@ -114,7 +114,7 @@ class FileDocuments:
             disk.make_folder(target.parent)
             try:
                 with open_no_follow(target, os.O_RDWR | os.O_APPEND | create) as descriptor:
-                    return _appended(descriptor, target, raw, expected)
+                    return _append_to(descriptor, target, raw, expected)
             except (FileExistsError, FileNotFoundError):
                 return None
 
@@ -204,7 +204,7 @@ def _check_kind(path: str, mode: int, *, is_last: bool) -> None:
         raise InvalidName(f"The path {path} takes a file for a folder. Choose another one.")
 
 
-def _appended(descriptor: int, target: Path, raw: bytes, expected: Revision | None) -> Revision | None:
+def _append_to(descriptor: int, target: Path, raw: bytes, expected: Revision | None) -> Revision | None:
     before = os.fstat(descriptor)
     if expected is not None and _revision(disk.signature(before)) != expected:
         return None
@@ -225,7 +225,7 @@ def _appended(descriptor: int, target: Path, raw: bytes, expected: Revision | No
     return _revision(disk.signature(after))
 
 
-def _listed(file: SourceFile, now: float) -> ListedDocument:
+def _list_entry(file: SourceFile, now: float) -> ListedDocument:
     mtime_ns, ctime_ns = change_times(file)
     return ListedDocument(
         path=file.path,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.memories.file_text import ends_within_character, measured
+from memory_service.memories.file_text import ends_within_character, measure
 
 
 @pytest.mark.parametrize(
@@ -34,5 +34,5 @@ def test_only_the_beginning_of_a_character_counts_as_cut_short(rest: bytes, with
     ],
 )
 def test_lines_are_counted_across_pieces(pieces: list[bytes], lines: int) -> None:
-    whole = measured([b"".join(pieces)])
-    assert measured(pieces) == whole and whole[:2] == (len(b"".join(pieces)), lines)
+    whole = measure([b"".join(pieces)])
+    assert measure(pieces) == whole and whole[:2] == (len(b"".join(pieces)), lines)
