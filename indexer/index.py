@@ -93,7 +93,7 @@ class Index:
     ) -> None:
         self._source = FileSource(source) if isinstance(source, Path) else source
         self._embedder = embedder
-        self._store = open_store(store, self.root) if isinstance(store, str) else store
+        self._store = open_store(store, self.files.root) if isinstance(store, str) else store
         self._compatibility = IndexCompatibility(self._store, embedder, WritingSample(self._source).read)
         self._today = today
         self._zone = zone
@@ -119,20 +119,15 @@ class Index:
         return self._compatibility.current
 
     @property
-    def _files(self) -> FileSource:
+    def files(self) -> FileSource:
+        """The files on this machine that the index is made of.
+
+        Raises:
+            SourceMissing: It is made of another source.
+        """
         if isinstance(self._source, FileSource):
             return self._source
         raise SourceMissing(f"{self._source.name} lies in no folder of this machine. Ask the one who gave the files.")
-
-    @property
-    def root(self) -> Path:
-        """The workspace folder."""
-        return self._files.root
-
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        """The folders whose files are indexed: the workspace's first, then those beside it."""
-        return self._files.folders
 
     def locate(self, path: str) -> tuple[str, Path]:
         """The path of a file of an extra folder that this index lists, as the disk spells it, and where it lies.
@@ -140,9 +135,9 @@ class Index:
         Raises:
             SourceMissing: The index lists none of this name, or it lies over a symbolic link now.
         """
-        path = self._files.as_on_disk(path)
+        path = self.files.as_on_disk(path)
         state = self._store.file_states([path]).get(path)
-        place = self._files.locate(path) if state is not None and not state.failure else None
+        place = self.files.locate(path) if state is not None and not state.failure else None
         if place is None:
             raise SourceMissing(f"The index lists no file {path!r}. Search for it, or run `memory-service reindex`.")
         return path, place

@@ -321,7 +321,7 @@ def _index(index: Index) -> str:
     if status.stored is None:
         raise _Failed("there is no index yet", "Run `memory-service reindex`.")
     if not is_unread:
-        _rebuild(index.root, status)
+        _rebuild(index.files.root, status)
     if status.rebuild and status.rebuild.running:
         return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
     if is_unread or index.lags():
@@ -330,9 +330,9 @@ def _index(index: Index) -> str:
             "Run `memory-service reindex` to have that now.",
         )
     if status.moving:
-        return _moving(index.root, status)
+        return _moving(index.files.root, status)
     if status.outdated or status.counts is None:
-        raise _Failed("another model or version made the index", _full_reindex(index.root, status))
+        raise _Failed("another model or version made the index", _full_reindex(index.files.root, status))
     counts = status.counts
     if status.slow:
         detail, _, remedy = status.slow.removeprefix("index: ").partition(". ")

@@ -95,7 +95,7 @@ class LongTermMemory:
         self.files = files
         self.index = index
         self._records = records
-        self.erasures = Erasures(index.root)
+        self.erasures = Erasures(index.files.root)
         self.prompts = StandingBlocks(records, self._stands)
         self._refresher = IndexRefresher(index)
         self._looking = threading.Lock()
@@ -104,7 +104,7 @@ class LongTermMemory:
         self._was_filled = False
         self._rests = rests
         self._sessions = DeferredRefresh(self._index_sessions, rests=rests)
-        self._just_said = UnindexedMessages(index.root, index.last_passage, lambda path: self._held([path]) or ())
+        self._just_said = UnindexedMessages(index.files.root, index.last_passage, lambda path: self._held([path]) or ())
         self._searching = ConcurrencyProbe()
         self._large = DeferredRefresh(
             lambda paths: sync_files(self.index, paths, cancelled=lambda: self._large.is_closed), rests=rests
@@ -493,7 +493,7 @@ class LongTermMemory:
     def _stands(self, passage: StandingPassage) -> bool:
         """True if files still have what was found: what is erased may not be gone from the index, or a prompt, yet."""
         if passage.source == "sessions":
-            log = self.index.root / passage.path
+            log = self.index.files.root / passage.path
             return log.exists() and (not self.erasures.is_marked or logs_words(log, passage.text))
         return passage.source != "memory" or self.files.says(passage.path, passage.text)
 

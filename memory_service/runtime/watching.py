@@ -89,7 +89,7 @@ class WorkspaceWatcher:
             known = self._followed.get(workspace)
         if known is None:
             return WatchState(mode="off", reason=f"{_MOST_WORKSPACES} other workspaces were used later")
-        state = self._watch.state(known.memory.index.root)
+        state = self._watch.state(known.memory.index.files.root)
         return WatchState(mode="off", reason="it is about to begin") if state.mode == "off" else state
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class WorkspaceWatcher:
 
     def _changed(self, root: Path, paths: Collection[str]) -> float:
         with self._changing:
-            memory = next((one.memory for one in self._followed.values() if one.memory.index.root == root), None)
+            memory = next((one.memory for one in self._followed.values() if one.memory.index.files.root == root), None)
         with THROTTLE.behind():
             return memory.catch_up(paths, cancelled=self._stop.is_set) if memory else 0.0
 
@@ -175,7 +175,7 @@ def follow(
 
 
 def _watched_folders(index: Index) -> Watched:
-    root, *extra = index.folders
+    root, *extra = index.files.folders
     return Watched(root=root, extra=tuple(extra))
 
 

@@ -79,7 +79,7 @@ class IndexUseCases(ABC):
 
     def _indexed(self, memory: LongTermMemory, paths: Collection[str]) -> tuple[str, ...]:
         """Paths of a workspace as the index has them."""
-        return indexed_paths(paths, extra_folders(memory.index.root, self.settings.extra_paths)) if paths else ()
+        return indexed_paths(paths, extra_folders(memory.index.files.root, self.settings.extra_paths)) if paths else ()
 
     def index_words(self, workspace: str, *, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Make all that changed be found by its words, which takes a moment; `reindex` makes its vectors."""

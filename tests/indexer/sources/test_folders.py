@@ -241,7 +241,7 @@ def test_files_are_found_by_words_and_by_the_parts_of_names(workspace: Workspace
     assert {hit.source for hit in index.search("header", filter=SearchFilter(sources=("memory",))).hits} == {"memory"}
     assert index.sync().unchanged == 4
     assert index.status().pending == 0
-    assert index.folders == (workspace.root, project)
+    assert index.files.folders == (workspace.root, project)
     assert index.locate("@代码/src/net.py") == ("@代码/src/net.py", project.resolve() / "src/net.py")
 
 
