@@ -13,9 +13,10 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
@@ -325,6 +326,31 @@ def _waits(degraded: str) -> bool:
     return degraded.startswith(("index: ", "vector: ")) and degraded.endswith(_REMEDIED_BY_WAITING)
 
 
+# Of each method of `MemoryService` that commands use: method and path of its route, and the names of what it is given
+# without a name.
+_ROUTES = {
+    "remember": ("POST", "/memories", ("text",)),
+    "search": ("POST", "/search", ("query",)),
+    "context": ("POST", "/context", ("query",)),
+    "get": ("GET", "/memories/{path}", ("path", "start_line", "lines")),
+    "forget": ("POST", "/forget", ("memory",)),
+    "entries": ("GET", "/entries", ()),
+    "entry": ("GET", "/entries/{memory}", ("memory",)),
+    "edit": ("PATCH", "/entries/{memory}", ("memory",)),
+}
+_WAITING = ("search", "context")
+
+
+class _Call(NamedTuple):
+    """A request, and what does the same without the server."""
+
+    method: str
+    place: str
+    body: Mapping[str, Any] | None
+    headers: Mapping[str, str]
+    cold: Callable[[MemoryService], Any]
+
+
 class WarmMemory:
     """A memory behind a server, with the methods of `MemoryService` that commands use.
 
@@ -341,73 +367,38 @@ class WarmMemory:
         self._told = told
         self._waits = waits
 
-    def remember(self, workspace: str, text: str, **options: Any) -> Any:
-        """See `MemoryService.remember`."""
-        body = {"text": text, **options}
-        return self._asked(workspace, "/memories", body, lambda service: service.remember(workspace, text, **options))
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        """The method of `MemoryService` with that name, through the server."""
+        if verb not in _ROUTES:
+            raise AttributeError(verb)
+        return partial(self._call, verb)
 
-    def search(self, workspace: str, query: str, **options: Any) -> Any:
-        """See `MemoryService.search`."""
-        body = {"query": query, **options}
-        return self._whole(workspace, "/search", body, lambda service: service.search(workspace, query, **options))
-
-    def context(self, workspace: str, query: str, **options: Any) -> Any:
-        """See `MemoryService.context`."""
-        body = {"query": query, **options}
-        return self._whole(workspace, "/context", body, lambda service: service.context(workspace, query, **options))
-
-    def get(self, workspace: str, path: str, start_line: int, lines: int | None) -> Any:
-        """See `MemoryService.get`."""
-        asked = urlencode({"start_line": start_line, **({"lines": lines} if lines is not None else {})})
-        place = f"/memories/{quote(path, safe='/')}?{asked}"
-        return self._asked(workspace, place, None, lambda service: service.get(workspace, path, start_line, lines))
-
-    def forget(
-        self, workspace: str, memory: str | None = None, *, query: str | None = None, dry_run: bool = False
-    ) -> Any:
-        """See `MemoryService.forget`."""
-        body = {"memory": memory, "query": query, "dry_run": dry_run}
-        return self._asked(
-            workspace,
-            "/forget",
-            body,
-            lambda service: service.forget(workspace, memory, query=query, dry_run=dry_run),
-        )
-
-    def entries(self, workspace: str, *, tags: Sequence[str] = (), **options: Any) -> Any:
-        """See `MemoryService.entries`."""
-        given = {name: value for name, value in options.items() if value is not None}
-        asked = urlencode({"tag": tags, **given}, doseq=True)
-        return self._asked(
-            workspace, f"/entries?{asked}", None, lambda service: service.entries(workspace, tags=tags, **options)
-        )
-
-    def entry(self, workspace: str, memory: str) -> Any:
-        """See `MemoryService.entry`."""
-        place = f"/entries/{quote(memory, safe='')}"
-        return self._asked(workspace, place, None, lambda service: service.entry(workspace, memory))
-
-    def edit(self, workspace: str, memory: str, *, etag: str | None = None, **change: Any) -> Any:
-        """See `MemoryService.edit`."""
-        return self._asked(
-            workspace,
-            f"/entries/{quote(memory, safe='')}",
-            change,
-            lambda service: service.edit(workspace, memory, etag=etag, **change),
-            method="PATCH",
+    def _call(self, verb: str, workspace: str, *values: Any, **options: Any) -> Any:
+        method, path, names = _ROUTES[verb]
+        given = {**dict(zip(names, values, strict=False)), **options}
+        given = {name: value for name, value in given.items() if value is not None}
+        etag, inserted = given.pop("etag", None), re.findall(r"{(\w+)}", path)
+        place = path.format_map({name: quote(given.pop(name), safe="/" if name == "path" else "") for name in inserted})
+        query = {"tag" if name == "tags" else name: value for name, value in given.items()}
+        call = _Call(
+            method=method,
+            place=f"{place}?{urlencode(query, doseq=True)}" if method == "GET" else place,
+            body=None if method == "GET" else given,
             headers={"If-Match": f'"{etag}"'} if etag else {},
+            cold=lambda service: getattr(service, verb)(workspace, *values, **options),
         )
+        return self._whole(workspace, call) if verb in _WAITING else self._ask(workspace, call)
 
-    def _whole(self, workspace: str, place: str, body: dict[str, Any], cold: Callable[[MemoryService], Any]) -> Any:
+    def _whole(self, workspace: str, call: _Call) -> Any:
         """An answer; where something is not indexed yet and may be waited for, one from when it is."""
-        answer = self._asked(workspace, place, body, cold)
+        answer = self._ask(workspace, call)
         # Where the server may not be told to, or fails at it, its first answer says what is missing.
         with suppress(Unusable, MemoryServiceError):
             for _ in range(_MOST_ROUNDS):
                 if not (self._waits and isinstance(answer, WarmAnswer) and any(map(_waits, answer.degraded))):
                     break
                 self._indexed(workspace)
-                answer = self._asked(workspace, place, body, cold)
+                answer = self._ask(workspace, call)
         return answer
 
     def _indexed(self, workspace: str) -> None:
@@ -428,24 +419,14 @@ class WarmMemory:
                 show(Indexed(found.sync_done, found.sync_total))
                 time.sleep(_POLL_SECONDS)
 
-    def _asked(
-        self,
-        workspace: str,
-        place: str,
-        body: dict[str, Any] | None,
-        cold: Callable[[MemoryService], Any],
-        *,
-        method: str = "POST",
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:
+    def _ask(self, workspace: str, call: _Call) -> Any:
         check_workspace(workspace)
-        given = {name: value for name, value in (body or {}).items() if value is not None}
-        content = json.dumps(given, default=date.isoformat).encode() if body is not None else b""
-        path = f"/v1/workspaces/{workspace}{place}"
+        content = json.dumps(call.body, default=date.isoformat).encode() if call.body is not None else b""
+        path = f"/v1/workspaces/{workspace}{call.place}"
         try:
-            answer = self._server.ask("GET" if body is None else method, path, content, headers, seconds=_SECONDS)
+            answer = self._server.ask(call.method, path, content, call.headers, seconds=_SECONDS)
         except Unusable as reason:
             self._told(str(reason))
             with self._cold() as service:
-                return cold(service)
+                return call.cold(service)
         return answer_of(answer)
