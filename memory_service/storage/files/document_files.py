@@ -98,7 +98,7 @@ class FileDocuments:
             try:
                 return disk.replace_durably(target, raw, expected=seen)
             except FileNotFoundError:
-                if seen is None:
+                if seen is None or disk.current_signature(target) is not None:
                     raise
                 return False
             except OSError as error:
