@@ -88,15 +88,13 @@ class DailyNotes:
         return asked.result()
 
     def _next_round(self) -> list[_Asked]:
-        """Requests for the next write: of several with one text or key the first, as the others need its outcome."""
-        texts, keys = set[str](), set[str | None]()
+        """Requests for the next write: of several with one text the first, as the others need its outcome."""
+        texts = set[str]()
         chosen, others = list[_Asked](), list[_Asked]()
         with self._turn:
             for asked in self._asked:
-                is_first = asked.draft.folded not in texts and (asked.draft.key is None or asked.draft.key not in keys)
-                (chosen if is_first else others).append(asked)
+                (others if asked.draft.folded in texts else chosen).append(asked)
                 texts.add(asked.draft.folded)
-                keys.add(asked.draft.key)
             self._asked = others
         return chosen
 
@@ -104,9 +102,8 @@ class DailyNotes:
         """Writes what was asked for, with one wait for the disk for each day; each hears of its own."""
         now = self._now()
         try:
-            new = [each for each in asked if not self._is_replayed(each, now.date())]
-            for day in dict.fromkeys(each.draft.date or now.date() for each in new):
-                self._write_day([each for each in new if (each.draft.date or now.date()) == day], day, now)
+            for day in dict.fromkeys(each.draft.date or now.date() for each in asked):
+                self._write_day([each for each in asked if (each.draft.date or now.date()) == day], day, now)
         finally:
             for each in asked:
                 each.outcome = each.outcome or StorageFailed("The memory was not written. See the log, then try again.")
@@ -120,21 +117,6 @@ class DailyNotes:
         else:
             for each, entry in zip(asked, entries, strict=True):
                 each.outcome = entry
-
-    def _is_replayed(self, asked: _Asked, today: dt.date) -> bool:
-        """True if an earlier request with its key is its answer, or forbids it."""
-        # A retry may come after midnight.
-        days = (asked.draft.date or today, today, today - dt.timedelta(days=1)) if asked.draft.key else ()
-        try:
-            for day in dict.fromkeys(days):
-                entry = self._page(day)[1].replayed(asked.draft)
-                if entry is not None:
-                    asked.outcome = _stored(entry, day, replayed=True)
-                    return True
-        except MemoryServiceError as error:
-            asked.outcome = error
-            return True
-        return False
 
     def append_all(self, drafts: Sequence[EntryDraft]) -> list[StoredMemory]:
         """Writes memories of one moment, each into the file of its day, with one heading and one wait for each file.
@@ -229,13 +211,11 @@ def _path_of(day: dt.date) -> str:
     return f"memory/{day}.md"
 
 
-def _stored(entry: Entry, day: dt.date, *, duplicate: bool = False, replayed: bool = False) -> StoredMemory:
-    # A repeated request gets the answer of the first one.
+def _stored(entry: Entry, day: dt.date, *, duplicate: bool = False) -> StoredMemory:
     return StoredMemory(
         memory_id=entry.memory_id,
         path=_path_of(day),
         start_line=entry.start_line,
         end_line=entry.end_line,
         duplicate=duplicate,
-        replayed=replayed,
     )

@@ -8,7 +8,6 @@ never hold the text. An entry that is reworded keeps its id, its place and where
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -48,11 +47,6 @@ class EntryDraft:
     fields: Mapping[str, str]
     date: dt.date | None
 
-    @property
-    def key(self) -> str | None:
-        """Hash of the idempotency key."""
-        return self.fields.get("key")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
@@ -71,7 +65,6 @@ def entry_draft(
     origin: NotedOrigin | None = None,
     session_id: str | None = None,
     messages: tuple[int, int] | None = None,
-    key: str | None = None,
 ) -> EntryDraft:
     """Checks a memory and brings it into the form in which it is written.
 
@@ -82,19 +75,17 @@ def entry_draft(
         origin: Whose word it is; the agent's if not given.
         session_id: The session that it was taken from.
         messages: First and last message of it.
-        key: Idempotency key: the same key again writes nothing again.
 
     Raises:
         InvalidRequest: It has no text or too much, or a tag or field cannot be used.
     """
     tagged = _tagged(_clean(text), tags)
-    hashed = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest() if key else None
-    fields = _fields(checked_origin(origin or "agent"), session_id, messages, hashed)
+    fields = _fields(checked_origin(origin or "agent"), session_id, messages)
     return EntryDraft(text=tagged, folded=fold_words(tagged), fields=fields, date=date)
 
 
 class Page:
-    """The parsed file of a day: entries by text and by key, and how the next entry begins.
+    """The parsed file of a day: entries by text, and how the next entry begins.
 
     Attributes:
         day: The day.
@@ -112,7 +103,6 @@ class Page:
         self._gap = _gap_after(lines[-1]) if lines else 0
         self._ids: set[str] = set()
         self._texts: dict[bytes, Entry] = {}
-        self._keys: dict[str, Entry] = {}
         # Entries and what they say, in the order of the page.
         self._said: list[tuple[Entry, str]] = []
         for entry in find_entries(text, day):
@@ -129,23 +119,6 @@ class Page:
     def newest(self, draft: EntryDraft) -> Entry | None:
         """The last entry with the same text."""
         return self._texts.get(entry_hash(draft.folded))
-
-    def replayed(self, draft: EntryDraft) -> Entry | None:
-        """The entry that was written with the same idempotency key.
-
-        Raises:
-            Conflict: That one had another text.
-        """
-        entry = self._keys.get(draft.key or "")
-        if entry is None:
-            return None
-        # A person may have edited the entry meanwhile: its id still tells which text it was written with.
-        if entry.text_hash != entry_hash(draft.folded) and entry.memory_id != derive_id(self.day, draft.folded):
-            raise Conflict(
-                f"The idempotency key was used for another text, which is the memory {entry.memory_id}. "
-                "Use a new key for a new memory."
-            )
-        return entry
 
     def plan(self, draft: EntryDraft, clock: str | None, at: dt.datetime | None = None) -> Addition:
         """Plan the text to append for a draft that is not on the page yet.
@@ -188,8 +161,6 @@ class Page:
         self._ids.add(entry.memory_id)
         self._texts[entry.text_hash] = entry
         self._said.append((entry, said))
-        if entry.key:
-            self._keys.setdefault(entry.key, entry)
 
     def _free_id(self, folded: str) -> str:
         # The id of a text is taken if a person has edited the entry that had it.
@@ -275,9 +246,7 @@ def checked_origin(origin: str) -> NotedOrigin:
     return cast("NotedOrigin", origin)
 
 
-def _fields(
-    origin: NotedOrigin, session_id: str | None, messages: tuple[int, int] | None, key: str | None
-) -> dict[str, str]:
+def _fields(origin: NotedOrigin, session_id: str | None, messages: tuple[int, int] | None) -> dict[str, str]:
     if session_id is not None and _SESSION_ID.fullmatch(session_id) is None:
         raise InvalidRequest(
             f"{repr(session_id)[:80]} is no id of a session. "
@@ -289,7 +258,6 @@ def _fields(
         "session": session_id,
         "messages": f"{messages[0]}-{messages[1]}" if messages else None,
         "origin": origin,
-        "key": key,
     }
     return {name: field for name, field in given.items() if field}
 

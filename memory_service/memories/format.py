@@ -57,11 +57,6 @@ class Entry:
     fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def key(self) -> str | None:
-        """The hash of the idempotency key that it was written with."""
-        return self.fields.get("key")
-
-    @property
     def is_empty(self) -> bool:
         """True for a comment whose text is gone."""
         return bool(self.fields) and self.start_line == self.first_line

@@ -12,10 +12,11 @@ import datetime as dt
 import hashlib
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from memory_service.errors import StorageFailed, key_reused
+from memory_service.errors import StorageFailed, TooManyRequests, key_reused
 from memory_service.runtime.presence import Presence
 from memory_service.storage.record_store import RecordKind, RecordStore, RecordVersion
 
@@ -26,6 +27,9 @@ _MOST_BYTES = 32 * 1024 * 1024
 # Whoever sends something again does so within minutes.
 _KEPT = dt.timedelta(days=1)
 _TRIM_EVERY = 64
+_ASK_AGAIN_SECONDS = 0.01
+# Shorter than the clients' own time limit of 30 s.
+_WAIT_SECONDS = 25.0
 _CONTENT_BYTES = 16
 _RUNNING, _ANSWERED = b"?", b"!"
 
@@ -94,6 +98,22 @@ class KeyedAnswers:
         with suppress(StorageFailed):
             self._store(records, kind, found, content + _ANSWERED + answer)
         return answer, False
+
+    def settled(
+        self, workspace: str, place: str, key: str, content: bytes, act: Callable[[], bytes]
+    ) -> tuple[bytes, bool]:
+        """The same for a caller in a thread of its own, who waits for what is still at work.
+
+        Raises:
+            Conflict: The key belongs to another request.
+            TooManyRequests: What is at work took too long.
+        """
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while (answer := self.once(workspace, place, key, content, act)) is None:
+            if time.monotonic() > deadline:
+                raise TooManyRequests("The same request is still at work. Ask again later, with the same key.")
+            time.sleep(_ASK_AGAIN_SECONDS)
+        return answer
 
     def _claimed(
         self, records: RecordStore, kind: RecordKind, name: str, content: bytes, session_id: str

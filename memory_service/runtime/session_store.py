@@ -21,7 +21,7 @@ from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import numbers_of
 from memory_service.compaction.record import PinRecord
 from memory_service.compaction.view import view_language
-from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound, StorageFailed
+from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound, StorageFailed, key_reused
 from memory_service.home import id_of_title
 from memory_service.memories.block_text import is_block
 from memory_service.memories.receipts import Receipts
@@ -476,7 +476,7 @@ def _replayed(state: SessionState, key: str, texts: Sequence[str]) -> Appended |
         return None
     first, last, content = known
     if content != _hash(*texts):
-        raise Conflict("The idempotency key was used for other messages. Use a new key for new messages.")
+        raise key_reused()
     return Appended(first_seq=first, last_seq=last)
 
 

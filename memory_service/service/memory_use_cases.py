@@ -38,6 +38,7 @@ from memory_service.schemas.roles import NotedOrigin, WhoseWord
 from memory_service.storage.files.document_files import read_extra
 
 if TYPE_CHECKING:
+    from memory_service.runtime.keyed_answers import KeyedAnswers
     from memory_service.service.handles import Handle, Original
     from memory_service.service.short_term import ShortTermMemory
     from memory_service.service.workspace import OpenWorkspaces
@@ -52,6 +53,7 @@ _MEMORIES = SearchFilter(sources=("memory",))
 class MemoryUseCases(ABC):
     """The use cases of entries and files."""
 
+    keyed_answers: KeyedAnswers
     _workspaces: OpenWorkspaces
 
     @abstractmethod
@@ -81,8 +83,18 @@ class MemoryUseCases(ABC):
             idempotency_key: Names the request, so that the same again stores nothing again.
         """
         # A memory that cannot be stored makes no workspace.
-        draft = entry_draft(text, tags=tags, date=date, origin=origin, session_id=session_id, key=idempotency_key)
-        return self._workspaces.memory(workspace, make=True).remember(draft)
+        draft = entry_draft(text, tags=tags, date=date, origin=origin, session_id=session_id)
+
+        def store() -> StoredMemory:
+            return self._workspaces.memory(workspace, make=True).remember(draft)
+
+        if idempotency_key is None:
+            return store()
+        content = json.dumps([draft.text, str(date), dict(draft.fields)]).encode()
+        answer, replayed = self.keyed_answers.settled(
+            workspace, "remember", idempotency_key, content, lambda: store().model_dump_json().encode()
+        )
+        return StoredMemory.model_validate_json(answer).model_copy(update={"replayed": replayed})
 
     def files(self, workspace: str) -> list[MemoryFile]:
         """All memory files, by path."""

@@ -412,9 +412,9 @@ def check_those_who_wait_together_share_a_sync(home: Path) -> None:
             try:
                 made = service.remember(W, text, date=DAY, idempotency_key=key)
                 outcomes[n] = "duplicate" if made.duplicate else "new"
+                answered.append("answer")
             except Conflict:
                 outcomes[n] = "conflict"
-            answered.append("answer")
 
         def synced(call: Call) -> None:
             if call.name == "fsync" and call.path.endswith(".md") and answered and not syncs:

@@ -19,7 +19,7 @@ AT = dt.datetime(2026, 11, 20, 13, 32, 7, tzinfo=dt.UTC)
 
 def _page(text: str, *, origin: Origin = "agent", newline: str = "\n") -> str:
     before = newline.join(["# 2026-11-20", "", "- Before.", ""])
-    draft = entry_draft(text, origin=origin, session_id="s-1", key="k")
+    draft = entry_draft(text, origin=origin, session_id="s-1")
     return before + Page(DAY, before).plan(draft, "14:32", AT).text + f"{newline}- After.{newline}"
 
 
@@ -35,7 +35,7 @@ def test_new_words_are_the_user_s_and_all_else_stays(newline: str) -> None:
     before, now = find_entries(page, DAY)[1], find_entries(after, DAY)[1]
     assert now.memory_id == before.memory_id and now.start_line == before.start_line
     assert entry_text(split_lines(after), now) == "Deploys on Wednesdays.\n\n```\nmake deploy\n```\n#ops"
-    kept = {"session", "key", "at"}
+    kept = {"session", "at"}
     assert {name: now.fields[name] for name in kept} == {name: before.fields[name] for name in kept}
     assert (before.role, now.role, now.fields["origin"]) == ("agent", "user", "user")
     assert after.startswith(page[: page.index("<!--")]) and after.endswith(page[page.index("- After.") :])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from indexer.documents.entries import fold_words, short_hash
 from indexer.documents.markdown import split_markdown
-from memory_service.errors import Conflict, InvalidRequest
+from memory_service.errors import InvalidRequest
 from memory_service.memories.drafts import EntryDraft, Page, entry_draft
 from memory_service.memories.format import (
     blank_spans,
@@ -227,19 +227,6 @@ def test_an_edited_entry_keeps_its_id_and_its_old_text_is_new_again() -> None:
     again, second = _append(edited, entry_draft("The door code is 1234"))
     assert second != first
     assert _without(again, first, DAY) == again.replace(edited.removeprefix("# 2026-11-20\n\n") + "\n", "")
-
-
-def test_a_repeated_key_is_the_same_entry_or_a_conflict() -> None:
-    content, memory_id = _append("", entry_draft("a", key="k"))
-    page = Page(DAY, content)
-    for text in (content, content.replace("- a", "- edited by a person")):
-        replayed = Page(DAY, text).replayed(entry_draft("a", key="k"))
-        assert replayed is not None and replayed.memory_id == memory_id
-    assert page.replayed(entry_draft("a", key="other")) is None
-    assert page.replayed(entry_draft("a")) is None
-    with pytest.raises(Conflict, match=memory_id):
-        page.replayed(entry_draft("b", key="k"))
-    assert "k" not in content.partition("key=")[2].split()
 
 
 COMMENT = "<!-- memory id=mfeedfeedfeed origin=agent -->\n"

@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 
 from indexer.documents.entries import fold_words, short_hash
 from memory_service.errors import (
-    Conflict,
     InvalidName,
     InvalidRequest,
     NotFound,
@@ -110,7 +109,7 @@ def test_a_memory_is_in_the_file_of_its_day(files: MemoryStore, tmp_path: Path) 
     assert (first.path, first.start_line, first.end_line) == (TODAY, 5, 5)
     assert (second.path, second.start_line, second.end_line) == ("memory/2026-11-02.md", 5, 6)
     assert files.read(TODAY, third.start_line, 1).text == "- three\n"
-    assert not (first.duplicate or first.replayed)
+    assert not first.duplicate
 
 
 def test_the_day_is_that_of_the_workspace_not_of_the_server(tmp_path: Path) -> None:
@@ -124,7 +123,7 @@ def test_one_text_is_stored_once_a_day(files: MemoryStore, tmp_path: Path) -> No
     first = files.notes.append(entry_draft("浇水 on  Monday", tags=("a",)))
     before = _all(tmp_path)
     again = files.notes.append(entry_draft(" 浇水 on\nMonday #a "))
-    assert again.duplicate and not again.replayed
+    assert again.duplicate
     assert (again.memory_id, again.start_line, again.end_line) == (first.memory_id, 5, 5)
     assert _all(tmp_path) == before
     assert not files.notes.append(entry_draft("浇水 on Monday #a", date=dt.date(2026, 11, 2))).duplicate
@@ -137,20 +136,6 @@ def test_a_line_by_hand_counts_and_can_be_forgotten(files: MemoryStore, tmp_path
     assert _paths(files.entries.forget(found.memory_id)) == (TODAY,)
     assert target.read_text() == "Some notes\n\n- call Mara\n"
     assert not files.notes.append(entry_draft("buy cake")).duplicate
-
-
-def test_a_repeated_key_writes_nothing_even_after_midnight(tmp_path: Path) -> None:
-    clock = [NOW.replace(hour=23, minute=59)]
-    files = MemoryStore(FileDocuments(tmp_path), now=lambda: clock[0])
-    first = files.notes.append(entry_draft("a", key="k1"))
-    clock[0] += dt.timedelta(minutes=2)
-    again = files.notes.append(entry_draft("a", key="k1"))
-    assert (again.memory_id, again.path, again.start_line) == (first.memory_id, first.path, first.start_line)
-    assert again.replayed and not again.duplicate
-    assert list(_all(tmp_path)) and not (tmp_path / "memory/2026-11-21.md").exists()
-    with pytest.raises(Conflict, match="new key"):
-        files.notes.append(entry_draft("b", key="k1"))
-    assert not files.notes.append(entry_draft("a", key="k2")).duplicate
 
 
 def test_what_a_person_writes_between_appends_survives(files: MemoryStore, tmp_path: Path) -> None:
@@ -188,9 +173,8 @@ def test_an_empty_file_is_a_new_one(files: MemoryStore, tmp_path: Path) -> None:
 
 def test_nothing_is_appended_to_a_file_in_another_encoding(files: MemoryStore, tmp_path: Path) -> None:
     target = _put(tmp_path / "w", TODAY, b"# Day\n\ncaf\xe9 au lait\n")
-    for key in (None, "k"):
-        with pytest.raises(InvalidRequest, match="line 3 shows"):
-            files.notes.append(entry_draft("one", key=key))
+    with pytest.raises(InvalidRequest, match="line 3 shows"):
+        files.notes.append(entry_draft("one"))
     assert target.read_bytes() == b"# Day\n\ncaf\xe9 au lait\n"
 
 

@@ -179,3 +179,22 @@ def test_a_message_that_was_trimmed_away_is_erased_too(service: MemoryService, t
     assert service.forget(W, f"sessions/{S}.jsonl#L{seq}").degraded == []
     assert _traces(tmp_path, "okapi") == []
     assert len(list(service.sessions(W).store.said(S)[0])) == 59
+
+
+def test_a_repeated_key_writes_nothing_whatever_became_of_the_memory(service: MemoryService, tmp_path: Path) -> None:
+    first = service.remember(W, "Ferns need shade.", idempotency_key="k1")
+    assert not first.replayed
+    with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as other:
+        again = other.remember(W, "Ferns need shade.", idempotency_key="k1")
+        assert again.replayed and again.model_copy(update={"replayed": False}) == first
+        with pytest.raises(Conflict, match="new key"):
+            other.remember(W, "Ferns need sun.", idempotency_key="k1")
+        with pytest.raises(Conflict, match="new key"):
+            other.remember(W, "Ferns need shade.", tags=["plants"], idempotency_key="k1")
+    assert service.remember(W, "Ferns need shade.", idempotency_key="k2").duplicate
+    service.forget(W, first.memory_id)
+    assert service.remember(W, "Ferns need shade.", idempotency_key="k1").replayed
+    assert not service.search(W, "Ferns need shade.", mode="text").results
+    with pytest.raises(InvalidRequest):
+        service.remember(W, " ", idempotency_key="k3")
+    assert not service.remember(W, "Cacti need sun.", idempotency_key="k3").replayed

@@ -340,9 +340,8 @@ def _answers(engine: Engine, steps: list[tuple[str, str, bytes, bool]]) -> Itera
 
 def test_memories_live_on_every_engine(engine: Engine) -> None:
     files = MemoryStore(engine.open(), now=lambda: NOW)
-    first = files.notes.append(entry_draft("The quokka sleeps.", key="k"))
+    first = files.notes.append(entry_draft("The quokka sleeps."))
     assert files.notes.append(entry_draft("The quokka sleeps.")).duplicate
-    assert files.notes.append(entry_draft("The quokka sleeps.", key="k")).replayed
     second = files.notes.append(entry_draft("袋鼯在岸边睡觉"))
     etag = files.write("MEMORY.md", "# Rules\n", if_none_match=True)
     with pytest.raises(PreconditionFailed):
