@@ -52,6 +52,7 @@ BEHIND_DOORS = (
     "memory_service.config",  # host, port, keys and the largest body are settings of the doors themselves
     "memory_service.home",  # where it is, and the server that runs on it: what a command asks before it loads anything
     "memory_service.hosts",  # settings and hooks of agents, which `cli` and `api` both serve
+    "memory_service.sync",  # a client of the server that works on a folder of its own, whatever the home
     "memory_service.events",  # what the use case `session_events` gives: a stream that waits without a thread
 )
 # Doors of their own that one file puts on the server of another: it knows their routes and starts what they need.

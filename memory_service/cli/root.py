@@ -38,6 +38,7 @@ _COMMANDS = {
     "hook": "hook",
     "workspaces": "homes",
     "join": "homes",
+    "sync": "sync",
     "status": "index",
     "doctor": "index",
 }
