@@ -148,6 +148,24 @@ def read_blocks(lines: list[str], first: int = 0) -> Outline:
     return reader.outline
 
 
+class _OpenItems(list[int]):
+    """Columns at which the contents of the open list items begin."""
+
+    __slots__ = ()
+
+    def base(self, column: int) -> int:
+        """Column of the innermost item's contents that reaches to a column; 0 if none."""
+        for content in reversed(self):
+            if content <= column:
+                return content
+        return 0
+
+    def leave(self, column: int) -> None:
+        """Close the items whose contents begin behind a column."""
+        while self and self[-1] > column:
+            self.pop()
+
+
 class _Reader:
     """Reader of lines, one by one, into the open block; `at` is the number of the present line."""
 
@@ -159,7 +177,7 @@ class _Reader:
         self.lines = lines
         self.at = first
         self.outline = Outline()
-        self.lists: list[int] = []  # columns at which the contents of the open list items begin
+        self.lists = _OpenItems()
         self.depth = 0  # of block quotes
         self.kind = Kind.NONE
         self.level = 0  # how many list items were open where the block began
@@ -193,7 +211,7 @@ class _Reader:
             if quoted is not body:
                 body = quoted.strip()
                 column = max(_column(quoted), column if self.lists and not self.depth else 0)
-        if column and column - self._base(column) >= 4 and self._read_indented(column, body):
+        if column and column - self.lists.base(column) >= 4 and self._read_indented(column, body):
             return
         handler = _HANDLERS.get(body[0])
         if handler is None or not handler(self, column, body):
@@ -215,14 +233,14 @@ class _Reader:
         elif self.prose:
             self._add(body)
         else:
-            self._leave_lists(column)
+            self.lists.leave(column)
             if not self._in_item():
                 self._begin(Kind.TEXT)
             self._add(body)
 
     def _read_code(self, column: int, body: str) -> None:
-        self._leave_lists(column)
-        base = self._base(column)
+        self.lists.leave(column)
+        base = self.lists.base(column)
         if not self._in_item():
             if self.kind is not Kind.CODE or self.level != len(self.lists):
                 self._begin(Kind.CODE)
@@ -233,7 +251,7 @@ class _Reader:
 
     def _read_heading(self, column: int, body: str) -> bool:
         level = len(body) - len(body.lstrip("#"))
-        if level > 6 or body[level : level + 1] not in ("", " ", "\t") or self._base(column):
+        if level > 6 or body[level : level + 1] not in ("", " ", "\t") or self.lists.base(column):
             return False
         title = body[level:].strip()
         bare = title.rstrip("#")
@@ -264,11 +282,11 @@ class _Reader:
         if body[-1] != mark or body.strip(mark + " \t") or body.count(mark) < 3:
             return False
         self._close()
-        self._leave_lists(column)
+        self.lists.leave(column)
         return True
 
     def _read_underline(self, column: int, body: str) -> bool:
-        title = self.prose and self.kind is Kind.TEXT and not (self.depth or self.level or self._base(column))
+        title = self.prose and self.kind is Kind.TEXT and not (self.depth or self.level or self.lists.base(column))
         if not title or len(body) < 2 or body.strip(body[0]):
             return False
         lines = len(self.open)
@@ -286,7 +304,7 @@ class _Reader:
         if body[-1] != "|" or len(body) < 2:
             return False
         if not self.prose:
-            self._leave_lists(column)
+            self.lists.leave(column)
         self._add_row(body)
         return True
 
@@ -317,23 +335,20 @@ class _Reader:
         if marker is None or (self.prose and not self._interrupts(column, marker)):
             return False
         self._close()
-        self._leave_lists(column)
+        self.lists.leave(column)
         while marker is not None:
             column += _width(marker, column, len(body))
             self.lists.append(column)
             at = marker.end()
             marker = _BULLET.match(body, at) if len(self.lists) < _DEEPEST_LINE else None
         self._begin(Kind.ITEM)
-        self._read_item_text(column, body[at:])
-        return True
-
-    def _read_item_text(self, column: int, text: str) -> None:
+        text = body[at:]
         if text[:1] == ">":
             text = text[_end_of_quote(text) :]
-        if text[:3] in ("```", "~~~") and self._read_fence(column, text):
-            return
-        if text:
+        is_fence = text[:3] in ("```", "~~~") and self._read_fence(column, text)
+        if text and not is_fence:
             self._add(text)
+        return True
 
     def _interrupts(self, column: int, marker: re.Match[str]) -> bool:
         """True if a list may begin in the middle of a paragraph: "14. July" in one is no list."""
@@ -346,7 +361,7 @@ class _Reader:
         run = len(body) - len(body.lstrip(mark))
         if run < 3 or (mark == "`" and mark in body[run:]):
             return False
-        self._leave_lists(column)
+        self.lists.leave(column)
         if not self._in_item():
             self._begin(Kind.CODE)
         self.end = self.at
@@ -358,9 +373,9 @@ class _Reader:
 
     def _read_fenced(self, indent: int, fence: str) -> None:
         """Read the lines of a fence up to the closing fence, or the end of the quote or item around it."""
-        base = self._base(indent)
+        base = self.lists.base(indent)
         for number in range(self.at + 1, len(self.lines) + 1):
-            line = self._quoted_line(self.lines[number - 1])
+            line = _inside_quotes(self.lines[number - 1], self.depth)
             if line is None:
                 return
             body = line.strip()
@@ -376,20 +391,10 @@ class _Reader:
             code = " " * (column - indent) + body if indent else line  # a negative count gives no space
             self.open.append((number, code.rstrip()))
 
-    def _quoted_line(self, line: str) -> str | None:
-        """A line without the marks of the open quotes; None outside of them."""
-        at = 0
-        for _ in range(self.depth):
-            mark = _QUOTE_MARK.match(line, at)
-            if mark is None:
-                return None
-            at = mark.end()
-        return line[at:]
-
     def _unquote(self, column: int, body: str) -> str | None:
         """Text of a line inside its block quotes; None if nothing more is to be read in it."""
         inside = body[_end_of_quote(body) :] if body[0] == ">" and (column < 4 or self.lists) else body
-        if not self.depth and self._base(column):
+        if not self.depth and self.lists.base(column):
             depth = 0  # a quote inside a list item is text of that item
         else:
             depth = body.count(">", 0, len(body) - len(inside))
@@ -432,17 +437,6 @@ class _Reader:
         self.lists.clear()
         self.outline.begin(level, title, (start, self.at))
 
-    def _base(self, column: int) -> int:
-        """Column of the innermost list item's contents that reaches to a column; 0 if none."""
-        for content in reversed(self.lists):
-            if content <= column:
-                return content
-        return 0
-
-    def _leave_lists(self, column: int) -> None:
-        while self.lists and self.lists[-1] > column:
-            self.lists.pop()
-
     def _in_item(self) -> bool:
         return self.kind is Kind.ITEM and self.level == len(self.lists)
 
@@ -450,7 +444,7 @@ class _Reader:
         if self.prose or line[0] not in " \t":
             return False
         column = _column(line)
-        return column - self._base(column) >= 4
+        return column - self.lists.base(column) >= 4
 
 
 _HANDLERS: dict[str, Callable[[_Reader, int, str], bool]] = {
@@ -477,6 +471,17 @@ def _width(marker: re.Match[str], column: int, length: int) -> int:
         return mark + 1
     wide = len((" " * (column % 4) + text).expandtabs(4)) - column % 4 if "\t" in text else len(text)
     return wide if wide <= mark + 4 else mark + 1
+
+
+def _inside_quotes(line: str, depth: int) -> str | None:
+    """A line without the marks of so many open quotes; None outside of them."""
+    at = 0
+    for _ in range(depth):
+        mark = _QUOTE_MARK.match(line, at)
+        if mark is None:
+            return None
+        at = mark.end()
+    return line[at:]
 
 
 def _end_of_quote(text: str) -> int:
