@@ -21,7 +21,7 @@ from memory_service import errors
 from memory_service.api import app, auth, body_limit
 from memory_service.api import errors as api_errors
 from memory_service.client import _wire
-from memory_service.compaction import audit, cut, model_summary, plan, pruning, summary, view
+from memory_service.compaction import audit, cut, model_summary, plan, plan_sizes, pruning, summary, view
 from memory_service.memories import block, daily_notes, entries
 from memory_service.service import MemoryService
 from memory_service.storage.files import blobs, disk, document_files, jsonl_log, log_file, log_recovery
@@ -381,12 +381,12 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "at exactly the threshold nothing is compacted": _mutant(
             plan,
-            "and self._before < self._hard():",
-            "and self._before <= self._hard():",
+            "and self._before < self._sizes.hard():",
+            "and self._before <= self._sizes.hard():",
             _alone(compacting.check_at_exactly_the_threshold_there_is_a_plan),
         ),
         "a request that stays is counted twice": _mutant(
-            plan,
+            plan_sizes,
             "if place < at else 0",
             "if place <= at else 0",
             _alone(compacting.check_a_request_that_stays_is_counted_once),
