@@ -180,7 +180,8 @@ def write_fault(folder: Path) -> str:
         if not place.is_dir():
             return "it is not a folder"
         if not os.access(place, os.W_OK | os.X_OK):
-            return "it cannot be written"
+            is_read_only = hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY
+            return "its file system is read-only" if is_read_only else "it cannot be written"
         return "the disk is full" if shutil.disk_usage(place).free < _LEAST_FREE_BYTES else ""
     except OSError as error:
         return f"it cannot be used ({error.strerror})"

@@ -240,7 +240,7 @@ def test_a_read_only_home_is_searched_and_not_written(read_only: CommandLine, tm
     run("forget", "m0123456789ab").failed_with("permission")
     doctor = run("doctor")
     assert (doctor.code, doctor.err) == (1, "")
-    assert f"WRONG home: {read_only.home} cannot be written" in doctor.out
+    assert f"WRONG home: {read_only.home} cannot be used: it" in doctor.out
 
 
 @pytest.mark.parametrize("command", ["search note -n 200", "search note -n 200 --json", "get MEMORY.md", "doctor"])

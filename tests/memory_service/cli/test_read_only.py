@@ -91,7 +91,9 @@ def test_it_is_searched_and_read_and_what_writes_says_what_to_do(cli: CommandLin
         assert (code, out) == (1, "") and err.startswith("error: A write needs the lock folder ")
         assert err.endswith("the file system is read-only. Mount it writable, or choose another home.\n")
     assert reindexed[0] == 1 and "cannot be written. Make its folder writable" in reindexed[2]
-    assert doctor[0] == 1 and f"WRONG home: {tmp_path / 'disk'} cannot be written (Read-only file system)" in doctor[1]
+    assert (
+        doctor[0] == 1 and f"WRONG home: {tmp_path / 'disk'} cannot be used: its file system is read-only" in doctor[1]
+    )
 
 
 def test_what_was_changed_before_is_named_and_can_be_read(cli: CommandLine, tmp_path: Path) -> None:
