@@ -198,3 +198,13 @@ def test_a_repeated_key_writes_nothing_whatever_became_of_the_memory(service: Me
     with pytest.raises(InvalidRequest):
         service.remember(W, " ", idempotency_key="k3")
     assert not service.remember(W, "Cacti need sun.", idempotency_key="k3").replayed
+
+
+def test_what_is_forgotten_stands_in_no_answer_that_is_kept(service: MemoryService, tmp_path: Path) -> None:
+    noted = service.remember(W, "The word is heliotrope.", idempotency_key="k1")
+    answers = service.keyed_answers
+    answers.once(W, "POST …/context", "k2", b"", lambda: b"The word is heliotrope." * 1000, session_id=S)
+    assert "records.sqlite-wal" in _traces(tmp_path, "heliotrope")
+    service.forget(W, noted.memory_id)
+    assert _traces(tmp_path, "heliotrope") == []
+    assert answers.once(W, "POST …/context", "k2", b"", lambda: b"again", session_id=S) == (b"again", False)
