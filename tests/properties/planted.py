@@ -252,8 +252,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "two of one text are written together": _mutant(
             daily_notes,
-            "is_first = asked.draft.folded not in texts and (",
-            "is_first = True or (",
+            "(others if asked.draft.folded in texts else chosen).append(asked)",
+            "chosen.append(asked)",
             durable.check_those_who_wait_together_share_a_sync,
         ),
         "an entry is erased without the lock": _mutant(

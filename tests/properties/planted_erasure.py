@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 from indexer.engine.segments import builder
 from indexer.sync import run, runner
-from memory_service.memories import entries, erasures, long_term, receipts
+from memory_service.memories import entries, erasures, long_term
 from memory_service.prompts import build as contexts
 from memory_service.prompts import build as recalls
 from memory_service.prompts import session_recall
 from memory_service.runtime import compactions, flushes, log_changes, session
-from memory_service.storage.files import disk, jsonl_log, log_file, log_folder, log_offsets
+from memory_service.storage.files import disk, jsonl_log, log_file, log_folder, log_offsets, receipt_files
 from tests.properties import erased
 from tests.properties.planted import Planted, _mutant
 
@@ -80,9 +80,9 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_session_begun_anew_is_read_alone,
         ),
         "receipts outlive their session": _mutant(
-            receipts,
-            '            lines[start:end] = b" " * (end - start)\n',
-            "            pass\n",
+            receipt_files,
+            '                    lines[start:end] = b" " * (end - start)\n',
+            "                    pass\n",
             erased.check_a_session_is_gone_with_its_receipts,
         ),
         "a trim forgets idempotency keys": _mutant(
