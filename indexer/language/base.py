@@ -9,8 +9,13 @@ languages stand in one pattern.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+# Gives the claims of a clause; gives the statement that a text tells the end of, empty for none.
+Readings: TypeAlias = tuple[Callable[..., Any], Callable[[str], str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +86,9 @@ class Clauses:
     somebody: str = ""  # words whose meaning stands in another clause
     of_value: str = ""  # words in brackets that say of a value when it holds, or what it was
     change_logs: str = ""  # names of files and titles of changes
+    no_longer: str = ""  # words that say that something has ended, which are no words of the statement
+    hedges: str = ""  # words of doubt, of a condition, of what holds beside it, or of another time
+    hedges_within: str = ""  # the same in a language without spaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +98,14 @@ class Nouns:
     former: str = ""  # words of a noun phrase for another one than the present
     new: str = ""  # words of a noun phrase for a new one
     definite: str = ""  # words of a noun phrase that means one thing
+    me: frozenset[str] = frozenset()  # words for whoever speaks
+    pronouns: Mapping[str, str] = field(default_factory=dict)  # each with the sign of `fact_words` for whom it means
+    stop_words: frozenset[str] = frozenset()  # words that do not tell which subject is meant
+    of: str = ""  # words between an attribute and its subject
+    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # nouns, by the attribute
+    kinds: Mapping[str, str] = field(default_factory=dict)  # tools and tastes of one kind, by the kind
+    one_at_a_time: Mapping[str, str] = field(default_factory=dict)  # words of which one holds, by their sort
+    nobody: str = ""  # what stands before a verb and names nobody and nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +305,50 @@ class Sections:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """How a language is written.
+
+    Attributes:
+        gap: What may stand between two parts.
+        first_gap: What may stand before the first word, where no part is read before it.
+        word_end: What may stand behind a word.
+        parts: The parts of a wording; those of `firsts` and `lasts` instead at its beginning and end.
+        end: What may stand behind the last part.
+        units: What a text is cut into to look wordings up.
+        forms: Forms of words that a wording names by one, such as "be" and "have".
+        contracted: Pattern of the contracted forms of "be"; empty for none.
+        contractions: Units of a text with such a form.
+    """
+
+    gap: str
+    first_gap: str
+    word_end: str
+    parts: dict[str, str]
+    firsts: dict[str, str]
+    lasts: dict[str, str]
+    end: str
+    units: re.Pattern[str]
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    contracted: str = "(?!)"
+    contractions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactTable:
+    """Wordings of facts, and how they are read.
+
+    Attributes:
+        wordings: Lines in the notation of `indexer.language.fact_wordings`.
+        script: How the language is written.
+        readings: Gives the readings of its own; None for the plain ones.
+    """
+
+    wordings: str
+    script: Script
+    readings: Callable[[], Readings] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
     """A language.
 
@@ -315,3 +375,4 @@ class Language:
     grammar: Grammar = field(default_factory=Grammar)
     days: Days = field(default_factory=Days)
     sections: Sections = field(default_factory=Sections)
+    facts: FactTable | None = None  # None for a language of which no facts are read

@@ -14,97 +14,7 @@ from indexer.language.tables import ANY
 # Subjects: the person of the notes, and the group that they speak for.
 ME, WE = "@me", "@we"
 
-_ATTRIBUTES: dict[str, tuple[str, ...]] = {
-    "location": ("location", "city", "residence", "所在地", "所在城市", "居住地", "常住地", "住址"),
-    "employer": ("employer", "workplace", "公司", "雇主", "工作单位", "单位"),
-    "owner": ("owner", "ownership", "dri", "code owner", "负责人", "所有者", "主理人"),
-    "maintainer": ("maintainer", "维护者", "维护人"),
-    "lead": ("lead", "leader", "team lead", "tech lead", "组长", "队长", "领队"),
-    "manager": ("manager", "boss", "supervisor", "经理", "主管", "上司", "领导"),
-    "assignee": ("assignee", "reviewer", "经办人", "处理人", "审核人", "评审人"),
-    "oncall": ("on-call", "oncall", "值班人", "值班人员"),
-    "ceo": ("ceo", "chief executive", "首席执行官"),
-    "cto": ("cto", "技术总监", "首席技术官"),
-    "cfo": ("cfo", "财务总监", "首席财务官"),
-    "captain": ("captain", "班长", "船长"),
-    "price": ("price", "cost", "fee", "pricing", "rent",
-              "价格", "费用", "售价", "单价", "定价", "月费", "年费", "票价", "租金", "房租"),
-    "salary": ("salary", "wage", "工资", "薪水", "薪资", "月薪", "年薪"),
-    "deadline": ("deadline", "due date", "cutoff", "cut-off",
-                 "截止日期", "截止时间", "截止日", "期限", "最后期限", "交付日期"),
-    "day": ("date", "day", "日期", "日子"),
-    "time": ("time", "start time", "时间", "开始时间"),
-    "status": ("status", "state", "phase", "stage", "状态", "进度", "阶段"),
-    "version": ("version", "版本", "版本号"),
-    "port": ("port", "端口", "端口号"),
-    "phone": ("phone", "phone number", "telephone", "telephone number", "tel", "cell", "cell phone", "mobile",
-              "mobile number", "number", "电话", "手机", "手机号", "手机号码", "电话号码", "联系电话"),
-    "email": ("email", "e-mail", "mail", "email address", "e-mail address", "邮箱", "电子邮箱", "邮箱地址", "邮件地址"),
-    "address": ("address", "地址", "家庭地址", "收货地址"),
-    "name": ("name", "nickname", "username", "handle", "codename", "code name",
-             "名字", "名称", "昵称", "用户名", "代号", "姓名"),
-    "password": ("password", "passcode", "passphrase", "pin", "密码", "口令"),
-    "url": ("url", "website", "site", "domain", "endpoint", "base url", "网址", "域名", "网站", "链接"),
-    "host": ("host", "hostname", "ip", "ip address", "server", "主机", "服务器", "ip 地址", "ip地址"),
-    "region": ("region", "zone", "区域", "地域"),
-    "timezone": ("timezone", "time zone", "tz", "时区"),
-    "database": ("database", "db", "数据库"),
-    "cache": ("cache", "缓存"),
-    "queue": ("queue", "message queue", "broker", "message broker", "消息队列", "队列"),
-    "framework": ("framework", "框架"),
-    "target": ("target", "目标", "部署目标"),
-    "environment": ("environment", "env", "环境", "部署环境"),
-    "branch": ("branch", "分支"),
-    "editor": ("editor", "ide", "编辑器"),
-    "browser": ("browser", "浏览器"),
-    "os": ("os", "operating system", "操作系统"),
-    "shell": ("shell",),
-    "theme": ("theme", "主题"),
-    "font": ("font", "字体"),
-    "package manager": ("package manager", "包管理器", "包管理工具"),
-    "formatter": ("formatter", "格式化工具"),
-    "linter": ("linter",),
-    "model": ("model", "模型"),
-    "provider": ("provider", "host provider", "hosting", "hosting provider", "供应商", "服务商", "云服务商"),
-    "runtime": ("runtime", "运行时"),
-    "ci": ("ci", "ci system"),
-    "license": ("license", "licence", "许可证"),
-    "budget": ("budget", "预算"),
-    "limit": ("limit", "quota", "rate limit", "上限", "限额", "配额"),
-    "timeout": ("timeout", "超时", "超时时间"),
-    "threshold": ("threshold", "阈值"),
-    "interval": ("interval", "frequency", "频率", "间隔", "周期"),
-    "rate": ("rate", "interest rate", "利率", "税率", "汇率"),
-    "contact": ("contact", "point of contact", "联系人", "对接人", "接口人"),
-    "method": ("payment method", "付款方式", "支付方式"),
-    "language": ("language preference", "preferred language", "语言偏好", "偏好语言", "首选语言"),
-    "pronouns": ("pronouns",),
-    "landlord": ("landlord", "landlady", "房东"),
-    "length": ("length", "duration", "长度", "时长", "有效期"),
-    "size": ("size", "尺寸", "大小", "尺码", "鞋码"),
-    "headcount": ("headcount", "team size", "人数"),
-    "capacity": ("capacity", "容量"),
-    "priority": ("priority", "severity", "优先级"),
-    "role": ("role", "position", "job", "job title", "title", "职位", "职务", "岗位", "头衔"),
-    "department": ("department", "部门"),
-    "school": ("school", "university", "college", "学校", "大学"),
-    "spouse": ("spouse", "husband", "wife", "丈夫", "妻子", "老公", "老婆"),
-    "partner": ("boyfriend", "girlfriend", "fiance", "fiancé", "fiancée", "男朋友", "女朋友", "男友", "女友"),
-    "weight": ("weight", "体重"),
-    "height": ("height", "身高"),
-    "age": ("age", "年龄", "岁数"),
-    "birthday": ("birthday", "birth date", "date of birth", "生日"),
-    "currency": ("currency", "货币", "币种"),
-    "plan": ("plan", "tier", "subscription", "套餐"),
-    "room": ("room", "meeting room", "venue", "seat", "gate", "desk",
-             "会议室", "房间", "地点", "会场", "座位", "工位", "登机口"),
-    "color": ("color", "colour", "颜色"),
-    "slogan": ("slogan", "tagline", "motto", "口号"),
-    "diet": ("diet", "饮食"),
-    "hours": ("hours", "opening hours", "office hours", "business hours", "营业时间", "办公时间", "开放时间"),
-    "cadence": ("cadence", "schedule", "排期"),
-}  # fmt: skip
-ATTRIBUTES = {noun: attribute for attribute, nouns in _ATTRIBUTES.items() for noun in nouns}
+ATTRIBUTES = {noun: attribute for attribute, nouns in ANY.nouns.attributes.items() for noun in nouns}
 # Of what: alone on a line they tell nothing, as each task, meeting or person has its own.
 NEEDS_SUBJECT = frozenset(
     "status day time name role size limit priority room age weight height plan number url host"
@@ -119,62 +29,10 @@ OF_PERSON = frozenset(
 # With one of these before it, any noun has one value.
 ONE_OF = frozenset("default primary main preferred favorite favourite 默认 首选 主要 最喜欢的 最爱的".split())
 
-_KINDS: dict[str, str] = {
-    "drink":
-        "tea coffee espresso latte cappuccino matcha water juice beer wine cola decaf 茶 咖啡 绿茶 红茶"
-        " 奶茶 果汁 啤酒 白酒 红酒 拿铁 美式",
-    "editor":
-        "vim neovim nvim emacs vscode code helix zed sublime cursor intellij pycharm nano atom 编辑器"
-        " webstorm goland",
-    "package manager": "npm yarn pnpm bun pip poetry uv pipenv conda cargo rye pdm hatch",
-    "database":
-        "postgres postgresql mysql mariadb sqlite mongodb mongo cockroachdb oracle dynamodb duckdb"
-        " clickhouse tidb cassandra",
-    "cache": "redis valkey memcached dragonfly keydb",
-    "queue": "rabbitmq kafka sqs nats pulsar redpanda celery sidekiq",
-    "host":
-        "heroku fly.io fly render vercel netlify aws gcp azure railway hetzner digitalocean cloudflare"
-        " 阿里云 腾讯云 华为云 linode",
-    "language": "python java javascript typescript rust go golang ruby kotlin swift php elixir scala c++ c# zig",
-    "frontend": "react vue svelte angular solid preact htmx ember",
-    "web framework": "django flask fastapi rails express nestjs spring laravel starlette litestar",
-    "chat": "slack teams discord telegram whatsapp signal mattermost 微信 钉钉 飞书 企业微信",
-    "video": "zoom meet webex 腾讯会议 google-meet",
-    "channel": "email phone call calls text sms chat letter 邮件 电话 短信 微信",
-    "browser": "chrome firefox safari edge brave arc vivaldi opera",
-    "os": "windows linux macos mac ubuntu debian fedora arch nixos",
-    "shell": "bash zsh fish nushell powershell",
-    "tracker": "jira linear asana trello github-issues monday notion clickup shortcut youtrack 禅道 tapd",
-    "notes": "notion obsidian evernote roam logseq onenote bear 印象笔记 语雀 有道云笔记",
-    "forge": "github gitlab bitbucket gitea codeberg gitee forgejo",
-    "ci": "jenkins circleci travis github-actions buildkite drone teamcity",
-    "indent": "tabs spaces tab space 空格 制表符",
-    "seat": "aisle window 靠窗 过道 靠过道",
-    "theme": "dark light 深色 浅色 暗色 亮色",
-    "daytime": "mornings morning afternoons afternoon evenings evening nights night 早上 上午 下午 晚上",
-    "units": "metric imperial celsius fahrenheit 公制 英制",
-    "transport": "car bike bus train subway tram metro plane bicycle 地铁 公交 开车 骑车 高铁 飞机 火车 打车",
-    "payment": "visa mastercard paypal cash amex 支付宝 微信支付 现金 信用卡",
-    "bundler": "webpack vite rollup esbuild parcel turbopack rspack",
-    "formatter": "black ruff prettier biome yapf autopep8 gofmt",
-    "linter": "flake8 pylint eslint tslint oxlint",
-    "tests": "jest vitest mocha pytest unittest nose karma cypress playwright selenium",
-    "cloud ai": "openai anthropic gemini claude gpt-4 gpt-4o mistral llama qwen deepseek 通义千问 文心一言 chatgpt",
-    "search": "elasticsearch opensearch solr meilisearch typesense",
-    "design": "figma sketch xd penpot photoshop",
-    "analytics": "mixpanel amplitude posthog plausible matomo",
-    "proxy": "nginx caddy traefik haproxy apache envoy",
-    "monitoring": "datadog grafana newrelic sentry prometheus honeycomb zabbix",
-    "containers": "docker podman kubernetes nomad swarm",
-    "phone": "iphone android pixel samsung galaxy 苹果 华为 小米 安卓",
-    "bank": "revolut wise n26 monzo chase 招商银行 工商银行 建设银行",
-    "diet": "vegan vegetarian pescatarian keto paleo omnivore 素食 纯素 吃素",
-    "music": "spotify tidal deezer 网易云音乐 qq音乐",
-    "password manager": "1password bitwarden lastpass keepass dashlane",
-}  # fmt: skip
+_KINDS = ANY.nouns.kinds
 # Attributes of which "favourite" tells no other thing: "my favourite editor" is my editor.
 CHOSEN = frozenset(_KINDS) | {"framework", "provider", "model", "font"}
-_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.replace("|", " ").split()}
 _LONG_STATES = (
     "in progress", "in review", "in beta", "in alpha", "generally available", "in development", "in testing",
     "in production", "in staging", "on hold", "up and running", "work in progress", "wip",
@@ -220,11 +78,8 @@ _CLASS = frozenset(
 # "The ticket PAY-9" is PAY-9, but "PR 9" and "bug 9" are two.
 _ISSUES = frozenset("issue ticket bug task story 工单 缺陷 任务 问题".split())
 _ISSUE_KEY = lazy_regex(r"(?<![a-z])[a-z]{2,8}-\d", re.IGNORECASE)
-_STOP = frozenset(
-    "the a an of for our we us is are its their his her your this that current currently latest now new to on in at and"
-    " today as".split()
-)
-_ME = frozenset({"i", "my", "me", "mine", "user", "我", "用户", "本人", "我的"})
+_STOP = ANY.nouns.stop_words
+_ME = ANY.nouns.me
 _TOKEN = lazy_regex(r"@\w+|[\w][\w.+\-]*|[$€£¥]", re.UNICODE)
 _HAN = "\u4e00-\u9fff"
 _SPLIT_TOKEN = lazy_regex(rf"[{_HAN}]+|[^{_HAN}\s]+")
@@ -269,18 +124,7 @@ def kind_of(value: str) -> str:
 # --- sorts of values ---------------------------------------------------------------------------------------------
 
 # Words of which one holds at a time, whatever they are said of.
-_ONE_AT_A_TIME: dict[str, str] = {
-    "relationship": "single married engaged divorced widowed separated 单身 已婚 离异 丧偶 订婚",
-    "employment": "employed unemployed retired 在职 失业 退休 待业",
-    "switch": "on off 开启 关闭 打开",
-    "visibility": "public private internal 公开 私有 私密",
-    "payment": "paid unpaid overdue refunded 已付款 未付款 已支付 未支付 逾期",
-    "level": "low medium high critical 低 中 高 紧急",
-    "health": "sick ill healthy recovered 生病 健康 康复",
-    "color": "red green blue yellow black white grey gray orange purple pink brown beige "
-             "红色 绿色 蓝色 黄色 黑色 白色 灰色 橙色 紫色 粉色 棕色",
-}  # fmt: skip
-_SORT_OF = {word: sort for sort, words in _ONE_AT_A_TIME.items() for word in words.split()}
+_SORT_OF = {word: sort for sort, words in ANY.nouns.one_at_a_time.items() for word in words.replace("|", " ").split()}
 _AMOUNT = lazy_regex(
     rf"(?:(?:{ANY.values.least_or_most})\s*)?(?P<money>[$€£¥￥]\s?)?(?:\d[\d.,]*|{ANY.values.numerals})\s*(?P<scal"
     rf"e>{ANY.values.scales})?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{{1,2}})?(?P<of>\s+of [a-z]+)?(?:\s*(?:/"

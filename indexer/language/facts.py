@@ -22,10 +22,9 @@ from typing import NamedTuple
 from indexer.common.patterns import lazy_regex
 from indexer.language.dates import day_of_name, full_day, heading_day, leading_day
 from indexer.language.fact_words import ME, WE, words_of
-from indexer.language.facts_chinese import chinese_claims, ended_in_chinese
 from indexer.language.facts_clause import Claim, Clause
-from indexer.language.facts_english import ended_in_english, english_claims
 from indexer.language.facts_frame import framed_claims, is_frame
+from indexer.language.facts_reading import claims_of, ended_in
 from indexer.language.facts_records import (
     KEYED,
     LIST_NUMBER,
@@ -61,28 +60,9 @@ _ASKS = lazy_regex(
     re.IGNORECASE,
 )
 # Not the case, not yet, no longer, only at times, or beside something else.
-_HEDGED = lazy_regex(
-    r"\b(?:if|would|could|might|maybe|perhaps|possibly|probably|consider\w*|thinking (?:of|about)"
-    r"|wonder\w*|plan(?:s|ned)? to"
-    r"|planning|wants? to|would like|hop(?:es?|ing) to|wish\w*|should|unless|whether|used to"
-    r"|formerly|previously|originally"
-    r"|initially|back then|at the time|suppose|imagine|e\.g|propos\w+|suggest\w*|discuss\w*|decide"
-    r" (?:if|on)|not sure|rumou?r"
-    r"|also|too|as well|another|second(?:ary)?|additionally|besides|either|sometimes|occasionally"
-    r"|part[- ]time|on weekends"
-    r"|in (?:summer|winter|the (?:summer|winter|morning|afternoon|evening))|during|when (?:i"
-    r"|we|she|he|they) (?:was|were)"
-    r"|as a (?:child|kid|student|teenager)|tried|trying|try|evaluat\w+|test(?:ed|ing)|learned|almost|nearly|never"
-    r"|every other|alternat\w+|visiting|visited|temporarily|(?<!years )(?<!year )old|former|previous|fallback|draft of"
-    r"|backup (?:\w+ )?(?:phone|number|email|address"
-    r"|server|host|owner|contact|editor|database|plan))\b"
-)
+_HEDGED = lazy_regex(rf"\b(?:{ANY.clauses.hedges})\b")
 _MAY = lazy_regex(r"\bmay\b")
-_HEDGED_ZH = lazy_regex(
-    "如果|假如|要是|可能|也许|或许|打算|考虑|想要|想去|想在|想换|想搬|计划|希望(?!(?:以后|今后)?用)"
-    "|[要得](?=[换搬买修])|曾经|曾|过去|当时|应该|建议|另外|同时|除了|偶尔|有时"
-    "|听说|万一|也(?!许)|还(?![是款钱没])|将要|准备|暂时|小时候|上学时|以前|之前|原来|原先|备用|尝试|试用|评估"
-)
+_HEDGED_WITHIN = lazy_regex(ANY.clauses.hedges_within)
 _FROM_FORMER = lazy_regex("从|由|改|换|变|调整")
 _CORRECTION = lazy_regex(
     rf"^(?:\W{{0,3}}(?:{ANY.clauses.corrections})\s*(?:\([^)]{{1,20}}\))?[:：,，—–-]?\s*)+(?=\S)",
@@ -311,20 +291,15 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         lead = found[1] if found else ""
         if not before and (lead or _SPEAKS.match(said)):
             before = clause.subject_of(lead) or before if lead else speaker
-        for claim in framed_claims(clause, changes=changes, ended=_ended):
+        for claim in framed_claims(clause, changes=changes, ended=ended_in):
             yield claim._replace(is_borrowed=is_key)
-        for claim in (*english_claims(clause), *(() if said.isascii() else chinese_claims(clause))):
+        for claim in claims_of(clause):
             ours = claim.subject >= _GROUP
             before = before if ours else claim.subject or before
             borrowed = (is_key and not _GENITIVE.search(said)) or _is_elsewhere(claim, said)
             if borrowed and (names_another(said) or (is_key and not claim.changes and claim.thing.endswith("|name"))):
                 continue
             yield claim._replace(is_borrowed=borrowed)
-
-
-def _ended(text: str) -> str:
-    """The statement that a clause tells the end of; empty for none."""
-    return ended_in_chinese(text) if _HAN.search(text) else ended_in_english(text)
 
 
 def _is_before(said: str, year: int) -> bool:
@@ -362,7 +337,10 @@ def sentences_with_changes(text: str) -> list[tuple[str, bool]]:
 def hedges_of(said: str) -> tuple[str, ...]:
     """Words of a clause that hold it back: of doubt, of a condition, of what holds beside it, or of another time."""
     lowered = said.lower()
-    return (*(match[0] for match in _HEDGED.finditer(lowered)), *(match[0] for match in _HEDGED_ZH.finditer(lowered)))
+    return (
+        *(match[0] for match in _HEDGED.finditer(lowered)),
+        *(match[0] for match in _HEDGED_WITHIN.finditer(lowered)),
+    )
 
 
 def _is_key(label: str) -> bool:
@@ -426,7 +404,7 @@ def _is_open(said: str) -> bool:
         return True
     if said.isascii():
         return False
-    return _HEDGED_ZH.search(_without_aside(said)) is not None and _FROM_FORMER.search(said) is None
+    return _HEDGED_WITHIN.search(_without_aside(said)) is not None and _FROM_FORMER.search(said) is None
 
 
 _ASIDE = lazy_regex(rf"[(（][^)）]*[)）]|[,，]\s*(?:{ANY.clauses.former}).*$|{ANY.clauses.former_words}")

@@ -32,19 +32,12 @@ from indexer.language.fact_words import (
 )
 from indexer.language.tables import ANY
 
-_PRONOUNS = {
-    **dict.fromkeys(("we", "us", "our team", "the team", "the company", "team", "everyone",
-                     "我们", "咱们", "团队", "我们团队"), WE),
-    **dict.fromkeys(("he", "him", "他"), "@he"),
-    **dict.fromkeys(("she", "her", "她"), "@she"),
-    **dict.fromkeys(("they", "them", "他们"), "@they"),
-    **dict.fromkeys(("it", "this", "that", "它", "这个"), "@it"),
-}  # fmt: skip
+_PRONOUNS = ANY.nouns.pronouns
 _THEIRS = lazy_regex(r"(his|her|their|its|your)\s+(?=\S)", re.IGNORECASE)
 _OWNERS = {"his": "@he", "her": "@she", "their": "@they", "its": "@it", "your": "@you"}
 _FORMER = lazy_regex(ANY.nouns.former, re.IGNORECASE)
 _NEW = lazy_regex(ANY.nouns.new, re.IGNORECASE)
-_OF = lazy_regex(r"^(?P<a>.+?)\s+(?P<by>of|for|on|at|in)\s+(?P<s>.+)$", re.IGNORECASE)
+_OF = lazy_regex(rf"^(?P<a>.+?)\s+(?P<by>{ANY.nouns.of})\s+(?P<s>.+)$", re.IGNORECASE)
 _A_NOUN = lazy_regex(r"(?:now )?an? ", re.IGNORECASE)
 _MOST_VALUE_CHARS = 48
 # Attributes that a day or an hour may be said of; where another noun has one, it is the thing that takes place then.
@@ -270,6 +263,14 @@ def ended(claims: Iterable[Claim]) -> Iterator[Claim]:
         attribute = claim.thing.partition("|")[2]
         if not any(claim.subject < other.subject and other.thing.endswith(f"|{attribute}") for other in turned):
             yield claim._replace(value="off", changes=True)
+
+
+_NOBODY = lazy_regex(ANY.nouns.nobody)
+
+
+def is_nobody(noun: str) -> bool:
+    """True for what stands before a verb and names nobody and nothing: 「这里介绍如何」, 「考古学家」."""
+    return _NOBODY.search(noun) is not None and not (noun[0] in "这那" and "的" in noun)
 
 
 def _is_short_chinese(noun: str, value: str) -> bool:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.facts import hedges_of, sentences_with_changes
-from indexer.language.facts_chinese import is_frame_zh
+from indexer.language.facts_clause import is_nobody
 
 _MOST_SENTENCES = 12
 _MOST_WORDS = 40
@@ -343,7 +343,7 @@ def _chinese_value(
     before, behind = "".join(beginning), "".join(ending)
     if before.endswith("是") and any(_DESCRIBES_ZH.search("".join(value)) for value in values):
         return False
-    if is_frame_zh(_VERBS_BEHIND_ZH.sub("", before)) or _RELATIVE_ZH.search(before):
+    if is_nobody(_VERBS_BEHIND_ZH.sub("", before)) or _RELATIVE_ZH.search(before):
         return False
     if len(beginning) < 2 or max(map(len, values)) > _MOST_VALUE_ZH or _DEGREE_ZH.search(before):
         return False

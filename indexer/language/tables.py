@@ -25,6 +25,8 @@ LANGUAGES: tuple[Language, ...] = (*map(_read, _FILES), *_read("others"))
 def _united(tables: Sequence[Any]) -> Any:
     """One table of several of a kind: the alternatives, words and entries of all."""
     first = tables[0]
+    if None in tables:
+        return None
     match first:
         case str():
             return "|".join(filter(None, tables))

@@ -1,6 +1,6 @@
 """Chinese."""
 
-from indexer.language.base import Language
+from indexer.language.base import FactTable, Language, Readings
 from indexer.language.chinese.chinese_authorship import CHINESE_AUTHORSHIP
 from indexer.language.chinese.chinese_days import CHINESE_DAYS
 from indexer.language.chinese.chinese_facts import CHINESE_CLAUSES, CHINESE_NOUNS, CHINESE_VALUES
@@ -12,7 +12,16 @@ from indexer.language.chinese.chinese_phrases import (
     CHINESE_SAMENESS,
 )
 from indexer.language.chinese.chinese_statements import CHINESE_OUTCOMES, CHINESE_QUESTIONS, CHINESE_STATEMENTS
+from indexer.language.chinese.chinese_wordings import CHINESE_SCRIPT, CHINESE_WORDINGS
 from indexer.language.chinese.chinese_words import CHINESE_GRAMMAR, CHINESE_REPLIES, CHINESE_SECTIONS
+
+
+def _readings() -> Readings:
+    # Late: the readings are rules, which need the words of all languages.
+    from indexer.language.chinese.chinese_claims import chinese_claims, ended_in_chinese
+
+    return chinese_claims, ended_in_chinese
+
 
 CHINESE = Language(
     name="Chinese",
@@ -33,4 +42,5 @@ CHINESE = Language(
     grammar=CHINESE_GRAMMAR,
     days=CHINESE_DAYS,
     sections=CHINESE_SECTIONS,
+    facts=FactTable(wordings=CHINESE_WORDINGS, script=CHINESE_SCRIPT, readings=_readings),
 )

@@ -3,9 +3,39 @@
 A line with `@` gives words a name, by which the lines below call them: `{moves}`.
 
 The blanks are for the reader: 「S 住 在 V」 finds 「小李住在南京」. Words of time may stand between any two,
-and 「了」 behind each. A relation is an attribute with one value at a time, but for those that `facts_chinese` reads in
-a way of their own.
+and 「了」 behind each. A relation is an attribute with one value at a time, but for those that `chinese_claims` reads
+in a way of their own.
 """
+
+import re
+
+from indexer.language.base import Script
+
+_TIMES = (
+    "(?:现在|目前|如今|已经?|刚刚?|最近|上周|上个?月|去年|今年|昨天|今天|以后|今后|从现在起|从今天起|一直|统一|都|正式|马上|又|就|全部"
+    r"|全家|后来|决定|我已|被|再|已被|起|每次|本季度|从?\d{4}年(?:\d+月)?起?|从[\d一二三四五六七八九十]+月(?:份|\d+[日号])?起?|[\d一二三四五六七八九十]+月份?起|\s)*"
+)
+CHINESE_SCRIPT = Script(
+    gap=_TIMES,
+    first_gap="^",
+    word_end="了?",
+    parts={
+        "F": "(?P<f>[^，,。；;]{1,20}?)",
+        "O": "(?P<o>[^，,。；;]{1,20}?)",
+        "N": "(?P<n>[^，,。；;：:]{1,25}?)",
+        "V": "(?P<v>[^，,。；;：:]{1,20}?)",
+    },
+    firsts={
+        "S": "^(?P<s>[^，,。；;：:]{0,20}?)",
+        "F": "^(?P<f>[^，,。；;：:]{1,25}?)",
+        "O": "^(?P<o>[^，,。；;：:]{1,20}?)",
+        "N": "^(?P<n>[^，,。；;：:]{1,25}?)",
+        "V": "^(?P<v>[^，,。；;：:的]{1,12}?)",
+    },
+    lasts={name: f"(?P<{name.lower()}>[^，,。；;！!]{{1,40}}?)" for name in "FONV"},
+    end="(?:了|啦|吧|呢)?[。！!]?$",
+    units=re.compile("[\u4e00-\u9fff]"),
+)
 
 # States that a thing is in, one at a time.
 STATES_ZH = (

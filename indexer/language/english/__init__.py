@@ -1,6 +1,6 @@
 """English."""
 
-from indexer.language.base import Language
+from indexer.language.base import FactTable, Language, Readings
 from indexer.language.english.english_authorship import ENGLISH_AUTHORSHIP
 from indexer.language.english.english_days import ENGLISH_DAYS
 from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_NOUNS, ENGLISH_VALUES
@@ -12,7 +12,16 @@ from indexer.language.english.english_phrases import (
     ENGLISH_SAMENESS,
 )
 from indexer.language.english.english_statements import ENGLISH_OUTCOMES, ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
+from indexer.language.english.english_wordings import ENGLISH_SCRIPT, ENGLISH_WORDINGS
 from indexer.language.english.english_words import ENGLISH_GRAMMAR, ENGLISH_REPLIES, ENGLISH_SECTIONS
+
+
+def _readings() -> Readings:
+    # Late: the readings are rules, which need the words of all languages.
+    from indexer.language.english.english_claims import ended_in_english, english_claims
+
+    return english_claims, ended_in_english
+
 
 ENGLISH = Language(
     name="English",
@@ -32,4 +41,5 @@ ENGLISH = Language(
     grammar=ENGLISH_GRAMMAR,
     days=ENGLISH_DAYS,
     sections=ENGLISH_SECTIONS,
+    facts=FactTable(wordings=ENGLISH_WORDINGS, script=ENGLISH_SCRIPT, readings=_readings),
 )

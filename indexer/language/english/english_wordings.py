@@ -2,9 +2,44 @@
 
 A line with `@` gives words a name, by which the lines below call them: `{moves}`.
 
-A relation is an attribute with one value at a time, but for those that `facts_english` reads in a way of their own:
+A relation is an attribute with one value at a time, but for those that `english_claims` reads in a way of their own:
 `attribute`, `use`, `prefer`, `succeeded`, `ended`, `renamed`, `called`, `status`, `role`, `location`, `employer`.
 """
+
+import re
+
+from indexer.language.base import Script
+
+# "it's eu-west-1" tells what it is; "Ana's dog" does not, but "Ana's now in Porto" does.
+_CONTRACTED = (
+    r"['’](?:m|re)(?!\w)|(?:(?<=\bhe)|(?<=\bit)|(?<=\bshe)|(?<=\bthat))['’]s(?!\w)"
+    r"|['’]s(?=\s+(?:now|currently|no longer)\b)"
+)
+_ADVERBS = (
+    r"(?:(?:now|currently|presently|officially|recently|just|finally|already|still|again|back|over|permanently|entirely"
+    r"|fully|completely|only)\s+)*"
+)
+_AUXILIARY = r"(?:['’](?:s|ve|re|m)|\s+(?:has|have|had|is|are|was|were|been|being|got|gets|will|be))*"
+_ENGLISH_PARTS = {
+    "F": r"(?P<f>[^,]{1,40}?)",
+    "O": r"(?P<o>\S.{0,50}?)",
+    "N": r"(?P<n>\S.{0,60}?)",
+    "V": r"(?P<v>\S.{0,50}?)",
+}
+ENGLISH_SCRIPT = Script(
+    gap=rf"\s+{_ADVERBS}",
+    first_gap=r"\b",
+    word_end=r"(?!\w)",
+    parts=_ENGLISH_PARTS,
+    # The subject is whatever stands before the first word.
+    firsts={"S": "", **{name: f"^{part}{_AUXILIARY}" for name, part in _ENGLISH_PARTS.items()}},
+    lasts={name: rf"(?P<{name.lower()}>\S.*)" for name in _ENGLISH_PARTS},
+    end="",
+    units=re.compile(r"[a-z]+|\d"),
+    forms={"be": ("is", "are", "am", "was", "were", "been", "being"), "have": ("has", "have", "had")},
+    contracted=_CONTRACTED,
+    contractions=("s", "m", "re"),
+)
 
 ENGLISH_WORDINGS = """
 @moves changed/moved/updated/raised/lowered/increased/decreased/dropped/reduced/cut/bumped/set/switched/pushed

@@ -46,7 +46,7 @@ PLACES: dict[str, dict[str, str]] = {
         "indexer.language.facts.is_named": "facts",
         "indexer.language.facts.thing_number": "facts",
         "indexer.language.facts.things_of": "facts",
-        "indexer.language.facts_english.english_claims": "facts",
+        "indexer.language.facts_reading.claims_of": "facts",
         "indexer.language.facts_frame.is_frame": "facts",
         "indexer.language.identifiers.asked_identifiers": "identifiers",
         "indexer.language.identifiers.identifier_keys": "identifiers",

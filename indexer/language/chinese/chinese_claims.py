@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from indexer.common.patterns import lazy_regex
-from indexer.language.chinese.chinese_wordings import CHINESE_WORDINGS, JOBS_ZH, STATES_ZH
-from indexer.language.fact_wordings import CHINESE_SCRIPT, Wording, Wordings
+from indexer.language.chinese.chinese_wordings import CHINESE_SCRIPT, CHINESE_WORDINGS, JOBS_ZH, STATES_ZH
+from indexer.language.fact_wordings import Wording, Wordings
 from indexer.language.fact_words import (
     HOLDERS,
     ME,
@@ -23,7 +23,7 @@ from indexer.language.fact_words import (
     value_of,
     words_of,
 )
-from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, ended
+from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, ended, is_nobody
 
 _TRAILING = lazy_regex(
     "(?:现在|目前|如今|已经?|刚刚?|最近|以后|今后|从今天起|从现在起|统一|都|的|也|又|已|被|今天|昨天|上周|上个?月|本周|下周起|开始"
@@ -149,21 +149,7 @@ def _plain(text: str) -> str:
 
 def _subject(clause: Clause, parts: Parts) -> frozenset[str] | None:
     plain = _plain(parts.get("s", ""))
-    return None if is_frame_zh(plain) else clause.subject_of(plain)
-
-
-# What opens a clause and is nobody and nothing that could be met again, and people in general.
-_FRAME_ZH = lazy_regex(
-    "^(?:[一这那某每各几两]些?[个款种位名家台门项只条]|[这那]|此外?|本[文书期章节]|文章|教程|有[人的]|人们|网友|大家|很多|许多|多数|大部分"
-    "|如[何果]|怎[么样]|可[以能]|能够?|通过|为[了什]|介绍|只[要能需有]|需要|必须|应该|不要|请|比如|例如|因为|由于|但|而|所以|虽然|即使|当|对"
-    "|把|被|让|使|给|向|并|再|先|然后|接着|最后|首先|其次|直接|自动|手动|支持|采用|利用|基于|用|免费|开源|批量|一般|通常|据|根据|以[及便]|教你|学会)"
-    "|(?<![我们咱的])(?:学家|专家|作者|学者|患者|开发者|读者|研究者|使用者|人员|人类|程序员|网民|孩子们|学生们|工具)$"
-)
-
-
-def is_frame_zh(noun: str) -> bool:
-    """True for what stands before a verb and names nobody and nothing: 「这里介绍如何」, 「考古学家」."""
-    return _FRAME_ZH.search(noun) is not None and not (noun[0] in "这那" and "的" in noun)
+    return None if is_nobody(plain) else clause.subject_of(plain)
 
 
 _PLACE_ENDS = tuple("楼层区市城室郊村镇县路街")
@@ -187,7 +173,7 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
 def _attribute_of(
     clause: Clause, noun: str, text: str, *, changes: bool = False, is_key: bool = False
 ) -> Iterator[Claim]:
-    if is_frame_zh(noun) or (changes and _NO_CHANGE.search(clause.text)):
+    if is_nobody(noun) or (changes and _NO_CHANGE.search(clause.text)):
         return
     new = changes or clause.is_new(noun) or "新" in noun[:4]
     noun = noun.replace("的新", "的")
@@ -289,7 +275,7 @@ def _user(clause: Clause, text: str) -> frozenset[str] | None:
     """Whoever uses something; the person and the group are one."""
     plain = _plain(text)
     subject = clause.subject_of(plain)
-    if subject is None or is_frame_zh(plain):
+    if subject is None or is_nobody(plain):
         return None
     return frozenset({WE}) if subject & {ME, WE} or not plain else subject
 

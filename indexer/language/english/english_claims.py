@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Set
 from functools import cache
 
 from indexer.common.patterns import lazy_regex
-from indexer.language.english.english_wordings import ENGLISH_WORDINGS
-from indexer.language.fact_wordings import ENGLISH_SCRIPT, Wording, Wordings, place_of_be
+from indexer.language.english.english_wordings import ENGLISH_SCRIPT, ENGLISH_WORDINGS
+from indexer.language.fact_wordings import Wording, Wordings
 from indexer.language.fact_words import (
     DESCRIPTIONS,
     JOBS,
@@ -110,7 +110,7 @@ def ended_in_english(text: str) -> str:
 def _stated(clause: Clause, words: Set[str]) -> Iterator[Claim]:
     text = clause.text
     claimed = set[str]()
-    be = place_of_be(text) if words & _FORMS_OF_BE or "'" in text or "’" in text else -1
+    be = _table().place_of_be(text) if words & _FORMS_OF_BE or "'" in text or "’" in text else -1
     noted = _WE_GOT.sub("my new ", _GOT_NEW.sub(r"\1's new ", text)) if "new" in words else text
     if not _KEY_MARKS.isdisjoint(text) and (key := _KEY.match(noted)):
         for claim in _keyed(clause, key["n"], key["v"]):
