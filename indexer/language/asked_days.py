@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from indexer.common.patterns import lazy_regex
 from indexer.language.dates import (
     CHINESE_YEAR,
-    MONTH_NUMBERS,
     WEEKDAY_NAMES,
     WEEKDAY_SHORT,
     Day,
@@ -52,7 +51,8 @@ Stretch = tuple[int, int]
 _Reader = Callable[[re.Match[str], dt.date], Stretch | None]
 
 
-_MONTH = lazy_regex(r"\b(" + "|".join(sorted(MONTH_NUMBERS, key=len, reverse=True)) + r")\b\.?", re.IGNORECASE)
+_LONE_MONTHS = ANY.days.lone_months
+_MONTH = lazy_regex(r"\b(" + "|".join(sorted(_LONE_MONTHS, key=len, reverse=True)) + r")\b\.?", re.IGNORECASE)
 # "may" and "march" are verbs too: as months they stand beside a number or behind a preposition.
 _VERBS = {"may", "march", "mar"}
 _BESIDE = lazy_regex(
@@ -263,7 +263,7 @@ def _named_months(question: str) -> set[int]:
         before = question[max(0, match.start() - _BESIDE_CHARS) : match.start()]
         beside = _BESIDE.search(before) or _BEHIND.match(question, match.end())
         if beside or (word not in _VERBS and (len(word) > 3 or match[1][0].isupper())):
-            found.add(MONTH_NUMBERS[word])
+            found.add(_LONE_MONTHS[word])
     return found
 
 

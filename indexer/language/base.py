@@ -124,6 +124,8 @@ class Values:
     hours: str = ""  # words of an hour
     before_day: str = ""  # words that may stand before a day
     day_signs: str = ""  # signs behind the number of a day
+    late: str = ""  # words behind a value that say when it holds
+    cuts: str = ""  # words with which a value is over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ STATED_HOLDS = dt.timedelta(hours=24)
 
 MONTH_NAMES = tuple(LANGUAGES[0].days.months[0].split())
 WEEKDAY_NAMES = tuple(name for name in LANGUAGES[0].days.weekdays if name.endswith("day"))
-MONTH_NUMBERS = ANY.days.lone_months
+MONTH_NUMBERS = LANGUAGES[0].days.lone_months
 # Written with a capital only: "sat" and "sun" are words.
 WEEKDAY_SHORT = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
 CHINESE_WEEK = f"(?:{ANY.days.week})"

@@ -188,9 +188,7 @@ _THOUSANDS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
 _ARROW = lazy_regex("->|=>|→")
 _CUT = lazy_regex(
     r"\s*(?:[,;(（，；。!！]|(?<!\b[DMdm]r)(?<!\b[Mm]s)(?<!\bMrs)(?<!\b[Ss]t)[.](?=\s|$)"
-    r"|\s[-–—]\s|\b(?:because|since|as of|after"
-    r"|so that|until further|thanks to|due to"
-    r"|starting|effective|according to|per our|which|who|where|while|although|though|but)\b).*$",
+    rf"|\s[-–—]\s|\b(?:{ANY.values.cuts})\b).*$",
     re.IGNORECASE | re.DOTALL,
 )
 _FRESH = lazy_regex(
@@ -198,11 +196,7 @@ _FRESH = lazy_regex(
     re.IGNORECASE,
 )
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_LATE = lazy_regex(
-    r"\s+(?:now|again|instead|for now|from now on|going forward|these days|nowadays|any ?more|already|at the moment"
-    r"|once more)$",
-    re.IGNORECASE,
-)
+_LATE = lazy_regex(rf"\s+(?:{ANY.values.late})$", re.IGNORECASE)
 _WHEN = lazy_regex(
     r"\s+(?:today|yesterday|recently|currently|tonight|(?:last|this|next|past) \w+|earlier this"
     r" \w+|(?:a|two|three|\d+) \w+"

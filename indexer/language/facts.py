@@ -39,7 +39,7 @@ from indexer.language.tables import ANY
 from indexer.types import EVERGREEN
 
 # Version of these rules: an index whose passages were read with others is read again.
-FACT_RULES = "facts-6"
+FACT_RULES = "facts-7"
 # As `degraded` says that the passages of an index were read with other rules, or with none.
 UNREAD_FACTS = (
     "facts: the index was read with other rules for facts that change, so that replaced values may stand unmarked. "
@@ -372,7 +372,8 @@ def _clauses(text: str) -> Iterator[tuple[bool, str, str | None]]:
     """
     plain = text if _MARKS.isdisjoint(text) else _MARKUP.sub("", _LINK.sub(r"\1", text))
     begin, goes_on, found, label = 0, False, 0, None
-    for end, behind, mark in (*((m.start(), m.end(), m[0]) for m in _SPLIT.finditer(plain)), (len(plain),) * 2 + ("",)):
+    marks = (match for match in _SPLIT.finditer(plain) if not _within_day(plain, match.start(), match.end()))
+    for end, behind, mark in (*((m.start(), m.end(), m[0]) for m in marks), (len(plain),) * 2 + ("",)):
         part = plain[begin:end].strip(" \t-*•>|")
         if 3 <= len(part) <= 160 and found < _MOST_CLAUSES:
             found += 1
@@ -384,6 +385,12 @@ def _clauses(text: str) -> Iterator[tuple[bool, str, str | None]]:
         begin, goes_on = behind, bool(mark) and _JOINS.match(mark) is not None
 
 
+def _within_day(text: str, start: int, end: int) -> bool:
+    """True for a blank between the number of a day and its month: "am 4. Mai"."""
+    return text[start - 1 : start] == "." and text[start - 2].isdecimal() and _MONTH.match(text, end) is not None
+
+
+_MONTH = lazy_regex(rf"(?:{'|'.join({name for names in ANY.days.months for name in names.split()})})\b", re.IGNORECASE)
 # Of whom a clause tells stands before it: 「孙志宏是我的同事，其年龄是39岁」.
 _OF_BEFORE = lazy_regex("其(?!他|实|中|余)|它们?的")
 _BAR = lazy_regex(r"\s[—–|]\s")

@@ -9,53 +9,67 @@ from functools import cache
 from typing import NamedTuple
 
 from indexer.common.patterns import lazy_regex
-from indexer.language.base import FactTable
+from indexer.language.base import FactTable, Language
 from indexer.language.fact_wordings import Wording, Wordings
-from indexer.language.fact_words import is_day, is_time, leads_with_day, leads_with_time, value_of
+from indexer.language.fact_words import ME, WE, is_day, is_time, leads_with_day, leads_with_time, value_of
 from indexer.language.facts_clause import Claim, Clause, Parts, Reading, ended
-from indexer.language.tables import ANY, LANGUAGES
+from indexer.language.languages import has_words_of, language_of
+from indexer.language.tables import LANGUAGES
 
-_NO_LONGER = lazy_regex(ANY.clauses.no_longer, re.IGNORECASE)
+_MOST_WORDS = 4
 
 
 class _Reader(NamedTuple):
     """The reader of a language.
 
     Attributes:
-        is_spaced: True if words stand apart in the language.
+        language: Its name.
+        is_spaced: True if words stand apart in it.
         claims_of: Gives the claims of a clause.
         ended_in: Gives the statement that a text tells the end of; empty for none.
     """
 
+    language: str
     is_spaced: bool
     claims_of: Callable[[Clause], Iterator[Claim]]
     ended_in: Callable[[str], str]
 
 
 @cache
-def _readers() -> tuple[_Reader, ...]:
-    return tuple(_reader(each.facts, each.is_spaced) for each in LANGUAGES if each.facts)
+def _all_readers() -> tuple[_Reader, ...]:
+    return tuple(_reader(each, each.facts) for each in LANGUAGES if each.facts)
 
 
-def _reader(table: FactTable, is_spaced: bool) -> _Reader:
+def _reader(language: Language, table: FactTable) -> _Reader:
     if table.readings:
-        return _Reader(is_spaced, *table.readings())
-    plain = _PlainReader(table)
-    return _Reader(is_spaced, plain.claims_of, plain.ended_in)
+        return _Reader(language.name, language.is_spaced, *table.readings())
+    plain = _PlainReader(table, language.clauses.no_longer)
+    return _Reader(language.name, language.is_spaced, plain.claims_of, plain.ended_in)
+
+
+def _readers(text: str) -> Iterator[_Reader]:
+    """Readers of the languages that a text may be in; the first one does not read what is told to be in another."""
+    first, *others = _all_readers()
+    may_be = [each for each in others if (has_words_of if each.is_spaced else _is_unspaced)(text, each.language)]
+    if language_of(text) not in {each.language for each in may_be if each.is_spaced}:
+        yield first
+    yield from may_be
+
+
+def _is_unspaced(text: str, _: str) -> bool:
+    return not text.isascii()
 
 
 def claims_of(clause: Clause) -> Iterator[Claim]:
-    """Claims of a clause, by the readers of all languages that it may be in."""
-    spaced = clause.text.isascii()
-    for reader in _readers():
-        if reader.is_spaced or not spaced:
-            yield from reader.claims_of(clause)
+    """Claims of a clause, by the readers of the languages that it may be in."""
+    for reader in _readers(clause.text):
+        yield from reader.claims_of(clause)
 
 
 def ended_in(text: str) -> str:
     """The statement that a text tells the end of, without the words that say so; empty for none."""
     has_han = _HAN.search(text) is not None
-    found = (reader.ended_in(text) for reader in _readers() if reader.is_spaced is not has_han)
+    found = (reader.ended_in(text) for reader in _readers(text) if reader.is_spaced is not has_han)
     return next(filter(None, found), "")
 
 
@@ -67,11 +81,20 @@ class _PlainReader:
 
     Args:
         table: The wordings, and how the language is written.
+        no_longer: Pattern of the words that say that something has ended; what its group finds is of the statement.
     """
 
-    def __init__(self, table: FactTable) -> None:
+    def __init__(self, table: FactTable, no_longer: str) -> None:
+        self._no_longer = lazy_regex(no_longer or "(?!)", re.IGNORECASE)
         self._table = Wordings(table.wordings, table.script)
-        self._readings: dict[str, Reading] = {"attribute": _attribute, "when": _timed}
+        self._readings: dict[str, Reading] = {
+            "attribute": _attribute,
+            "when": _timed,
+            "use": _tasted,
+            "prefer": _tasted,
+            "on": _habit,
+            "is": _state,
+        }
 
     def claims_of(self, clause: Clause) -> Iterator[Claim]:
         """Claims of a clause."""
@@ -82,8 +105,8 @@ class _PlainReader:
 
     def ended_in(self, text: str) -> str:
         """The statement that a text tells the end of, without the words that say so; empty for none."""
-        without = _NO_LONGER.sub(" ", text)
-        return " ".join(without.split()) if without != text else ""
+        match = self._no_longer.search(text)
+        return " ".join(f"{text[: match.start()]}{match[1]}{text[match.end() :]}".split()) if match else ""
 
     def _stated(self, clause: Clause) -> Iterator[Claim]:
         text, claimed = clause.text, set[str]()
@@ -122,3 +145,25 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
     yield from clause.holds(subject, attribute, parts["v"], changes=wording.changes, single=wording.single)
     if former := value_of(parts.get("f", ""))[0]:
         yield clause.turned(subject, attribute, former, on=False)
+
+
+def _tasted(clause: Clause, wording: Wording, relation: str, parts: Parts) -> Iterator[Claim]:
+    """Something that is used or preferred."""
+    if subject := clause.subject_of(parts["s"]):
+        who = frozenset({WE}) if relation == "use" and subject & {ME, WE} else subject
+        yield from clause.tastes(who, relation, parts["v"], changes=wording.changes)
+
+
+def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterator[Claim]:
+    """Habits and possessions, of which there may be many."""
+    subject, value = clause.subject_of(parts["s"]), value_of(parts["v"])[0]
+    if subject and value and len(value.split()) <= _MOST_WORDS:
+        yield clause.claim(subject, f"{verb}={value}", "on")
+
+
+def _state(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+    """A state that a wording stands for."""
+    attribute, _, value = named.partition("=")
+    if subject := clause.subject_of(parts["s"]):
+        yield clause.claim(subject, attribute, value, changes=wording.changes)
+        yield clause.turned(subject, attribute, value, on=True, changes=wording.changes)

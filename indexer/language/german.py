@@ -1,10 +1,107 @@
 """German: data alone."""
 
-from indexer.language.base import Days, Grammar, Language, Replies, Sections
+import re
+
+from indexer.language.base import (
+    Authorship,
+    Clauses,
+    Days,
+    FactTable,
+    Grammar,
+    Language,
+    Lasting,
+    Nouns,
+    Outcomes,
+    Phrases,
+    Questions,
+    Recall,
+    Replies,
+    Script,
+    Sections,
+    Statements,
+    Values,
+)
+
+_MONTHS = (
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "jänner feber maerz april mai juni juli august september oktober november dezember",
+)
+_MONTH = "|".join(dict.fromkeys(" ".join(_MONTHS).split()))
+_WEEKDAYS = "montag dienstag mittwoch donnerstag freitag samstag sonntag".split()
+_WEEKDAY = f"(?P<weekday>(?i:{'|'.join(_WEEKDAYS)}|sonnabend))"
+_SHIFT = r"(?P<shift>(?i:letzte|vorige|vergangene|nächste|kommende|diese)[nmrs]?)"
+_NUMBERS = "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"
+_COUNTS = {word: (at, at) for at, word in enumerate(_NUMBERS.split(), 2)}
+_COUNTS |= dict.fromkeys(("einem", "einer", "ein", "eine"), (1, 1)) | dict.fromkeys(
+    ("ein paar", "einigen", "wenigen"), (2, 6)
+)
+_COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})"
+_UNITS = {"tag": "day", "nacht": "day", "woche": "week", "monat": "month", "jahr": "year"}
+_UNIT = "(?P<unit>tag|nacht|woche|monat|jahr|stunde|minute)(?:en?)?"
+
+_GAP = (
+    r"\s+(?:(?:jetzt|nun|derzeit|aktuell|momentan|gerade|wieder|noch|weiterhin|inzwischen|mittlerweile"
+    r"|seit kurzem|endlich"
+    r"|ab sofort|künftig)\s+)*"
+)
+_PARTS = {"F": r"(?P<f>[^,]{1,40}?)", "O": r"(?P<o>\S.{0,50}?)", "N": r"(?P<n>\S.{0,60}?)", "V": r"(?P<v>\S.{0,50}?)"}
+_SCRIPT = Script(
+    gap=_GAP,
+    first_gap=r"\b",
+    word_end=r"(?!\w)",
+    parts=_PARTS,
+    firsts={"S": "", **{name: f"^{part}" for name, part in _PARTS.items()}},
+    lasts={name: rf"(?P<{name.lower()}>\S.*)" for name in _PARTS},
+    end="",
+    units=re.compile(r"[a-zäöüß]+|\d"),
+    forms={"be": ("ist", "sind", "bin")},
+)
+_WORDINGS = """
+@moved verschoben/verlegt/vorverlegt/vorgezogen
+@set geändert/erhöht/gesenkt/angehoben/reduziert/gesetzt/umgestellt
+
+when!         N ~wurde/wird/wurden/werden [von F] auf/auf_den V {moved}
+when!         N ~wurde/wird/wurden/werden auf/auf_den V {set}
+when          N be am/um/ab/an_dem V
+when          N be auf/auf_den V ~{moved}
+when          N ~findet/finden am/um/ab V statt
+when          N ~beginnt/startet/endet/beginnen/enden am/um/ab V
+attribute!    N ~wurde/wird/wurden/werden [von F] auf V {set}
+attribute     N ~lautet/beträgt V
+attribute     N be V
+price         S ~kostet/kosten V
+
+location!     S be nach/in V ~gezogen/umgezogen
+location!     S ~ziehe/zieht/ziehen nach V
+location      S ~wohne/wohnt/wohnen/lebe/lebt/leben in/bei V
+employer!     S be zu/zur V ~gewechselt
+employer      S ~arbeite/arbeitet/arbeiten bei/für V
+name          S ~heiße/heißt V
+age           S be V ~jahre_alt
+
+use           S ~nutze/nutzt/nutzen/verwende/verwendet/verwenden/benutze/benutzt/benutzen V
+prefer        S ~bevorzuge/bevorzugt/bevorzugen V
+on:drink      S ~trinke/trinkt V
+on:eat        S ~esse/isst V
+on:like       S ~mag/liebe/liebt V
+on:play       S ~spiele/spielt V
+"""
 
 GERMAN = Language(
     name="German",
     grammar=Grammar(
+        stop_words=frozenset(
+            """
+            aber alle allem allen aller alles als also am an auch auf aus bei beim bin bis bist da damit dann das dass
+            dein deine deinem deinen deiner dem den denn der des dessen dich die dies diese diesem diesen dieser dieses
+            dir doch dort du durch ein eine einem einen einer eines er es euch euer eure für gab gibt habe haben hat
+            hatte hatten hier ich ihm ihn ihnen ihr ihre ihrem ihren ihrer im in ins ist ja jede jedem jeden jeder jedes
+            kann kannst kein keine keinem keinen keiner mein meine meinem meinen meiner mich mir mit nach nicht noch nun
+            nur ob oder ohne sehr sein seine seinem seinen seiner seit sich sie sind so über um und uns unser unsere
+            unserem unseren unserer vom von vor wann war waren warum was weil welche welchem welchen welcher welches
+            wem wen wenn wer werde werden wessen wie wieso wir wird wo woher wohin wurde wurden zu zum zur
+            """.split()
+        ),
         grammar_words=(
             "der und das ist nicht ich wir sie ein eine einen einem einer mit für auf von zu zum zur den dem des "
             "auch sich im aber nur noch nach bei wird werden wurde haben hat hatte sind wenn dass weil oder wie "
@@ -13,11 +110,32 @@ GERMAN = Language(
         ),
     ),
     days=Days(
-        months=(
-            "januar februar märz april mai juni juli august september oktober november dezember",
-            "jänner feber maerz april mai juni juli august september oktober november dezember",
+        months=_MONTHS,
+        lone_months={name: at for names in _MONTHS for at, name in enumerate(names.split(), 1)},
+        weekdays={name: at for at, name in enumerate(_WEEKDAYS)} | {"sonnabend": 5},
+        shifts={
+            f"{word}{ending}": shift
+            for words, shift in (("letzte vorige vergangene", -1), ("nächste kommende", 1), ("diese", 0))
+            for word in words.split()
+            for ending in ("", "n", "m", "r", "s")
+        },
+        counts=_COUNTS,
+        units=_UNITS,
+        relative=(
+            # "Morgen" is the morning, too.
+            (r"(?:^Morgen|(?<![\w-])(?<!heute )(?<!gestern )(?<!jeden )(?<!am )morgen)(?![\w-])", "1"),
+            (rf"\b{_SHIFT} {_WEEKDAY}\b", "weekday"),
+            (rf"\b{_WEEKDAY}(?: der)? {_SHIFT} (?i:woche)\b", "day of week"),
+            (rf"\b{_SHIFT} (?i:wochenende)\b", "weekend"),
+            (rf"\b{_SHIFT} (?i:woche)\b", "week"),
+            (rf"\b{_SHIFT} (?i:monat)s?\b", "month"),
+            (rf"(?i:\bvor {_COUNT} {_UNIT}\b)", "ago"),
+            (rf"(?i:\bin den (?:letzten|vergangenen) {_COUNT} {_UNIT}\b)", "until now"),
         ),
-        day_words={"vorgestern": -2, "gestern": -1, "heute": 0},
+        shifted_years=(rf"\b{_SHIFT} (?i:jahr)(?:es)?\b",),
+        bare_weekdays=(rf"\bam (?:{_WEEKDAY}\b|Wochenende\b)",),
+        past="war|waren|hatte|hatten|wurde|passierte?|gesagt",
+        day_words={"vorgestern": -2, "gestern": -1, "heute": 0, "übermorgen": 2},
         latest="kürzlich|neulich|zuletzt|in letzter zeit|neueste[nrs]?",
         happening="passiert(?:e)?|geschah|geschehen",
     ),
@@ -61,4 +179,197 @@ GERMAN = Language(
             "context": "kontext|hintergrund|fakten|wichtiges|notizen|zusammenhang|wichtige fakten",
         },
     ),
+    questions=Questions(
+        asking_when=r"\b(?:seit |bis )?wann\b|\bwie lange\b|\b(?:an )?welche[nmrs]? (?:tag|monat|jahr|datum|uhrzeit)\b",
+        requests=(
+            r"\W*(?:bitte|kannst du|könntest du|können sie|zeig|such|finde|erklär|schreib|gib mir|sag mir"
+            r"|hilf mir|erstell)"
+            r"\w{0,2}\b"
+        ),
+    ),
+    outcomes=Outcomes(
+        failed=r"\b(?:fehlgeschlagen|gescheitert|abgestürzt|fehlermeldung|funktioniert nicht|geht nicht)\b",
+        not_failed=r"\b(?:keine?|ohne) fehler\b",
+    ),
+    authorship=Authorship(
+        passed_on=r"\b(?:sagte|sagt|schrieb|schreibt|antwortete|antwortet|fragte)\b[^.!?\n]{0,40}[:：]$",
+        own_words=r"\bich (?:habe |hatte )?(?:gesagt|geschrieben|geantwortet)\b",
+        speaks_again=r"\W{0,6}(?:bitte|ich|wir|mein|meine|danke|übrigens|außerdem|ab jetzt|immer|nie)\b",
+    ),
+    statements=Statements(
+        standing=(
+            r"\b(?:immer|stets|nie|niemals|ab (?:jetzt|sofort|heute)|von nun an|künftig|in zukunft"
+            r"|auf keinen fall)\b"
+        ),
+        rules=(
+            r"ab (?:jetzt|sofort|heute)\b|von nun an\b|künftig\b|in zukunft\b|auf keinen fall\b"
+            r"|unter keinen umständen\b"
+            r"|(?:darf|darfst|dürfen) (?:nicht|nie|niemals|kein\w*)\b|bitte (?:immer|stets|nie|niemals|nur|kein\w*)\b"
+            r"|(?:antworte|schreib|schreibe|nutze|nutz|verwende|benutze|benutz|frag|frage|sag|sage|mach|mache"
+            r"|nimm|lösche"
+            r"|prüfe|teste|speichere|behalte)\s(?:[^\s.!?]+\s){0,3}?(?:immer|stets|nie|niemals|nur)\b"
+            r"|(?:nie|niemals) (?:ohne|vor|nach)\b|jedes mal,? (?:wenn|bevor)\b"
+        ),
+        orders=r"(?:nie|niemals|immer|stets)\s[a-zäöü]",
+        order_starts="bitte|du|sollst|musst|und|aber|wir|also",
+        rule_hints=(
+            *("immer ", "stets ", "nie ", "niemals", "ab jetzt", "ab sofort", "ab heute", "von nun an", "künftig"),
+            *("zukunft", "keinen fall", "umständen", "darf", "dürfen", "bitte ", "nur ", "jedes mal"),
+        ),
+        rule_words=frozenset(
+            "immer stets nie niemals jetzt sofort heute nun künftig zukunft keinen darf darfst dürfen bitte nur "
+            "mal soll "
+            "sollst sollte höchstens mindestens".split()
+        ),
+        strong_rules=(
+            r"(?:^|[,;:.—–(] ?|\b(?:bitte|und|aber|du|wir|also) )(?:immer|stets|nie|niemals)\b"
+            r"|\bab (?:jetzt|sofort|heute)\b|\b(?:von nun an|künftig|in zukunft|auf keinen fall"
+            r"|unter keinen umständen)\b"
+            r"|\b(?:darf|darfst|dürfen) (?:nicht|nie|niemals|kein\w*)\b|\bbitte (?:immer|stets|nie|niemals|nur"
+            r"|kein\w*)\b"
+            r"|^(?:antworte|schreibe?|nutze?|verwende|benutze?|frage?|sage?|mache?|nimm|lösche|prüfe|teste)\b.{0,40}"
+            r"\b(?:immer|stets|nie|niemals|nur)\b"
+        ),
+        weak_rules=r"\bsoll(?:st|te|test|ten|en)?\b|\b(?:höchstens|mindestens)\b",
+        decisions=(
+            r"(?:entschieden|beschlossen|geeinigt|wir (?:nehmen|bleiben bei)|lass uns\b[^.!?\n]{0,40}\b(?:nehmen"
+            r"|nutzen))\b"
+        ),
+        decision_hints=("entschieden", "beschlossen", "geeinigt", "wir nehmen", "wir bleiben", "lass uns"),
+        decision_wordings=r"\b(?:entschieden|beschlossen|geeinigt|wir (?:nehmen|bleiben bei))\b",
+        decision_words=frozenset("entschieden beschlossen geeinigt nehmen bleiben".split()),
+        undecided=r"\b(?:vielleicht|schlage vor|vorschlag|könnten|sollen wir|ob)\b",
+        requests=r"\b(?:bitte|kannst du|könntest du|würdest du|hilf mir)\b",
+        asks=r"^\W*(?:bitte|kannst du|könntest du|würdest du|hilf mir|ich (?:brauche|möchte))\b",
+        yes=r"(?:^|[.!\n,]\s{0,3})(?:ja|jawohl|genau|passt|einverstanden|klar|gerne?|in ordnung)\b",
+        no=r"^\s{0,3}(?:nein|noch nicht|abbrechen|lass das)\b",
+        tags="ok|ja|oder|bitte|einverstanden",
+        deciding=r"\b(?:entschieden|entscheidung|beschlossen)\b",
+        done=r"\b(?:erledigt|behoben|repariert|abgeschlossen|umgesetzt|implementiert|gebucht|verschickt)\b",
+        not_done=r"\b(?:noch nicht|nicht|sobald)\b",
+        empty="gut|super|danke|vielen dank|alles klar|passt|genau|prima|in ordnung|hallo|gern geschehen",
+    ),
+    phrases=Phrases(
+        relative_times=(
+            r"\b(?:gestern|vorgestern|heute|morgen|übermorgen|neulich|kürzlich|derzeit|gerade"
+            r"|(?:letzte|nächste|diese|vorige|kommende)[nrs]? (?:woche|monat|jahr|nacht|\w+tag|mittwoch|wochenende))\b"
+        ),
+        pointing=r"(?:es|das|dies|dieser|diese|sie|er|dort|weil|aber|und|auch|dann)\b",
+        joints=r"(?:und|aber|außerdem|dann|übrigens)\b,? (?=\w)",
+        pleasantries=(
+            r"(?:tschüss|bis (?:bald|morgen|später|dann)|schönen? |viel (?:spaß|erfolg)|gute nacht"
+            r"|vielen dank)[^\d]*$"
+        ),
+        requests=r"(?:kannst|könntest|würdest) du\b|bitte\b",
+        own=r"\b(?:ich|wir)\b",
+        nothing="keine?|nichts",
+        reasons=r"(?i:weil|da|denn|der grund|damit|sonst)\b",
+    ),
+    recall=Recall(
+        small_talk=(
+            "guten (?:morgen|tag|abend)|gute nacht|wie geht(?:'s| es dir| es ihnen)?|bis (?:bald|morgen|später|dann)"
+            "|schonen (?:tag|abend)(?: noch)?|vielen dank|danke (?:schon|dir|ihnen)|in ordnung|alles klar|mach weiter"
+            "|gern geschehen|bitte (?:schon|sehr)|sehr gut|na klar|passt so"
+        ),
+        fillers=frozenset(
+            "ja jawohl nein doch gut super prima toll klasse genau passt klar okay danke bitte hallo servus moin "
+            "tschuss "
+            "gerne gern einverstanden perfekt stimmt weiter fertig verstanden achso aha".split()
+        ),
+        triggers=(
+            r"\b(?:erinner\w+|weißt\ du\ noch|letztes\ mal|neulich|vorgestern|gestern|letzte\ woche|wie\ besprochen"
+            r"|(?:haben|hatten)\ wir\b[^.?!\n]{0,40}\b(?:beschlossen|besprochen|gesagt|vereinbart|entschieden))\b"
+        ),
+        courtesies=r"(?:hallo|guten\ (?:morgen|tag|abend)|danke)\s{0,3}[,.!]+\s|(?:bitte|(?:kannst|könntest)\ du)\s",
+        thanks=r"[\s,.!?]*\b(?:bitte|danke(?: (?:schön|dir))?|vielen dank)[.!\s]*$",
+        asking=r"(?:wer|was|wann|wo|warum|wie|welche[rsnm]?|kannst|könntest|bitte|zeig|finde|sag|gib)\b",
+    ),
+    lasting=Lasting(
+        remember=(
+            r"(?:^|[,;.–—-]\s|\b(?:bitte|und)\s)(?:merke?\sdir|denke?\sdaran|vergiss\snicht"
+            r"|notiere?)[:,]?(?:\sdass)?\s\S.{5}"
+        ),
+        address=(
+            r"(?:^|[,;–—-]\s|\b(?:bitte|und)\s)(?:(?:antworte|schreibe?)\smir\s(?:auf|in|nur)"
+            r"|nenne?\smich)\s[a-zäöü]"
+        ),
+        oneself=(
+            r"(?:^|[,;–—-]\s|\b(?:und|aber|denn)\s)(?:ich\s(?:wohne|lebe|arbeite|studiere|heiße|komme\saus)\b"
+            r"|ich\sbin\s(?:allergisch|vegetarier|veganer|verheiratet|ledig|geschieden|\d{1,3}\sjahre)"
+            r"|ich\s(?:mag|liebe|hasse|esse|trinke)\s(?!es\b|das\b)[a-zäöü]"
+            r"|meine?\s(?:frau|mann|tochter|sohn|mutter|vater|bruder|schwester|geburtstag|name|adresse|telefonnummer)\s"
+            r"(?:ist|heißt|hat|wohnt|arbeitet|lautet)\b)"
+        ),
+    ),
+    clauses=Clauses(
+        corrections=(
+            "korrektur|korrigiert|änderung|planänderung|aktualisierung|tatsächlich|ab (?:jetzt|sofort|heute)|von nun an"
+        ),
+        openings="bitte|übrigens|hinweis|achtung|und|aber|heute|gestern|neulich|merke? dir|seit \\w+",
+        now=r"\b(?:jetzt|nicht mehr|ab sofort|von nun an|stattdessen|inzwischen|mittlerweile|neuerdings|künftig)\b",
+        no_longer=r"\s*\b(?:nicht|kein(?:e[nmrs]?)?)\b(.*?)\smehr\b",
+        speaks=r"(?:.*\s)?(?:[Ii]ch|[Ww]ir|[Mm]eine?|[Uu]nsere?)\b",
+        genitives=r"\b(?:von|des)\b",
+        turns="nutzer|assistent",
+        former_words=r"\b(?:früher|ehemals|bisher) \w+$",
+        somebody=r"\b(?:er|es|sie|ihm|ihn|ihr|sein|seine|dies|dieser|diese|du|dein|deine)\b",
+        of_value="früher|vorher|seit|ab|bis|jetzt|neu|aktuell|ca|nicht|statt|inkl\\w*|zzgl\\w*",
+        hedges=(
+            "vielleicht|würde|würden|könnte|könnten|möchte|möchten|überlege|überlegen|planen|früher|damals"
+            "|sollte|eventuell|wahrscheinlich|manchmal|gelegentlich|außerdem|zusätzlich|ehemalige[rsn]?"
+        ),
+    ),
+    nouns=Nouns(
+        former=r"^(?:der |die |das |meine? |unsere? )?(?:alte|frühere|ehemalige|vorige|letzte|nächste|andere)[rsnm]?\b",
+        new=r"^(?:der |die |das |meine? |unsere? )?(?:neue|neueste|aktuelle)[rsn]?\b",
+        definite=r"^(?:der|die|das|meine?|unsere?|deine?)\b",
+        me=frozenset("ich mich mir mein meine meiner meinem meinen".split()),
+        pronouns={"wir": "@we", "uns": "@we", "unser team": "@we", "das team": "@we", "er": "@he", "es": "@it"},
+        stop_words=frozenset(
+            ("der die das den dem des ein eine einen einem einer unser unsere ist sind jetzt nun neue neuer").split()
+        ),
+        of="von|des",
+        attributes={
+            "price": ("preis", "kosten", "miete", "gebühr"),
+            "deadline": ("frist", "abgabetermin", "stichtag", "abgabefrist"),
+            "day": ("termin", "datum"),
+            "time": ("uhrzeit", "startzeit"),
+            "phone": ("telefonnummer", "handynummer", "nummer", "telefon", "handy"),
+            "email": ("mailadresse", "e mail adresse", "mail adresse"),
+            "address": ("adresse", "anschrift"),
+            "password": ("passwort", "kennwort"),
+            "owner": ("besitzer", "besitzerin", "eigentümer", "verantwortlicher", "verantwortliche"),
+            "manager": ("chef", "chefin", "vorgesetzter", "vorgesetzte"),
+            "employer": ("arbeitgeber",),
+            "location": ("wohnort",),
+            "database": ("datenbank",),
+            "landlord": ("vermieter", "vermieterin"),
+            "school": ("schule", "universität"),
+            "spouse": ("ehefrau", "ehemann"),
+            "room": ("raum", "besprechungsraum"),
+            "birthday": ("geburtstag",),
+            "color": ("farbe",),
+            "limit": ("obergrenze", "grenzwert"),
+            "weight": ("gewicht",),
+            "height": ("größe",),
+            "age": ("alter",),
+        },
+        one_at_a_time={"relationship": "ledig verheiratet geschieden verlobt verwitwet", "level": "niedrig hoch"},
+    ),
+    values=Values(
+        least_or_most="mindestens|höchstens|etwa|rund|ungefähr",
+        days=(
+            rf"\b\d{{1,2}}\. ?(?:{_MONTH})\b|\b(?:{_MONTH})\b|\b\d{{1,2}}\.\d{{1,2}}\.(?!\d)|\b(?:übermorgen"
+            rf"|wochenende)\b"
+            rf"|\b(?:{'|'.join(_WEEKDAYS)})s?\b|\bnächste[nrs]? (?:woche|monat|jahr)\b"
+        ),
+        hours=r"\b\d{1,2}(?:[:.]\d\d)? ?uhr\b|\bmitternacht\b",
+        before_day="den|dem|nächsten|kommenden|jeden",
+        fresh="jetzt|ab sofort|inzwischen|mittlerweile|wieder",
+        lead="derzeit|aktuell|nur|etwa|rund|der|das",
+        late="jetzt|wieder|stattdessen|derzeit|inzwischen|ab sofort",
+        cuts="weil|aber|obwohl|sondern|damit",
+        corrects=r"\s*[,(]?\s*\b(?:statt(?= \w)|anstatt|anstelle von|nicht mehr|früher|vorher)\b.*$",
+    ),
+    facts=FactTable(wordings=_WORDINGS, script=_SCRIPT),
 )

@@ -126,3 +126,9 @@ def _latin(words: list[str]) -> str:
 def stop_words_of(language: str) -> frozenset[str]:
     """Words of a language, by its name, that tell nothing in a question."""
     return frozenset[str]().union(*(each.grammar.stop_words for each in LANGUAGES if each.name == language))
+
+
+def has_words_of(text: str, language: str) -> bool:
+    """True if a text has a word of grammar of a language, by its name, or none of any."""
+    words = _LATIN_WORD.findall(text.lower())
+    return any(language in _WORDS.get(word, ()) for word in words) or _latin(words) == ""

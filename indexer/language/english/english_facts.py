@@ -259,4 +259,12 @@ ENGLISH_VALUES = Values(
     hours=(r"\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o['’]clock)\b|\bnoon\b|\bmidnight\b"),
     before_day=("the|next|this|every|each|early|late|mid|end of|around|about|on|at|by|half past|week of|of"),
     day_signs=("st|nd|rd|th"),
+    late=(
+        "now|again|instead|for now|from now on|going forward|these days|nowadays|any ?more|already|at the moment"
+        "|once more"
+    ),
+    cuts=(
+        "because|since|as of|after|so that|until further|thanks to|due to|starting|effective|according to|per our|which"
+        "|who|where|while|although|though|but"
+    ),
 )

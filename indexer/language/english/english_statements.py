@@ -183,7 +183,7 @@ ENGLISH_STATEMENTS = Statements(
         r"|never|hasn['’]?t)\b[^.;]{0,24}\Z"
     ),
     rules=(
-        r"(?:please\s[^.!?;\n]{1,60}\balways\b|only\s(?:after|once|when|if|with)\b|nothing\s(?:before|until"
+        r"please\s[^.!?;\n]{1,60}\balways\b|only\s(?:after|once|when|if|with)\b|nothing\s(?:before|until"
         r"|without|unless)\b|must(?!\shave\b|\sbe\s(?:a|an|the|some)\b)(?:n['’]?t)?\b|may\snot\b|not\sallowed\b"
         r"|forbidden\b|prohibited\b|required\sto\b|under\sno\scircumstances\b|no\smatter\swhat\b"
         r"|at\sall\stimes\b|without\s(?:asking|my)\b|from\snow\son\b|in\s(?:the\s)?future\b|no\smore\sthan\b"
@@ -196,7 +196,7 @@ ENGLISH_STATEMENTS = Statements(
         r'|need)\b))\s[a-z`"'
         r"']|(?:no\s[a-z]+,?\splease\b)|(?:no\s(?!problem|worr|idea|need|one\b|doubt|way\b|longer|matter|rush"
         r"|hurry|question|chance|wonder|reason)[a-z]+(?:\s(?!is\b|are\b|was\b|were\b)[a-z0-9]+){0,3}\s(?:before"
-        r"|after|until|without|on|in|at|for|during|unless)\b))"
+        r"|after|until|without|on|in|at|for|during|unless)\b)"
     ),
     order_starts=("please|you|should|must|and|but|we|so|to|can|ok|also"),
     rule_hints=(
