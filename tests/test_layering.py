@@ -164,8 +164,6 @@ DISK = "memory_service.storage.files.disk"
 DISK_ROOMS = ("memory_service.storage.files.*", "memory_service.hosts.*", "memory_service.sync.*")
 DISK_ELSEWHERE = {
     "memory_service.memories.erasures",
-    "memory_service.memories.indexing",
-    "memory_service.memories.unindexed",
 }
 
 

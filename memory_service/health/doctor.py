@@ -42,7 +42,6 @@ from memory_service.schemas.status import Check
 from memory_service.storage.base import Storage, WorkspaceStorage
 from memory_service.storage.documents import DocumentStore
 from memory_service.storage.files.document_files import FileDocuments
-from memory_service.storage.files.log_folder import LogFolder
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
 # Of a long line, enough to find it by; the index refuses a whole page as a question.
@@ -216,15 +215,8 @@ def _gateway(missed_text: str) -> str:
 def _left_over(parts: WorkspaceStorage) -> str:
     """Report temporary files of killed processes, which may hold erased text."""
     folder = parts.scratch
-    drafts = (
-        *LogFolder(folder / "sessions").drafts,
-        *progress_drafts(folder),
-    )
-    if left := [
-        *parts.documents.leftovers(),
-        *parts.records.leftovers(),
-        *(str(draft.relative_to(folder)) for draft in drafts),
-    ]:
+    drafts = [str(draft.relative_to(folder)) for draft in progress_drafts(folder)]
+    if left := [*parts.documents.leftovers(), *parts.logs.leftovers(), *parts.records.leftovers(), *drafts]:
         names = ", ".join(left[:_NAMED])
         raise _Failed(f"a process was killed and left {len(left)} half-written files: {names}", _SWEPT_BY)
     if Erasures(folder).is_marked:

@@ -10,14 +10,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from pathlib import Path
 
-from indexer import FileFailure, Hit, Index, IndexerError, SyncPlan, is_session_path, split_transcript
+from indexer import FileFailure, Hit, Index, IndexerError, SyncPlan, is_session_path
 from indexer.common import THROTTLE
-from memory_service.storage.files.disk import open_no_follow
 
 _log = logging.getLogger("memory_service.memories.indexing")
 
@@ -262,14 +260,6 @@ class DeferredRefresh:
             self._at_work, self._waiting = self._waiting, set()
             self._begun, self._begun_at = self._begun + 1, time.monotonic()
             return True
-
-
-def logs_words(log: Path, text: str) -> bool:
-    """True if a log has a passage with the words of a text; False if it cannot be read."""
-    with suppress(OSError), open_no_follow(log) as descriptor, open(descriptor, "rb", closefd=False) as stream:
-        wanted = " ".join(text.split())
-        return any(wanted in " ".join(passage.text.split()) for passage in split_transcript(stream.read()))
-    return False
 
 
 def interleave_hits(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tuple[Hit, ...]:

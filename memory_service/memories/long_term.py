@@ -46,7 +46,6 @@ from memory_service.memories.indexing import (
     WaitingFiles,
     all_waiting,
     interleave_hits,
-    logs_words,
     sync_files,
     unread_logs,
 )
@@ -54,7 +53,7 @@ from memory_service.memories.moving import IndexMoves
 from memory_service.memories.overlap import stated_among
 from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
 from memory_service.memories.store import MemoryStore
-from memory_service.memories.unindexed import UnindexedMessages
+from memory_service.memories.unindexed import OpenLogs, UnindexedMessages
 from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, StoredMemory
 from memory_service.schemas.memories import Erased, ErasedFile, Order, WrittenFile
 from memory_service.storage.record_store import RecordKind, RecordStore
@@ -84,6 +83,7 @@ class LongTermMemory:
         files: The Markdown files.
         index: The index of the same folder.
         records: The small records of the workspace, of which some hold what was said.
+        logs: Gives the logs of its sessions, when they are needed.
         rests: Whether only what takes no time is indexed here, and the rest left to another process; see `is_behind`.
 
     Attributes:
@@ -91,7 +91,9 @@ class LongTermMemory:
         prompts: Blocks that stand in the prompts of its sessions.
     """
 
-    def __init__(self, files: MemoryStore, index: Index, records: RecordStore, *, rests: bool = False) -> None:
+    def __init__(
+        self, files: MemoryStore, index: Index, records: RecordStore, logs: OpenLogs, *, rests: bool = False
+    ) -> None:
         self.files = files
         self.index = index
         self._records = records
@@ -104,7 +106,7 @@ class LongTermMemory:
         self._was_filled = False
         self._rests = rests
         self._sessions = DeferredRefresh(self._index_sessions, rests=rests)
-        self._just_said = UnindexedMessages(index.files.root, index.last_passage, lambda path: self._held([path]) or ())
+        self._just_said = UnindexedMessages(logs, index.last_passage, lambda path: self._held([path]) or ())
         self._searching = ConcurrencyProbe()
         self._large = DeferredRefresh(
             lambda paths: sync_files(self.index, paths, cancelled=lambda: self._large.is_closed), rests=rests
@@ -493,8 +495,7 @@ class LongTermMemory:
     def _stands(self, passage: StandingPassage) -> bool:
         """True if files still have what was found: what is erased may not be gone from the index, or a prompt, yet."""
         if passage.source == "sessions":
-            log = self.index.files.root / passage.path
-            return log.exists() and (not self.erasures.is_marked or logs_words(log, passage.text))
+            return self._just_said.is_said(passage.path, passage.text if self.erasures.is_marked else "")
         return passage.source != "memory" or self.files.says(passage.path, passage.text)
 
     def _held(self, paths: Collection[str]) -> tuple[StoredPassage, ...] | None:

@@ -7,19 +7,22 @@ a filter leaves out, is not found.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from indexer import Hit, IndexerError, Passage, SearchFilter, StoredPassage, is_openclaw, split_transcript
+from memory_service.errors import InvalidName
 from memory_service.messages import Numbered, numbered
 from memory_service.schemas.sessions import FoundMessage
 from memory_service.sessions.search import SessionKeywordSearch
-from memory_service.storage.files.disk import open_no_follow
 
+if TYPE_CHECKING:
+    from memory_service.storage.logs import LogChange, LogStore, SessionLog
+
+OpenLogs: TypeAlias = "Callable[[], LogStore]"
 # A megabyte is ranked within .2 s.
 _LOGS = 16
 _END_BYTES = 64 * 1024
@@ -39,7 +42,7 @@ class _Said:
 class _Log:
     """Unindexed messages of a log, valid until the log or its index changes."""
 
-    seen: tuple[int, ...]
+    seen: tuple[int, LogChange]
     said: tuple[_Said, ...]
 
 
@@ -47,18 +50,18 @@ class UnindexedMessages:
     """The messages at the end of logs that an index does not have yet, ready to be searched.
 
     Args:
-        root: The folder of the workspace.
+        logs: Gives the logs of the workspace.
         last: The last passage that the index has of a log, by its path.
         known: All that it has of one; asked where a log does not go on behind that passage.
     """
 
     def __init__(
         self,
-        root: Path,
+        logs: OpenLogs,
         last: Callable[[str], StoredPassage | None],
         known: Callable[[str], Collection[StoredPassage]],
     ) -> None:
-        self._root = root
+        self._open_logs = logs
         self._last = last
         self._known = known
         self._numbers = count(1)
@@ -75,7 +78,7 @@ class UnindexedMessages:
             kept: Which messages may be found.
             rounds: How often logs have been indexed so far.
         """
-        logs = {path: self._log(path, (rounds, *stamp)) for path, stamp in self._newest(paths, kept)}
+        logs = {path: self._log(path, log, (rounds, change)) for path, log, change in self._newest(paths, kept)}
         self._logs = logs
         waiting = {
             said.message.seq: said
@@ -92,17 +95,26 @@ class UnindexedMessages:
         asked = AskedQuestion(query)
         return [hit for hit in hits if not is_echo(asked, hit.passage.text, typed=hit.passage.role == "user")]
 
-    def _newest(self, paths: Collection[str], kept: SearchFilter) -> list[tuple[str, tuple[int, ...]]]:
-        """Of some logs those last written that a filter leaves, the newest last, and by what a change shows."""
-        stamps = dict[str, tuple[int, ...]]()
-        for path in paths:
-            if kept.reaches("sessions", path):
-                with suppress(OSError):
-                    stat = (self._root / path).stat()
-                    stamps[path] = stat.st_mtime_ns, stat.st_size, stat.st_ino
-        return sorted(stamps.items(), key=lambda item: item[1])[-_LOGS:]
+    def is_said(self, path: str, text: str) -> bool:
+        """True if a log is there, and has a passage with the words of a text, which may be none."""
+        log = _log_at(self._open_logs(), path)
+        if log is None or log.last_change() is None:
+            return False
+        words = " ".join(text.split())
+        if not words:
+            return True
+        return any(words in " ".join(passage.text.split()) for passage in split_transcript(log.tail()[0]))
 
-    def _log(self, path: str, seen: tuple[int, ...]) -> _Log:
+    def _newest(self, paths: Collection[str], kept: SearchFilter) -> list[tuple[str, SessionLog, LogChange]]:
+        """Of some logs those last written that a filter leaves, the newest last, and the last change of each."""
+        newest: list[tuple[str, SessionLog, LogChange]] = []
+        for path in paths:
+            if kept.reaches("sessions", path) and (log := _log_at(self._open_logs(), path)):
+                if change := log.last_change():
+                    newest.append((path, log, change))
+        return sorted(newest, key=lambda entry: (entry[2], entry[0]))[-_LOGS:]
+
+    def _log(self, path: str, log: SessionLog, seen: tuple[int, LogChange]) -> _Log:
         before = self._logs.get(path)
         if before is not None and before.seen == seen:
             return before
@@ -113,16 +125,16 @@ class UnindexedMessages:
                 passage=passage,
                 message=numbered({"role": "user", "content": passage.text}, next(self._numbers)),
             )
-            for ordinal, passage in self._waiting(path)
+            for ordinal, passage in self._waiting(path, log)
         )
         return _Log(seen=seen, said=said)
 
-    def _waiting(self, path: str) -> Iterator[tuple[int, Passage]]:
+    def _waiting(self, path: str, log: SessionLog) -> Iterator[tuple[int, Passage]]:
         """The passages at the end of a log that the index does not have, as it will hold them, and their places."""
         last = None
         with suppress(IndexerError):  # the search says why it cannot be read
             last = self._last(path)
-        raw, is_whole = _end(self._root / path)
+        raw, is_whole = log.tail(_END_BYTES)
         behind = _behind(raw, last) if last else None
         if behind is None:
             told = {(each.passage.start_line, each.passage.text) for each in (self._known(path) if last else ())}
@@ -145,14 +157,11 @@ def _hit(said: _Said, found: FoundMessage) -> Hit:
     )
 
 
-def _end(log: Path) -> tuple[bytes, bool]:
-    """The last lines of a log, and whether they are all of it; nothing of one that cannot be read."""
-    with suppress(OSError), open_no_follow(log) as descriptor:
-        start = max(0, os.fstat(descriptor).st_size - _END_BYTES)
-        os.lseek(descriptor, start, os.SEEK_SET)
-        raw = os.read(descriptor, _END_BYTES)
-        return (raw[raw.find(b"\n") + 1 :], False) if start else (raw, True)
-    return b"", True
+def _log_at(logs: LogStore, path: str) -> SessionLog | None:
+    """The log that the index knows by a path; None if no session has such a path."""
+    with suppress(InvalidName):
+        return logs.open(path.removeprefix("sessions/").removesuffix(".jsonl"), must_exist=False)
+    return None
 
 
 def _behind(raw: bytes, last: StoredPassage) -> list[Passage] | None:

@@ -217,7 +217,7 @@ class OpenWorkspaces:
     def _open_memory(self, parts: WorkspaceStorage) -> LongTermMemory:
         settings = self._settings
         files = MemoryStore(parts.documents, now=settings.now, max_bytes=settings.max_file_bytes)
-        return LongTermMemory(files, self._index(parts), parts.records, rests=self._rests)
+        return LongTermMemory(files, self._index(parts), parts.records, lambda: parts.logs, rests=self._rests)
 
     def _recover(self, memory: LongTermMemory, workspace: str) -> None:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions.records import Appended, Body, Followed, Record, Repair, TrimRecord
+from memory_service.storage.revisions import Revision
 
 # From all records of a log, those that cannot be read as `Unknown`, to the new bodies of some, by their numbers.
 Rewrite = Callable[[Iterable[Record]], Mapping[int, Body]]
@@ -33,6 +34,13 @@ class LogStatus:
     last_seq: int
     size_bytes: int
     repairs: tuple[Repair, ...] = ()
+
+
+class LogChange(NamedTuple):
+    """A change of a log: when it was, in nanoseconds since the epoch, and the revision that the log has since."""
+
+    at_ns: int
+    revision: Revision
 
 
 class SessionLog(Protocol):
@@ -128,7 +136,10 @@ class SessionLog(Protocol):
             Conflict: The log is another one now, or there is none.
         """
 
-    def tail(self, max_bytes: int) -> tuple[bytes, bool]:
+    def last_change(self) -> LogChange | None:
+        """The last change of the log, told without a look into it; None if there is no log."""
+
+    def tail(self, max_bytes: int | None = None) -> tuple[bytes, bool]:
         """The last lines as JSONL, and whether they are all of the log; nothing of one that cannot be read."""
 
 
@@ -191,9 +202,12 @@ class LogStore(Protocol):
     def has_remains(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""
 
+    def leftovers(self) -> Sequence[str]:
+        """Names of what killed writers left half-written, which may hold what is erased."""
+
     def sweep(self) -> None:
-        """Removes what crashed writers left: it may be erased text, and nobody would find it.
+        """Removes these.
 
         Raises:
-            StorageFailed: It cannot be removed.
+            StorageFailed: They cannot be removed.
         """

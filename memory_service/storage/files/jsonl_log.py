@@ -42,7 +42,7 @@ from memory_service.storage.files.disk import WriteLock, open_no_follow, storage
 from memory_service.storage.files.log_file import LOCKS, LogFile
 from memory_service.storage.files.log_offsets import line_of
 from memory_service.storage.files.log_recovery import save_beside
-from memory_service.storage.logs import LogStatus, Rewrite
+from memory_service.storage.logs import LogChange, LogStatus, Rewrite
 
 BLOBS = "blobs"
 BLOBS_LOCK = "blobs.lock"
@@ -92,12 +92,18 @@ class JsonlLog:
                 return None
             return b"".join(disk.pieces(descriptor))
 
-    def tail(self, max_bytes: int) -> tuple[bytes, bool]:
+    def last_change(self) -> LogChange | None:
+        """The last change of the file, by its stat; None if there is none."""
+        with suppress(OSError):
+            status = os.lstat(self.file.path)
+            return LogChange(status.st_mtime_ns, b"%d:%d" % (status.st_size, status.st_ino))
+        return None
+
+    def tail(self, max_bytes: int | None = None) -> tuple[bytes, bool]:
         """The last lines, and whether they are all of the log; nothing of one that cannot be read."""
         with suppress(OSError), open_no_follow(self.file.path) as descriptor:
-            start = max(0, os.fstat(descriptor).st_size - max_bytes)
-            os.lseek(descriptor, start, os.SEEK_SET)
-            raw = os.read(descriptor, max_bytes)
+            start = 0 if max_bytes is None else max(0, os.fstat(descriptor).st_size - max_bytes)
+            raw = b"".join(disk.pieces(descriptor, start))
             return (raw[raw.find(b"\n") + 1 :], False) if start else (raw, True)
         return b"", True
 

@@ -11,7 +11,7 @@ import datetime as dt
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -146,10 +146,10 @@ class LogFolder:
         name = f"{session_id}{SUFFIX}"
         return any(file == name or log_recovery.is_put_aside(file, name) for file in self._names())
 
-    @property
-    def drafts(self) -> tuple[Path, ...]:
-        """Temporary files of crashed writers."""
-        return tuple(draft for folder in (self._folder, *self._blobs.folders()) for draft in disk.draft_files(folder))
+    def leftovers(self) -> Sequence[str]:
+        """Paths below the workspace of temporary files of crashed writers."""
+        drafts = (draft for folder in (self._folder, *self._blobs.folders()) for draft in disk.draft_files(folder))
+        return [str(draft.relative_to(self._folder.parent)) for draft in drafts]
 
     def sweep(self) -> None:
         """Remove these: they hold what may be erased, and nobody would find them.

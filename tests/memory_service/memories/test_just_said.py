@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from indexer.documents.transcripts import split_transcript
 from indexer.stores.base import StoredPassage
 from memory_service.memories.indexing import interleave_hits
 from memory_service.memories.unindexed import UnindexedMessages
+from memory_service.storage.files.log_folder import LogFolder
 from tests.indexer.talks import write_log
 
 ALL = SearchFilter()
@@ -21,7 +23,9 @@ ALL = SearchFilter()
 
 def just_said(root: Path, *known: StoredPassage) -> UnindexedMessages:
     """What an index has not heard of that has these passages of every log."""
-    return UnindexedMessages(root, lambda _: known[-1] if known else None, lambda _: known)
+    return UnindexedMessages(
+        cache(lambda: LogFolder(root / "sessions")), lambda _: known[-1] if known else None, lambda _: known
+    )
 
 
 def logs_in(root: Path) -> list[str]:
@@ -90,7 +94,9 @@ def test_what_is_said_next_is_found_by_the_same_search_and_what_was_trimmed_is_n
     write_log(tmp_path, "The wombat digs.")
     log = tmp_path / "sessions/talk.jsonl"
     passages, rounds = known_of(split_transcript(log.read_bytes())), 0
-    said = UnindexedMessages(tmp_path, lambda _: passages[-1], lambda _: passages)
+    said = UnindexedMessages(
+        cache(lambda: LogFolder(tmp_path / "sessions")), lambda _: passages[-1], lambda _: passages
+    )
 
     def lines() -> list[int]:
         behind = said.search(logs_in(tmp_path), "wombat", limit=9, kept=ALL, rounds=rounds)

@@ -17,6 +17,7 @@ from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.moving import IndexMoves
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
+from memory_service.storage.files.log_folder import LogFolder
 from tests.indexer.workspace import CountingEmbedder
 from tests.memory_service.storage.in_memory_records import MemoryRecords
 
@@ -34,7 +35,8 @@ def open_memory(tmp_path: Path) -> Iterator[OpenMemory]:
         folder = tmp_path / "w"
         (folder / "memory").mkdir(parents=True, exist_ok=True)
         index = Index(folder, embedder or LanguageChoice(ENGLISH, OTHERS), today=NOW.date)
-        opened.append(LongTermMemory(MemoryStore(FileDocuments(folder), now=lambda: NOW), index, MemoryRecords()))
+        files, logs = MemoryStore(FileDocuments(folder), now=lambda: NOW), LogFolder(folder / "sessions")
+        opened.append(LongTermMemory(files, index, MemoryRecords(), lambda: logs))
         return opened[-1]
 
     yield open_one

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed
+from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.home import check_session_id
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions.codec import (
@@ -31,7 +31,7 @@ from memory_service.sessions.records import (
     SessionHeader,
     TrimRecord,
 )
-from memory_service.storage.logs import LogStatus, Rewrite
+from memory_service.storage.logs import LogChange, LogStatus, Rewrite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +110,9 @@ class MemoryLogs:
     def has_remains(self, session_id: str) -> bool:
         return session_id in self.rows
 
+    def leftovers(self) -> Sequence[str]:
+        return ()
+
     def sweep(self) -> None:
         """Nothing is ever left."""
 
@@ -154,9 +157,18 @@ class MemoryLog:
     def foreign(self) -> bytes | None:
         return None
 
-    def tail(self, max_bytes: int) -> tuple[bytes, bool]:
+    def last_change(self) -> LogChange | None:
+        rows = self._rows
+        if not rows.lines:
+            return None
+        at = dt.datetime.fromisoformat(decode(rows.lines[-1]).record.ts)
+        return LogChange(int(at.timestamp() * 10**9), b"%d:%d" % (rows.edition, rows.last_seq))
+
+    def tail(self, max_bytes: int | None = None) -> tuple[bytes, bool]:
         raw = b"".join(self._rows.lines)
-        return (raw, True) if len(raw) <= max_bytes else (raw[-max_bytes:].partition(b"\n")[2], False)
+        return (
+            (raw, True) if max_bytes is None or len(raw) <= max_bytes else (raw[-max_bytes:].partition(b"\n")[2], False)
+        )
 
     def follow(self, edition: int = 0, since_seq: int = 0) -> Followed:
         rows = self._rows
@@ -245,8 +257,3 @@ class MemoryLog:
         with self._logs.lock:
             self._same(edition)
             yield
-
-
-def full() -> None:
-    """Fails as a storage does that has no room."""
-    raise StorageFailed("The storage is full. Make room.")

@@ -33,7 +33,7 @@ from memory_service.sessions.records import (
     Unpin,
 )
 from memory_service.storage.files.log_folder import LogFolder
-from memory_service.storage.logs import LogStatus, LogStore, SessionLog
+from memory_service.storage.logs import LogChange, LogStatus, LogStore, SessionLog
 from tests.disk import Call, recorded
 from tests.memory_service.storage.log_steps import begin, bodies, header, said, seqs, texts, trim
 from tests.memory_service.storage.memory_logs import MemoryLogs
@@ -527,13 +527,34 @@ def test_sessions_are_found_by_what_their_log_contains(engine: Engine) -> None:
 
 def test_the_end_of_a_log_is_lines_of_json(engine: Engine) -> None:
     log = engine.log()
-    assert log.tail(99) == (b"", True)
+    assert log.tail(99) == log.tail() == (b"", True)
     log.append([said(str(n)) for n in range(9)])
-    raw, is_whole = log.tail(10**6)
+    raw, is_whole = log.tail()
+    assert log.tail(10**6) == (raw, is_whole)
     assert is_whole and [json.loads(line)["seq"] for line in raw.splitlines()] == list(range(1, 11))
     end, is_whole = log.tail(len(raw) // 2)
     assert not is_whole and raw.endswith(end) and json.loads(end.splitlines()[0])["seq"] > 1
     assert log.foreign() is None
+
+
+def test_each_change_of_a_log_shows_without_a_look_into_it(engine: Engine) -> None:
+    log = engine.log()
+    assert log.last_change() is None
+    seen = list[LogChange]()
+    acts: list[Callable[[SessionLog], object]] = [
+        lambda it: it.append([said("a"), said("b")]),
+        lambda it: it.append([said("c")]),
+        lambda it: trim(it, 1),
+        lambda it: it.append([said("d")]),
+    ]
+    for act in acts:
+        act(engine.again().open(S, must_exist=False))
+        change = log.last_change()
+        assert change is not None and change not in seen and log.last_change() == change
+        seen.append(change)
+    assert seen == sorted(seen)
+    engine.logs.delete(S)
+    assert log.last_change() is None
 
 
 def test_a_delete_erases_first_what_was_made_of_the_log(engine: Engine) -> None:
