@@ -270,6 +270,27 @@ def _tables_with_han(file: SourceFile) -> bool:
     return False
 
 
+def _is_mixed(table: ast.expr) -> bool:
+    """True for a table with words of Chinese and of a language in Latin letters; the classes of a pattern are none."""
+    text = " ".join(value for value in _constants(table) if isinstance(value, str))
+    plain = re.sub(r"\\[a-zA-Z]|\(\?P[<=]\w+>?|\(\?[a-zA-Z-]*[):]|\[[^\]]*\]", " ", text)
+    return HAN.search(text) is not None and re.search("[a-z]{2}", plain) is not None
+
+
+def test_a_table_of_words_is_of_one_language() -> None:
+    judges = re.compile(r"indexer/language/\w+\.py|memory_service/text/\w+\.py")
+    own = {"indexer/language/german.py", "indexer/language/others.py"}
+    mixed = [
+        f"{file.path}: {ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)}"
+        for file in source_files()
+        if judges.fullmatch(file.path) and file.path not in own
+        for node in file.tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _is_mixed(node.value)
+    ]
+    advice = "Give each language its words, in a field of `indexer/language/base.py`, and read `ANY`."
+    fewer("tables_of_several_languages", mixed, advice)
+
+
 def _constants(node: ast.expr) -> Iterator[object]:
     return (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
 

@@ -106,6 +106,13 @@ class Nouns:
     kinds: Mapping[str, str] = field(default_factory=dict)  # tools and tastes of one kind, by the kind
     one_at_a_time: Mapping[str, str] = field(default_factory=dict)  # words of which one holds, by their sort
     nobody: str = ""  # what stands before a verb and names nobody and nothing
+    one_of: frozenset[str] = frozenset()  # words with which any noun has one value
+    classes: frozenset[str] = frozenset()  # words that say what a thing is, not which
+    issues: frozenset[str] = frozenset()  # the same, but where a number follows
+    money: frozenset[str] = frozenset()  # units of money
+    no_values: frozenset[str] = frozenset()  # words that are no value
+    generic: frozenset[str] = frozenset()  # words of titles that tell nothing of what stands below
+    grammar: frozenset[str] = frozenset()  # words of grammar alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +216,8 @@ class Recall:
     small_talk: str = ""  # whole clauses of small talk
     small_talk_within: str = ""  # small talk of a language without spaces
     fillers: frozenset[str] = frozenset()  # words of small talk
+    asking_commands: frozenset[str] = frozenset()  # commands that ask for memories
+    keeping_commands: frozenset[str] = frozenset()  # commands that keep what follows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +243,10 @@ class Sameness:
     swapped: frozenset[str] = frozenset()  # words of such phrases that may change places
     fixed: frozenset[str] = frozenset()  # words with which the order of words says more
     no_names: frozenset[str] = frozenset()  # words that are no name before a report
+    users: frozenset[str] = frozenset()  # names of the user before a colon
+    assistants: frozenset[str] = frozenset()  # names of the assistant before a colon
+    personal: frozenset[str] = frozenset()  # words of those who speak or listen
+    turning: frozenset[str] = frozenset()  # words that may not be left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

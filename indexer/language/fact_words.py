@@ -27,7 +27,7 @@ OF_PERSON = frozenset(
     " email address".split()
 )
 # With one of these before it, any noun has one value.
-ONE_OF = frozenset("default primary main preferred favorite favourite 默认 首选 主要 最喜欢的 最爱的".split())
+ONE_OF = ANY.nouns.one_of
 
 _KINDS = ANY.nouns.kinds
 # Attributes of which "favourite" tells no other thing: "my favourite editor" is my editor.
@@ -72,11 +72,9 @@ JOBS = (
 )
 
 # Class words say what a thing is, not which: "the billing service" is "billing".
-_CLASS = frozenset(
-    "project service team app application repo repository product plan module system tool 项目 服务 套餐".split()
-)
+_CLASS = ANY.nouns.classes
 # "The ticket PAY-9" is PAY-9, but "PR 9" and "bug 9" are two.
-_ISSUES = frozenset("issue ticket bug task story 工单 缺陷 任务 问题".split())
+_ISSUES = ANY.nouns.issues
 _ISSUE_KEY = lazy_regex(r"(?<![a-z])[a-z]{2,8}-\d", re.IGNORECASE)
 _STOP = ANY.nouns.stop_words
 _ME = ANY.nouns.me
@@ -136,7 +134,7 @@ _ASIDE = lazy_regex(r"\s+(?:to|with|from|for)\s.*$")
 _DATE = lazy_regex(r"\d{1,2}\. ?\d{1,2}\. ?\d{4}|\d{4}\.\d{1,2}\.\d{1,2}")
 _VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
 _NUMBERED = lazy_regex(r"v?\d[\d.]*(?: lts)?")
-_MONEY = frozenset("usd eur gbp cent cents pence dollar dollars euro euros pounds yuan rmb 元 块 美元 欧元".split())
+_MONEY = ANY.nouns.money
 # Of whom or which one has several at a time.
 SEVERAL = frozenset(
     "friend colleague cousin brother sister child son daughter kid neighbor neighbour pet cat dog hobby goal idea"
@@ -205,10 +203,7 @@ _WHEN = lazy_regex(
     re.IGNORECASE,
 )
 _QUOTES = "\"'“”‘’「」『』《》`*_ .:：。!！~"
-_NO_VALUE = frozenset(
-    "it that this them him her me us you there here him tbd tba tbc unknown n/a na none null unclear undecided open?"
-    " same the-same ok okay yes no true-ish 待定 未定 未知 不详 无 same-as-before".split()
-)
+_NO_VALUE = ANY.nouns.no_values
 _PART = lazy_regex(rf"[{_HAN}]+|[a-z0-9]+(?:[.:/@+\-][a-z0-9]+)*")
 _HAS_DAY = lazy_regex(
     rf"\b(?:{_MONTHS})(?:[a-z]{{0,6}})\.? ?\d{{1,2}}|\b\d{{4}}-\d\d?-\d\d?\b|\b\d{{1,2}}/\d{{1,2}}\b"

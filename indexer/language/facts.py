@@ -78,19 +78,7 @@ _IN_YEAR = lazy_regex(ANY.clauses.in_year)
 # What the two patterns above need, and most texts have not.
 _YEAR_DIGITS = lazy_regex(r"\d\d\d\d")
 _NOW = lazy_regex(ANY.clauses.now)
-_GENERIC = frozenset(
-    "notes note facts fact memory memories log logs daily journal preferences preference"
-    " decisions decision"
-    " todo todos tasks misc general overview summary details detail info information profile"
-    " basics about"
-    " personal updates update changes change changelog history today yesterday session conversation context key project"
-    " projects work meeting meetings weekly status reference references things important user setup config"
-    " configuration settings setting monday tuesday wednesday thursday friday saturday sunday learned observations"
-    " 笔记 记忆 事实 日志 偏好 决定 概述 概览 待办 备忘 个人信息 用户 联系方式"
-    " 更新 变更 会议记录 今日 记录 项目 设置 配置 基本信息 资料"
-    " standup stand up retro retrospective sync call calls interview interviews review agenda"
-    " 会议 例会 站会 周会 复盘 周报 日报 总结 访谈 面试 通话 任务 问题 其他 工作 今天 昨天 本周 日记 学习".split()
-)
+_GENERIC = ANY.nouns.generic
 _NO_TOPIC = frozenset(
     "memory user readme notes index todo inbox agents claude soul identity tools facts log journal".split()
 )

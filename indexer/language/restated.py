@@ -20,6 +20,7 @@ from typing import NamedTuple
 from indexer.common.patterns import lazy_regex
 from indexer.language.facts import hedges_of, sentences_with_changes
 from indexer.language.facts_clause import is_nobody
+from indexer.language.tables import ANY
 
 _MOST_SENTENCES = 12
 _MOST_WORDS = 40
@@ -42,10 +43,7 @@ _ONE = lazy_regex("(?<=[在是有坐用开])一[家个辆名位只条所间台]"
 # In "the second drawer" they say which one; the facts know them as words of company and of the past.
 _WHICH = frozenset("second old former previous".split())
 # Of grammar alone: a sentence that shares no other word tells of nothing.
-_GRAMMAR = frozenset(
-    "of to in on at by for from with as and or is are am be was were will must has have do does not i we my our me us"
-    " you your he she it they his her their its this that these those".split()
-) | frozenset("我你他她它们的在是了有和与也都很这那个为到由里上下")
+_GRAMMAR = ANY.nouns.grammar
 _PRONOUNS = frozenset(("i", "we"))
 _BE = frozenset("is are am be".split())
 _IMPERATIVE = "use"

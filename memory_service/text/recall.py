@@ -21,8 +21,8 @@ _LONG_CHARS: Final = 600
 _SMALL_TALK_CHARS = 120
 
 _COMMAND = lazy_regex(r"/([a-z][a-z0-9_-]{0,31}|回忆|记住|搜索)(?=\s|$)", re.IGNORECASE)
-_ASKS_MEMORY = frozenset("recall context memory memories search 回忆 搜索".split())
-_KEEPS_MEMORY = frozenset("remember 记住".split())
+_ASKS_MEMORY = ANY.recall.asking_commands
+_KEEPS_MEMORY = ANY.recall.keeping_commands
 _KEEP = lazy_regex(rf"/(?:{ANY.recall.keep})[\s:：,，]*(.*)", re.IGNORECASE | re.DOTALL)
 # What clients take for themselves; the model never needs a memory for it.
 _OF_CLIENTS = frozenset(

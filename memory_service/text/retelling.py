@@ -33,14 +33,7 @@ _EMPTY = _SELF | _OTHER | frozenset(
     " 们 的 了 是 在 都 也 就 会 定 于 每".split()
 )  # fmt: skip
 # Words that may not be left out.
-_TURNING = frozenset(
-    """
-    not no never none nobody nothing neither nor without unless except only if former formerly previously originally
-    stop stopped cancel cancelled canceled deprecated obsolete instead longer false wrong untrue doubt maybe perhaps
-    rejected avoid was were had used once before until till but from
-    不 没 未 别 勿 无 非 否 若 只 曾 原 废 除 误 旧 前 改
-    """.split()
-)
+_TURNING = ANY.sameness.turning
 _LEAST_WORDS: Final = 2
 # So much of a word tells it, whatever its ending.
 _STEM_CHARS: Final = 5

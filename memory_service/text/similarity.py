@@ -48,8 +48,8 @@ _SPEAKERS = lazy_regex(
     rf"^[ \t]{{0,4}}(?:[-*+•][ \t])?{_NAME_AND_DAY}(?:{ANY.sameness.asked_notes})?{_COLON}",
     re.MULTILINE,
 )
-_USERS = frozenset("user human customer client 用户 用戶 客户 客戶".split())
-_ASSISTANTS = frozenset("assistant agent ai bot 助手 助理 智能体".split())
+_USERS = ANY.sameness.users
+_ASSISTANTS = ANY.sameness.assistants
 # Words before a colon that say what is spoken of, not who speaks.
 _TOPICS = ANY.sameness.topics
 _TOPIC_SIGNS = lazy_regex(ANY.sameness.topic_signs)
@@ -111,7 +111,7 @@ _TIME_HAN = lazy_regex(
 )
 _FIXED_HAN = lazy_regex("[不没未别勿非只从到改换和或且但比]|然后|之[前后]")
 
-_PERSONAL = frozenset("i me my mine myself we us our ours ourselves you your yours 我 咱 俺 你 您".split())
+_PERSONAL = ANY.sameness.personal
 _ONESELF = lazy_regex(ANY.sameness.oneself)
 # First words of a sentence that leaves out who it is about.
 _NO_SUBJECT = lazy_regex(ANY.sameness.no_subject)

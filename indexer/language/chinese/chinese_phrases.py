@@ -83,6 +83,8 @@ CHINESE_RECALL = Recall(
         "|喔|请|您|你|我|麻烦|对不起|抱歉|不好意思|稍等|等等|等一下|ありがとう(?:ございます)?|はい|こんにちは"
         "|お願いします|네|감사합니다|안녕하세요"
     ),
+    asking_commands=frozenset("回忆 搜索".split()),
+    keeping_commands=frozenset("记住".split()),
 )
 
 CHINESE_SALIENCE = Salience(
@@ -111,6 +113,10 @@ CHINESE_SAMENESS = Sameness(
         "[时時地]|注意|环境|測|测|生产|预算|端口|版本|[决規规]|[项任]|原因|截止|偏好|[问方目]|服务|备注|[前后]端"
         "|[否假误旧舊废廢弃棄错曾取未不别]|密|记|提醒"
     ),
+    users=frozenset("客戶 客户 用戶 用户".split()),
+    assistants=frozenset("助手 助理 智能体".split()),
+    personal=frozenset("你 俺 咱 您 我".split()),
+    turning=frozenset("不 别 前 勿 原 只 否 废 改 无 旧 曾 未 没 若 误 除 非".split()),
 )
 
 CHINESE_LASTING = Lasting(

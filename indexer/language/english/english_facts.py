@@ -234,6 +234,27 @@ ENGLISH_NOUNS = Nouns(
         **dict.fromkeys(("it", "this", "that"), "@it"),
     },
     of="of|for|on|at|in",
+    one_of=frozenset("default favorite favourite main preferred primary".split()),
+    classes=frozenset("app application module plan product project repo repository service system team tool".split()),
+    issues=frozenset("bug issue story task ticket".split()),
+    money=frozenset("cent cents dollar dollars eur euro euros gbp pence pounds rmb usd yuan".split()),
+    no_values=frozenset(
+        "her here him it me n/a na no none null ok okay open? same same-as-before tba tbc tbd that the-same "
+        "them there this true-ish unclear undecided unknown us yes you".split()
+    ),
+    generic=frozenset(
+        "about agenda basics call calls change changelog changes config configuration context conversation "
+        "daily decision decisions detail details fact facts friday general history important info "
+        "information interview interviews journal key learned log logs meeting meetings memories memory misc "
+        "monday note notes observations overview personal preference preferences profile project projects "
+        "reference references retro retrospective review saturday session setting settings setup stand "
+        "standup status summary sunday sync tasks things thursday today todo todos tuesday up update updates "
+        "user wednesday weekly work yesterday".split()
+    ),
+    grammar=frozenset(
+        "am and are as at be by do does for from has have he her his i in is it its me must my not of on or "
+        "our she that their these they this those to us was we were will with you your".split()
+    ),
 )
 
 ENGLISH_VALUES = Values(

@@ -153,6 +153,8 @@ ENGLISH_RECALL = Recall(
     gracias merci danke obrigado grazie bitte hola bonjour hallo ciao si oui ja nein non
     """.split()
     ),
+    asking_commands=frozenset("context memories memory recall search".split()),
+    keeping_commands=frozenset("remember".split()),
 )
 
 ENGLISH_SALIENCE = Salience(
@@ -208,6 +210,14 @@ ENGLISH_SAMENESS = Sameness(
     swapped=frozenset("on in at with by during for since until".split()),
     fixed=frozenset("and or but not no never only while because than nor unless except without then".split()),
     no_names=frozenset("he she they it we you who nobody someone somebody everyone this that user the".split()),
+    users=frozenset("client customer human user".split()),
+    assistants=frozenset("agent ai assistant bot".split()),
+    personal=frozenset("i me mine my myself our ours ourselves us we you your yours".split()),
+    turning=frozenset(
+        "avoid before but cancel canceled cancelled deprecated doubt except false former formerly from had "
+        "if instead longer maybe neither never no nobody none nor not nothing obsolete once only originally "
+        "perhaps previously rejected stop stopped till unless until untrue used was were without wrong".split()
+    ),
 )
 
 ENGLISH_LASTING = Lasting(
