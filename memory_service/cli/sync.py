@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from memory_service.cli.options import Place, examples, with_place
 from memory_service.cli.output import printable
@@ -91,15 +92,16 @@ def _address(place: Place, url: str | None) -> str:
     from memory_service.errors import InvalidRequest
     from memory_service.home import home_of, server_of
 
-    if url and not place.home_named:
+    is_named = click.get_current_context().get_parameter_source("url") is ParameterSource.COMMANDLINE
+    if url and (is_named or not place.home_named):
         return checked_address(url, "The address of the server")
     home = home_of(place.home)
-    found = server_of(home)
-    if found is None:
+    server = server_of(home)
+    if server is None:
         raise InvalidRequest(
             f"No server runs on {home}. Start one with `memory-service serve`, or name one with --url."
         )
-    return found.url
+    return server.url
 
 
 @contextmanager
@@ -164,8 +166,8 @@ def _show(place: Place, report: SyncReport, *, one_line: bool) -> None:
 def _summary(report: SyncReport) -> str:
     at = 0 if report.dry_run else 1
     counts = Counter(_WORDS[step.action][at] for step in report.steps)
-    told = [f"{count:,} {word}" for word, count in counts.items()] + [f"{report.unchanged:,} unchanged"]
-    return f"{'would be: ' if report.dry_run else ''}{', '.join(told)}; {report.seconds:.1f} s"
+    parts = [f"{count:,} {word}" for word, count in counts.items()] + [f"{report.unchanged:,} unchanged"]
+    return f"{'would be: ' if report.dry_run else ''}{', '.join(parts)}; {report.seconds:.1f} s"
 
 
 def _fields(report: SyncReport) -> dict[str, object]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,13 +53,17 @@ class FolderScan:
     files: dict[str, FolderFile] = field(default_factory=dict)
     left_out: list[FileTrouble] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
+    _blocked: set[str] = field(default_factory=set)
+
+    def leave_out(self, path: str, reason: str, *, is_failure: bool = False) -> None:
+        """Name a file or folder that is not synced."""
+        self.left_out.append(FileTrouble(path=path, reason=reason, is_failure=is_failure))
+        self._blocked.add(composed(path))
 
     def blocks(self, key: str) -> bool:
         """True if a path stands for, or below, what was left out: it only seems to be missing."""
-        return any(key == each or key.startswith(f"{each}/") for each in map(composed, self._places()))
-
-    def _places(self) -> Iterator[str]:
-        return (trouble.path for trouble in self.left_out)
+        parts = key.split("/")
+        return any("/".join(parts[:count]) in self._blocked for count in range(1, len(parts) + 1))
 
 
 def text_digest(text: str) -> str:
@@ -106,7 +109,7 @@ class SyncFolder:
                 self._take_folder(name, scan)
             elif name.lower().endswith(".md") and not name.startswith(".") and not is_conflict_copy(name):
                 reason = f"{shown_name(name)} is no memory file. Move it below memory/ to have it synced."
-                scan.left_out.append(FileTrouble(path=name, reason=reason))
+                scan.leave_out(name, reason)
             elif is_conflict_copy(name):
                 scan.conflicts.append(name)
         return scan
@@ -116,13 +119,13 @@ class SyncFolder:
         if place.is_symlink() or not place.is_dir():
             kind = "a symbolic link" if place.is_symlink() else "no folder"
             reason = f"The folder {folder} is {kind}. Put the folder itself there."
-            scan.left_out.append(FileTrouble(path=folder, reason=reason))
+            scan.leave_out(folder, reason)
             return
         try:
             entries = sorted(os.listdir(place))
         except OSError as error:
             reason = f"The folder {shown_name(folder)} cannot be listed ({error.strerror}). Check its permissions."
-            scan.left_out.append(FileTrouble(path=folder, reason=reason, is_failure=True))
+            scan.leave_out(folder, reason, is_failure=True)
             return
         for name in entries:
             path = f"{folder}/{name}"
@@ -138,18 +141,17 @@ class SyncFolder:
     def _take(self, path: str, scan: FolderScan) -> None:
         key = composed(path)
         try:
-            found = self.read(path)
+            file = self.read(path)
         except MemoryServiceError as error:
-            is_failure = not isinstance(error, InvalidName)
-            scan.left_out.append(FileTrouble(path=path, reason=str(error), is_failure=is_failure))
+            scan.leave_out(path, str(error), is_failure=not isinstance(error, InvalidName))
             return
-        if found is None:
+        if file is None:
             return
         if other := scan.files.pop(key, None):
             reason = f"{other.path} stands here under two names that differ in their Unicode form. Rename one of them."
-            scan.left_out.append(FileTrouble(path=path, reason=reason, is_failure=True))
+            scan.leave_out(path, reason, is_failure=True)
         elif not scan.blocks(key):
-            scan.files[key] = found
+            scan.files[key] = file
 
     def read(self, path: str) -> FolderFile | None:
         """A file as it is now; None if there is none.

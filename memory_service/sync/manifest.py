@@ -39,7 +39,7 @@ class Manifest:
 
     Attributes:
         files: The files as both sides last had them, by path in NFC.
-        begun: Files whose merged text may stand in the folder already, each with the digest of that text and the
+        pending: Files whose merged text may stand in the folder already, each with the digest of that text and the
             server's version that went into it.
 
     Raises:
@@ -48,7 +48,7 @@ class Manifest:
 
     def __init__(self, root: Path, url: str, workspace: str) -> None:
         self.files: dict[str, SyncedFile] = {}
-        self.begun: dict[str, tuple[str, SyncedFile]] = {}
+        self.pending: dict[str, tuple[str, SyncedFile]] = {}
         self._root, self._url, self._workspace = root, url, workspace
         self._texts = root / NOTES_FOLDER
         self._is_changed, self._saved_at = False, 0.0
@@ -62,12 +62,12 @@ class Manifest:
                 raw = place.read_bytes() if os.path.lexists(place) else b""
             if not raw:
                 return
-            noted: dict[str, Any] = json.loads(raw)
-            if noted["format"] != _FORMAT:
+            table: dict[str, Any] = json.loads(raw)
+            if table["format"] != _FORMAT:
                 raise InvalidRequest(f"{place} was written by another version of memory-service. Upgrade, or: {anew}")
-            url, workspace = noted["url"], noted["workspace"]
-            self.files = {path: _synced(file) for path, file in noted["files"].items()}
-            self.begun = {path: (str(file["text"]), _synced(file)) for path, file in noted.get("begun", {}).items()}
+            url, workspace = table["url"], table["workspace"]
+            self.files = {path: _synced(file) for path, file in table["files"].items()}
+            self.pending = {path: (str(file["text"]), _synced(file)) for path, file in table.get("pending", {}).items()}
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InvalidRequest(f"{place} cannot be read. {anew}") from None
         if (url, workspace) != (self._url, self._workspace):
@@ -78,44 +78,44 @@ class Manifest:
 
     def base_text(self, path: str) -> str | None:
         """The text of a file that both sides last had; None if it is not known."""
-        known = self.files.get(path)
-        if known is None:
+        record = self.files.get(path)
+        if record is None:
             return None
         try:
-            text = (self._texts / known.base).read_bytes().decode()
+            text = (self._texts / record.base).read_bytes().decode()
         except (OSError, UnicodeDecodeError):
             return None
-        return text if text_digest(text) == known.base else None
+        return text if text_digest(text) == record.base else None
 
     def note(self, path: str, etag: str, text: str) -> None:
         """Note that both sides have a text."""
         self._store(text)
         self.files[path] = SyncedFile(etag=etag, base=text_digest(text))
-        self.begun.pop(path, None)
+        self.pending.pop(path, None)
         self._changed()
 
     def begin(self, path: str, etag: str, text: str, merged: str) -> None:
         """Note that a merge with the server's text is about to stand in the folder; on disk when this returns."""
         self._store(text)
-        self.begun[path] = text_digest(merged), SyncedFile(etag=etag, base=text_digest(text))
+        self.pending[path] = text_digest(merged), SyncedFile(etag=etag, base=text_digest(text))
         self._is_changed = True
         self.save()
 
     def resume(self, digests: Mapping[str, str]) -> None:
-        """Take up merges that were begun: the server's version has gone into those whose text stands in the folder.
+        """Take up merges that were pending: the server's version has gone into those whose text stands in the folder.
 
         Args:
             digests: The digests of the texts in the folder, by path.
         """
-        for path, (digest, file) in self.begun.items():
+        for path, (digest, file) in self.pending.items():
             if digests.get(path) == digest:
                 self.files[path] = file
-        self._is_changed = self._is_changed or bool(self.begun)
-        self.begun = {}
+        self._is_changed = self._is_changed or bool(self.pending)
+        self.pending = {}
 
     def drop(self, path: str) -> None:
         """Forget a file."""
-        self.begun.pop(path, None)
+        self.pending.pop(path, None)
         if self.files.pop(path, None):
             self._changed()
 
@@ -123,17 +123,17 @@ class Manifest:
         """Write the table, if it changed."""
         if not self._is_changed:
             return
-        noted = {
+        table = {
             "format": _FORMAT,
             "url": self._url,
             "workspace": self._workspace,
             "files": {path: {"etag": file.etag, "base": file.base} for path, file in sorted(self.files.items())},
-            "begun": {
+            "pending": {
                 path: {"etag": file.etag, "base": file.base, "text": digest}
-                for path, (digest, file) in sorted(self.begun.items())
+                for path, (digest, file) in sorted(self.pending.items())
             },
         }
-        raw = json.dumps(noted, ensure_ascii=False, indent=1).encode()
+        raw = json.dumps(table, ensure_ascii=False, indent=1).encode()
         place = self._root / MANIFEST
         with storage_errors(MANIFEST):
             if not disk.replace_durably(place, raw, expected=disk.current_signature(place), drafts=self._texts):
@@ -142,11 +142,11 @@ class Manifest:
 
     def sweep(self) -> None:
         """Remove texts that no file needs, which may have been erased on the server, and drafts of killed runs."""
-        needed = {file.base for file in self.files.values()} | {file.base for _, file in self.begun.values()}
+        in_use = {file.base for file in self.files.values()} | {file.base for _, file in self.pending.values()}
         with storage_errors(NOTES_FOLDER):
             disk.sweep([self._texts])
             for name in os.listdir(self._texts):
-                if _DIGEST.fullmatch(name) and name not in needed:
+                if _DIGEST.fullmatch(name) and name not in in_use:
                     (self._texts / name).unlink()
 
     def _store(self, text: str) -> None:

@@ -2,8 +2,8 @@
 
 A file is a list of units: entries with their comments, list items, and all other lines, each with the blank lines above
 it. An entry with a comment is known by its id, whatever it says; all else by its words. Invariants: pure; what one side
-wrote and the other did not touch stands in the merged text; what was written at the same place by both stands there
-twice, or once if it is the same; what one side changed and the other changed otherwise or took out is a conflict.
+wrote and the other did not touch stands in the merged text; what both wrote at the same place stands there one after
+the other, and the same only once; what one side changed and the other changed otherwise or took out is a conflict.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def merge_texts(base: str | None, ours: str, theirs: str) -> str | None:
     if merged is None or _repeats_id(merged, first, second):
         return None
     tail = _trailing_blanks(ours) if base is not None and _trailing_blanks(base) == _trailing_blanks(theirs) else ""
-    text = _joined(merged) + (tail or _trailing_blanks(theirs))
+    text = _join_units(merged) + (tail or _trailing_blanks(theirs))
     return (_BOM if theirs.startswith(_BOM) else "") + text
 
 
@@ -59,7 +59,7 @@ class _Unit:
         blanks: The blank lines above it.
         body: Its lines.
         plain: The body as it is compared, whatever ends its lines.
-        key: What it is known by: the id of an entry with a comment, else the words.
+        key: Its name in comparisons: the id of an entry with a comment, else the words.
         is_entry: Whether it is an entry or a list item.
     """
 
@@ -162,7 +162,7 @@ def _trailing_blanks(text: str) -> str:
     return "".join(lines[start:])
 
 
-def _joined(units: Iterable[_Unit]) -> str:
+def _join_units(units: Iterable[_Unit]) -> str:
     """The text of some units, each of which begins on a line of its own."""
     parts = list[str]()
     for unit in units:
@@ -180,7 +180,7 @@ def _in_both(ours: Sequence[_Unit], theirs: Sequence[_Unit]) -> list[_Unit]:
 
 def _merge_lines(base: Sequence[_Unit], ours: Sequence[_Unit], theirs: Sequence[_Unit]) -> list[_Unit] | None:
     """A merge of regions line by line."""
-    common, first, second = (_units(_joined(units), _no_spans) for units in (base, ours, theirs))
+    common, first, second = (_units(_join_units(units), _no_spans) for units in (base, ours, theirs))
     return _merge(common, first, second, _Rules(unites=True, on_overlap=lambda *_: None, is_strict=True))
 
 
@@ -192,7 +192,7 @@ def _merge(base: Sequence[_Unit], ours: Sequence[_Unit], theirs: Sequence[_Unit]
 
     merged, at = list[_Unit](), 0
     for region in _regions(first.edits, second.edits, is_strict=rules.is_strict):
-        units = _settled(base, region, rules)
+        units = _resolve(base, region, rules)
         if units is None:
             return None
         merged += chain(unedited(at, region.start), units)
@@ -244,9 +244,9 @@ def _regions(ours: Sequence[_Edit], theirs: Sequence[_Edit], *, is_strict: bool)
         yield region
 
 
-def _settled(base: Sequence[_Unit], region: _Region, rules: _Rules) -> Sequence[_Unit] | None:
+def _resolve(base: Sequence[_Unit], region: _Region, rules: _Rules) -> Sequence[_Unit] | None:
     """The units of a region after the edits of both sides; None for a conflict."""
-    ours, theirs = (_applied(base, region, edits) for edits in (region.ours, region.theirs))
+    ours, theirs = (_apply_edits(base, region, edits) for edits in (region.ours, region.theirs))
     if not region.ours or not region.theirs:
         return ours if region.ours else theirs
     if _plain(ours) == _plain(theirs):
@@ -255,12 +255,12 @@ def _settled(base: Sequence[_Unit], region: _Region, rules: _Rules) -> Sequence[
         return _union(ours, theirs) if rules.unites else None
     both = [*region.ours, *region.theirs]
     if not any(edit.units for edit in both):
-        gone = {at for edit in both for at in range(edit.start, edit.end)}
-        return [base[at] for at in range(region.start, region.end) if at not in gone]
+        deleted = {at for edit in both for at in range(edit.start, edit.end)}
+        return [base[at] for at in range(region.start, region.end) if at not in deleted]
     return rules.on_overlap(base[region.start : region.end], ours, theirs)
 
 
-def _applied(base: Sequence[_Unit], region: _Region, edits: Sequence[_Edit]) -> list[_Unit]:
+def _apply_edits(base: Sequence[_Unit], region: _Region, edits: Sequence[_Edit]) -> list[_Unit]:
     units, at = list[_Unit](), region.start
     for edit in edits:
         units += chain(base[at : edit.start], edit.units)
@@ -275,10 +275,10 @@ def _union(ours: Sequence[_Unit], theirs: Sequence[_Unit]) -> list[_Unit] | None
     if _is_within(theirs, ours):
         return list(ours)
     same = next((at for at, (one, other) in enumerate(zip(ours, theirs, strict=False)) if one.plain != other.plain), 0)
-    known = {unit.key: unit.plain for unit in theirs if unit.is_entry}
-    if any(unit.plain != known.get(unit.key, unit.plain) for unit in ours):
+    their_entries = {unit.key: unit.plain for unit in theirs if unit.is_entry}
+    if any(unit.plain != their_entries.get(unit.key, unit.plain) for unit in ours):
         return None
-    rest = [unit for unit in ours[same:] if not (unit.is_entry and unit.key in known)]
+    rest = [unit for unit in ours[same:] if not (unit.is_entry and unit.key in their_entries)]
     others = theirs[same:]
     # What stands below no heading of its own belongs to the section above.
     is_first = bool(rest) and not _HEADING.match(rest[0].plain) and bool(_HEADING.match(others[0].plain))
@@ -299,5 +299,5 @@ def _repeats_id(merged: Sequence[_Unit], *sides: Sequence[_Unit]) -> bool:
     """True if an entry stands there more often than on either side, as one that both moved."""
     most = [Counter(unit.key for unit in units if unit.key != unit.plain) for units in sides]
     # A region that was merged by lines is read again.
-    ids = Counter(unit.key for unit in _units(_joined(merged), _entry_spans) if unit.key != unit.plain)
+    ids = Counter(unit.key for unit in _units(_join_units(merged), _entry_spans) if unit.key != unit.plain)
     return any(count > max(1, *(counts[key] for counts in most)) for key, count in ids.items())

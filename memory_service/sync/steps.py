@@ -80,19 +80,19 @@ class SyncPlan:
     left_out: tuple[FileTrouble, ...] = ()
 
 
-def decide(known: SyncedFile | None, digest: str | None, etag: str | None, *, deletes: bool) -> Action:
+def decide(record: SyncedFile | None, digest: str | None, etag: str | None, *, deletes: bool) -> Action:
     """The step that a file needs.
 
     Args:
-        known: The file when both sides last agreed; None if they never did.
+        record: The file when both sides last agreed; None if they never did.
         digest: Digest of the text here; None if there is no such file.
         etag: The version on the server; None if there is no such file.
         deletes: Whether a file that is missing here is erased on the server.
     """
-    is_ours = known is not None and known.base == digest
-    is_theirs = known is not None and known.etag == etag
+    is_ours = record is not None and record.base == digest
+    is_theirs = record is not None and record.etag == etag
     if digest is None or etag is None:
-        return _decide_missing(known, digest, etag, is_ours=is_ours, erases=deletes and is_theirs)
+        return _decide_missing(record, digest, etag, is_ours=is_ours, erases=deletes and is_theirs)
     if is_ours and is_theirs:
         return "keep"
     if is_theirs:
@@ -101,13 +101,13 @@ def decide(known: SyncedFile | None, digest: str | None, etag: str | None, *, de
 
 
 def _decide_missing(
-    known: SyncedFile | None, digest: str | None, etag: str | None, *, is_ours: bool, erases: bool
+    record: SyncedFile | None, digest: str | None, etag: str | None, *, is_ours: bool, erases: bool
 ) -> Action:
     if digest is not None:
         return "delete_here" if is_ours else "create"
     if etag is None:
         return "drop"
-    if known is None:
+    if record is None:
         return "download"
     return "delete_there" if erases else "restore"
 

@@ -119,7 +119,7 @@ class WorkspaceSync:
         Raises:
             MemoryServiceError: The server was not reached, or refuses; or the notes of the folder cannot be used.
         """
-        with self._opened() as (plan, report):
+        with self._prepare_run() as (plan, report):
             report.dry_run = True
             report.steps = [step for step in plan.steps if step.action not in ("keep", "agree", "drop")]
             report.unchanged = sum(step.action in ("keep", "agree") for step in plan.steps)
@@ -134,7 +134,7 @@ class WorkspaceSync:
         Raises:
             MemoryServiceError: See `plan`; what was done until then is noted.
         """
-        with self._opened() as (plan, report):
+        with self._prepare_run() as (plan, report):
             try:
                 for number, step in enumerate(plan.steps, start=1):
                     self._take_named(step, report)
@@ -146,14 +146,14 @@ class WorkspaceSync:
         return report
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[SyncPlan, SyncReport]]:
+    def _prepare_run(self) -> Iterator[tuple[SyncPlan, SyncReport]]:
         """The plan and an empty report, while no other run works on the folder."""
-        begun = time.monotonic()
+        started = time.monotonic()
         with storage_errors(str(self._root)):
             os.lstat(self._root)
         with WriteLock(self._root / NOTES_FOLDER / "sync.lock", timeout_seconds=_LOCK_SECONDS).held():
             self._manifest = Manifest(self._root, self._url, self._client.workspace)
-            plan = self._planned()
+            plan = self._make_plan()
             report = SyncReport(
                 url=self._url,
                 workspace=self._client.workspace,
@@ -162,17 +162,17 @@ class WorkspaceSync:
                 unresolved=list(self._scan.conflicts),
             )
             yield plan, report
-            report.seconds = round(time.monotonic() - begun, 3)
+            report.seconds = round(time.monotonic() - started, 3)
 
-    def _planned(self) -> SyncPlan:
+    def _make_plan(self) -> SyncPlan:
         scan = self._scan = self._folder.scan()
         self._manifest.resume({key: file.digest for key, file in scan.files.items()})
-        listed, left_out = self._listed()
-        there = {key: etag for key, (_, etag) in listed.items()}
+        remote, left_out = self._list_remote()
+        there = {key: etag for key, (_, etag) in remote.items()}
         steps = list[SyncStep]()
         for key in sorted({*scan.files, *there, *self._manifest.files}):
             if not scan.blocks(key) and not any(key == composed(trouble.path) for trouble in left_out):
-                path = listed[key][0] if key in listed else key
+                path = remote[key][0] if key in remote else key
                 try:
                     steps.append(self._step(path, scan.files.get(key), there.get(key)))
                 except _ENDING:
@@ -181,7 +181,7 @@ class WorkspaceSync:
                     left_out.append(FileTrouble(path=path, reason=str(error), is_failure=True))
         return SyncPlan(steps=tuple(steps), left_out=(*scan.left_out, *left_out))
 
-    def _listed(self) -> tuple[dict[str, tuple[str, str]], list[FileTrouble]]:
+    def _list_remote(self) -> tuple[dict[str, tuple[str, str]], list[FileTrouble]]:
         """Path and version of each file of the server, by its path in NFC; and those that cannot be synced."""
         files = self._client.files()
         if not files and self._manifest.files and self._client.status().updated_at is None:
@@ -190,46 +190,46 @@ class WorkspaceSync:
                 f"sync with it. Nothing was removed. Name the right one, or remove {self._root / MANIFEST} to send the "
                 "files to a new one."
             )
-        listed, left_out = dict[str, tuple[str, str]](), list[FileTrouble]()
+        remote, left_out = dict[str, tuple[str, str]](), list[FileTrouble]()
         for file in files:
             key = composed(file.path)
             fault = self._folder.fault_of(file.path)
             if is_conflict_copy(file.path):
                 fault = f"{file.path} has the name of a conflict's copy, which is not synced. Rename it on the server."
-            elif key in listed:
+            elif key in remote:
                 fault = f"The server has {key} under two names that differ in their Unicode form. Rename one of them."
             if fault:
                 left_out.append(FileTrouble(path=file.path, reason=fault))
             else:
-                listed[key] = file.path, file.etag
-        paths = {key: path for key, (path, _) in listed.items()}
+                remote[key] = file.path, file.etag
+        paths = {key: path for key, (path, _) in remote.items()}
         for key, other in clashes(paths, folds_case=self._folder.folds_case).items():
             reason = f"On this disk {key} would be {other}. Rename one of them on the server."
-            left_out.append(FileTrouble(path=listed.pop(key)[0], reason=reason))
-        return listed, left_out
+            left_out.append(FileTrouble(path=remote.pop(key)[0], reason=reason))
+        return remote, left_out
 
-    def _step(self, path: str, here: FolderFile | None, etag: str | None) -> SyncStep:
+    def _step(self, path: str, local: FolderFile | None, etag: str | None) -> SyncStep:
         """The next step for a file; where both sides changed, their texts are compared."""
         key = composed(path)
-        action = decide(self._manifest.files.get(key), here.digest if here else None, etag, deletes=self._deletes)
-        if action != "compare" or here is None:
+        action = decide(self._manifest.files.get(key), local.digest if local else None, etag, deletes=self._deletes)
+        if action != "compare" or local is None:
             return SyncStep(path=path, action=action, etag=etag or "")
-        if etag == here.digest:  # as far as the server's versions are digests, which spares the look
-            return SyncStep(path=path, action="agree", etag=etag, text=here.text)
-        found = self._text_there(path)
+        if etag == local.digest:  # as far as the server's versions are digests, which spares the look
+            return SyncStep(path=path, action="agree", etag=etag, text=local.text)
+        found = self._remote_text(path)
         if found is None:
-            return self._step(path, here, None)
+            return self._step(path, local, None)
         text, version = found
-        if text == here.text:
+        if text == local.text:
             return SyncStep(path=path, action="agree", etag=version, text=text)
-        merged = merge_texts(self._manifest.base_text(key), here.text, text)
+        merged = merge_texts(self._manifest.base_text(key), local.text, text)
         if merged is None:
             return SyncStep(path=path, action="conflict", etag=version, text=text)
-        if merged in (text, here.text):
+        if merged in (text, local.text):
             return SyncStep(path=path, action="download" if merged == text else "upload", etag=version)
         return SyncStep(path=path, action="merge", etag=version, text=text, merged=merged)
 
-    def _text_there(self, path: str) -> tuple[str, str] | None:
+    def _remote_text(self, path: str) -> tuple[str, str] | None:
         """Text and version of a file of the server; None if there is none."""
         for _ in range(ATTEMPTS):
             parts, start, etags = list[str](), 1, set[str]()
@@ -257,24 +257,24 @@ class WorkspaceSync:
 
     def _take(self, step: SyncStep, report: SyncReport) -> None:
         """Take the step of a file; again from a new look, as long as somebody changes it meanwhile."""
-        here = self._scan.files.get(composed(step.path))
+        local = self._scan.files.get(composed(step.path))
         for _ in range(ATTEMPTS):
             try:
-                is_done = self._effect(step, here, report)
+                is_complete = self._effect(step, local, report)
             except (PreconditionFailed, NotFound):
-                is_done = False
-            if is_done:
+                is_complete = False
+            if is_complete:
                 if step.action in ("keep", "agree"):
                     report.unchanged += 1
                 elif step.action != "drop":
                     report.steps.append(step)
                 return
-            here = self._folder.read(here.path if here else step.path)
-            there = self._text_there(step.path)
-            step = self._step(step.path, here, there[1] if there else None)
+            local = self._folder.read(local.path if local else step.path)
+            there = self._remote_text(step.path)
+            step = self._step(step.path, local, there[1] if there else None)
         raise kept_changing(step.path)
 
-    def _effect(self, step: SyncStep, here: FolderFile | None, report: SyncReport) -> bool:
+    def _effect(self, step: SyncStep, local: FolderFile | None, report: SyncReport) -> bool:
         """Do what a step says; gives whether it was done, as the file here may have changed since."""
         key = composed(step.path)
         match step.action:
@@ -284,25 +284,28 @@ class WorkspaceSync:
                 self._manifest.drop(key)
                 return True
             case "download" | "restore":
-                return self._download(step, here)
+                return self._download(step, local)
             case "delete_there":
+                # An editor may have taken it away for a moment, to put a new one there.
+                if self._folder.read(key):
+                    return False
                 self._client.delete(step.path, etag=step.etag)
                 self._manifest.drop(key)
                 return True
-        if here is None:
+        if local is None:
             return False
         match step.action:
             case "agree":
-                self._manifest.note(key, step.etag, here.text)
+                self._manifest.note(key, step.etag, local.text)
                 return True
             case "upload" | "create":
-                return self._upload(step.path, here.text, step.etag)
+                return self._upload(step.path, local.text, step.etag)
             case "merge":
-                return self._merge(step, here)
+                return self._merge(step, local)
             case "conflict":
-                return self._put_aside(step, here, report)
+                return self._put_aside(step, local, report)
             case _:
-                is_removed = self._folder.remove(here)
+                is_removed = self._folder.remove(local)
                 if is_removed:
                     self._manifest.drop(key)
                 return is_removed
@@ -312,31 +315,31 @@ class WorkspaceSync:
         self._manifest.note(composed(path), written.etag or text_digest(text), text)
         return True
 
-    def _download(self, step: SyncStep, here: FolderFile | None) -> bool:
-        found = self._text_there(step.path)
+    def _download(self, step: SyncStep, local: FolderFile | None) -> bool:
+        found = self._remote_text(step.path)
         if found is None:
             return False
         text, etag = found
-        if not self._folder.replace(here.path if here else composed(step.path), text, seen=here):
+        if not self._folder.replace(local.path if local else composed(step.path), text, seen=local):
             return False
         self._manifest.note(composed(step.path), etag, text)
         return True
 
-    def _merge(self, step: SyncStep, here: FolderFile) -> bool:
+    def _merge(self, step: SyncStep, local: FolderFile) -> bool:
         """Put the merged text here, note the server's as the base, then send it: each is a state to go on from."""
         key, text = composed(step.path), step.text or ""
         self._manifest.begin(key, step.etag, text, step.merged)
-        if not self._folder.replace(here.path, step.merged, seen=here):
+        if not self._folder.replace(local.path, step.merged, seen=local):
             return False
         self._manifest.note(key, step.etag, text)
         return self._upload(step.path, step.merged, step.etag)
 
-    def _put_aside(self, step: SyncStep, here: FolderFile, report: SyncReport) -> bool:
+    def _put_aside(self, step: SyncStep, local: FolderFile, report: SyncReport) -> bool:
         """Copy the text here beside the file, then put the server's in its place."""
-        copy = self._folder.put_aside(here)
+        copy = self._folder.put_aside(local)
         text = step.text or ""
-        if not self._folder.replace(here.path, text, seen=here):
+        if not self._folder.replace(local.path, text, seen=local):
             return False
         self._manifest.note(composed(step.path), step.etag, text)
-        report.conflicts.append(ConflictCopy(path=here.path, copy=copy))
+        report.conflicts.append(ConflictCopy(path=local.path, copy=copy))
         return True

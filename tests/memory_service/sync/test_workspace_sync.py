@@ -116,6 +116,16 @@ def test_a_file_that_is_missing_here_is_erased_there_on_request(there: MemoryCli
     assert ana.actions() == {}
 
 
+def test_a_file_that_an_editor_puts_anew_is_not_erased(there: MemoryClient, editors: Editors) -> None:
+    ana = editors("ana", deletes=True)
+    ana.write(DAY, "- one\n")
+    ana.write("MEMORY.md", "- always\n")
+    ana.actions()
+    (ana.folder / DAY).unlink()
+    ana.sync.run(lambda done, total: done == 1 and ana.write(DAY, "- one\n- two\n"))
+    assert there.get(DAY).text == ana.read(DAY) == "- one\n- two\n"
+
+
 def test_a_file_that_was_erased_there_goes_here_too_unless_it_changed(there: MemoryClient, ana: Editor) -> None:
     ana.write(DAY, "- zanzibarium\n")
     ana.write("MEMORY.md", "- always\n")
