@@ -26,6 +26,8 @@ LIBRARIES = ("indexer", "memory_service")
 HOUSE: dict[str, Any] = tomllib.loads((ROOT / "tests" / "house.toml").read_text(encoding="utf-8"))
 
 MOST_LINES = 600
+NEARLY_LONG = 560
+MOST_METHODS = 25
 # Lines of a part of a file that nothing connects with the rest, from which it is a subject of its own.
 LEAST_OF_A_SUBJECT = 50
 MOST_PROTOCOLS = 15
@@ -113,6 +115,22 @@ def fewer(rule: str, found: Iterable[str], advice: str) -> None:
 def test_no_file_is_long() -> None:
     long = [f"{file.path}: {file.lines} lines" for file in source_files() if file.lines > MOST_LINES]
     assert not long, f"At most {MOST_LINES} lines: move a part with a name of its own to where it is looked for. {long}"
+
+
+def test_few_files_are_nearly_as_long() -> None:
+    nearly = [file.path for file in source_files() if file.lines >= NEARLY_LONG]
+    fewer("nearly_long_files", nearly, "A file that grows towards the limit has a second subject, or is about to.")
+
+
+def test_classes_have_few_methods() -> None:
+    wide = [
+        f"{file.path}: {node.name}"
+        for file in source_files()
+        for node in file.nodes
+        if isinstance(node, ast.ClassDef)
+        and sum(isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) for part in node.body) > MOST_METHODS
+    ]
+    fewer("wide_classes", wide, f"At most {MOST_METHODS} methods: what stands on a few fields alone is a value.")
 
 
 def _names_of(node: ast.stmt) -> list[str]:

@@ -156,10 +156,9 @@ def _folded(text: str) -> str:
 # Who speaks at the beginning of a line, as chat templates and transcripts write it.
 _SPEAKER = f"(?:{ANY.phrases.speaker_words})"
 _TURN = lazy_regex(
-    rf"[^\w\[<(【#]{{0,8}}(?:(?P<colon>[^\w:]{{0,6}}{_SPEAKER}(?:{ANY.phrases.turn_words})?\W{{0,4}}?(?:\([^()]{{0,24}}\))"
-    rf"?\W{{0,3}}?:)|(?P<head>\[/?\s*(?:inst|sys|{_SPEAKER})\s*\]|#{{1,6}}\s*(?:{_SPEAKER}"
-    rf"|response|input)\b\s*:?\s*\Z|[(【]\s*{_SPEAKER}\s*[)】]|<{{1,2}}[|/]?\s*(?:{_SPEAKER}"
-    r"|sys|im_start|im_end|start_of_turn|end_of_turn|s|inst)\b))"
+    rf"[^\w\[<(【#]{{0,8}}(?:(?P<head>\[/?\s*(?:inst|sys|{_SPEAKER})\s*\]|#{{1,6}}\s*(?:{_SPEAKER}|response|input)\b\s*:?\s*\Z"
+    rf"|[(【]\s*{_SPEAKER}\s*[)】]|<{{1,2}}[|/]?\s*(?:{_SPEAKER}|sys|im_start|im_end|start_of_turn|end_of_turn|s|inst)\b)"
+    rf"|(?P<colon>[^\w:]{{0,6}}{_SPEAKER}(?:{ANY.phrases.turn_words})?\W{{0,4}}?(?:\([^()]{{0,24}}\))?\W{{0,3}}?:))"
 )
 _TURN_CHARS = 60
 _NOTED = {
