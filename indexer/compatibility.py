@@ -104,24 +104,24 @@ def _is_older(stored: Fingerprint, current: Fingerprint) -> bool:
 
 def _versions(rules: str) -> dict[str, int]:
     """The versions of all rules, by name, of "passages-6/terms-8"; empty where they are not of this form."""
-    found = [_RULES.fullmatch(each) for each in rules.split("/")]
-    return {each[1]: int(each[2]) for each in found if each} if all(found) else {}
+    matches = [_RULES.fullmatch(part) for part in rules.split("/")]
+    return {match[1]: int(match[2]) for match in matches if match} if all(matches) else {}
 
 
 def _difference(stored: Fingerprint, current: Fingerprint) -> str:
     if stored.schema != current.schema:
         age = "an older" if stored.schema < current.schema else "a newer"
-        what = f"made by {age} version (schema {stored.schema}, and this one reads {current.schema})"
+        text = f"made by {age} version (schema {stored.schema}, and this one reads {current.schema})"
     elif stored.model == current.model and 0 < current.dimensions != stored.dimensions:
         now = f"{current.model} gives {current.dimensions:,} now"
-        what = f"made of vectors of {stored.dimensions:,} numbers, and {now}"
+        text = f"made of vectors of {stored.dimensions:,} numbers, and {now}"
     elif stored.model != current.model:
-        what = f"made with the model {stored.model or 'none'}, and {current.model or 'none'} is configured"
+        text = f"made with the model {stored.model or 'none'}, and {current.model or 'none'} is configured"
     elif _is_older(stored, current):
-        what = "made by an older version"
+        text = "made by an older version"
     else:
-        what = "made by another version"
-    return f"The index was {what}"
+        text = "made by another version"
+    return f"The index was {text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,14 +151,14 @@ def _identify(embedder: Embedder | None, stored: Callable[[], Fingerprint | None
     try:
         model = embedder.fingerprint
     except EmbedderUnavailable as error:
-        made = stored()
-        if made is None:
+        fingerprint = stored()
+        if fingerprint is None:
             return Identity(problem=str(error))
-        return Identity(model=made.model, dimensions=made.dimensions, problem=str(error))
+        return Identity(model=fingerprint.model, dimensions=fingerprint.dimensions, problem=str(error))
     dimensions = embedder.dimensions
     if not dimensions:
-        made = stored()
-        dimensions = made.dimensions if made and made.model == model else 0
+        fingerprint = stored()
+        dimensions = fingerprint.dimensions if fingerprint and fingerprint.model == model else 0
     return Identity(model=model, dimensions=dimensions)
 
 
@@ -175,12 +175,12 @@ def _learn(embedder: Embedder | None, *, briefly: bool = False) -> None:
     if embedder is None:
         return
     try:
-        known = bool(embedder.fingerprint and embedder.dimensions)
+        is_known = bool(embedder.fingerprint and embedder.dimensions)
     except EmbedderUnavailable:
-        known = False
-    if not known and briefly:
+        is_known = False
+    if not is_known and briefly:
         embedder.embed_query(_FIRST_TEXT)
-    elif not known:
+    elif not is_known:
         embedder.embed_documents([_FIRST_TEXT])
 
 
@@ -207,8 +207,8 @@ class IndexCompatibility:
         if not isinstance(self._given, LanguageChoice):
             return self._given
         if self._chosen is None:
-            stored = self._store.head().fingerprint
-            maker = self._given.maker(stored.model) if stored else None
+            fingerprint = self._store.head().fingerprint
+            maker = self._given.maker(fingerprint.model) if fingerprint else None
             return maker or self._choose(self._given)[0]
         return self._chosen
 
@@ -216,12 +216,12 @@ class IndexCompatibility:
         """Look at what is written and choose the embedder by it; which and why, empty where none is chosen."""
         if not isinstance(self._given, LanguageChoice):
             return ""
-        chosen, writing = self._choose(self._given)
-        return f"{chosen.name}, as {self._given.reason(chosen, writing)}"
+        embedder, writing = self._choose(self._given)
+        return f"{embedder.name}, as {self._given.reason(embedder, writing)}"
 
-    def _choose(self, given: LanguageChoice) -> tuple[Embedder, Writing]:
-        stored, writing = self._store.head().fingerprint, self._written()
-        self._chosen = given.chosen(writing, stored.model if stored else "")
+    def _choose(self, given_choice: LanguageChoice) -> tuple[Embedder, Writing]:
+        fingerprint, writing = self._store.head().fingerprint, self._written()
+        self._chosen = given_choice.chosen(writing, fingerprint.model if fingerprint else "")
         return self._chosen, writing
 
     def is_moving(self, stored: Fingerprint | None) -> bool:
@@ -248,16 +248,19 @@ class IndexCompatibility:
     @property
     def is_unread(self) -> bool:
         """True if the index is of an older schema, of which nothing is read."""
-        stored = self._store.head().fingerprint
-        return stored is not None and stored.schema < self._store.schema
+        fingerprint = self._store.head().fingerprint
+        return fingerprint is not None and fingerprint.schema < self._store.schema
 
     @property
     def lags(self) -> bool:
         """True if an older version made the index with other rules, and the same model; it answers all the same."""
-        stored, current = self._store.head().fingerprint, self.current
-        if stored is None or stored.schema != current.schema or not _is_older(stored, current):
+        fingerprint, current = self._store.head().fingerprint, self.current
+        if fingerprint is None or fingerprint.schema != current.schema or not _is_older(fingerprint, current):
             return False
-        return not stored.model or (stored.model, stored.dimensions) == (current.model, current.dimensions)
+        return not fingerprint.model or (fingerprint.model, fingerprint.dimensions) == (
+            current.model,
+            current.dimensions,
+        )
 
     def require_readable(self) -> None:
         """Refuse an index of another schema.
@@ -265,15 +268,17 @@ class IndexCompatibility:
         Raises:
             StoreOutdated: Another version made it.
         """
-        stored = self._store.head().fingerprint
-        if stored and stored.schema != self._store.schema:
-            raise StoreOutdated(outdated(stored, self.current))
+        fingerprint = self._store.head().fingerprint
+        if fingerprint and fingerprint.schema != self._store.schema:
+            raise StoreOutdated(outdated(fingerprint, self.current))
 
     @property
     def is_filled(self) -> bool:
         """True if the index holds anything that a rebuild would have to preserve."""
-        stored = self._store.head().fingerprint
-        return stored is not None and (stored.schema != self._store.schema or bool(self._store.file_versions(1)))
+        fingerprint = self._store.head().fingerprint
+        return fingerprint is not None and (
+            fingerprint.schema != self._store.schema or bool(self._store.file_versions(1))
+        )
 
     def embedder(self, made: Fingerprint | None) -> Embedder | None:
         """The embedder, if the vectors of an index are, or would be, its own."""
@@ -285,10 +290,10 @@ class IndexCompatibility:
 
     def dimensions(self) -> int | None:
         """Length of the stored vectors; None if a search cannot use them."""
-        stored = self._store.head().fingerprint
-        if self.embedder(stored) is None:
+        fingerprint = self._store.head().fingerprint
+        if self.embedder(fingerprint) is None:
             return None
-        return stored.dimensions if stored else self.current.dimensions
+        return fingerprint.dimensions if fingerprint else self.current.dimensions
 
     def for_search(self, mode: Mode, degraded: list[str]) -> tuple[Embedder | None, Fingerprint | None]:
         """The embedder, if the stored vectors are its own, and the fingerprint of the index.
@@ -298,21 +303,21 @@ class IndexCompatibility:
         Raises:
             StoreOutdated: Another version made the index.
         """
-        stored, current = self._store.head().fingerprint, self.current
-        if stored and stored.schema != current.schema:
-            raise StoreOutdated(outdated(stored, current))
-        if stored and stored.rules != current.rules:
-            degraded.append(f"index: {outdated(stored, current)}")
+        fingerprint, current = self._store.head().fingerprint, self.current
+        if fingerprint and fingerprint.schema != current.schema:
+            raise StoreOutdated(outdated(fingerprint, current))
+        if fingerprint and fingerprint.rules != current.rules:
+            degraded.append(f"index: {outdated(fingerprint, current)}")
         if self._given is None:
             if mode == "vector":
                 degraded.append("vector: no embedding model is configured. Set embedding_model and run a full reindex.")
-            return None, stored
+            return None, fingerprint
         if mode == "text":
-            return None, stored
-        usable = self.embedder(stored)
-        if stored and usable is None:
-            degraded.append(f"vector: {outdated(stored, current) or self.problem or self._waiting()}")
-        return usable, stored
+            return None, fingerprint
+        usable = self.embedder(fingerprint)
+        if fingerprint and usable is None:
+            degraded.append(f"vector: {outdated(fingerprint, current) or self.problem or self._waiting()}")
+        return usable, fingerprint
 
     def _waiting(self) -> str:
         name = self.wanted.name if self.wanted else "none"
@@ -341,11 +346,11 @@ class IndexCompatibility:
         """
         self.choose()
         self.learn()
-        made = self.current
-        if self.is_moving(self._store.head().fingerprint) and (chosen := self.embedder(made)) is not None:
+        fingerprint = self.current
+        if self.is_moving(self._store.head().fingerprint) and (embedder := self.embedder(fingerprint)) is not None:
             # The other one does: an index that answers is not given up for one that has no vectors.
-            chosen.embed_query(_FIRST_TEXT)
-        return made
+            embedder.embed_query(_FIRST_TEXT)
+        return fingerprint
 
     def learned_or_words(self) -> Fingerprint:
         """Fingerprint of an index that is to be made anew: of words alone, to take vectors later, without a model."""
@@ -380,24 +385,24 @@ class IndexCompatibility:
         """
         if full or not self.is_filled:
             self.choose()
-        stored, current = self._store.head().fingerprint, self.current
+        fingerprint, current = self._store.head().fingerprint, self.current
         problem = ""
-        if stored is None or full or (stored != current and not self.is_filled):
+        if fingerprint is None or full or (fingerprint != current and not self.is_filled):
             problem = self._learned()
             # Without its size there is no room for vectors: the index goes by words until the model answers.
             current = replace(self.current, model="", dimensions=0) if problem else self.current
-            stored = self._store.begin(current, only_missing=stored is None and not full)
-        if stored.schema != current.schema:
-            raise StoreOutdated(outdated(stored, current))
-        if not stored.model and self._given is not None and not problem:
-            stored, problem = self._with_vectors(stored, briefly=briefly)
+            fingerprint = self._store.begin(current, only_missing=fingerprint is None and not full)
+        if fingerprint.schema != current.schema:
+            raise StoreOutdated(outdated(fingerprint, current))
+        if not fingerprint.model and self._given is not None and not problem:
+            fingerprint, problem = self._with_vectors(fingerprint, briefly=briefly)
         current = self.current
-        if self.is_moving(stored):
+        if self.is_moving(fingerprint):
             # It is served by its own model until it is made anew, which is no matter of this sync.
-            current = replace(current, model=stored.model, dimensions=stored.dimensions)
-        part = "index" if stored.model == current.model else "vector"
-        difference = outdated(stored, current)
-        return stored, [
+            current = replace(current, model=fingerprint.model, dimensions=fingerprint.dimensions)
+        part = "index" if fingerprint.model == current.model else "vector"
+        difference = outdated(fingerprint, current)
+        return fingerprint, [
             *([f"{part}: {difference}"] if difference else []),
             *([f"vector: {problem}"] if problem else []),
         ]
@@ -411,8 +416,8 @@ class IndexCompatibility:
         model = self._identity()
         if not model.model or not model.dimensions:
             return stored, model.problem or self._waiting()
-        wanted = replace(stored, model=model.model, dimensions=model.dimensions)
-        return self._store.begin(wanted, keeping=stored), ""
+        wanted_fingerprint = replace(stored, model=model.model, dimensions=model.dimensions)
+        return self._store.begin(wanted_fingerprint, keeping=stored), ""
 
     def answers(self) -> str:
         """Why the model gives no vectors now, tried with one short question; empty if it does."""

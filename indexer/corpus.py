@@ -41,53 +41,53 @@ class Greetings:
         self, names: Mapping[int, str], standing: NDArray[np.bool_] | None = None
     ) -> Iterator[tuple[int, int, str]]:
         """Speaker, other and name of each greeting; only of rows in the mask `standing`, if given."""
-        chosen = slice(None) if standing is None else standing[self.rows]
-        columns = self.speakers[chosen].tolist(), self.others[chosen].tolist(), self.names[chosen].tolist()
-        for speaker, other, name in zip(*columns, strict=True):
+        rows = slice(None) if standing is None else standing[self.rows]
+        columns = self.speakers[rows].tolist(), self.others[rows].tolist(), self.names[rows].tolist()
+        for speaker, other_value, name in zip(*columns, strict=True):
             if name in names:
-                yield speaker, other, names[name]
+                yield speaker, other_value, names[name]
 
 
-def find_greetings(starts: Ints, labels: NDArray[np.integer], greeted: NDArray[np.integer]) -> Greetings:
+def find_greetings(starts: Ints, labels: NDArray[np.integer], greeted_rows: NDArray[np.integer]) -> Greetings:
     """The greetings among some rows.
 
     Args:
         starts: First row of each file, and the number of rows.
         labels: Number of the label of each row; 0 for none.
-        greeted: Number of the name that each row greets; 0 for none.
+        greeted_rows: Number of the name that each row greets; 0 for none.
     """
-    rows = np.flatnonzero((greeted > 0) & (labels > 0))
-    others = _others(starts, labels, rows) if len(rows) else rows
-    known = others > 0
-    rows = rows[known]
+    rows = np.flatnonzero((greeted_rows > 0) & (labels > 0))
+    other_rows = _others(starts, labels, rows) if len(rows) else rows
+    known_rows = other_rows > 0
+    rows = rows[known_rows]
     return Greetings(
         rows=rows,
         speakers=labels[rows].astype(np.int64),
-        others=others[known],
-        names=greeted[rows].astype(np.int64),
+        others=other_rows[known_rows],
+        names=greeted_rows[rows].astype(np.int64),
     )
 
 
 def _others(starts: Ints, labels: NDArray[np.integer], rows: Ints) -> Ints:
     """Label of the only other speaker of each row's file; 0 where there is none, or more than one."""
-    spoken = np.flatnonzero(labels > 0)
-    files = np.searchsorted(starts, spoken, "right") - 1
+    spoken_rows = np.flatnonzero(labels > 0)
+    files = np.searchsorted(starts, spoken_rows, "right") - 1
     base = int(labels.max()) + 1
-    speakers = unique_rows(files * base + labels[spoken])
+    speakers = unique_rows(files * base + labels[spoken_rows])
     count = np.bincount(speakers // base, minlength=len(starts))
     total = np.bincount(speakers // base, weights=speakers % base, minlength=len(starts)).astype(np.int64)
     here = np.searchsorted(starts, rows, "right") - 1
-    others: Ints = np.where(count[here] == 2, total[here] - labels[rows], 0)
-    return others
+    other_rows: Ints = np.where(count[here] == 2, total[here] - labels[rows], 0)
+    return other_rows
 
 
 def unique_rows(rows: Ints) -> Ints:
     """Rows ascending, each once. `np.unique` does more around its sorting, and imports `numpy.ma` at its first use."""
-    ordered = np.sort(rows)
-    kept = np.empty(len(ordered), bool)
-    kept[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
-    return ordered[kept]
+    ordered_rows = np.sort(rows)
+    kept_values = np.empty(len(ordered_rows), bool)
+    kept_values[:1] = True
+    np.not_equal(ordered_rows[1:], ordered_rows[:-1], out=kept_values[1:])
+    return ordered_rows[kept_values]
 
 
 Floats = NDArray[np.float64]
@@ -116,10 +116,10 @@ def folder_number(path: str) -> int:
 
 def sizes_by_folder(folders: Ints, sizes: Ints) -> Mapping[int, int]:
     """Number of passages of each folder, from the folder and the number of passages of each file."""
-    counted: dict[int, int] = defaultdict(int)
+    counted_defaultdict: dict[int, int] = defaultdict(int)
     for folder, size in zip(folders.tolist(), sizes.tolist(), strict=True):
-        counted[folder] += size
-    return dict(counted)
+        counted_defaultdict[folder] += size
+    return dict(counted_defaultdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,12 +242,12 @@ class Corpus:
 
     def rows(self, keys: Ints) -> tuple[Ints, Mask]:
         """Rows of the known ones among some keys, and the mask of those keys."""
-        ordered, order = self.row_of
-        if not len(ordered):
+        rows, order = self.row_of
+        if not len(rows):
             return np.empty(0, np.int64), np.zeros(len(keys), bool)
-        at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-        known: Mask = ordered[at] == keys
-        return order[at[known]], known
+        at = np.minimum(np.searchsorted(rows, keys), len(rows) - 1)
+        mask: Mask = rows[at] == keys
+        return order[at[mask]], mask
 
     @cached_property
     def section_starts(self) -> Ints:
@@ -276,8 +276,8 @@ class Corpus:
         first, _ = self.bounds
         rows = np.arange(len(self))
         before = np.maximum(rows - 1, first)
-        joined = self.chars + np.where(before < rows, self.chars[before], 0) <= PAIR_CHARS
-        return np.where(joined, before, rows), rows
+        joined_rows = self.chars + np.where(before < rows, self.chars[before], 0) <= PAIR_CHARS
+        return np.where(joined_rows, before, rows), rows
 
     @cached_property
     def triples(self) -> tuple[Ints, Ints]:

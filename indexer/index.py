@@ -166,8 +166,8 @@ class Index:
         if fetches:
             self._compatibility.identify()
         self._compatibility.choose()
-        stored = self._store.head().fingerprint
-        return outdated(stored, self.fingerprint) if stored else ""
+        fingerprint = self._store.head().fingerprint
+        return outdated(fingerprint, self.fingerprint) if fingerprint else ""
 
     @property
     def embedder(self) -> Embedder | None:
@@ -290,28 +290,28 @@ class Index:
         """
         choice = self._compatibility.choose()
         head, current = self._store.head(), self.fingerprint
-        stored = head.fingerprint
-        readable = stored is not None and stored.schema == current.schema
+        fingerprint = head.fingerprint
+        readable = fingerprint is not None and fingerprint.schema == current.schema
         plan, states = self._sync.plan((), missing_ok=True)
         files = len(plan.added) + len(plan.suspects) + len(plan.unsure) + plan.unchanged
         with self._store.reading():
             counts = self._store.counts() if readable else None
-            packed, slow = self._readers.packing(counts.passages) if counts else (0, "")
+            packed_count, slow = self._readers.packing(counts.passages) if counts else (0, "")
         return IndexStatus(
             counts=counts,
-            stored=stored,
+            stored=fingerprint,
             current=current,
             pending=len(plan.added) + len(plan.suspects) + len(plan.removed),
             rebuild=partial_state(self._store, current, files),
             failed=failures(plan, states),
             problem=self._compatibility.problem,
             unjudged=self._search.unjudged(current),
-            packed=packed,
+            packed=packed_count,
             slow=slow,
             unread=UNREAD_FACTS if counts and counts.passages and head.fact_rules != FACT_RULES else "",
             syncing=self._sync.progress,
             choice=choice,
-            moving=self._compatibility.is_moving(stored),
+            moving=self._compatibility.is_moving(fingerprint),
         )
 
     @contextmanager
@@ -348,15 +348,15 @@ class Index:
         self._store.scrub()
         if self.beside.others:
             self._compatibility.choose()
-        made = self.fingerprint
-        return scrub_others(self._store, self._sync.rebuild_runner(made, SyncControl()), made)
+        fingerprint = self.fingerprint
+        return scrub_others(self._store, self._sync.rebuild_runner(fingerprint, SyncControl()), fingerprint)
 
     def passages_of(self, paths: Collection[str]) -> tuple[StoredPassage, ...]:
         """The passages that the index holds of some files."""
         if self.is_missing:
             return ()
         with self._store.reading():
-            return tuple(known for path in paths for known in passages_of(self._store, path))
+            return tuple(passage for path in paths for passage in passages_of(self._store, path))
 
     def last_passage(self, path: str) -> StoredPassage | None:
         """The last passage that the index holds of a file; None if it holds none.
@@ -376,7 +376,7 @@ class Index:
             StoreError: The index cannot be read.
         """
         with self._store.reading():
-            after = {known.key for path in paths for known in passages_of(self._store, path)}
+            after = {passage.key for path in paths for passage in passages_of(self._store, path)}
             return find_erased(self._readers.reader(self._compatibility.dimensions()), tuple(before), after)
 
     def close(self) -> None:

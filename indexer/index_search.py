@@ -93,8 +93,8 @@ class IndexSearch:
             raise
         except Exception:
             with self._store.reading(), self._readers.loading() as manager:
-                damaged = manager.distrust()
-            if not damaged:
+                is_damaged = manager.distrust()
+            if not is_damaged:
                 raise
         return self._run_once(asked, limit)
 
@@ -113,16 +113,16 @@ class IndexSearch:
                 view = manager.view(self._compatibility.dimensions() if embedder else None)
             watch.lap("view")
             words = find_terms(view, text, names_alone=mode == "vector" and embedder is not None)
-            named = find_named(view, text, words)
+            named_value = find_named(view, text, words)
         watch.lap("words")
-        vector, heard = None, ""
+        vector, heard_vector_text = None, ""
         if embedder is not None and len(view):
-            heard = vector_text(text, words, view, embedder.reads, named)
-            made = embed_question(embedder, heard, degraded) if heard else None
-            vector = self._compatibility.measured(made, made_with, degraded)
+            heard_vector_text = vector_text(text, words, view, embedder.reads, named_value)
+            vectors = embed_question(embedder, heard_vector_text, degraded) if heard_vector_text else None
+            vector = self._compatibility.measured(vectors, made_with, degraded)
         trust = trust_in(embedder if vector is not None else None, text)
-        done: Mode = "text" if vector is None and (heard or embedder is None) else mode
-        asked = replace(asked, mode=done, named=named)
+        done_mode: Mode = "text" if vector is None and (heard_vector_text or embedder is None) else mode
+        asked = replace(asked, mode=done_mode, named=named_value)
         watch.lap("embed")
         with self._store.reading():
             head = self._store.head()
@@ -130,18 +130,18 @@ class IndexSearch:
                 raise StoreReplaced("The index is replaced again and again. Try again in a moment.")
             if len(view) and head.fact_rules != FACT_RULES:
                 degraded.append(UNREAD_FACTS)
-            if done == "text" and mode == "vector" and embedder is not None:
+            if done_mode == "text" and mode == "vector" and embedder is not None:
                 words = find_terms(view, text)
             reads_scripts = reads_all(embedder if vector is not None else None)
             weights = weights_of(made_with.model if made_with else "")
-            ranked = rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_scripts, weights=weights)
+            ranking = rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_scripts, weights=weights)
             watch.lap("rank")
             regime = regime_of(asked, vector, trust)
             judge = self._calibrated_as(made_with)
-            unjudged = self._calibration.problem(regime, judge, self._ranking)
-            known = None if unjudged else self._calibration
-            relevance = relevance_of(view, asked, words, regime, known, judge, vector)
-            hits = to_hits(view, asked, ranked, self._ranking, relevance)
+            unjudged_problem = self._calibration.problem(regime, judge, self._ranking)
+            calibration = None if unjudged_problem else self._calibration
+            relevance = relevance_of(view, asked, words, regime, calibration, judge, vector)
+            hits = to_hits(view, asked, ranking, self._ranking, relevance)
         watch.lap("fetch")
         if self._reranking:
             hits, problem = self._reranking.reranked(hits, text)
@@ -150,9 +150,9 @@ class IndexSearch:
             watch.lap("rerank")
         return SearchResults(
             hits=hits[:limit],
-            mode=done,
+            mode=done_mode,
             degraded=tuple(degraded),
-            unjudged=why_unjudged(hits, unjudged),
+            unjudged=why_unjudged(hits, unjudged_problem),
             stages_ms=watch.laps_ms,
         )
 

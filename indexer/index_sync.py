@@ -67,29 +67,31 @@ class IndexSync:
         self, paths: Collection[str], control: SyncControl, *, full: bool, missing_ok: bool, words_only: bool
     ) -> SyncReport:
         """Bring the index up to date; see `Index.sync`."""
-        with self._runs.seen(control) as seen:
+        with self._runs.seen(control) as seen_control:
             if full and self._compatibility.is_filled:
-                return self._rebuild(seen)
+                return self._rebuild(seen_control)
             if not paths and self._compatibility.is_unread:
-                anew = self._rebuild(seen, words_only=True)
-                done = anew if words_only else self._update((), False, missing_ok, seen)
-                return replace(anew, embedded=done.embedded, reused=anew.reused + done.reused, degraded=done.degraded)
+                anew = self._rebuild(seen_control, words_only=True)
+                report = anew if words_only else self._update((), False, missing_ok, seen_control)
+                return replace(
+                    anew, embedded=report.embedded, reused=anew.reused + report.reused, degraded=report.degraded
+                )
             for _ in range(_ROUNDS):
                 with suppress(StoreReplaced):
-                    return self._update(paths, full, missing_ok, seen, words_only=words_only)
-            return self._update(paths, full, missing_ok, seen, words_only=words_only)
+                    return self._update(paths, full, missing_ok, seen_control, words_only=words_only)
+            return self._update(paths, full, missing_ok, seen_control, words_only=words_only)
 
     def _update(
         self, paths: Collection[str], full: bool, missing_ok: bool, control: SyncControl, *, words_only: bool = False
     ) -> SyncReport:
-        made, degraded = self._compatibility.begin(full=full, briefly=bool(paths))
+        fingerprint, degraded = self._compatibility.begin(full=full, briefly=bool(paths))
         control = control.giving_way()
-        embedder = None if words_only else self._compatibility.embedder(made)
-        runner = self._runner(embedder, made, control, self._splitter, self._logs)
+        embedder = None if words_only else self._compatibility.embedder(fingerprint)
+        runner = self._runner(embedder, fingerprint, control, self._splitter, self._logs)
         with THROTTLE.passing() if paths else THROTTLE.behind():
             report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
             if not paths:
-                restate(self._store, self._source, made, control)
+                restate(self._store, self._source, fingerprint, control)
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self._readers.pack())))
 
     def embed_missing(self, most: int | None, cancelled: Callable[[], bool]) -> MissingVectors:
@@ -99,13 +101,13 @@ class IndexSync:
         return self._fill(most, cancelled)
 
     def _fill(self, most: int | None, cancelled: Callable[[], bool]) -> MissingVectors:
-        made = self._store.head().fingerprint
-        if made is None or not self._store.passages(Unembedded(1)):
+        fingerprint = self._store.head().fingerprint
+        if fingerprint is None or not self._store.passages(Unembedded(1)):
             return MissingVectors()
         problem = self._compatibility.answers()
         if problem:
             return MissingVectors(problems=(f"vector: {problem}",), left=True, away=True)
-        made, _ = self._compatibility.begin(full=False, briefly=True)
+        fingerprint, _ = self._compatibility.begin(full=False, briefly=True)
 
         def before_batch() -> None:
             if cancelled():
@@ -113,9 +115,9 @@ class IndexSync:
                     "The embedding of what lacks a vector was stopped. The next run goes on from there."
                 )
 
-        vectors = TextVectors(self._store, self._compatibility.embedder(made), made, before_batch)
+        vectors = TextVectors(self._store, self._compatibility.embedder(fingerprint), fingerprint, before_batch)
         with THROTTLE.passing() if most else THROTTLE.behind(), suppress(SyncCancelled):
-            fill_in(self._store, made, vectors, most=most, before_batch=before_batch)
+            fill_in(self._store, fingerprint, vectors, most=most, before_batch=before_batch)
         problems = tuple(dict.fromkeys(vectors.problems))
         return MissingVectors(
             embedded=vectors.embedded, problems=problems, left=bool(self._store.passages(Unembedded(1)))
@@ -123,15 +125,15 @@ class IndexSync:
 
     def _rebuild(self, control: SyncControl, *, words_only: bool = False) -> SyncReport:
         """Make the index anew beside the one in use, and take it into use; its vectors may come later."""
-        made = self._compatibility.learned_or_words() if words_only else self._compatibility.learned()
+        fingerprint = self._compatibility.learned_or_words() if words_only else self._compatibility.learned()
 
         def adopt(store: IndexStore) -> None:
-            self._readers.make_ready(store, made.dimensions or None)
+            self._readers.make_ready(store, fingerprint.dimensions or None)
 
-        runner = self.rebuild_runner(made, control.giving_way(), words_only=words_only)
-        report, unembedded = Rebuild(self._store, made, runner, adopt=adopt).run()
-        if unembedded and not words_only:
-            self._update(unembedded, False, True, SyncControl())
+        runner = self.rebuild_runner(fingerprint, control.giving_way(), words_only=words_only)
+        report, unembedded_texts = Rebuild(self._store, fingerprint, runner, adopt=adopt).run()
+        if unembedded_texts and not words_only:
+            self._update(unembedded_texts, False, True, SyncControl())
         return report
 
     def rebuild_runner(self, made: Fingerprint, control: SyncControl, *, words_only: bool = False) -> SyncRunner:

@@ -339,10 +339,10 @@ def fold_tag(tag: str) -> str:
     return composed(tag.removeprefix("#")).casefold()
 
 
-def has_tags(tags: Iterable[str], wanted: Iterable[str]) -> bool:
+def has_tags(tags: Iterable[str], wanted_texts: Iterable[str]) -> bool:
     """True if all tags that are wanted are there; `ops/deploy` is one of `ops`, too."""
     there = tuple(tags)
-    return all(any(tag == each or tag.startswith(f"{each}/") for tag in there) for each in wanted)
+    return all(any(tag == text or tag.startswith(f"{text}/") for tag in there) for text in wanted_texts)
 
 
 def file_mode(folder: str | os.PathLike[str]) -> int:

@@ -51,10 +51,10 @@ def require_indexer() -> None:
     from importlib.util import find_spec
 
     try:
-        found = find_spec("indexer")
+        spec = find_spec("indexer")
     except ValueError:  # a module that a program put there by itself
-        found = None
-    origin = Path(found.origin).resolve() if found and found.origin else None
+        spec = None
+    origin = Path(spec.origin).resolve() if spec and spec.origin else None
     if origin != _HERE.parent / "indexer" / "__init__.py":
         raise ImportError(
             f"The name 'indexer' belongs to {origin or 'a module without a file'}, and memory-service needs its own "

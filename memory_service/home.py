@@ -71,13 +71,13 @@ class ServerAddress(NamedTuple):
     folder: str = ""
 
 
-def home_of(given: Path | str | None) -> Path:
+def home_of(given_value: Path | str | None) -> Path:
     """The home folder: the given one, else that of the environment, else the default.
 
     Raises:
         InvalidRequest: It lies in the folder of a user who has none here.
     """
-    home = Path(given or os.environ.get(f"{PREFIX}HOME") or DEFAULT_HOME)
+    home = Path(given_value or os.environ.get(f"{PREFIX}HOME") or DEFAULT_HOME)
     try:
         return home.expanduser()
     except RuntimeError:
@@ -120,7 +120,7 @@ def _without_path(message: str, home: Path) -> str:
         whole = rf"(?<![\w./\\-]){re.escape(path)}"
         message = re.sub(rf"{whole}{re.escape(os.sep)}(?=\S)", "", message)
         message = re.sub(
-            rf"([Tt]he home )?{whole}(?![\w-])", lambda found: f"{found[1] or 'the home '}of this server", message
+            rf"([Tt]he home )?{whole}(?![\w-])", lambda match: f"{match[1] or 'the home '}of this server", message
         )
     return message
 
@@ -132,21 +132,21 @@ def check_format(home: Path) -> None:
         InvalidRequest: One has.
     """
     try:
-        with (home / _FORMAT_FILE).open("rb") as opened:
-            found = opened.read(100).decode("utf-8", "replace").strip()
+        with (home / _FORMAT_FILE).open("rb") as reader:
+            text = reader.read(100).decode("utf-8", "replace").strip()
     except OSError:
         return
-    if not (found.isascii() and found.isdigit() and int(found) <= FORMAT):
+    if not (text.isascii() and text.isdigit() and int(text) <= FORMAT):
         raise InvalidRequest(
-            f"The home {home} was made by a newer version: its format is {shown_name(found)}, and memory-service "
+            f"The home {home} was made by a newer version: its format is {shown_name(text)}, and memory-service "
             f"{__version__} knows {FORMAT}. Nothing was read or changed. Upgrade memory-service, or name another home."
         )
 
 
 def project_of_workspace(folder: Path) -> str:
     """The folder of the coding agent's project that a workspace is of, as it was noted there; empty for none."""
-    with suppress(OSError), (folder / PROJECT_FILE).open("rb") as opened:
-        return opened.read(_MOST_PATH_BYTES).decode("utf-8", "replace").strip()
+    with suppress(OSError), (folder / PROJECT_FILE).open("rb") as reader:
+        return reader.read(_MOST_PATH_BYTES).decode("utf-8", "replace").strip()
     return ""
 
 
@@ -200,12 +200,12 @@ def tighten_workspace(folder: Path) -> None:
             place = folder.parent / name
             with suppress(FileNotFoundError):
                 if stat.S_ISDIR((status := os.lstat(place)).st_mode) and open_to_others(status):
-                    for each in _below(place):
-                        _narrow(each, owner)
+                    for path in _below(place):
+                        _narrow(path, owner)
                 _narrow(place, owner)
         looked_at = (folder, *(folder / name for name in _WORKSPACE_NAMES))
-        found = (os.lstat(place) for place in looked_at if os.path.lexists(place) and not place.is_symlink())
-        if any(map(open_to_others, found)):
+        lstats = (os.lstat(place) for place in looked_at if os.path.lexists(place) and not place.is_symlink())
+        if any(map(open_to_others, lstats)):
             for place in (*_places_of_workspace(folder), folder):
                 _narrow(place, owner)
 
@@ -225,12 +225,12 @@ def is_shared(home: Path, status: os.stat_result) -> bool:
 def own_places(home: Path) -> Iterator[Path]:
     """Files and folders of a home that the service made, the inner ones first."""
     with os.scandir(home) as entries:
-        ours = [each for each in entries if _is_ours(each)]
-    for each in ours:
-        place = Path(each.path)
-        if WORKSPACE_NAME.fullmatch(each.name) and each.is_dir(follow_symlinks=False):
+        ours = [dir_entry for dir_entry in entries if _is_ours(dir_entry)]
+    for our in ours:
+        place = Path(our.path)
+        if WORKSPACE_NAME.fullmatch(our.name) and our.is_dir(follow_symlinks=False):
             yield from _places_of_workspace(place)
-        elif each.is_dir(follow_symlinks=False):
+        elif our.is_dir(follow_symlinks=False):
             yield from _below(place)
         yield place
 
@@ -310,17 +310,17 @@ def id_of_title(title: str) -> str:
     return f"{slug or 'session'}-{hashlib.sha256(whole.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def shown_name(given: str) -> str:
+def shown_name(given_text: str) -> str:
     """A name from outside, short and on one line."""
-    text = repr(given)
+    text = repr(given_text)
     return text if len(text) <= 100 else f"{text[:97]}...'"
 
 
-def nearest(given: str, known: Iterable[str]) -> str:
+def nearest(given_text: str, known_texts: Iterable[str]) -> str:
     """The question whether a known name was meant, behind a sentence about a wrong one; empty if none is like it."""
     from difflib import get_close_matches
 
-    return "".join(f" Did you mean {name!r}?" for name in get_close_matches(given, known, n=1))
+    return "".join(f" Did you mean {name!r}?" for name in get_close_matches(given_text, known_texts, n=1))
 
 
 def citation(path: str, start_line: int, end_line: int) -> str:
@@ -359,8 +359,8 @@ def announced(home: Path, url: str, instance: str) -> Iterator[None]:
 def _write(home: Path, address: ServerAddress) -> None:
     draft = home / f"{_FILE_NAME}.{address.instance}.tmp"  # as `memory_service.storage.files.disk` names drafts
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        json.dump(address._asdict(), opened)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as wrapper:
+        json.dump(address._asdict(), wrapper)
     os.replace(draft, home / _FILE_NAME)
 
 
@@ -380,11 +380,11 @@ def answers(url: str) -> bool:
 def server_of(home: Path) -> ServerAddress | None:
     """The server that says that it runs on a home; None if none does, or the file is not its owner's alone."""
     try:
-        with (home / _FILE_NAME).open("rb") as opened:
-            status = os.fstat(opened.fileno())
+        with (home / _FILE_NAME).open("rb") as reader:
+            status = os.fstat(reader.fileno())
             if not _is_owners_alone(status):
                 return None
-            address = ServerAddress(**json.load(opened))
+            address = ServerAddress(**json.load(reader))
         if address.folder not in ("", _folder_id(home)):
             return None
     except (OSError, ValueError, TypeError):

@@ -131,7 +131,7 @@ class Hooks:
         """The answer of the hooks to what is about to be done."""
         instructions: list[str] = []
         failures: list[str] = []
-        provided = Provided()
+        provided_value = Provided()
         for hook in tuple(self._before[intent.work]):
             try:
                 answer: object = hook(intent)
@@ -144,18 +144,18 @@ class Hooks:
                 case Instructions(text):
                     instructions.append(text)
                 case Provided(prompt=str(), summary=str(), continue_note=bool()) if intent.work == "compaction":
-                    provided = Provided(
-                        prompt=answer.prompt.strip() or provided.prompt,
-                        summary=answer.summary.strip() or provided.summary,
-                        continue_note=answer.continue_note and provided.continue_note,
+                    provided_value = Provided(
+                        prompt=answer.prompt.strip() or provided_value.prompt,
+                        summary=answer.summary.strip() or provided_value.summary,
+                        continue_note=answer.continue_note and provided_value.continue_note,
                     )
                 case None:
                     pass
                 case _:
                     # Hooks may be written without types.
-                    what = f"gave a {type(answer).__name__} that cannot be used"
-                    failures.append(_failure(f"before_{intent.work}", hook, what))
-        return Verdict(instructions="\n\n".join(instructions), provided=provided, failures=tuple(failures))
+                    this_text = f"gave a {type(answer).__name__} that cannot be used"
+                    failures.append(_failure(f"before_{intent.work}", hook, this_text))
+        return Verdict(instructions="\n\n".join(instructions), provided=provided_value, failures=tuple(failures))
 
     def tell(self, work: HookedWork, event: SessionEvent) -> tuple[str, ...]:
         """Tell the hooks what was done; gives those that failed, as in `Verdict.failures`."""
@@ -168,6 +168,6 @@ class Hooks:
         return tuple(failures)
 
 
-def _failure(place: str, hook: Callable[..., object], what: str) -> str:
+def _failure(place: str, hook: Callable[..., object], text: str) -> str:
     name = getattr(hook, "__qualname__", type(hook).__name__)
-    return f"hooks: {name}, a hook of {place}, {what}. It was passed over; mend or remove it."
+    return f"hooks: {name}, a hook of {place}, {text}. It was passed over; mend or remove it."

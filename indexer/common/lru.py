@@ -20,11 +20,11 @@ def cached_for_short_texts(read: Callable[[str, *_More], _Value]) -> Callable[[s
 
     A message is read for the flush, the summary, the request and the ledger, and again at the next compaction.
     """
-    cached = lru_cache(_SHORT_TEXTS)(read)
+    cached_value = lru_cache(_SHORT_TEXTS)(read)
 
     @wraps(read)
     def read_once(text: str, *more: *_More) -> _Value:
-        return cached(text, *more) if len(text) <= _SHORT_CHARS else read(text, *more)
+        return cached_value(text, *more) if len(text) <= _SHORT_CHARS else read(text, *more)
 
     return read_once
 

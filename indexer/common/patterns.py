@@ -17,9 +17,9 @@ class _LazyRegex:
         self._given_flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(re.compile(self.pattern, self._given_flags), name)
-        self.__dict__[name] = found
-        return found
+        value = getattr(re.compile(self.pattern, self._given_flags), name)
+        self.__dict__[name] = value
+        return value
 
 
 def lazy_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:

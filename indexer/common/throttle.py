@@ -94,9 +94,9 @@ class BackgroundThrottle:
         if not self._is_behind:
             return
         if self._passing:
-            worked = time.monotonic() - self._own.worked_since
+            worked_value = time.monotonic() - self._own.worked_since
             with self._changing:
-                self._changing.wait_for(self._is_free, timeout=min(worked, _LONGEST_SECONDS))
+                self._changing.wait_for(self._is_free, timeout=min(worked_value, _LONGEST_SECONDS))
         self._own.worked_since = time.monotonic()
 
     def paced(self, pieces: Iterable[_Piece]) -> Iterator[_Piece]:

@@ -205,12 +205,12 @@ class _Reader:
     def _read_line(self, line: str, body: str) -> None:
         column = 0 if line[0] == body[0] else _column(line)
         if body[0] == ">" or self.depth:
-            quoted = self._unquote(column, body)
-            if quoted is None:
+            quoted_text = self._unquote(column, body)
+            if quoted_text is None:
                 return
-            if quoted is not body:
-                body = quoted.strip()
-                column = max(_column(quoted), column if self.lists and not self.depth else 0)
+            if quoted_text is not body:
+                body = quoted_text.strip()
+                column = max(_column(quoted_text), column if self.lists and not self.depth else 0)
         if column and column - self.lists.base(column) >= 4 and self._read_indented(column, body):
             return
         handler = _HANDLERS.get(body[0])

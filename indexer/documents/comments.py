@@ -22,36 +22,36 @@ def remove_comments(lines: list[str], at: int) -> str:
     reach over a blank line either, as in CommonMark.
     """
     line = lines[at]
-    kept, opened = _remove_closed(line)
-    if opened is not None and not _close_below(lines, at, inline=bool(line[:opened].strip(" \t>-*+"))):
-        kept[-1] += line[opened:]
-    lines[at] = _join(kept)
+    kept_texts, opened_count = _remove_closed(line)
+    if opened_count is not None and not _close_below(lines, at, inline=bool(line[:opened_count].strip(" \t>-*+"))):
+        kept_texts[-1] += line[opened_count:]
+    lines[at] = _join(kept_texts)
     return lines[at]
 
 
 def _remove_closed(line: str) -> tuple[list[str], int | None]:
     """Texts between the comments of a line, and the start of a comment that the line does not close."""
-    kept: list[str] = []
-    start, opened = 0, None
+    kept_texts: list[str] = []
+    start, opened_count = 0, None
     tokens = list(_TOKEN.finditer(line))
     partners = _code_spans(tokens)
     index = 0
     while index < len(tokens):
         token = tokens[index]
         mark = token[0]
-        if opened is not None:
+        if opened_count is not None:
             if mark == "-->":
-                start, opened = token.end(), None
+                start, opened_count = token.end(), None
         elif mark[0] == "`":
             index = partners.get(index, index)
         elif mark[0] == "<":
-            kept.append(line[start : token.start()])
+            kept_texts.append(line[start : token.start()])
             start = token.end()
-            opened = None if mark[-1] == ">" else token.start()
+            opened_count = None if mark[-1] == ">" else token.start()
         index += 1
-    if opened is None:
-        kept.append(line[start:])
-    return kept, opened
+    if opened_count is None:
+        kept_texts.append(line[start:])
+    return kept_texts, opened_count
 
 
 def _code_spans(tokens: list[re.Match[str]]) -> dict[int, int]:
@@ -69,21 +69,21 @@ def _code_spans(tokens: list[re.Match[str]]) -> dict[int, int]:
 def _close_below(lines: list[str], at: int, *, inline: bool) -> bool:
     for index in range(at + 1, len(lines)):
         line = lines[index]
-        end, other = line.find("-->"), line.find("<!--")
-        if end >= 0 and not 0 <= other < end:
+        end, other_position = line.find("-->"), line.find("<!--")
+        if end >= 0 and not 0 <= other_position < end:
             empty = COVERED if inline else ""
             lines[at + 1 : index] = [empty] * (index - at - 1)
             lines[index] = line[end + 3 :].rstrip() or empty
             return True
-        if other >= 0 or (inline and not line.strip()):
+        if other_position >= 0 or (inline and not line.strip()):
             return False
     return False
 
 
-def _join(kept: list[str]) -> str:
+def _join(kept_texts: list[str]) -> str:
     """Texts joined, with one space where a comment stood between two."""
-    line = kept[0]
-    for part in kept[1:]:
-        joined = line.endswith(" ") and part.startswith(" ") and bool(line.strip())
-        line += part[1:] if joined else part
+    line = kept_texts[0]
+    for part in kept_texts[1:]:
+        is_joined = line.endswith(" ") and part.startswith(" ") and bool(line.strip())
+        line += part[1:] if is_joined else part
     return line

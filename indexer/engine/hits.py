@@ -46,33 +46,37 @@ _CONTENDERS = 8
 
 
 def to_hits(
-    view: IndexReader, query: Query, ranked: Ranked, settings: RankingSettings, relevance: Relevance
+    view: IndexReader, query: Query, ranking: Ranked, settings: RankingSettings, relevance: Relevance
 ) -> tuple[Hit, ...]:
     """The best candidates as hits, each text once, none before one of higher authority that tells of the same thing."""
-    varied = settings.mmr_lambda < 1
-    pool = 4 * query.limit if varied else max(query.limit, COMPARED)
-    order = np.argsort(-ranked.scores, kind="stable")
+    is_varied = settings.mmr_lambda < 1
+    pool = 4 * query.limit if is_varied else max(query.limit, COMPARED)
+    order = np.argsort(-ranking.scores, kind="stable")
     if query.spread:
-        order = spread(order, ranked.candidates.files, ~ranked.candidates.spoken, _OF_ONE_FILE)
-    chosen = distinct(view.store, ranked, order, pool)
-    if varied:
-        chosen = _varied(chosen, ranked, settings.mmr_lambda, max(query.limit, COMPARED))
+        order = spread(order, ranking.candidates.files, ~ranking.candidates.spoken, _OF_ONE_FILE)
+    pairs = distinct(view.store, ranking, order, pool)
+    if is_varied:
+        pairs = _varied(pairs, ranking, settings.mmr_lambda, max(query.limit, COMPARED))
     if settings.fusion == "evidence":
-        ranked, chosen = ornament("labels", (ranked, chosen), attribute_first, query.text, ranked, chosen)
-        ranked, chosen = ornament("labels", (ranked, chosen), body_first, query.text, ranked, chosen)
-    made = _Hits(view.store, query, ranked, relevance)
-    contenders = made.contenders(chosen[: query.limit])
-    hits = ornament("authority", [(each.stored, each.hit) for each in contenders], made.by_authority, contenders)
-    if days := ornament("days", {}, days_of_copies, view.store, ranked, chosen[: query.limit]):
-        hits = [(stored, replace(hit, days=days.get(stored.key, ()))) for stored, hit in hits]
+        ranking, pairs = ornament("labels", (ranking, pairs), attribute_first, query.text, ranking, pairs)
+        ranking, pairs = ornament("labels", (ranking, pairs), body_first, query.text, ranking, pairs)
+    new_hits = _Hits(view.store, query, ranking, relevance)
+    contenders = new_hits.contenders(pairs[: query.limit])
+    hits = ornament(
+        "authority", [(contender.stored, contender.hit) for contender in contenders], new_hits.by_authority, contenders
+    )
+    if days := ornament("days", {}, days_of_copies, view.store, ranking, pairs[: query.limit]):
+        hits = [(passage, replace(hit, days=days.get(passage.key, ()))) for passage, hit in hits]
     chains = view.facts.on(query.today, query.zone)
     resolver = FactResolver(view.store, chains, query.filter, history=query.history)
-    resolved = ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, made.brought)
-    others = [stored for _, stored in chosen[query.limit : COMPARED]]
-    known = chains, resolver.parted, made.brought
-    told = ornament("restated", resolved, restated_last, resolved, others, *known, history=query.history)
-    told = named_first(told, ranked, chosen)
-    return tuple(_descending(told) if query.spread else told)
+    resolved_hits = ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, new_hits.brought)
+    passages = [stored_passage for _, stored_passage in pairs[query.limit : COMPARED]]
+    known_value = chains, resolver.parted, new_hits.brought
+    told_hits = ornament(
+        "restated", resolved_hits, restated_last, resolved_hits, passages, *known_value, history=query.history
+    )
+    told_hits = named_first(told_hits, ranking, pairs)
+    return tuple(_descending(told_hits) if query.spread else told_hits)
 
 
 def _descending(hits: Sequence[Hit]) -> Iterator[Hit]:
@@ -95,57 +99,61 @@ class _Hits:
         relevance: How relevant they are.
     """
 
-    def __init__(self, store: IndexStore, query: Query, ranked: Ranked, relevance: Relevance) -> None:
+    def __init__(self, store: IndexStore, query: Query, ranking: Ranked, relevance: Relevance) -> None:
         self._store = store
         self._query = query
-        self._ranked = ranked
+        self._ranked = ranking
         self._relevance = relevance
         self._terms = analysis.asked_terms(query.text)
 
-    def contenders(self, chosen: Sequence[tuple[int, StoredPassage]]) -> list[Contender]:
+    def contenders(self, chosen_pairs: Sequence[tuple[int, StoredPassage]]) -> list[Contender]:
         """Some candidates by their positions, as hits to be compared."""
-        chances = self._relevance.of(self._ranked, chosen)
+        chances = self._relevance.of(self._ranked, chosen_pairs)
         return [
-            Contender(stored=found, hit=self._hit(found, position, *chance), asked=self._relevance.asked)
-            for (position, found), chance in zip(chosen, chances, strict=True)
+            Contender(stored=passage, hit=self._hit(passage, position, *chance), asked=self._relevance.asked)
+            for (position, passage), chance in zip(chosen_pairs, chances, strict=True)
         ]
 
     def by_authority(self, hits: list[Contender]) -> list[tuple[StoredPassage, Hit]]:
         """The hits, and before each the passage of higher authority that it rivals, be it among them or not."""
-        found = self._ranked.candidates
-        least = min((each.authority for each in hits), default=max(AUTHORITY.values()))
-        told = self._ranked.parts.get("echo", np.zeros(len(found))) >= 0
-        above = best_above(found, self._ranked.scores, self._relevance.asked.rarity, least, _CONTENDERS, told)
+        candidates = self._ranked.candidates
+        least = min((contender.authority for contender in hits), default=max(AUTHORITY.values()))
+        rows = self._ranked.parts.get("echo", np.zeros(len(candidates))) >= 0
+        above = best_above(candidates, self._ranked.scores, self._relevance.asked.rarity, least, _CONTENDERS, rows)
         if not len(above):
-            return [(each.stored, each.hit) for each in hits]
-        known = {each.stored.key: each for each in hits}
-        places = dict(zip(found.keys[above].tolist(), above.tolist(), strict=True))
-        fetched = self._store.passages([key for key in places if key not in known])
-        unknown = [(places[key], stored) for key, stored in fetched.items()]
-        known |= {each.stored.key: each for each in self.contenders(unknown)}
-        higher = self._alone([known[key] for key in places if key in known])
-        vectors = self._store.vectors([*known]) if found.vector else None
+            return [(contender.stored, contender.hit) for contender in hits]
+        contenders = {contender.stored.key: contender for contender in hits}
+        places = dict(zip(candidates.keys[above].tolist(), above.tolist(), strict=True))
+        passages = self._store.passages([key for key in places if key not in contenders])
+        unknown_pairs = [(places[key], passage) for key, passage in passages.items()]
+        contenders |= {contender.stored.key: contender for contender in self.contenders(unknown_pairs)}
+        higher = self._alone([contenders[key] for key in places if key in contenders])
+        vectors = self._store.vectors([*contenders]) if candidates.vector else None
         return by_authority(hits, higher, cosines_among(*vectors) if vectors else unknown_cosine)
 
     def _alone(self, higher: list[Contender]) -> list[Contender]:
         """Passages with the relevance that each would have without any of lower authority beside it."""
-        ranked, judged = self._ranked, dict[int, float | None]()
-        ranks = authorities(ranked.candidates.marks)
-        for authority in {each.authority for each in higher}:
+        ranking, values = self._ranked, dict[int, float | None]()
+        ranks = authorities(ranking.candidates.marks)
+        for authority in {contender.authority for contender in higher}:
             places = np.flatnonzero(ranks >= authority)
-            others = Ranked(
-                candidates=ranked.candidates.take(places),
-                scores=ranked.scores[places],
-                parts={name: part[places] for name, part in ranked.parts.items()},
-                recipe=ranked.recipe,
+            other_rankings = Ranked(
+                candidates=ranking.candidates.take(places),
+                scores=ranking.scores[places],
+                parts={name: part[places] for name, part in ranking.parts.items()},
+                recipe=ranking.recipe,
             )
-            at = {key: place for place, key in enumerate(others.candidates.keys.tolist())}
-            some = [(at[each.stored.key], each.stored) for each in higher if each.authority == authority]
-            chances = self._relevance.of(others, some)
-            judged |= {stored.key: chance for (_, stored), (chance, _) in zip(some, chances, strict=True)}
-        best = sorted((chance or 0.0 for chance in judged.values()), reverse=True)
+            at = {key: place for place, key in enumerate(other_rankings.candidates.keys.tolist())}
+            pairs = [
+                (at[each_contender.stored.key], each_contender.stored)
+                for each_contender in higher
+                if each_contender.authority == authority
+            ]
+            chances = self._relevance.of(other_rankings, pairs)
+            values |= {passage.key: chance for (_, passage), (chance, _) in zip(pairs, chances, strict=True)}
+        best = sorted((chance or 0.0 for chance in values.values()), reverse=True)
         next_best = best[1] if len(best) > 1 else 0.0
-        return [replace(each, alone=judged[each.stored.key], next_best=next_best) for each in higher]
+        return [replace(contender, alone=values[contender.stored.key], next_best=next_best) for contender in higher]
 
     def brought(self, found: StoredPassage, before: Hit) -> Hit:
         """A passage that is brought in to stand before a hit."""
@@ -175,21 +183,21 @@ class _Hits:
     def _hit(
         self, found: StoredPassage, position: int, relevance: float | None = None, answers: float | None = None
     ) -> Hit:
-        ranked = self._ranked
-        text, vector = ranked.candidates.text, ranked.candidates.vector
-        explained = {name: float(part[position]) for name, part in ranked.parts.items()} if self._query.explain else {}
+        ranking = self._ranked
+        text, vector = ranking.candidates.text, ranking.candidates.vector
+        fields = {name: float(part[position]) for name, part in ranking.parts.items()} if self._query.explain else {}
         return Hit(
             path=found.path,
             source=found.source,
             passage=found.passage,
             ordinal=found.ordinal,
             snippet=self._snippet(found),
-            score=float(ranked.scores[position]),
+            score=float(ranking.scores[position]),
             text_score=float(text.unit[position]) if text else 0.0,
             vector_score=float(vector.own[position]) if vector else None,
             relevance=relevance,
             answers=answers,
-            signals=explained,
+            signals=fields,
         )
 
 
@@ -204,8 +212,8 @@ def why_unjudged(hits: Sequence[Hit], problem: str) -> str:
 
 
 def _varied(
-    chosen: list[tuple[int, StoredPassage]], ranked: Ranked, weight: float, count: int
+    chosen_pairs: list[tuple[int, StoredPassage]], ranking: Ranked, weight: float, count: int
 ) -> list[tuple[int, StoredPassage]]:
-    scores = ranked.scores[[position for position, _ in chosen]]
-    terms = [frozenset(analysis.stored_terms(found.passage.text)) for _, found in chosen]
-    return [chosen[i] for i in mmr_order(scores, terms, weight, count)]
+    scores = ranking.scores[[position for position, _ in chosen_pairs]]
+    terms = [frozenset(analysis.stored_terms(passage.passage.text)) for _, passage in chosen_pairs]
+    return [chosen_pairs[i] for i in mmr_order(scores, terms, weight, count)]

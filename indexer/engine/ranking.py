@@ -81,8 +81,8 @@ class EvidenceWeights:
         """Share of their weight that words count with, for a question."""
         if not self.rare_words or not len(text.unit):
             return 1.0
-        one = _RARE_WORD * math.log1p(len(text.unit) / 1.5)
-        return min(1.0, float(text.unit.max()) / (self.rare_words * one))
+        value = _RARE_WORD * math.log1p(len(text.unit) / 1.5)
+        return min(1.0, float(text.unit.max()) / (self.rare_words * value))
 
 
 ENGLISH_WEIGHTS = EvidenceWeights()
@@ -141,15 +141,15 @@ def vector_evidence(own: Floats, triple: Floats, corpus: Corpus) -> VectorEviden
     return VectorEvidence(own=own, triple=triple, section=np.repeat(best, sizes))
 
 
-def candidates(signals: Sequence[Floats], allowed: Mask, count: int = CANDIDATES) -> Ints:
+def candidates(signals: Sequence[Floats], mask: Mask, count: int = CANDIDATES) -> Ints:
     """Union of each signal's best rows among those that a filter allows, ascending."""
-    rows = np.flatnonzero(allowed)
+    rows = np.flatnonzero(mask)
     if len(rows) <= count:
         return rows
-    chosen = np.zeros(len(allowed), bool)
+    chosen_values = np.zeros(len(mask), bool)
     for signal in signals:
-        chosen[rows[np.argpartition(-signal[rows], count)[:count]]] = True
-    return np.flatnonzero(chosen)
+        chosen_values[rows[np.argpartition(-signal[rows], count)[:count]]] = True
+    return np.flatnonzero(chosen_values)
 
 
 def standardised(values: Floats) -> Floats:
@@ -170,10 +170,10 @@ def _spread_of(values: Floats) -> float:
     return math.sqrt(float(np.einsum("i,i->", apart, apart)) / len(values))
 
 
-def _standardised_among(values: Floats, chosen: Mask) -> Floats:
+def _standardised_among(values: Floats, mask: Mask) -> Floats:
     """Deviations of the chosen ones from their mean in their standard deviations; zeros for the others."""
     among = np.zeros(len(values))
-    among[chosen] = standardised(values[chosen])
+    among[mask] = standardised(values[mask])
     return among
 
 
@@ -205,10 +205,10 @@ def fuse(
         alone = vector is None or trust < 1.0
         pair, window, unit = _OF_CHARACTERS if characters else _ALONE if alone else weights.words
         share = 1.0 if alone else weights.share_of_words(text)
-        both = text.with_sentence
-        parts["text"] = share * pair * standardised(both.pair)
-        parts["window"] = share * window * standardised(both.window)
-        parts["words"] = share * unit * standardised(both.unit)
+        evidence = text.with_sentence
+        parts["text"] = share * pair * standardised(evidence.pair)
+        parts["window"] = share * window * standardised(evidence.window)
+        parts["words"] = share * unit * standardised(evidence.unit)
         if text.file is not None and vector is None:
             parts["file"] = _FILE * _standardised_among(text.file, text.file > 0)
     return parts
@@ -264,27 +264,27 @@ def name_bonus(keys: Ints, named: Sequence[Ints]) -> Floats:
         keys: The store's key of each passage.
         named: Keys of the passages that hold each identifier.
     """
-    held = np.zeros(len(keys))
+    held_values = np.zeros(len(keys))
     for holders in named:
-        held += np.isin(keys, holders)
-    return NAME_BONUS * held
+        held_values += np.isin(keys, holders)
+    return NAME_BONUS * held_values
 
 
 def latest_bonus(days: Ints, most: float, half_life_days: float) -> Floats:
     """Bonus of passages by how much older they are than the newest one; 0 for undated ones."""
-    dated = days > 0
-    if not dated.any():
+    rows = days > 0
+    if not rows.any():
         return np.zeros(len(days))
-    return np.where(dated, most * np.exp2((days - days.max()) / half_life_days), 0.0)
+    return np.where(rows, most * np.exp2((days - days.max()) / half_life_days), 0.0)
 
 
-def role_bonus(roles: Ints, spoken: Mask, whose: Literal["user", "assistant", ""]) -> Floats:
+def role_bonus(roles: Ints, mask: Mask, kind: Literal["user", "assistant", ""]) -> Floats:
     """Loss of messages beside those whose word a question is about; of tools half of the other's."""
     bonus = np.zeros(len(roles))
-    if whose:
-        other = "assistant" if whose == "user" else "user"
-        bonus[spoken & (roles == ROLES.index(other))] = -2 * _ROLE
-        bonus[spoken & (roles == ROLES.index("tool"))] = -_ROLE
+    if kind:
+        other_kind = "assistant" if kind == "user" else "user"
+        bonus[mask & (roles == ROLES.index(other_kind))] = -2 * _ROLE
+        bonus[mask & (roles == ROLES.index("tool"))] = -_ROLE
     return bonus
 
 
@@ -294,22 +294,22 @@ def age_share(days: Ints, evergreen: Mask, today: int, half_life_days: float) ->
     return np.exp2(-ages / half_life_days)
 
 
-def spread(order: Ints, files: Ints, chosen: Mask, most: int) -> Ints:
+def spread(order: Ints, files: Ints, mask: Mask, most: int) -> Ints:
     """An order of candidates in which at most so many of one file stand before the first ones of all others.
 
     Args:
         order: Their places, the best first.
         files: The file of each.
-        chosen: Mask of those that this holds for.
+        mask: Mask of those that this holds for.
         most: Of one file.
     """
     by_file = np.argsort(files[order], kind="stable")
-    ordered = files[order][by_file]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(order) else order
+    rows = files[order][by_file]
+    starts = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]]) if len(order) else order
     sizes = np.diff(np.r_[starts, len(order)])
     nth = np.empty(len(order), np.int64)
     nth[by_file] = np.arange(len(order)) - np.repeat(starts, sizes)
-    first = (nth < most) | ~chosen[order]
+    first = (nth < most) | ~mask[order]
     spread_out: Ints = np.r_[order[first], order[~first]]
     return spread_out
 
@@ -327,7 +327,7 @@ def mmr_order(scores: Floats, terms: Sequence[frozenset[str]], weight: float, co
     """
     spread = float(np.ptp(scores)) if len(scores) else 0.0
     relevance = (scores - scores.min()) / spread if spread else np.ones(len(scores))
-    likeness, sizes = np.zeros(len(scores)), np.array([len(each) for each in terms])
+    likeness, sizes = np.zeros(len(scores)), np.array([len(keys) for keys in terms])
     rows_of, order = _rows_by_term(terms), list[int]()
     left = np.ones(len(scores), bool)
     for _ in range(min(count, len(scores))):
@@ -335,16 +335,16 @@ def mmr_order(scores: Floats, terms: Sequence[frozenset[str]], weight: float, co
         left[best] = False
         order.append(best)
         rows = [rows_of[term] for term in terms[best]]
-        shared = np.bincount(np.concatenate(rows), minlength=len(scores)) if rows else np.zeros(len(scores))
-        either = sizes + sizes[best] - shared
-        likeness = np.maximum(likeness, np.where(either > 0, shared / np.maximum(either, 1), 1.0))
+        shared_values = np.bincount(np.concatenate(rows), minlength=len(scores)) if rows else np.zeros(len(scores))
+        either_value = sizes + sizes[best] - shared_values
+        likeness = np.maximum(likeness, np.where(either_value > 0, shared_values / np.maximum(either_value, 1), 1.0))
     return order
 
 
 def _rows_by_term(terms: Sequence[frozenset[str]]) -> dict[str, Ints]:
     rows = defaultdict[str, list[int]](list)
-    for row, each in enumerate(terms):
-        for term in each:
+    for row, keys in enumerate(terms):
+        for term in keys:
             rows[term].append(row)
     return {term: np.array(places) for term, places in rows.items()}
 
@@ -366,7 +366,7 @@ def vector_candidates(
     corpus: Corpus,
     vector: Vectors,
     filter: SearchFilter,
-    allowed: Mask,
+    mask: Mask,
     lexical: Sequence[Floats],
     sought: Ints,
 ) -> tuple[Ints, VectorEvidence]:
@@ -377,25 +377,25 @@ def vector_candidates(
         corpus: The passages.
         vector: Vector of the question.
         filter: Filter of the passages.
-        allowed: The same, by row.
+        mask: The same, by row.
         lexical: Signals of words; the best rows by each are candidates too.
         sought: Rows that are candidates in any case, if they are allowed.
     """
     own = _cosines(store, corpus, vector, filter)
     low, high = corpus.triples
     rough = _sums(own, low, high) / (high - low + 1) ** _LENGTH_POWER
-    listed = np.zeros(len(corpus), bool)
-    listed[candidates([*lexical, own], allowed)] = True
-    listed[candidates([rough], allowed, _LONG_LIST)] = True
-    wanted = np.zeros(len(corpus), bool)
-    wanted[sought] = True
-    wanted &= allowed
-    listed |= wanted
-    rows = np.flatnonzero(listed)
+    listed_values = np.zeros(len(corpus), bool)
+    listed_values[candidates([*lexical, own], mask)] = True
+    listed_values[candidates([rough], mask, _LONG_LIST)] = True
+    wanted_values = np.zeros(len(corpus), bool)
+    wanted_values[sought] = True
+    wanted_values &= mask
+    listed_values |= wanted_values
+    rows = np.flatnonzero(listed_values)
     triple = np.full(len(corpus), -np.inf)
     triple[rows] = _triples(store, corpus, vector, rows, own)
-    wanted[candidates([*lexical, own, triple], allowed & listed)] = True
-    return np.flatnonzero(wanted), vector_evidence(own, triple, corpus)
+    wanted_values[candidates([*lexical, own, triple], mask & listed_values)] = True
+    return np.flatnonzero(wanted_values), vector_evidence(own, triple, corpus)
 
 
 def _triples(store: IndexStore, corpus: Corpus, vector: Vectors, rows: Ints, own: Floats) -> Floats:
@@ -408,8 +408,8 @@ def _triples(store: IndexStore, corpus: Corpus, vector: Vectors, rows: Ints, own
     own[near] = np.vecdot(vectors, vector)
     sums = vectors[np.searchsorted(near, rows)]
     for ends in (low, high):
-        others = np.flatnonzero(ends != rows)
-        sums[others] += vectors[np.searchsorted(near, ends[others])]
+        other_rows = np.flatnonzero(ends != rows)
+        sums[other_rows] += vectors[np.searchsorted(near, ends[other_rows])]
     lengths = np.sqrt(np.maximum(np.vecdot(sums, sums).astype(np.float64), 1e-12))
     triples: Floats = _sums(own, low, high) / lengths
     return triples
@@ -420,19 +420,19 @@ def _cosines(store: IndexStore, corpus: Corpus, vector: Vectors, filter: SearchF
     # What a filter leaves out still counts as a neighbour; where not all can be told, those that it leaves matter.
     all_told = len(corpus) <= NEAREST_LIMIT
     keys, cosines = store.nearest(vector, min(len(corpus), NEAREST_LIMIT), SearchFilter() if all_told else filter)
-    rows, known = corpus.rows(keys)
+    rows, mask = corpus.rows(keys)
     own = np.full(len(corpus), 0.0 if all_told or not len(cosines) else float(cosines.min()))
-    own[rows] = cosines[known]
+    own[rows] = cosines[mask]
     return own
 
 
 def _vectors(store: IndexStore, corpus: Corpus, rows: Ints, dimensions: int) -> Vectors:
     """Vectors of some rows, ascending; zeros where a passage has none."""
     vectors = np.zeros((len(rows), dimensions), np.float32)
-    keys, stored = store.vectors(corpus.keys[rows].tolist())
-    found, known = corpus.rows(keys)
-    if len(found):
-        vectors[np.searchsorted(rows, found)] = stored[known]
+    keys, stored_vectors = store.vectors(corpus.keys[rows].tolist())
+    found_rows, mask = corpus.rows(keys)
+    if len(found_rows):
+        vectors[np.searchsorted(rows, found_rows)] = stored_vectors[mask]
     return vectors
 
 

@@ -121,14 +121,14 @@ def check_query(text: str, limit: int) -> str:
     Raises:
         QueryInvalid: It is empty or over-long, or the limit is not positive.
     """
-    stripped = text.strip()
-    if not stripped:
+    stripped_text = text.strip()
+    if not stripped_text:
         raise QueryInvalid("The query is empty. Ask for something.")
-    if len(stripped) > MAX_QUERY_CHARS:
-        raise QueryInvalid(f"The query has {len(stripped):,} characters. Ask with at most {MAX_QUERY_CHARS:,}.")
+    if len(stripped_text) > MAX_QUERY_CHARS:
+        raise QueryInvalid(f"The query has {len(stripped_text):,} characters. Ask with at most {MAX_QUERY_CHARS:,}.")
     if limit < 1:
         raise QueryInvalid(f"The limit is {limit}. Ask for at least 1 result.")
-    return stripped
+    return stripped_text
 
 
 def rank(
@@ -154,16 +154,20 @@ def rank(
         reads_all: True if the model reads other scripts than Latin.
         weights: Weights of the signals with the model's vectors.
     """
-    asked = ornament("days", AskedDays(), asked_days, query.text, query.today)
-    wanted = _wanted(view, query, words, vector, asked)
-    found = find_candidates(view, wanted)
-    echoes = ornament("echoes", np.zeros(len(found), bool), find_echoes, view, query.text, words, found)
+    days = ornament("days", AskedDays(), asked_days, query.text, query.today)
+    wanted_query = _wanted(view, query, words, vector, days)
+    candidates = find_candidates(view, wanted_query)
+    echoes = ornament("echoes", np.zeros(len(candidates), bool), find_echoes, view, query.text, words, candidates)
     if not echoes.any():
-        return _scored(view, query, asked, wanted, found, trust, settings, reads_all=reads_all, weights=weights)
-    wanted = wanted.without(left_out(view, found.keys[echoes]))
-    told = find_candidates(view, wanted)
-    ranked = _scored(view, query, asked, wanted, told, trust, settings, reads_all=reads_all, weights=weights)
-    return echoes_last(ranked, found.take(echoes))
+        return _scored(
+            view, query, days, wanted_query, candidates, trust, settings, reads_all=reads_all, weights=weights
+        )
+    wanted_query = wanted_query.without(left_out(view, candidates.keys[echoes]))
+    told_candidates = find_candidates(view, wanted_query)
+    ranking = _scored(
+        view, query, days, wanted_query, told_candidates, trust, settings, reads_all=reads_all, weights=weights
+    )
+    return echoes_last(ranking, candidates.take(echoes))
 
 
 def _wanted(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None, asked: AskedDays) -> Wanted:
@@ -175,7 +179,7 @@ def _scored(
     view: IndexReader,
     query: Query,
     asked: AskedDays,
-    wanted: Wanted,
+    wanted_query: Wanted,
     found: Candidates,
     trust: float,
     settings: RankingSettings,
@@ -184,22 +188,22 @@ def _scored(
     weights: EvidenceWeights,
 ) -> Ranked:
     """The candidates with their scores; see `rank`."""
-    vector, words, sought = found.vector, wanted.words, wanted.sought
+    vector, words, sought = found.vector, wanted_query.words, wanted_query.sought
     if not reads_all and vector is not None and trust >= 1.0:
         found = found.take(_readable(found))
-    unread = trust < 1.0 and analysis.has_unspaced(query.text)
-    parts = _parts(found, trust, settings, weights=weights, characters=unread)
-    recipe = Recipe(trust=trust, weights=weights, characters=unread)
+    is_unread = trust < 1.0 and analysis.has_unspaced(query.text)
+    parts = _parts(found, trust, settings, weights=weights, characters=is_unread)
+    recipe = Recipe(trust=trust, weights=weights, characters=is_unread)
     if settings.fusion == "evidence":
         parts |= _question_parts(found, view, query, asked, sought)
     scores = sum(parts.values(), np.zeros(len(found)))
     hop = np.zeros(len(found))
-    if unread and settings.fusion == "evidence" and len(found):
+    if is_unread and settings.fusion == "evidence" and len(found):
         hop = second_hop(view, int(found.keys[np.argmax(scores)]), found.keys, words.asked)
         parts["hop"] = HOP_WEIGHT * standardised(hop)
         scores = scores + parts["hop"]
-    aged = age_share(found.days, found.evergreen, query.today.toordinal(), settings.half_life_days)
-    parts["recency"] = aged * settings.recency_weight * _recency_unit(scores, settings.fusion)
+    values = age_share(found.days, found.evergreen, query.today.toordinal(), settings.half_life_days)
+    parts["recency"] = values * settings.recency_weight * _recency_unit(scores, settings.fusion)
     if asked.latest and settings.fusion == "evidence":
         parts["recency"] += latest_bonus(found.days, *(LATEST_BESIDE if words.terms else LATEST_ALONE))
     scores = scores + parts["recency"]
@@ -272,35 +276,35 @@ class Relevance:
     alone: Callable[[int, Ints], Alone]
 
     def of(
-        self, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
+        self, ranking: Ranked, chosen_pairs: Sequence[tuple[int, StoredPassage]]
     ) -> Sequence[tuple[float | None, float | None]]:
         """The relevance of some candidates, and the probability that they answer; None where it cannot be read."""
-        nothing: Sequence[tuple[float | None, float | None]] = [(None, None)] * len(chosen)
-        if self.calibration is None or not chosen:
-            return nothing
-        return ornament("relevance", nothing, self._read, self.calibration, ranked, chosen)
+        pairs: Sequence[tuple[float | None, float | None]] = [(None, None)] * len(chosen_pairs)
+        if self.calibration is None or not chosen_pairs:
+            return pairs
+        return ornament("relevance", pairs, self._read, self.calibration, ranking, chosen_pairs)
 
     def _read(
-        self, calibration: Calibration, ranked: Ranked, chosen: Sequence[tuple[int, StoredPassage]]
+        self, calibration: Calibration, ranking: Ranked, chosen_pairs: Sequence[tuple[int, StoredPassage]]
     ) -> list[tuple[float, float]]:
-        places = np.array([place for place, _ in chosen], np.int64)
-        texts = [stored.passage for _, stored in chosen]
-        folders = ranked.candidates.folders[places]
-        judged, searched = np.zeros((len(chosen), 2)), 0
-        echoes = ranked.candidates.keys[ranked.parts["echo"] < 0] if "echo" in ranked.parts else places[:0]
+        places = np.array([place for place, _ in chosen_pairs], np.int64)
+        texts = [passage.passage for _, passage in chosen_pairs]
+        folders = ranking.candidates.folders[places]
+        rows, searched_count = np.zeros((len(chosen_pairs), 2)), 0
+        echoes = ranking.candidates.keys[ranking.parts["echo"] < 0] if "echo" in ranking.parts else places[:0]
         for folder in dict.fromkeys(folders.tolist()):
-            these = np.flatnonzero(folders == folder)
-            some = [texts[at] for at in these.tolist()]
-            alone, at, asked = ranked, places[these], self.asked
+            these_rows = np.flatnonzero(folders == folder)
+            passages = [texts[at] for at in these_rows.tolist()]
+            alone, at, terms = ranking, places[these_rows], self.asked
             if len(self.sizes) > 1:
-                own = self.alone(folder, echoes) if searched < _SEARCHED_ALONE else None
-                searched += 1
-                alone = of_folder(ranked, folder, own.candidates if own else None)
-                asked = asked.among(self.sizes.get(folder, 0), own.known if own else None)
-                at = places_of(alone, ranked.candidates.keys[at])
-            found = signals(alone, self.regime, asked, at, some, model=self.model)
-            judged[these] = np.stack(calibration.judge(found), axis=1)
-        relevance, answers = judged.T
+                own = self.alone(folder, echoes) if searched_count < _SEARCHED_ALONE else None
+                searched_count += 1
+                alone = of_folder(ranking, folder, own.candidates if own else None)
+                terms = terms.among(self.sizes.get(folder, 0), own.known if own else None)
+                at = places_of(alone, ranking.candidates.keys[at])
+            found_signals = signals(alone, self.regime, terms, at, passages, model=self.model)
+            rows[these_rows] = np.stack(calibration.judge(found_signals), axis=1)
+        relevance, answers = rows.T
         return list(zip(relevance.round(4).tolist(), answers.tolist(), strict=True))
 
 
@@ -323,7 +327,7 @@ def relevance_of(
     vector: Vectors | None = None,
 ) -> Relevance:
     """How relevant the hits of a question are, by the vectors of a model; without a calibration nobody knows."""
-    asked = _question_terms(view, query, words)
+    asked_question_terms = _question_terms(view, query, words)
 
     def alone(folder: int, echoes: Ints) -> Alone:
         days = ornament("days", AskedDays(), asked_days, query.text, query.today)
@@ -332,7 +336,7 @@ def relevance_of(
     return Relevance(
         calibration=calibration,
         regime=regime,
-        asked=asked,
+        asked=asked_question_terms,
         model=model,
         sizes=folder_sizes(view),
         alone=alone,

@@ -58,8 +58,8 @@ class Scan:
 
     def gone(self, paths: Iterable[str]) -> list[str]:
         """Those of some missing paths that are really removed, not hidden by a folder that failed."""
-        failed = {failure.path for failure in self.failures}
-        return [path for path in paths if failed.isdisjoint(with_folders(path))]
+        failed_paths = {failure.path for failure in self.failures}
+        return [path for path in paths if failed_paths.isdisjoint(with_folders(path))]
 
     def joined(self, other: Scan) -> Scan:
         """This scan and another one together."""

@@ -57,7 +57,7 @@ class FileSource:
         """See `Source`."""
         require_folder(self.root)
 
-    def scan(self, known: dict[str, Version] | None = None, paths: Collection[str] = ()) -> Scan:
+    def scan(self, versions: dict[str, Version] | None = None, paths: Collection[str] = ()) -> Scan:
         """See `Source`; if only files are named, no others are looked at."""
         if paths and all(map(self._names_file, paths)):
             own = [path for path in paths if not path.startswith(EXTRA_MARK)]
@@ -65,10 +65,10 @@ class FileSource:
             return scan_paths(self.root, own).joined(self._extra.look(beside))
         if paths:
             self.require()
-        known = {} if known is None else known
-        scan = scan_workspace(self.root, sessions=self._sessions, known=known)
+        versions = {} if versions is None else versions
+        scan = scan_workspace(self.root, sessions=self._sessions, known=versions)
         is_own = paths and not any(path.startswith(EXTRA_MARK) for path in paths)
-        return scan if is_own else scan.joined(self._extra.scan(known))
+        return scan if is_own else scan.joined(self._extra.scan(versions))
 
     def _names_file(self, path: str) -> bool:
         """True if a path can only be that of a file, so that no folder has to be scanned."""

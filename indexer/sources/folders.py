@@ -80,7 +80,7 @@ class Folders:
     def __init__(self, root: Path, extra: Sequence[ExtraFolder] = (), *, private: Sequence[Path] = ()) -> None:
         self._root = root
         self._private = tuple(private)
-        self._walks = {one.name: _Walk(one) for one in extra}
+        self._walks = {folder.name: _Walk(folder) for folder in extra}
         if len(self._walks) < len(extra):
             raise ValueError("Two extra folders have one name. Give one of them another.")
 
@@ -89,9 +89,9 @@ class Folders:
         """The folders themselves, as they are configured."""
         return tuple(walk.extra.folder for walk in self._walks.values())
 
-    def scan(self, known: dict[str, Version] | None = None) -> Scan:
-        """All files of all folders; for `known` see `FolderScan`."""
-        look = FolderScan(known={} if known is None else known)
+    def scan(self, versions: dict[str, Version] | None = None) -> Scan:
+        """All files of all folders; for `versions` see `FolderScan`."""
+        look = FolderScan(known={} if versions is None else versions)
         for walk, top, left_out in self._tops(look):
             walk.scan(top, left_out, look)
         return look.scan()
@@ -144,7 +144,7 @@ class Folders:
         for name, walk in self._walks.items():
             if names is not None and name not in names:
                 continue
-            same = next((other for other in tops if tops[other] == tops[name]), name)
+            same = next((other_top for other_top in tops if tops[other_top] == tops[name]), name)
             reason = f"it is the same folder as {EXTRA_MARK}{same}" if same != name else own.fault(tops[name])
             if reason:
                 look.fail(EXTRA_MARK + name, f"{reason}; take it out of extra_paths")
@@ -235,10 +235,10 @@ class _Walk:
     def _listed(self, place: _Place, left_out: frozenset[str], look: FolderScan) -> list[_Place]:
         """Take the files of a folder; gives the folders in it."""
         try:
-            with open_folder(place.absolute.rstrip(os.sep) or os.sep) as listed:
-                entries = list(listed)
-                hidden = {entry.name for entry in entries if entry.name[0] == "."}
-                return self._sorted_out(self._with_rules(place, hidden), entries, left_out, look)
+            with open_folder(place.absolute.rstrip(os.sep) or os.sep) as dir_entries:
+                entries = list(dir_entries)
+                hidden_keys = {entry.name for entry in entries if entry.name[0] == "."}
+                return self._sorted_out(self._with_rules(place, hidden_keys), entries, left_out, look)
         except FileNotFoundError:
             return []  # it went after the folder above was listed
         except OSError as error:
@@ -260,8 +260,8 @@ class _Walk:
             if _is_fit(prefix, entry.name, look):
                 look.take(path, "files", entry)
         folders = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-        entered = ((name, self._entered(place, name, left_out)) for name in folders)
-        return [lower for name, lower in entered if lower is not None and _is_fit(prefix, name, look)]
+        entered_pairs = ((name, self._entered(place, name, left_out)) for name in folders)
+        return [lower for name, lower in entered_pairs if lower is not None and _is_fit(prefix, name, look)]
 
     def _with_rules(self, place: _Place, names: Collection[str]) -> _Place:
         levels = with_rules_in(place.levels, place.absolute, names, place.way)
@@ -274,10 +274,12 @@ class _Walk:
             return None
         if self._never.verdict(way, name, is_folder=True):
             return None
-        named = self._only is not None and bool(self._only.verdict(way, name, is_folder=True))
-        if (name in LEFT_OUT_FOLDERS or name.endswith(".egg-info")) and not named:
+        is_named = self._only is not None and bool(self._only.verdict(way, name, is_folder=True))
+        if (name in LEFT_OUT_FOLDERS or name.endswith(".egg-info")) and not is_named:
             return None
-        return _Place(absolute=absolute + os.sep, way=f"{way}{name}/", levels=place.levels, asked=place.asked or named)
+        return _Place(
+            absolute=absolute + os.sep, way=f"{way}{name}/", levels=place.levels, asked=place.asked or is_named
+        )
 
     def _takes(self, place: _Place, name: str) -> bool:
         """True if a file of this name is indexed."""

@@ -105,7 +105,7 @@ def read_rules(text: str) -> IgnoreRules:
     """Rules of a `.gitignore` file; undecodable bytes stand in it as in the names of files."""
     lines = text.removeprefix("\ufeff").split("\n")
     rules = [rule for line in lines if (rule := _rule(line.removesuffix("\r"))) is not None]
-    groups = [_group(ignored, list(same)) for ignored, same in groupby(rules, key=lambda rule: rule.ignored)]
+    groups = [_group(is_ignored, list(same)) for is_ignored, same in groupby(rules, key=lambda rule: rule.ignored)]
     return IgnoreRules(groups=tuple(reversed(groups)))
 
 
@@ -113,15 +113,15 @@ def _rule(line: str) -> _Rule | None:
     if line.startswith("#"):
         return None
     pattern = _without_trailing_spaces(line)
-    ignored = not pattern.startswith("!")
-    pattern = pattern if ignored else pattern[1:]
+    is_ignored = not pattern.startswith("!")
+    pattern = pattern if is_ignored else pattern[1:]
     folders_only = pattern.endswith("/")
     pattern = pattern.removesuffix("/")
-    anchored = "/" in pattern
+    is_anchored = "/" in pattern
     pattern = pattern.removeprefix("/")
     if not pattern or len(pattern) > _LONGEST_PATTERN:
         return None
-    return _Rule(pattern=pattern, ignored=ignored, folders_only=folders_only, anchored=anchored)
+    return _Rule(pattern=pattern, ignored=is_ignored, folders_only=folders_only, anchored=is_anchored)
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -130,7 +130,7 @@ def _without_trailing_spaces(line: str) -> str:
     return bare + " " if backslashes % 2 and len(bare) < len(line) else bare
 
 
-def _group(ignored: bool, rules: list[_Rule]) -> _Group:
+def _group(is_ignored: bool, rules: list[_Rule]) -> _Group:
     def names(folders_only: bool) -> _Names:
         return _names([r.pattern for r in rules if not r.anchored and r.folders_only is folders_only])
 
@@ -138,7 +138,7 @@ def _group(ignored: bool, rules: list[_Rule]) -> _Group:
         return _any_of([_path_regex(r.pattern) for r in rules if r.anchored and r.folders_only is folders_only])
 
     return _Group(
-        ignored=ignored,
+        ignored=is_ignored,
         names=names(False),
         folder_names=names(True),
         paths=paths(False),
@@ -148,7 +148,7 @@ def _group(ignored: bool, rules: list[_Rule]) -> _Group:
 
 def _names(patterns: list[str]) -> _Names:
     """Patterns sorted by cost: most are a name, or the beginning or end of one."""
-    literals, starts, ends, other = set[str](), list[str](), list[str](), list[str | None]()
+    literals, starts, ends, other_texts = set[str](), list[str](), list[str](), list[str | None]()
     for pattern in patterns:
         if not _SPECIAL.search(pattern):
             literals.add(pattern)
@@ -157,8 +157,8 @@ def _names(patterns: list[str]) -> _Names:
         elif pattern[-1] == "*" and not _SPECIAL.search(pattern[:-1]):
             starts.append(pattern[:-1])
         else:
-            other.append(_segment_regex(pattern))
-    return _Names(literals=frozenset(literals), starts=tuple(starts), ends=tuple(ends), other=_any_of(other))
+            other_texts.append(_segment_regex(pattern))
+    return _Names(literals=frozenset(literals), starts=tuple(starts), ends=tuple(ends), other=_any_of(other_texts))
 
 
 def _any_of(regexes: list[str | None]) -> re.Pattern[str] | None:
@@ -201,10 +201,10 @@ def _segment_regex(glob: str) -> str | None:
         elif char == "?":
             chunks[-1] += "[^/]"
         elif char == "[":
-            found = _class_regex(glob, at)
-            if found is None:
+            class_regex = _class_regex(glob, at)
+            if class_regex is None:
                 return None
-            at, regex = found
+            at, regex = class_regex
             chunks[-1] += regex
         else:
             if char == "\\":
@@ -222,8 +222,8 @@ def _segment_regex(glob: str) -> str | None:
 
 def _class_regex(glob: str, at: int) -> tuple[int, str] | None:
     """End and regular expression of a bracket expression after its `[`; None if it does not end."""
-    negated = at < len(glob) and glob[at] in "!^"
-    start = at = at + negated
+    is_negated = at < len(glob) and glob[at] in "!^"
+    start = at = at + is_negated
     items = ""
     while at < len(glob) and (glob[at] != "]" or at == start):
         if posix := _POSIX_CLASS.match(glob, at):
@@ -241,8 +241,8 @@ def _class_regex(glob: str, at: int) -> tuple[int, str] | None:
     if at >= len(glob):
         return None
     if not items:
-        return at + 1, "[^/]" if negated else "(?!)"
-    return at + 1, f"(?!/)[{'^' if negated else ''}{items}]"
+        return at + 1, "[^/]" if is_negated else "(?!)"
+    return at + 1, f"(?!/)[{'^' if is_negated else ''}{items}]"
 
 
 def _class_char(glob: str, at: int) -> tuple[str, int]:
@@ -311,7 +311,7 @@ def with_rules_in(levels: tuple[Level, ...], folder: str, names: Collection[str]
 def rules_above(top: str) -> Iterator[Level]:
     """Rules of the repository around a folder, the innermost first, without those in the folder itself."""
     at, prefix = top, ""
-    found: list[Level] = []
+    levels: list[Level] = []
     while not os.path.lexists(os.path.join(at, ".git")):
         above, name = os.path.split(at)
         if above == at:
@@ -319,8 +319,8 @@ def rules_above(top: str) -> Iterator[Level]:
         at, prefix = above, f"{name}/{prefix}"
         text = _text_of(os.path.join(at, ".gitignore"))
         if text is not None:
-            found.append(Level(rules=read_rules(text), cut=0, prefix=prefix))
-    yield from found
+            levels.append(Level(rules=read_rules(text), cut=0, prefix=prefix))
+    yield from levels
     if at != top and (text := _text_of(os.path.join(at, ".git", "info", "exclude"))) is not None:
         yield Level(rules=read_rules(text), cut=0, prefix=prefix)
 

@@ -69,19 +69,19 @@ class FolderScan:
         Raises:
             OSError: The stat of one of them cannot be read.
         """
-        known = self.known
+        versions = self.known
         # Nearly all of a sync that finds nothing to do is in here, once for each file: no value is made of one.
         for entry in entries:
             name = entry.name
             if name[0] == ".":
                 continue
             path = prefix + name
-            if was := known.get(path):
+            if was := versions.get(path):
                 try:
                     stat = entry.stat(follow_symlinks=False)
                     # The same stat is that of the same inode, which never becomes a link or a folder.
                     if was == packed_stat(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino):
-                        del known[path]
+                        del versions[path]
                         continue
                 except FileNotFoundError:
                     continue
@@ -109,8 +109,8 @@ class FolderScan:
         """True if a path can be given back, see `name_fault`; one that cannot is left out, and named."""
         fault = name_fault(path, backslash=backslash)
         if fault:
-            shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in path)
-            self._misnamed.append(FileFailure(path=shown, reason=f"its name {fault}; rename it"))
+            shown_text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in path)
+            self._misnamed.append(FileFailure(path=shown_text, reason=f"its name {fault}; rename it"))
         return not fault
 
     def scan(self) -> Scan:
@@ -236,15 +236,15 @@ def _spellings(folder: Path, above: str, parts: Sequence[str]) -> Iterator[str]:
 
 def _names_like(folder: Path, name: str) -> list[str]:
     """The names in a folder that are a name in any form: the exact one first, then the composed one."""
-    wanted = composed(name)
+    wanted_text = composed(name)
     try:
         if not S_ISDIR(os.lstat(folder).st_mode):
             return []
-        if wanted == name == unicodedata.normalize("NFD", name):
+        if wanted_text == name == unicodedata.normalize("NFD", name):
             os.lstat(folder / name)
             return [name]
-        names = (each for each in os.listdir(folder) if composed(each) == wanted)
-        return sorted(names, key=lambda each: (each != name, each != wanted, each))
+        names = (text for text in os.listdir(folder) if composed(text) == wanted_text)
+        return sorted(names, key=lambda text: (text != name, text != wanted_text, text))
     except OSError:
         return []
 
@@ -281,14 +281,14 @@ def read(root: Path, file: SourceFile, *, max_bytes: int, place: Path | None = N
     if file.size_bytes > max_bytes:
         return failed_read(file, f"it has {file.size_bytes:,} bytes, more than the limit of {max_bytes:,}; split it")
     try:
-        settled = _read_settled(place or root / file.path, file)
+        content = _read_settled(place or root / file.path, file)
     except FileNotFoundError:
         return failed_read(file, "it vanished while it was read; the next reindex looks again")
     except OSError as error:
         return failed_read(file, f"it cannot be read ({error.strerror}); check its permissions")
-    if settled is None:
+    if content is None:
         return failed_read(file, "it changes while it is read; the next reindex looks again")
-    return settled
+    return content
 
 
 def _read_settled(absolute: Path, file: SourceFile) -> Content | None:

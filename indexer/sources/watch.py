@@ -81,13 +81,13 @@ class FileEvents:
         if self._changes is None:
             return []
         try:
-            told = next(self._changes, None)
+            changes = next(self._changes, None)
         except (OSError, RuntimeError) as error:
             # Such as: no more watches for this user, or a name that is not Unicode.
-            told, self.failure = None, f"the system tells of no changes ({error})"
-        if told is None:
+            changes, self.failure = None, f"the system tells of no changes ({error})"
+        if changes is None:
             self._changes = None
-        return [path for _, path in told or ()]
+        return [path for _, path in changes or ()]
 
 
 def _changes(folders: Sequence[str], stop: threading.Event) -> Generator[set[FileChange], None, None]:
@@ -277,27 +277,27 @@ class Watch:
         if now < self._check_at:
             return
         # Of the thread's own time, as to follow other folders is mostly waiting.
-        begun = time.thread_time()
-        wanted = {watched.root: watched for watched in self._wanted()}
-        gone = self._homes.keys() - wanted.keys()
-        self._homes = {root: self._home(watched) for root, watched in wanted.items()}
+        thread_time = time.thread_time()
+        wanted_values = {watched_value.root: watched_value for watched_value in self._wanted()}
+        paths = self._homes.keys() - wanted_values.keys()
+        self._homes = {root: self._home(watched_value) for root, watched_value in wanted_values.items()}
         for home in self._homes.values():
-            seen = _identity(home)
-            home.stale = home.stale or seen != home.identity
-            home.identity = seen
-        if now >= self._retry_at and (gone or any(home.stale for home in self._homes.values())):
+            identity = _identity(home)
+            home.stale = home.stale or identity != home.identity
+            home.identity = identity
+        if now >= self._retry_at and (paths or any(home.stale for home in self._homes.values())):
             self._follow(now)
-        spent = time.thread_time() - begun
-        self._check_at = time.monotonic() + max(self._timing.check_seconds, spent / self._timing.look_share)
+        spent_value = time.thread_time() - thread_time
+        self._check_at = time.monotonic() + max(self._timing.check_seconds, spent_value / self._timing.look_share)
 
-    def _home(self, watched: Watched) -> _Home:
-        known = self._homes.get(watched.root)
-        if known is not None and known.watched == watched:
-            return known
+    def _home(self, watched_value: Watched) -> _Home:
+        home = self._homes.get(watched_value.root)
+        if home is not None and home.watched == watched_value:
+            return home
         timing = self._timing
         return _Home(
-            watched=watched,
-            real=os.path.realpath(watched.root),
+            watched=watched_value,
+            real=os.path.realpath(watched_value.root),
             settling=Settling(quiet_seconds=timing.quiet_seconds, most_seconds=timing.most_seconds),
             reason=self._failure or "it is about to begin",
         )
@@ -358,8 +358,8 @@ class Watch:
                 return
             if now >= max(home.look_at, home.not_before):
                 self._look(root, home, now)
-            elif settled := home.settling.settled(now):
-                self._on_change(root, settled)
+            elif settled_texts := home.settling.settled(now):
+                self._on_change(root, settled_texts)
 
     def _look(self, root: Path, home: _Home, now: float) -> None:
         home.settling.clear()
@@ -412,10 +412,10 @@ def _identity(home: _Home) -> tuple[object, ...]:
 
 def _place(folder: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(folder)
+        stat = os.stat(folder)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 def _no_events(home: _Home, room: int) -> str:

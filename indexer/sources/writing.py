@@ -53,14 +53,14 @@ class WritingSample:
 
     def _languages_in(self, file: SourceFile, parts: int) -> _Shares:
         """Languages of a file, each with the number of passages in it, from its part of the whole sample."""
-        known = self._known.get((file, parts))
-        if known is None:
+        shares = self._known.get((file, parts))
+        if shares is None:
             try:
-                known = _languages(file, self._pieces(file, parts), parts)
+                shares = _languages(file, self._pieces(file, parts), parts)
             except Exception:  # of readers of any content; why a file cannot be read is said where it is indexed
-                known = ()
-            self._known[file, parts] = known
-        return known
+                shares = ()
+            self._known[file, parts] = shares
+        return shares
 
     def _pieces(self, file: SourceFile, parts: int) -> list[bytes]:
         if file.source != "sessions":
@@ -76,8 +76,8 @@ def _languages(file: SourceFile, pieces: Sequence[bytes], parts: int) -> _Shares
     looked_at = passages[:: max(1, len(passages) * parts // _SAMPLED_PASSAGES)]
     share = sum(map(len, pieces)) / max(1, file.size_bytes)
     standing_for = len(passages) / max(1, len(looked_at)) / max(share, 1e-9)
-    found = Counter(language_of(passage.text) for passage in looked_at)
-    return tuple((language, number * standing_for) for language, number in found.items())
+    counts = Counter(language_of(passage.text) for passage in looked_at)
+    return tuple((language, number * standing_for) for language, number in counts.items())
 
 
 def _spread_lines(raw: bytes, most: int) -> list[bytes]:

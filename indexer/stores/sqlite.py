@@ -120,11 +120,13 @@ class SqliteStore:
         """See `IndexStore`."""
         with self._database.writing():
             self._head.refuse_foreign()
-            stored = self._head.now().fingerprint
+            stored_fingerprint = self._head.now().fingerprint
             if keeping is not None:
-                return self._take_vectors(fingerprint) if stored == keeping else stored or keeping
-            if only_missing and stored is not None:
-                return stored
+                return (
+                    self._take_vectors(fingerprint) if stored_fingerprint == keeping else stored_fingerprint or keeping
+                )
+            if only_missing and stored_fingerprint is not None:
+                return stored_fingerprint
             self._begin(fingerprint)
         return fingerprint
 
@@ -188,23 +190,23 @@ class SqliteStore:
         most = -1 if limit is None else limit
         return dict(self._database.rows(f"SELECT path, {column} FROM files LIMIT ?", (most,)))
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
+    def passages(self, value: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
         """See `IndexStore`."""
-        return select_passages(self._database, which) if self._holds(which) else {}
+        return select_passages(self._database, value) if self._holds(value) else {}
 
-    def _holds(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> bool:
+    def _holds(self, value: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> bool:
         """False if there are no tables to select from; keys come from an index."""
-        if isinstance(which, OfThings):
+        if isinstance(value, OfThings):
             return bool(self._head.now().fact_rules)
-        return not isinstance(which, OfFile | Unembedded | OfTags) or self._head.has_tables()
+        return not isinstance(value, OfFile | Unembedded | OfTags) or self._head.has_tables()
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """See `IndexStore`."""
-        hexed = json.dumps([text_hash.hex() for text_hash in text_hashes])
+        hexed_text = json.dumps([text_hash.hex() for text_hash in text_hashes])
         rows = self._database.rows(
             """SELECT unhex(j.value), v.embedding FROM json_each(?) j CROSS JOIN vectors v ON v.key =
                (SELECT p.key FROM passages p WHERE p.text_hash = unhex(j.value) AND p.embedded LIMIT 1)""",
-            (hexed,),
+            (hexed_text,),
         )
         return dict(rows)
 
@@ -222,13 +224,13 @@ class SqliteStore:
                 self._head.require(made_with)
             self._database.run(FACTS)
             revision = self._head.next_revision()
-            refused = apply(self._database, writes, revision) if writes else []
+            refused_texts = apply(self._database, writes, revision) if writes else []
             if vectors:
                 fill(self._database, vectors, revision)
             if fact_rules:
                 self._database.run("INSERT OR REPLACE INTO meta VALUES ('fact_rules', ?)", (fact_rules,))
-        self._corpus.note(writes, refused, revision)
-        return Written(revision=revision, refused=tuple(refused))
+        self._corpus.note(writes, refused_texts, revision)
+        return Written(revision=revision, refused=tuple(refused_texts))
 
     def corpus(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
         """See `IndexStore`."""
@@ -239,16 +241,16 @@ class SqliteStore:
         """See `IndexStore`."""
         if not self._head.has_tables():
             return []
-        wanted = list((terms or ()) if among is None else self._occurring(terms, among))
-        found = list[TermPosting]()
+        wanted_terms = list((terms or ()) if among is None else self._occurring(terms, among))
+        postings = list[TermPosting]()
         # One row for each term: between two rows, SQLite gives every other thread its turn.
-        for place, keys, counts in self._database.rows(_POSTINGS, (json.dumps(wanted),)):
+        for place, keys, counts in self._database.rows(_POSTINGS, (json.dumps(wanted_terms),)):
             table = np.array([np.fromstring(keys, np.int64, sep=","), np.fromstring(counts, np.int64, sep=",")])
             table = table[:, np.argsort(table[0], kind="stable")]
             if among is not None:
                 table = table[:, np.isin(table[0], list(among))]
-            found.append(TermPosting(term=wanted[place], keys=table[0], counts=table[1]))
-        return found
+            postings.append(TermPosting(term=wanted_terms[place], keys=table[0], counts=table[1]))
+        return postings
 
     def _occurring(self, terms: Collection[str] | None, keys: Collection[int]) -> Iterator[str]:
         """Those of some terms, or of all, that the full text has under one of some keys."""
@@ -267,17 +269,17 @@ class SqliteStore:
     def nearest(self, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:
         """See `IndexStore`."""
         # A few more neighbours cost nothing, where a set of all other keys costs as much as half the scan.
-        hidden = self._keys_within(filter.without)
-        if limit + len(hidden) <= NEAREST_LIMIT:
-            limit, filter = limit + len(hidden), replace(filter, without=())
+        keys_within = self._keys_within(filter.without)
+        if limit + len(keys_within) <= NEAREST_LIMIT:
+            limit, filter = limit + len(keys_within), replace(filter, without=())
         else:
-            hidden = set()
+            keys_within = set()
         where, bindings = vector_filter(filter)
         rows = self._database.rows(
             f"SELECT key, distance FROM vectors WHERE embedding MATCH ? AND k = ?{where}",
             (vector.astype("<f4").tobytes(), min(limit, NEAREST_LIMIT), *bindings),
         )
-        rows = [row for row in rows if row[0] not in hidden][: limit - len(hidden)]
+        rows = [row for row in rows if row[0] not in keys_within][: limit - len(keys_within)]
         return np.array([row[0] for row in rows], np.int64), 1.0 - np.array([row[1] for row in rows], np.float64)
 
     def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:
@@ -300,14 +302,14 @@ class SqliteStore:
                       (SELECT count(*) FROM passages), (SELECT count(*) FROM passages WHERE embedded),
                       (SELECT value FROM meta WHERE name = 'updated_at')"""
         )
-        files, failed, passages, embedded, updated = rows[0]
+        files, failed_value, passages, embedded_value, updated_value = rows[0]
         return StoreCounts(
             files=files,
-            failed_files=failed,
+            failed_files=failed_value,
             passages=passages,
-            embedded=embedded,
+            embedded=embedded_value,
             size_bytes=self._database.size_bytes(),
-            updated_at=dt.datetime.fromisoformat(updated) if updated else None,
+            updated_at=dt.datetime.fromisoformat(updated_value) if updated_value else None,
         )
 
     def check(self) -> None:

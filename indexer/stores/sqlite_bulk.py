@@ -80,8 +80,8 @@ def vectors(database: Database, *, count: int = _VECTORS) -> Iterator[tuple[Ints
         )
         if not rows:
             return
-        found = np.frombuffer(b"".join(row[1] for row in rows), "<f4").reshape(len(rows), -1)
-        yield np.array([row[0] for row in rows], np.int64), found.astype(np.float32, copy=False)
+        values = np.frombuffer(b"".join(row[1] for row in rows), "<f4").reshape(len(rows), -1)
+        yield np.array([row[0] for row in rows], np.int64), values.astype(np.float32, copy=False)
         last = rows[-1][0]
 
 

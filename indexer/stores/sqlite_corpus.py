@@ -55,10 +55,10 @@ class CorpusReader:
         self._grown: LRU[str, _Growth] = LRU(_GROWN_FILES)
         self._generation = ""
 
-    def note(self, writes: Sequence[FileWrite], refused: Collection[str], revision: int) -> None:
+    def note(self, writes: Sequence[FileWrite], refused_texts: Collection[str], revision: int) -> None:
         """Remember of each file between which of its revisions passages were only added at its end."""
         for write in writes:
-            if write.state is None or write.moved or write.removed or write.path in refused:
+            if write.state is None or write.moved or write.removed or write.path in refused_texts:
                 self._grown.pop(write.path)
             elif write.inserted:
                 ordinals = [new.ordinal for new in write.inserted]
@@ -91,15 +91,15 @@ class CorpusReader:
         files.sort(key=attrgetter("path"))
         return Corpus(revision=revision, files=tuple(files), label_names=names, generation=generation, since=since)
 
-    def _files(self, changed: Sequence[tuple[int, str, SourceKind]], known: Sequence[CorpusFile]) -> list[CorpusFile]:
+    def _files(self, changed: Sequence[tuple[int, str, SourceKind]], files: Sequence[CorpusFile]) -> list[CorpusFile]:
         """Changed files as they are now; of those that only grew what is known is not read again."""
-        known_of = {file.file: file for file in known}
+        known_of = {file.file: file for file in files}
         revisions = revisions_of(self._database, [number for number, _, _ in changed])
-        grown = dict[int, Ints]()
+        rows = dict[int, Ints]()
         for number, path, _ in changed:
             before, growth = known_of.get(number), self._grown.get(path)
             if before and growth and growth.keeps(len(before.table), before.revision, revisions[number]):
                 rest = passage_table(self._database, [number], first=len(before.table))
-                grown[number] = np.concatenate([before.table, rest[:, 1:]])
-        table = passage_table(self._database, [number for number, _, _ in changed if number not in grown])
-        return corpus_files(changed, table, grown, revisions)
+                rows[number] = np.concatenate([before.table, rest[:, 1:]])
+        table = passage_table(self._database, [number for number, _, _ in changed if number not in rows])
+        return corpus_files(changed, table, rows, revisions)

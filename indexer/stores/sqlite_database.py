@@ -153,19 +153,19 @@ class Database:
 
     def drop_stale(self) -> None:
         """Close the idle connections to a replaced file, so that the next query does not wait for it."""
-        kept = []
+        kept_value = []
         while (idle := self._idle_connection()) is not None:
-            kept.append(idle)
-        self._idle.extend(kept)
+            kept_value.append(idle)
+        self._idle.extend(kept_value)
 
     def cut_log(self) -> bool:
         """Write the log back and empty it; False if a reader prevented that."""
         deadline = time.monotonic() + self._busy_seconds
         while True:
-            blocked, *_ = self.rows("PRAGMA wal_checkpoint(TRUNCATE)")[0]
+            blocked_value, *_ = self.rows("PRAGMA wal_checkpoint(TRUNCATE)")[0]
             # Of another one who does the same SQLite waits for nothing: it says at once that it is blocked.
-            if not blocked or time.monotonic() > deadline:
-                return not blocked
+            if not blocked_value or time.monotonic() > deadline:
+                return not blocked_value
             time.sleep(_shortly())
 
     def close(self) -> None:
@@ -201,9 +201,9 @@ class Database:
 
     @contextmanager
     def _borrowed(self, *, create: bool = False) -> Iterator[tuple[apsw.Connection, _Place]]:
-        held = getattr(self._held, "connection", None)
-        if held is not None:
-            yield held, self._held.place
+        held_value = getattr(self._held, "connection", None)
+        if held_value is not None:
+            yield held_value, self._held.place
             return
         connection, place = self._idle_connection() or self._open(create=create)
         try:
@@ -280,8 +280,8 @@ class Database:
                 # SQLite would let others read it; the log and the shared memory beside it get the mode of the file.
                 with suppress(OSError):  # SQLite says why
                     os.close(os.open(real, os.O_RDWR | os.O_CREAT, file_mode(os.path.dirname(real))))
-            made = apsw.SQLITE_OPEN_CREATE if create else 0
-            return apsw.Connection(real, flags=apsw.SQLITE_OPEN_READWRITE | made)
+            number = apsw.SQLITE_OPEN_CREATE if create else 0
+            return apsw.Connection(real, flags=apsw.SQLITE_OPEN_READWRITE | number)
         # Without write access SQLite cannot make the shared-memory file that WAL needs; `immutable` does
         # without it, but passes over what is in the log, and is true only as long as nobody writes.
         how = "mode=ro" if _log_bytes(real) else "immutable=1"
@@ -387,10 +387,10 @@ def real_path(path: Path) -> str:
     try:
         target = os.readlink(path)
     except OSError:
-        named = _named_in(path)
-        return os.path.join(path.parent, named) if named else str(path)
-    found = name_of(path).fullmatch(target)
-    if found is None or found[2]:
+        named_text = _named_in(path)
+        return os.path.join(path.parent, named_text) if named_text else str(path)
+    match = name_of(path).fullmatch(target)
+    if match is None or match[2]:
         raise StoreError(
             f"The index {short_path(path)} is a link to a file that was not made for it. "
             "Remove the link and run `memory-service reindex`."
@@ -403,12 +403,12 @@ def _named_in(path: Path) -> str:
     try:
         if os.stat(path).st_size > _POINTER_BYTES:
             return ""
-        with open(path, encoding="ascii") as opened:
-            named = opened.read().removesuffix("\n")
+        with open(path, encoding="ascii") as wrapper:
+            named_text = wrapper.read().removesuffix("\n")
     except (OSError, UnicodeDecodeError):
         return ""
-    found = name_of(path).fullmatch(named)
-    return named if found and not found[2] else ""
+    match = name_of(path).fullmatch(named_text)
+    return named_text if match and not match[2] else ""
 
 
 def name_of(path: Path) -> re.Pattern[str]:

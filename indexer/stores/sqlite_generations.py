@@ -108,12 +108,12 @@ class Generations:
     def tidy(self, *, let_go: bool = True) -> None:
         """Delete all but the generation in use and the partial one; with `let_go` also the former one."""
         partial, current = self.partial(), self.current()
-        kept = {partial, self._file(current)}
+        kept_value = {partial, self._file(current)}
         for number in self._numbers():
-            if self._file(number) not in kept:
+            if self._file(number) not in kept_value:
                 self.remove(self._file(number))
         for number, name in self._packings():
-            if self._file(number) not in kept:
+            if self._file(number) not in kept_value:
                 self._unlink(self.path.with_name(name))
         self._unlink(self._link())
         if let_go:
@@ -181,8 +181,8 @@ class Generations:
         return sorted({number for name in self._names() if (number := self._number(name))})
 
     def _number(self, name: str) -> int:
-        found = self._name.fullmatch(name)
-        return int(found[1]) if found and found[2] in _BESIDE else 0
+        match = self._name.fullmatch(name)
+        return int(match[1]) if match and match[2] in _BESIDE else 0
 
     def _packings(self) -> Iterator[tuple[int, str]]:
         """Hidden files of packings: the number of the generation, and the name."""
@@ -272,8 +272,8 @@ class SqliteBeside:
 
     def room(self) -> Room:
         """See `Beside`."""
-        made = self._place.stat().st_size if self._place.exists() else 0
-        return Room(live_bytes=self._database.size_bytes(), made_bytes=made, folder=self._place.parent)
+        st_size = self._place.stat().st_size if self._place.exists() else 0
+        return Room(live_bytes=self._database.size_bytes(), made_bytes=st_size, folder=self._place.parent)
 
     @contextmanager
     def switching(self) -> Iterator[Callable[[Callable[[str], None]], None]]:
@@ -303,10 +303,10 @@ def _point(place: Path, name: str) -> None:
         place.symlink_to(name)
     except (OSError, NotImplementedError):
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, file_mode(place.parent))
-        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
-            opened.write(f"{name}\n")
-            opened.flush()
-            sync_file(opened.fileno())
+        with os.fdopen(descriptor, "w", encoding="ascii") as wrapper:
+            wrapper.write(f"{name}\n")
+            wrapper.flush()
+            sync_file(wrapper.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -82,15 +82,15 @@ class SqliteHead:
         rows, file = self._rows(
             "SELECT name, value FROM meta WHERE name IN ('fingerprint', 'generation', 'revision', 'fact_rules')"
         )
-        noted: dict[str, Any] = dict(rows)
-        generation = str(noted.get("generation", ""))
+        noted_rows: dict[str, Any] = dict(rows)
+        generation = str(noted_rows.get("generation", ""))
         if generation and self._files.setdefault(generation, file) != file:
             generation = self._another_generation(generation, file)
         return Head(
-            revision=int(noted.get("revision", 0)),
+            revision=int(noted_rows.get("revision", 0)),
             generation=generation,
-            fingerprint=_fingerprint(noted["fingerprint"]) if "fingerprint" in noted else None,
-            fact_rules=str(noted.get("fact_rules", "")),
+            fingerprint=_fingerprint(noted_rows["fingerprint"]) if "fingerprint" in noted_rows else None,
+            fact_rules=str(noted_rows.get("fact_rules", "")),
         )
 
     def _another_generation(self, former: str, file: tuple[int, ...]) -> str:
@@ -125,8 +125,8 @@ class SqliteHead:
         if not now.revision:
             return now
         files = self._database.rows("SELECT file, path, source FROM files WHERE revision > ?", (revision,))
-        gone = self._database.rows("SELECT file FROM gone WHERE revision > ?", (revision,))
-        return replace(now, files=tuple(files), gone=tuple(row[0] for row in gone))
+        rows = self._database.rows("SELECT file FROM gone WHERE revision > ?", (revision,))
+        return replace(now, files=tuple(files), gone=tuple(row[0] for row in rows))
 
     def highest_key(self) -> int:
         """The highest key that was given; 0 before the first."""

@@ -24,25 +24,25 @@ _AMONG_PATHS = """ AND EXISTS (SELECT 1 FROM files f, json_each(?) j WHERE f.fil
 
 
 def select_passages(
-    database: Database, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags
+    database: Database, value: Sequence[int] | OfFile | Unembedded | OfThings | OfTags
 ) -> dict[int, StoredPassage]:
     """Passages by key; see `IndexStore.passages`.
 
     Args:
         database: An index with tables.
-        which: Which of them.
+        value: Which of them.
     """
-    match which:
+    match value:
         case OfFile():
-            rows: Iterable[Row] = _of_file(database, which)
+            rows: Iterable[Row] = _of_file(database, value)
         case Unembedded():
-            rows = _unembedded(database, which)
+            rows = _unembedded(database, value)
         case OfThings():
-            rows = _of_things(database, which)
+            rows = _of_things(database, value)
         case OfTags(tags=tags):
             rows = _of_tags(database, tags)
         case _:
-            rows = _by_keys(database, which)
+            rows = _by_keys(database, value)
     return {
         key: StoredPassage(key, path, source, ordinal, passage_of(rest), text_hash)
         for key, path, source, ordinal, text_hash, *rest in rows
@@ -59,21 +59,23 @@ def _by_keys(database: Database, keys: Sequence[int]) -> Iterator[Row]:
         )
 
 
-def _of_file(database: Database, which: OfFile) -> list[Row]:
+def _of_file(database: Database, file: OfFile) -> list[Row]:
     # Without an end, all have a smaller position.
-    some = "AND p.ordinal >= ?2 AND p.ordinal < coalesce(?3, p.ordinal + 1) ORDER BY p.ordinal"
-    if which.first < 0:
-        some = "AND ?3 IS NULL ORDER BY p.ordinal DESC LIMIT -?2"
+    text = "AND p.ordinal >= ?2 AND p.ordinal < coalesce(?3, p.ordinal + 1) ORDER BY p.ordinal"
+    if file.first < 0:
+        text = "AND ?3 IS NULL ORDER BY p.ordinal DESC LIMIT -?2"
     return database.rows(
         f"""SELECT {_STORED} FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
-            WHERE f.path = ?1 {some}""",
-        (which.path, which.first, which.before),
+            WHERE f.path = ?1 {text}""",
+        (file.path, file.first, file.before),
     )
 
 
-def _unembedded(database: Database, which: Unembedded) -> list[Row]:
-    paths, below = which.paths, which.below
-    among, bound = ("", ()) if paths is None else (_AMONG_PATHS, (json.dumps([path.rstrip("/") for path in paths]),))
+def _unembedded(database: Database, query: Unembedded) -> list[Row]:
+    paths, below = query.paths, query.below
+    among, bound_value = (
+        ("", ()) if paths is None else (_AMONG_PATHS, (json.dumps([path.rstrip("/") for path in paths]),))
+    )
     # By that index, which is empty as a rule; by their keys, all passages would be looked at for a few.
     return database.rows(
         f"""SELECT {_STORED} FROM (
@@ -81,31 +83,31 @@ def _unembedded(database: Database, which: Unembedded) -> list[Row]:
                 WHERE NOT embedded AND key < ?{among} ORDER BY key DESC LIMIT ?) w
             CROSS JOIN passages p ON p.key = w.key JOIN files f USING (file) LEFT JOIN labels l USING (label)
             ORDER BY p.key DESC""",
-        (_NO_KEY if below is None else below, *bound, which.limit),
+        (_NO_KEY if below is None else below, *bound_value, query.limit),
     )
 
 
-def _of_things(database: Database, which: OfThings) -> Iterator[Row]:
-    spoken = database.rows(
+def _of_things(database: Database, things: OfThings) -> Iterator[Row]:
+    rows = database.rows(
         """SELECT j.value FROM json_each(?) j WHERE
            (SELECT count(*) FROM (SELECT 1 FROM facts WHERE thing = j.value LIMIT ?)) = ?""",
-        (json.dumps(which.things), which.least, which.least),
+        (json.dumps(things.things), things.least, things.least),
     )
-    for (thing,) in spoken:
-        for dated in ("p.written > 0", "p.written = 0"):
+    for (thing,) in rows:
+        for dated_kind in ("p.written > 0", "p.written = 0"):
             yield from database.rows(
                 f"""SELECT {_STORED} FROM facts x JOIN passages p USING (key) JOIN files f USING (file)
-                    LEFT JOIN labels l USING (label) WHERE x.thing = ? AND {dated}
+                    LEFT JOIN labels l USING (label) WHERE x.thing = ? AND {dated_kind}
                     ORDER BY min(p.marks >> {CUE_BITS} & {_ROLE_MASK}, {_LOWEST}), p.written >> 1 DESC,
                     p.ordinal DESC LIMIT ?""",
-                (thing, which.limit),
+                (thing, things.limit),
             )
 
 
 def _of_tags(database: Database, tags: Sequence[str]) -> list[Row]:
-    those, bindings = tag_conditions(tags)
+    text, bindings = tag_conditions(tags)
     return database.rows(
         f"""SELECT {_STORED} FROM passages p JOIN files f USING (file) LEFT JOIN labels l USING (label)
-            WHERE {those}""",
+            WHERE {text}""",
         bindings,
     )

@@ -115,9 +115,9 @@ def _titles(heading: tuple[str, ...]) -> str:
 
 # Flags and roles are looked up: to make a flag costs a tenth of what a row does.
 _MARKS = {
-    flags | (number | noted << ROLE_BITS) << CUE_BITS: (Cue(flags), role, noted)
+    flags | (number | is_noted << ROLE_BITS) << CUE_BITS: (Cue(flags), role, is_noted)
     for number, role in enumerate(ROLES)
-    for noted in (False, True)
+    for is_noted in (False, True)
     for flags in range(1 << CUE_BITS)
 }
 _FIRST_MOMENT = dt.datetime.min
@@ -128,8 +128,8 @@ def _written_number(passage: Passage) -> int:
     """The moment of a passage as it is stored: milliseconds of the calendar, twice, and one more in UTC; 0 for none."""
     if passage.written is None:
         return 0
-    elapsed = (passage.written.replace(tzinfo=None) - _FIRST_MOMENT) // _MILLISECOND
-    return 2 * elapsed + (passage.written.tzinfo is not None)
+    elapsed_count = (passage.written.replace(tzinfo=None) - _FIRST_MOMENT) // _MILLISECOND
+    return 2 * elapsed_count + (passage.written.tzinfo is not None)
 
 
 @lru_cache(maxsize=4096)
@@ -166,8 +166,8 @@ def _heading(titles: str) -> tuple[tuple[str, ...], str]:
 
 def passage_of(row: Sequence[Any]) -> Passage:
     """The passage in a row of `PASSAGE_COLUMNS`."""
-    start_line, end_line, text, heading, opens_section, day, written, label, marks, tags = row
-    cues, role, noted = _MARKS[marks]
+    start_line, end_line, text, heading, opens_section, day, written_value, label, marks, tags = row
+    cues, role, is_noted = _MARKS[marks]
     above, columns = _heading(heading)
     return Passage(
         start_line=start_line,
@@ -179,22 +179,22 @@ def passage_of(row: Sequence[Any]) -> Passage:
         label=label or None,
         cues=cues,
         role=role,
-        noted=noted,
-        written=_written(written),
+        noted=is_noted,
+        written=_written(written_value),
         tags=tuple(tags.split()) if tags else (),
         columns=columns,
     )
 
 
 def corpus_files(
-    files: Sequence[tuple[int, str, SourceKind]], table: Ints, known: Mapping[int, Ints], revisions: Mapping[int, int]
+    files: Sequence[tuple[int, str, SourceKind]], table: Ints, rows: Mapping[int, Ints], revisions: Mapping[int, int]
 ) -> list[CorpusFile]:
-    """Files that have passages, those of `known` tables among them.
+    """Files that have passages, those of `rows` tables among them.
 
     Args:
         files: Number, path and source of each.
         table: Rows of (file, *COLUMNS) by ascending file.
-        known: Tables of files that have no rows there, by number.
+        rows: Tables of files that have no rows there, by number.
         revisions: Revision of each file, by number.
     """
     numbers = np.array([file for file, _, _ in files], np.int64)
@@ -202,10 +202,10 @@ def corpus_files(
     high = np.searchsorted(table[:, 0], numbers, side="right").tolist()
     return [
         CorpusFile(
-            path=path, source=source, table=known.get(file, table[first:end, 1:]), file=file, revision=revisions[file]
+            path=path, source=source, table=rows.get(file, table[first:end, 1:]), file=file, revision=revisions[file]
         )
         for (file, path, source), first, end in zip(files, low, high, strict=True)
-        if end > first or file in known
+        if end > first or file in rows
     ]
 
 
@@ -219,10 +219,10 @@ def vector_filter(filter: SearchFilter) -> tuple[str, list[object]]:
         where += " AND day BETWEEN ? AND ?"
         bindings += [filter.since.toordinal() if filter.since else 1, (filter.until or dt.date.max).toordinal()]
     # One set of keys for all that vec0 has no column for: it takes a single one, and looks keys up in it.
-    those, bound = _of_rows(filter)
-    if those:
-        where += f" AND key IN (SELECT key FROM passages p JOIN files f USING (file) WHERE {those})"
-    return where, bindings + bound
+    text, bound_items = _of_rows(filter)
+    if text:
+        where += f" AND key IN (SELECT key FROM passages p JOIN files f USING (file) WHERE {text})"
+    return where, bindings + bound_items
 
 
 def _of_rows(filter: SearchFilter) -> tuple[str, list[object]]:
@@ -232,9 +232,9 @@ def _of_rows(filter: SearchFilter) -> tuple[str, list[object]]:
         conditions.append("f.file IN (SELECT file FROM files WHERE substr(composed(path), 1, ?) = ?)")
         bindings += [len(filter.path_prefix), filter.path_prefix]
     if filter.tags:
-        tagged, bound = tag_conditions(filter.tags)
-        conditions.append(tagged)
-        bindings += bound
+        tagged_text, bound_items = tag_conditions(filter.tags)
+        conditions.append(tagged_text)
+        bindings += bound_items
     for lines in filter.without:
         conditions.append("NOT (f.path = ? AND p.start_line >= ? AND p.end_line <= ?)")
         bindings += [lines.path, lines.start_line, lines.end_line]
@@ -263,20 +263,20 @@ def apply(database: Database, writes: Sequence[FileWrite], revision: int) -> lis
     Returns:
         Paths of the writes that were refused: the file's revision is not the expected one.
     """
-    refused = []
+    refused_value = []
     for batch in _distinct(writes):
-        known = _known_files(database, [write.path for write in batch])
-        kept = []
+        files = _known_files(database, [write.path for write in batch])
+        kept_value = []
         for write in batch:
-            stored = known[write.path][1] if write.path in known else 0
-            if stored == write.expected_revision:
-                kept.append(write)
+            stored_count = files[write.path][1] if write.path in files else 0
+            if stored_count == write.expected_revision:
+                kept_value.append(write)
             else:
-                refused.append(write.path)
-        _apply(database, kept, {path: file for path, (file, _) in known.items()}, revision)
+                refused_value.append(write.path)
+        _apply(database, kept_value, {path: file for path, (file, _) in files.items()}, revision)
     if any(write.removed or write.moved for write in writes):
         _forget_labels(database)
-    return refused
+    return refused_value
 
 
 def fill(database: Database, vectors: Sequence[tuple[int, bytes]], revision: int) -> None:
@@ -321,13 +321,15 @@ def _known_files(database: Database, paths: Sequence[str]) -> dict[str, tuple[in
 
 
 def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int], revision: int) -> None:
-    _remove_passages(database, [removed for write in writes for removed in write.removed])
-    gone = [files[write.path] for write in writes if write.state is None and write.path in files]
-    database.run_many("INSERT INTO gone VALUES (?, ?)", [(file, revision) for file in gone])
-    database.run_many("DELETE FROM files WHERE file = ?", [(file,) for file in gone])
+    _remove_passages(database, [pair for write in writes for pair in write.removed])
+    numbers = [files[write.path] for write in writes if write.state is None and write.path in files]
+    database.run_many("INSERT INTO gone VALUES (?, ?)", [(file, revision) for file in numbers])
+    database.run_many("DELETE FROM files WHERE file = ?", [(file,) for file in numbers])
     there = [(write, write.state) for write in writes if write.state is not None]
-    noted = [state for write, state in there if not write.changes_passages and state.path in files]
-    database.run_many(_SAME_FILE, [(*_state_row(state), state.known_version, files[state.path]) for state in noted])
+    file_states = [state for write, state in there if not write.changes_passages and state.path in files]
+    database.run_many(
+        _SAME_FILE, [(*_state_row(state), state.known_version, files[state.path]) for state in file_states]
+    )
     _put_states(
         database,
         [state for write, state in there if write.changes_passages or state.path not in files],
@@ -346,15 +348,15 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
             for key, ordinal, p in write.moved
         ],
     )  # fmt: skip
-    inserted = [(files[state.path], state.source, new) for write, state in there for new in write.inserted]
-    _insert_passages(database, inserted, labels)
-    stated = [each for write, _ in there for each in write.stated]
-    database.run_many("DELETE FROM facts WHERE key = ?", [(key,) for key, _ in stated])
-    _insert_facts(database, stated)
+    parts = [(files[state.path], state.source, new) for write, state in there for new in write.inserted]
+    _insert_passages(database, parts, labels)
+    pairs = [each_pair for write, _ in there for each_pair in write.stated]
+    database.run_many("DELETE FROM facts WHERE key = ?", [(key,) for key, _ in pairs])
+    _insert_facts(database, pairs)
 
 
-def _insert_facts(database: Database, stated: Iterable[tuple[int, tuple[int, ...]]]) -> None:
-    rows = [(thing, key) for key, things in stated for thing in things]
+def _insert_facts(database: Database, stated_pairs: Iterable[tuple[int, tuple[int, ...]]]) -> None:
+    rows = [(thing, key) for key, things in stated_pairs for thing in things]
     if rows:
         database.run_many("INSERT OR IGNORE INTO facts VALUES (?, ?)", rows)
 
@@ -364,11 +366,11 @@ def _put_states(database: Database, states: Sequence[FileState], files: dict[str
     old = [_file_row(state, revision, files) for state in states if state.path in files]
     if old:
         database.run_many(_OLD_FILE, old)
-    added = [state for state in states if state.path not in files]
-    if added:
+    file_states = [state for state in states if state.path not in files]
+    if file_states:
         numbers = range(_highest(database, "files") + 1, 1 << 63)
-        files.update(zip((state.path for state in added), numbers, strict=False))
-        database.run_many(_NEW_FILE, [_file_row(state, revision, files) for state in added])
+        files.update(zip((state.path for state in file_states), numbers, strict=False))
+        database.run_many(_NEW_FILE, [_file_row(state, revision, files) for state in file_states])
 
 
 def _file_row(state: FileState, revision: int, files: dict[str, int]) -> tuple[str | int | bytes, ...]:
@@ -407,14 +409,14 @@ def _remove_passages(database: Database, removed: Sequence[tuple[int, tuple[str,
     keys = json.dumps([key for key, _ in removed])
     among = "key IN (SELECT value FROM json_each(?))"
     lengths: dict[int, int] = dict(database.rows(f"SELECT key, length FROM passages WHERE {among}", (keys,)))
-    embedded = database.rows(f"SELECT key FROM passages WHERE {among} AND embedded", (keys,))
+    rows = database.rows(f"SELECT key FROM passages WHERE {among} AND embedded", (keys,))
     # Should these not be quite the ones that were put in, never more of them: a count that fell below zero would be
     # taken for damage. What is left belongs to no passage, and goes with the rebuild.
     database.run_many(
         "INSERT INTO terms (terms, rowid, body) VALUES ('delete', ?, ?)",
         [(key, " ".join(terms[: lengths.get(key, 0)])) for key, terms in removed],
     )
-    database.run_many("DELETE FROM vectors WHERE key = ?", embedded)
+    database.run_many("DELETE FROM vectors WHERE key = ?", rows)
     database.run(f"DELETE FROM facts WHERE {among}", (keys,))
     database.run(f"DELETE FROM passages WHERE {among}", (keys,))
 
@@ -427,9 +429,9 @@ def _names(write: FileWrite) -> Iterator[str | None]:
         yield new.greeted or None
 
 
-def _labels(database: Database, wanted: Iterable[str | None]) -> dict[str | None, int]:
+def _labels(database: Database, wanted_texts: Iterable[str | None]) -> dict[str | None, int]:
     """The number of each name that occurs; 0 for none. Those that are new are stored."""
-    names = [name for name in dict.fromkeys(wanted) if name is not None]
+    names = [name for name in dict.fromkeys(wanted_texts) if name is not None]
     if not names:
         return {None: 0}
     database.run_many("INSERT OR IGNORE INTO labels (name) VALUES (?)", [(name,) for name in names])

@@ -61,13 +61,13 @@ def _plan_sync(
         is_settled: See `Source`.
         wanted: Tells which paths to look at; None is all.
     """
-    added, suspects, unsure, still_failing, unchanged = [], [], [], list[FileFailure](), scan.unchanged
+    added_value, suspects, unsure, still_failing, unchanged_count = [], [], [], list[FileFailure](), scan.unchanged
     for path, file in scan.files.items():
         state = states.get(path)
         if wanted is not None and not wanted(path):
             continue
         if state is None:
-            added.append(file)
+            added_value.append(file)
         elif state.partial or not file.looks_like(state):
             suspects.append(file)
         elif not is_settled(state):
@@ -75,44 +75,46 @@ def _plan_sync(
         elif state.failure:
             still_failing.append(FileFailure(path=path, reason=state.failure))
         else:
-            unchanged += 1
+            unchanged_count += 1
     missing = (path for path in states.keys() - scan.files.keys() if wanted is None or wanted(path))
     return SyncPlan(
-        added=tuple(sorted(added)),
+        added=tuple(sorted(added_value)),
         suspects=tuple(sorted(suspects)),
         unsure=tuple(sorted(unsure)),
         removed=tuple(sorted(scan.gone(missing))),
-        unchanged=unchanged,
+        unchanged=unchanged_count,
         failures=(*scan.failures, *scan.misnamed, *sorted(still_failing, key=attrgetter("path"))),
     )
 
 
-def compare(passages: Sequence[Passage], known: Sequence[StoredPassage], *, path: str, first: int = 0) -> PassageDiff:
+def compare(
+    passages: Sequence[Passage], known_passages: Sequence[StoredPassage], *, path: str, first: int = 0
+) -> PassageDiff:
     """Match the passages of a file with those in the index, by their text and where they stand, in order.
 
     Args:
         passages: The passages now.
-        known: The passages in the index.
+        known_passages: The passages in the index.
         path: Path of the file.
         first: Number of passages before both, which stay as they are.
     """
-    if not known:
+    if not known_passages:
         return PassageDiff(inserted=tuple(enumerate(passages, first)), moved=(), removed=())
     waiting: dict[object, list[StoredPassage]] = defaultdict(list)
-    for stored in reversed(known):
-        waiting[_identity(stored.passage, stored.text_hash)].append(stored)
-    inserted, moved, matched = [], [], set()
+    for stored_passage in reversed(known_passages):
+        waiting[_identity(stored_passage.passage, stored_passage.text_hash)].append(stored_passage)
+    inserted_value, moved_value, matched_value = [], [], set()
     for ordinal, passage in enumerate(passages, first):
         same = waiting.get(_identity(passage, text_hash(embedded_text(passage, path))))
         if not same:
-            inserted.append((ordinal, passage))
+            inserted_value.append((ordinal, passage))
             continue
-        stored = same.pop()
-        matched.add(stored.key)
-        if (stored.ordinal, stored.passage) != (ordinal, passage):
-            moved.append((stored.key, ordinal, passage))
-    removed = tuple(stored for stored in known if stored.key not in matched)
-    return PassageDiff(inserted=tuple(inserted), moved=tuple(moved), removed=removed)
+        stored_passage = same.pop()
+        matched_value.add(stored_passage.key)
+        if (stored_passage.ordinal, stored_passage.passage) != (ordinal, passage):
+            moved_value.append((stored_passage.key, ordinal, passage))
+    removed_passages = tuple(stored for stored in known_passages if stored.key not in matched_value)
+    return PassageDiff(inserted=tuple(inserted_value), moved=tuple(moved_value), removed=removed_passages)
 
 
 def text_hash(text: str) -> bytes:
@@ -120,11 +122,11 @@ def text_hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _identity(passage: Passage, hashed: bytes) -> object:
+def _identity(passage: Passage, hashed_raw: bytes) -> object:
     # What the terms or the vector's filter columns are made of; the rest is a place and may change.
     above = breadcrumb(passage.heading), passage.heading[-1:] if passage.opens_section else ()
     row = (passage.columns, passage.text) if passage.columns else ()
-    return hashed, above, row, passage.date
+    return hashed_raw, above, row, passage.date
 
 
 Planned = tuple[SyncPlan, dict[str, FileState]]
@@ -143,12 +145,12 @@ class SyncPlanner:
     def plan(self, store: IndexStore, paths: Collection[str], *, missing_ok: bool) -> Planned:
         """The plan of a sync, and the states compared; if only files are named, no others are looked at."""
         # Nearly all files are as they were known, and none of their states is fetched.
-        known = {} if paths else store.file_versions()
-        scan = self._source.scan(known, paths)
+        known_file_versions = {} if paths else store.file_versions()
+        scan = self._source.scan(known_file_versions, paths)
         if paths:
             states = store.file_states(None if scan.whole else paths)
         else:
-            states = store.file_states(known.keys())
+            states = store.file_states(known_file_versions.keys())
         if not missing_ok:
             _require(paths, scan, states)
         wanted = _below(paths) if paths else None
@@ -174,5 +176,5 @@ def _require(paths: Collection[str], scan: Scan, states: dict[str, FileState]) -
 
 def _below(folders: Collection[str]) -> Callable[[str], bool]:
     """Test for paths that are one of some files and folders, or below one."""
-    named = {folder.rstrip("/") for folder in folders}
-    return lambda path: not named.isdisjoint(with_folders(path))
+    named_texts = {folder.rstrip("/") for folder in folders}
+    return lambda path: not named_texts.isdisjoint(with_folders(path))

@@ -85,14 +85,14 @@ class _Next:
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """See `IndexStore`."""
         self._give_way()
-        wanted = list(text_hashes)
-        found = self._store.vectors_of_texts(wanted)
-        missing = [each for each in wanted if each not in found]
+        wanted_text_hashes = list(text_hashes)
+        vectors = self._store.vectors_of_texts(wanted_text_hashes)
+        missing = [raw for raw in wanted_text_hashes if raw not in vectors]
         if self._older is not None and missing:
             # What cannot be read is embedded anew.
             with suppress(StoreError):
-                found |= self._older.vectors_of_texts(missing)
-        return found
+                vectors |= self._older.vectors_of_texts(missing)
+        return vectors
 
     def write(
         self,
@@ -148,8 +148,8 @@ class Rebuild:
         self._reached = reached
         self._free_bytes = free_bytes
         self._beside = live.beside
-        made = live.head().fingerprint
-        self._readable = made is not None and made.schema == fingerprint.schema
+        new_fingerprint = live.head().fingerprint
+        self._readable = new_fingerprint is not None and new_fingerprint.schema == fingerprint.schema
 
     def run(self) -> tuple[SyncReport, tuple[str, ...]]:
         """Build the next generation, or continue an interrupted one, and put it in use.
@@ -168,7 +168,7 @@ class Rebuild:
             store = self._beside.next(self._fingerprint)
             self._check_room(self._beside.room())
             try:
-                done = self._made(_Next(store, self._older()))
+                done_pair = self._made(_Next(store, self._older()))
             except StoreFull as error:
                 store.close()
                 self._beside.remove()
@@ -179,12 +179,12 @@ class Rebuild:
             finally:
                 store.close()
             self._beside.retire(self._reached)
-        return done
+        return done_pair
 
     def _older(self) -> IndexStore | None:
         """The index in use, if the next one can take its vectors."""
-        made = self._live.head().fingerprint
-        fits = made is not None and (made.model, made.dimensions, made.schema) == (
+        fingerprint = self._live.head().fingerprint
+        fits = fingerprint is not None and (fingerprint.model, fingerprint.dimensions, fingerprint.schema) == (
             self._fingerprint.model,
             self._fingerprint.dimensions,
             self._fingerprint.schema,
@@ -194,15 +194,15 @@ class Rebuild:
     def _check_room(self, room: Room | None) -> None:
         if room is None:
             return
-        needed, free = needed_bytes(room.live_bytes, room.made_bytes), self._free_bytes(room.folder)
-        if needed > free:
+        needed_count, free = needed_bytes(room.live_bytes, room.made_bytes), self._free_bytes(room.folder)
+        if needed_count > free:
             raise StoreFull(
-                f"The rebuild needs {_megabytes(needed)} beside the index in use, and its disk has "
+                f"The rebuild needs {_megabytes(needed_count)} beside the index in use, and its disk has "
                 f"{_megabytes(free)} free. Free some space and run `memory-service reindex --full`."
             )
 
-    def _made(self, filled: _Next) -> tuple[SyncReport, tuple[str, ...]]:
-        store = filled.store
+    def _made(self, filled_next: _Next) -> tuple[SyncReport, tuple[str, ...]]:
+        store = filled_next.store
         if store.head().fingerprint is None:
             store.begin(self._fingerprint)
         self._reached("begun")
@@ -216,9 +216,9 @@ class Rebuild:
             with suppress(StoreError):
                 self._adopt(store)
             self._reached("adopted")
-            return report, self._switched(filled)
+            return report, self._switched(filled_next)
         except SyncCancelled:
-            filled.hurried = True
+            filled_next.hurried = True
             self._runner.forget_changed(store)
             store.scrub()
             raise
@@ -234,29 +234,29 @@ class Rebuild:
                 "Mend that and run `memory-service reindex --full`, which goes on from there."
             )
 
-    def _switched(self, filled: _Next) -> tuple[str, ...]:
+    def _switched(self, filled_next: _Next) -> tuple[str, ...]:
         """Catch up with the files until little is left, bring that over while writers wait, and switch."""
         stale: tuple[str, ...] | None = None
         for attempt in range(_ROUNDS):
-            seen = self._seen()
+            seen_value = self._seen()
             if attempt == 0 or stale is None or stale:
-                self._runner.fill(filled.store, stale or ())
+                self._runner.fill(filled_next.store, stale or ())
             self._reached("caught up")
             with self._beside.switching() as put_in_use:
-                stale = self._changed(seen)
+                stale = self._changed(seen_value)
                 last = attempt == _ROUNDS - 1
                 if last or (stale is not None and self._is_little(stale)):
-                    self._bring_over(filled, stale)
+                    self._bring_over(filled_next, stale)
                     put_in_use(self._reached)
                     break
         return stale or ()
 
-    def _bring_over(self, filled: _Next, stale: Collection[str] | None) -> None:
+    def _bring_over(self, filled_next: _Next, stale: Collection[str] | None) -> None:
         """Bring the last files over; all of them if the changed ones are not known."""
         self._reached("locked")
-        filled.hurried = True
+        filled_next.hurried = True
         if stale is None or stale:
-            self._runner.fill_texts(filled.store, stale or ())
+            self._runner.fill_texts(filled_next.store, stale or ())
 
     def _seen(self) -> _Seen:
         with self._live.reading():
@@ -287,20 +287,20 @@ def needed_bytes(live_bytes: int, made_bytes: int) -> int:
 
 def partial_state(store: IndexStore, fingerprint: Fingerprint, total_files: int) -> RebuildState | None:
     """Progress of a running or interrupted rebuild; None if there is none."""
-    unfinished = store.beside.unfinished()
-    if unfinished is None:
+    generation = store.beside.unfinished()
+    if generation is None:
         return None
     try:
-        made = unfinished.store.head().fingerprint
-        counts = unfinished.store.counts() if made else None
+        new_fingerprint = generation.store.head().fingerprint
+        counts = generation.store.counts() if new_fingerprint else None
     except StoreError:
-        made = counts = None
+        new_fingerprint = counts = None
     finally:
-        unfinished.store.close()
+        generation.store.close()
     return RebuildState(
-        name=unfinished.name,
+        name=generation.name,
         running=store.beside.state().running,
-        current=made == fingerprint,
+        current=new_fingerprint == fingerprint,
         files=counts.files if counts else 0,
         total_files=total_files,
         passages=counts.passages if counts else 0,
@@ -327,10 +327,10 @@ def scrub_others(store: IndexStore, runner: SyncRunner, fingerprint: Fingerprint
 
 
 def _scrub_unfinished(beside: Beside, runner: SyncRunner, fingerprint: Fingerprint) -> None:
-    unfinished = beside.unfinished()
-    if unfinished is None:
+    generation = beside.unfinished()
+    if generation is None:
         return
-    store = unfinished.store
+    store = generation.store
     try:
         usable = store.head().fingerprint == fingerprint
         if usable:

@@ -132,7 +132,7 @@ class Sync:
             SyncCancelled: `cancelled` said so; finished batches stay.
             StoreError: The index cannot be written.
         """
-        started = time.monotonic()
+        started_time = time.monotonic()
         work = [*plan.suspects, *plan.unsure, *plan.added]
         total_bytes = sum(file.size_bytes for file in work)
         self._progress = replace(self._progress, total=len(work) + len(plan.removed), total_bytes=total_bytes)
@@ -157,7 +157,7 @@ class Sync:
             before_batch=self._check_cancelled,
             after_batch=self._advance_vectors,
         )
-        report = self._report(time.monotonic() - started)
+        report = self._report(time.monotonic() - started_time)
         return SyncRun(report=report, refused=tuple(dict.fromkeys(self._tally.refused)))
 
     def _report(self, seconds: float) -> SyncReport:
@@ -177,9 +177,9 @@ class Sync:
     def _forget(self, paths: Iterable[str], states: dict[str, FileState]) -> None:
         for batch in self._removals(paths, states):
             self._check_cancelled()
-            refused = self._write(batch).refused
-            self._tally.refused += refused
-            self._tally.removed += len(batch) - len(refused)
+            refused_texts = self._write(batch).refused
+            self._tally.refused += refused_texts
+            self._tally.removed += len(batch) - len(refused_texts)
             for write in batch:
                 self._advance(write.path, 0)
 
@@ -194,16 +194,16 @@ class Sync:
         if batch:
             yield self._removal(batch, states)
 
-    def _removal(self, known: dict[str, list[StoredPassage]], states: dict[str, FileState]) -> list[FileWrite]:
-        terms = self._terms_of(chain.from_iterable(known.values()))
+    def _removal(self, known_passages: dict[str, list[StoredPassage]], states: dict[str, FileState]) -> list[FileWrite]:
+        terms = self._terms_of(chain.from_iterable(known_passages.values()))
         return [
             FileWrite(
                 path=path,
                 state=None,
                 expected_revision=states[path].revision,
-                removed=tuple((stored.key, terms[stored.key]) for stored in passages),
+                removed=tuple((passage.key, terms[passage.key]) for passage in passages),
             )
-            for path, passages in known.items()
+            for path, passages in known_passages.items()
         ]
 
     def _portions(self, files: Sequence[SourceFile], states: dict[str, FileState]) -> Iterator[_Portion]:
@@ -240,25 +240,25 @@ class Sync:
             return None
         if content.file.source == "sessions":
             return self._log_diff(content, before, stored_hash)
-        grown = self._splitter.read(content.text, path, content_hash=content.content_hash, stored_hash=stored_hash)
-        return self._compared(grown, path, before)
+        growth = self._splitter.read(content.text, path, content_hash=content.content_hash, stored_hash=stored_hash)
+        return self._compared(growth, path, before)
 
     def _log_diff(self, content: Content, before: FileState | None, stored_hash: str) -> PassageDiff:
         path = content.file.path
-        grown = self._logs.read(
+        growth = self._logs.read(
             content.raw,
             path,
             content_hash=content.content_hash,
             stored_hash=stored_hash,
             check=self._check_cancelled,
         )
-        if not grown.first:
-            return self._compared(grown, path, before)
-        return PassageDiff(inserted=tuple(enumerate(grown.passages, grown.first)), moved=(), removed=())
+        if not growth.first:
+            return self._compared(growth, path, before)
+        return PassageDiff(inserted=tuple(enumerate(growth.passages, growth.first)), moved=(), removed=())
 
-    def _compared(self, grown: Growth, path: str, before: FileState | None) -> PassageDiff:
-        known = passages_of(self._store, path, first=grown.first) if before else []
-        return compare(grown.passages, known, path=path, first=grown.first)
+    def _compared(self, growth: Growth, path: str, before: FileState | None) -> PassageDiff:
+        passages = passages_of(self._store, path, first=growth.first) if before else []
+        return compare(growth.passages, passages, path=path, first=growth.first)
 
     def _state(self, content: Content, before: FileState | None) -> FileState:
         state = FileState(
@@ -291,13 +291,15 @@ class Sync:
             embedded_text(passage, portion.state.path) for portion in portions for _, passage in portion.diff.inserted
         ]
         vectors = self._vectors.of({text_hash(text): text for text in texts})
-        terms = self._terms_of(stored for portion in portions for stored in portion.diff.removed)
-        written = self._write([self._file_write(portion, vectors, terms) for portion in portions])
-        self._take_back([portion.content.file for portion in portions if portion.state.path not in written.refused])
+        terms = self._terms_of(stored_passage for portion in portions for stored_passage in portion.diff.removed)
+        written_value = self._write([self._file_write(portion, vectors, terms) for portion in portions])
+        self._take_back(
+            [portion.content.file for portion in portions if portion.state.path not in written_value.refused]
+        )
         for portion in portions:
             path = portion.state.path
-            self._revisions[path] = written.revision
-            if path in written.refused:
+            self._revisions[path] = written_value.revision
+            if path in written_value.refused:
                 self._tally.refused.append(path)
             elif portion.last and portion.state.revision:
                 self._tally.changed += 1
@@ -313,15 +315,15 @@ class Sync:
 
         The erasure looked for their passages before these were written, and will not look again.
         """
-        gone = {file.path for file in files if self._source.is_gone(file)}
-        if not gone:
+        gone_paths = {file.path for file in files if self._source.is_gone(file)}
+        if not gone_paths:
             return
-        states = self._store.file_states(gone)
+        states = self._store.file_states(gone_paths)
         for batch in self._removals(states, states):
             self._write(batch)
         with suppress(StoreLocked):
             self._store.scrub()
-        self._tally.refused += gone
+        self._tally.refused += gone_paths
 
     def _file_write(
         self, portion: _Portion, vectors: dict[bytes, bytes], terms: Mapping[int, tuple[str, ...]]
@@ -338,20 +340,20 @@ class Sync:
                 _new_passage(state.path, ordinal, passage, vectors) for ordinal, passage in portion.diff.inserted
             ),
             moved=portion.diff.moved,
-            removed=tuple((stored.key, terms[stored.key]) for stored in portion.diff.removed),
+            removed=tuple((stored_passage.key, terms[stored_passage.key]) for stored_passage in portion.diff.removed),
             stated=tuple((key, things_in(state.path, passage)) for key, _, passage in portion.diff.moved),
         )
 
     def _terms_of(self, removed: Iterable[StoredPassage]) -> Mapping[int, tuple[str, ...]]:
         """Terms that passages were stored with, by key; where other rules made them, as all of the index tells."""
-        known = [*removed]
-        if not known or has_term_rules(self._fingerprint):
-            return {stored.key: passage_terms(stored.passage, stored.path) for stored in known}
-        found: dict[int, list[str]] = {stored.key: [] for stored in known}
-        for posting in self._store.postings(None, among=found):
+        known_passages = [*removed]
+        if not known_passages or has_term_rules(self._fingerprint):
+            return {passage.key: passage_terms(passage.passage, passage.path) for passage in known_passages}
+        values: dict[int, list[str]] = {passage.key: [] for passage in known_passages}
+        for posting in self._store.postings(None, among=values):
             for key, times in zip(posting.keys.tolist(), posting.counts.tolist(), strict=True):
-                found[key] += [posting.term] * times
-        return {key: tuple(terms) for key, terms in found.items()}
+                values[key] += [posting.term] * times
+        return {key: tuple(terms) for key, terms in values.items()}
 
     def _advance(self, path: str, size_bytes: int, *, files: int = 1, passages: int = 0) -> None:
         now = self._progress
@@ -372,9 +374,9 @@ class Sync:
 
     def _all_passages(self) -> int:
         """Number of passages to store: of the files that were read, and by their measure of the others."""
-        unread = self._progress.total_bytes - self._read_bytes
+        unread_count = self._progress.total_bytes - self._read_bytes
         share = self._read_passages / self._read_bytes if self._read_bytes else 0.0
-        return self._read_passages + round(share * unread)
+        return self._read_passages + round(share * unread_count)
 
     def _check_cancelled(self) -> None:
         if self._cancelled():
@@ -390,13 +392,13 @@ class Sync:
         return min(_BATCH_CHARS, self._vectors.chars_at_once) if self._vectors.can_embed else _BATCH_CHARS
 
     def _slices(self, whole: _Portion) -> Iterator[_Portion]:
-        inserted = whole.diff.inserted
-        chars = sum(len(passage.text) for _, passage in inserted)
-        size = max(1, min(self._batch_texts, self._batch_chars * len(inserted) // max(1, chars)))
-        starts = range(0, max(1, len(inserted)), size) if len(inserted) > 2 * size else (0,)
-        size = size if len(starts) > 1 else len(inserted)
+        inserted_pairs = whole.diff.inserted
+        chars = sum(len(passage.text) for _, passage in inserted_pairs)
+        size = max(1, min(self._batch_texts, self._batch_chars * len(inserted_pairs) // max(1, chars)))
+        starts = range(0, max(1, len(inserted_pairs)), size) if len(inserted_pairs) > 2 * size else (0,)
+        size = size if len(starts) > 1 else len(inserted_pairs)
         for number, start in enumerate(starts):
-            part = replace(whole.diff, inserted=inserted[start : start + size])
+            part = replace(whole.diff, inserted=inserted_pairs[start : start + size])
             if number:
                 part = replace(part, moved=(), removed=())
             yield replace(whole, diff=part, first=number == 0, last=number == len(starts) - 1)
@@ -430,13 +432,13 @@ def _read_ahead(portions: Iterator[_Portion]) -> Iterator[_Portion]:
 
 
 def _new_passage(path: str, ordinal: int, passage: Passage, vectors: dict[bytes, bytes]) -> NewPassage:
-    hashed = text_hash(embedded_text(passage, path))
+    hashed_text_hash = text_hash(embedded_text(passage, path))
     return NewPassage(
         ordinal=ordinal,
         passage=passage,
-        text_hash=hashed,
+        text_hash=hashed_text_hash,
         terms=passage_terms(passage, path),
-        vector=vectors.get(hashed),
+        vector=vectors.get(hashed_text_hash),
         greeted=ornament("greetings", "", greeted_name, passage.text),
         things=things_in(path, passage),
     )

@@ -71,7 +71,7 @@ class SyncRuns:
     @property
     def progress(self) -> SyncProgress | None:
         """Progress of the largest sync; None if none runs."""
-        return max(tuple(self._progress.values()), key=lambda each: each.total, default=None)
+        return max(tuple(self._progress.values()), key=lambda progress: progress.total, default=None)
 
 
 def restate(store: IndexStore, source: Source, made_with: Fingerprint, control: SyncControl) -> None:
@@ -88,19 +88,19 @@ def restate(store: IndexStore, source: Source, made_with: Fingerprint, control: 
     """
     if store.head().fact_rules == FACT_RULES:
         return
-    refused = tuple(store.file_states())
-    while refused:
+    texts = tuple(store.file_states())
+    while texts:
         left = list[str]()
-        for path in refused:
+        for path in texts:
             if control.cancelled():
                 raise SyncCancelled("The reading of facts was stopped. The next reindex begins it again.")
             state = store.file_states([path]).get(path)
             if state is not None:
-                stated = tuple((known.key, things_in(path, known.passage)) for known in passages_of(store, path))
+                pairs = tuple((passage.key, things_in(path, passage.passage)) for passage in passages_of(store, path))
                 state = settled_state(source, state)
-                write = FileWrite(path=path, state=state, expected_revision=state.revision, stated=stated)
+                write = FileWrite(path=path, state=state, expected_revision=state.revision, stated=pairs)
                 left += store.write([write], made_with=made_with).refused
-        refused = tuple(left)
+        texts = tuple(left)
     store.write([], made_with=made_with, fact_rules=FACT_RULES)
 
 
@@ -161,14 +161,14 @@ class SyncRunner:
         missing_ok: bool,
     ) -> SyncReport:
         total = SyncReport()
-        wanted = tuple(paths)
+        wanted_paths = tuple(paths)
         for attempt in range(_ROUNDS):
-            planned = self._planner.plan(store, wanted, missing_ok=missing_ok or attempt > 0)
-            run = self._make_sync(store, embedder, control).run(*planned, wanted)
+            planned_value = self._planner.plan(store, wanted_paths, missing_ok=missing_ok or attempt > 0)
+            run = self._make_sync(store, embedder, control).run(*planned_value, wanted_paths)
             total = _added(total, run.report)
             if not run.refused:
                 break
-            wanted = run.refused
+            wanted_paths = run.refused
         return total
 
 

@@ -71,15 +71,15 @@ class TextVectors:
         vectors = self._store.vectors_of_texts(texts)
         self.reused += len(vectors)
         # What got no vector is not asked for again in the same run.
-        known = vectors.keys() | self._refused
-        missing = [(hashed, text) for hashed, text in texts.items() if hashed not in known]
+        known_chunks = vectors.keys() | self._refused
+        missing = [(hashed_raw, text) for hashed_raw, text in texts.items() if hashed_raw not in known_chunks]
         if not missing:
             return vectors
-        checked = time.monotonic()
+        checked_time = time.monotonic()
         for part in THROTTLE.paced(self._parts(missing)):
-            if time.monotonic() - checked > _TURN_SECONDS:
+            if time.monotonic() - checked_time > _TURN_SECONDS:
                 self._check()
-                checked = time.monotonic()
+                checked_time = time.monotonic()
             vectors |= self._embed(part)
         return vectors
 
@@ -103,23 +103,23 @@ class TextVectors:
     def _embed(self, missing: Sequence[tuple[bytes, str]]) -> dict[bytes, bytes]:
         rows = self._rows(self._embedder, [text for _, text in missing]) if self._embedder is not None else None
         pairs = zip(missing, rows, strict=True) if rows is not None else ()
-        made = {hashed: row.astype("<f4").tobytes() for (hashed, _), row in pairs if row.any()}
-        self.embedded += len(made)
-        self._refused.update(hashed for hashed, _ in missing if hashed not in made)
-        return made
+        values = {hashed_raw: row.astype("<f4").tobytes() for (hashed_raw, _), row in pairs if row.any()}
+        self.embedded += len(values)
+        self._refused.update(hashed_raw for hashed_raw, _ in missing if hashed_raw not in values)
+        return values
 
     def _rows(self, embedder: Embedder, texts: list[str]) -> Vectors | None:
         """Unit rows of texts, with zeros for those without a vector; None if there is none at all."""
         name, dimensions = embedder.name, self._made.dimensions
         try:
             try:
-                given = embedder.embed_documents(texts)
+                given_vectors = embedder.embed_documents(texts)
             except EmbeddingError as error:
                 self._fail(error)
                 if error.vectors is None:
                     return None
                 return unit_rows(name, error.vectors, texts=len(texts), dimensions=dimensions)
-            rows = unit_rows(name, given, texts=len(texts), dimensions=dimensions)
+            rows = unit_rows(name, given_vectors, texts=len(texts), dimensions=dimensions)
         except EmbeddingError as error:
             self._fail(error)
             return None
@@ -170,8 +170,8 @@ def fill_in(
         lacking = _first_of(store.passages(Unembedded(limit, below, paths)).values(), vectors.chars_at_once)
         if not lacking:
             return
-        found = vectors.of({each.text_hash: embedded_text(each.passage, each.path) for each in lacking})
-        rows = [(each.key, found[each.text_hash]) for each in lacking if each.text_hash in found]
+        values = vectors.of({passage.text_hash: embedded_text(passage.passage, passage.path) for passage in lacking})
+        rows = [(passage.key, values[passage.text_hash]) for passage in lacking if passage.text_hash in values]
         if rows:
             store.write((), vectors=rows, made_with=made)
         after_batch(len(rows))
@@ -180,6 +180,6 @@ def fill_in(
 
 def _first_of(lacking: Iterable[StoredPassage], most_chars: int) -> list[StoredPassage]:
     """The first passages with at most so many characters, and one at least: what is embedded is stored at once."""
-    listed = list(lacking)
-    sums = accumulate(len(each.passage.text) for each in listed)
-    return listed[: max(1, sum(chars <= most_chars for chars in sums))]
+    passages = list(lacking)
+    sums = accumulate(len(passage.passage.text) for passage in passages)
+    return passages[: max(1, sum(chars <= most_chars for chars in sums))]

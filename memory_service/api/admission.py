@@ -144,14 +144,14 @@ class WorkQueue:
         else:
             await self._wait(receive)
         loop = asyncio.get_running_loop()
-        started = loop.time()
+        time = loop.time()
         long_since = loop.call_later(_LONG_SECONDS, self._pass_on)
         try:
             if self._cancelled():
                 raise CallCancelled("The server ends. Nothing was changed; ask again when it is back.")
             return await anyio.to_thread.run_sync(act, limiter=self._threads)
         finally:
-            self._leave(long_since, loop.time() - started)
+            self._leave(long_since, loop.time() - time)
 
     @property
     def _has_room(self) -> bool:
@@ -196,14 +196,14 @@ class WorkQueue:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.append(turn)
         try:
-            gone = await _turn_or_gone(turn, receive, self._patience_seconds)
+            is_gone = await _turn_or_gone(turn, receive, self._patience_seconds)
         except BaseException:
             self._give_up(turn)
             raise
         if turn.done():
             return
         self._give_up(turn)
-        if gone:
+        if is_gone:
             raise CallCancelled("The caller went away before its turn. Nothing was done.")
         raise self.refusal()
 

@@ -92,7 +92,7 @@ class ObservationMiddleware:
                 streams = headers.get("content-type", "").startswith("text/event-stream")
             await send(message)
 
-        started = time.perf_counter()
+        started_time = time.perf_counter()
         try:
             await self._app(scope, receive, send_named)
         except Exception:
@@ -101,7 +101,7 @@ class ObservationMiddleware:
                 raise
             await defect_answer()(scope, receive, send_named)
         finally:
-            self._note(scope, request_id, status, time.perf_counter() - started, streams=streams)
+            self._note(scope, request_id, status, time.perf_counter() - started_time, streams=streams)
 
     def _note(self, scope: Scope, request_id: str, status: int, seconds: float, *, streams: bool) -> None:
         method, route = scope["method"], _route(scope)
@@ -116,8 +116,8 @@ def _route(scope: Scope) -> str:
 
 
 def _request_id(scope: Scope) -> str:
-    given = Headers(scope=scope).get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    given_header = Headers(scope=scope).get("x-request-id", "")
+    return given_header if _REQUEST_ID.fullmatch(given_header) else secrets.token_hex(8)
 
 
 _DESCRIPTION = (
@@ -157,9 +157,9 @@ class _App(FastAPI):
         """See FastAPI; made once."""
         if self.openapi_schema is None:
             schemas = with_requests(super().openapi())["components"]["schemas"]
-            named = sorted({**schemas, **errors.error_schemas()}.items())
+            named_pairs = sorted({**schemas, **errors.error_schemas()}.items())
             schemas.clear()
-            schemas.update(named)
+            schemas.update(named_pairs)
         assert self.openapi_schema is not None
         return self.openapi_schema
 
@@ -175,11 +175,11 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     metrics = Metrics(service.running_operations, reader_failures)
     pools = Pools(service.settings.compaction.max_concurrent, metrics.refused)
     metrics.watch_queues(pools.queues)
-    shared = AppState(
+    app_state = AppState(
         service=service, metrics=metrics, pools=pools, watches=watch, repeated=RepeatedRequests(service.keyed_answers)
     )
-    service.hooks.after_compaction(shared.metrics.compacted)
-    service.hooks.after_flush(shared.metrics.flushed)
+    service.hooks.after_compaction(app_state.metrics.compacted)
+    service.hooks.after_flush(app_state.metrics.flushed)
     keys = Keys(service.settings.api_keys) if service.settings.api_keys else None
     app = _App(
         title="memory-service",
@@ -192,14 +192,14 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         redirect_slashes=False,
         lifespan=_lifespan,
     )
-    app.state.shared = shared
+    app.state.shared = app_state
     app.state.keys = keys
 
     def place_of(request: Request) -> SearchedPlace:
         workspace = str(request.path_params.get("workspace", ""))
         return SearchedPlace(home=service.settings.home, workspace=workspace, shows_home=shows_home(request, keys))
 
-    gateway = _gateway(service, shared, keys, place_of)
+    gateway = _gateway(service, app_state, keys, place_of)
     app.state.relay = gateway.relay
     gateway_routes = gateway_router(
         gateway,
@@ -215,15 +215,15 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
 
     def in_provider_shape(scope: Scope, error: MemoryServiceError) -> Response | None:
         path = provider_path(scope, own)
-        told = dialect_of(path, scope).error(error.status, error.code, str(error)) if path else None
-        return json_answer(told, error.status, retry_headers(error)) if told is not None else None
+        told_object = dialect_of(path, scope).error(error.status, error.code, str(error)) if path else None
+        return json_answer(told_object, error.status, retry_headers(error)) if told_object is not None else None
 
     app.state.in_provider_shape = in_provider_shape
 
     def elsewhere(scope: Scope) -> bool:
         return bool(provider_path(scope, own))
 
-    app.user_middleware = _layers(service.settings, keys, shared, instance, app.router.routes, elsewhere)
+    app.user_middleware = _layers(service.settings, keys, app_state, instance, app.router.routes, elsewhere)
     # `include_router` would build each route anew for every app, a quarter of a second of its first request.
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
@@ -242,11 +242,11 @@ def _gateway(
     pools = shared.pools
 
     def workspace_told(request: Request, folder: Callable[[], str]) -> str:
-        named = workspace_of(request.headers, request.state.grant)
+        workspace = workspace_of(request.headers, request.state.grant)
         if request.state.grant != EVERY_WORKSPACE or request.headers.get("x-memory-workspace") or not folder():
-            return named
+            return workspace
         is_local = file_access(request, request.state.grant) in ("all", "hosts")
-        return service.workspace_of_folder(folder(), is_local=is_local) or named
+        return service.workspace_of_folder(folder(), is_local=is_local) or workspace
 
     return GatewayRuntime(
         service=service,
@@ -286,14 +286,14 @@ def _layers(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    shared: AppState = app.state.shared
-    shared.warm_up.start(shared.service.warm_up, shared.service.load_language_models)
-    if shared.watches:
-        shared.service.watch()
+    app_state: AppState = app.state.shared
+    app_state.warm_up.start(app_state.service.warm_up, app_state.service.load_language_models)
+    if app_state.watches:
+        app_state.service.watch()
     try:
         async with app.state.mcp.running():
             yield
     finally:
-        shared.end()
+        app_state.end()
         await app.state.relay.close()
-        await anyio.to_thread.run_sync(shared.service.close)
+        await anyio.to_thread.run_sync(app_state.service.close)

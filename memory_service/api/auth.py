@@ -64,12 +64,12 @@ class Keys:
 
     def grant(self, given: str) -> str | None:
         """Workspace of a key; None for an unknown key."""
-        found = None
+        text = None
         # No early end: how long this takes must not tell how much of a key was right.
         for key, workspace in self._workspaces:
             if hmac.compare_digest(key, given.encode("utf-8", "replace")):
-                found = workspace
-        return found
+                text = workspace
+        return text
 
 
 class RequireKey:
@@ -112,13 +112,13 @@ class OneInstance:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        named = Headers(scope=scope).get(INSTANCE_HEADER) if scope["type"] == "http" else None
-        if named is not None and not hmac.compare_digest(named.encode("utf-8", "replace"), self._instance.encode()):
+        header = Headers(scope=scope).get(INSTANCE_HEADER) if scope["type"] == "http" else None
+        if header is not None and not hmac.compare_digest(header.encode("utf-8", "replace"), self._instance.encode()):
             message = f"The server that {INSTANCE_HEADER} names has ended. Read its address from the home again."
             await error_answer(PreconditionFailed(message))(scope, receive, send)
         else:
             # The name stands in a file of the home that only its owner can read.
-            scope.setdefault("state", {})["is_owners"] = bool(named)
+            scope.setdefault("state", {})["is_owners"] = bool(header)
             await self._app(scope, receive, send)
 
 
@@ -173,9 +173,9 @@ def check_json(headers: Headers) -> None:
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
         return
     if kind or has_body:
-        sent = f"sent as {shown_name(kind)}" if kind else "sent without a Content-Type"
+        sent_text = f"sent as {shown_name(kind)}" if kind else "sent without a Content-Type"
         raise UnsupportedMedia(
-            f"The body is {sent}, and has to be JSON. Send the header Content-Type: application/json "
+            f"The body is {sent_text}, and has to be JSON. Send the header Content-Type: application/json "
             "(curl: -H 'Content-Type: application/json', or --json in the place of -d)."
         )
 
@@ -220,11 +220,11 @@ def workspace_of(headers: Headers, grant: str) -> str:
         Forbidden: The key is for another one.
     """
     own = DEFAULT_WORKSPACE if grant == EVERY_WORKSPACE else grant
-    named = headers.get("x-memory-workspace") or own
-    if grant not in (EVERY_WORKSPACE, named):
+    header = headers.get("x-memory-workspace") or own
+    if grant not in (EVERY_WORKSPACE, header):
         raise Forbidden("The key is not for the workspace of X-Memory-Workspace. Use a key of it, or one for '*'.")
-    check_workspace(named)
-    return named
+    check_workspace(header)
+    return header
 
 
 def shows_home(request: Request, keys: Keys | None) -> bool:

@@ -42,22 +42,22 @@ class BodyLimitMiddleware:
             await self._counted(scope, receive, send)
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        seen = 0
-        answering = ended = False
+        seen_count = 0
+        answering = has_ended = False
 
         async def count() -> Message:
-            nonlocal seen, ended
+            nonlocal seen_count, has_ended
             message = await receive()
-            ended = not message.get("more_body", False)
-            seen += len(message.get("body", b""))
-            if seen > self._max_bytes:
+            has_ended = not message.get("more_body", False)
+            seen_count += len(message.get("body", b""))
+            if seen_count > self._max_bytes:
                 raise _OverLimit
             return message
 
         async def hold_back(message: Message) -> None:
             nonlocal answering
             # The app may turn the exception above into an answer of its own.
-            if answering or seen <= self._max_bytes:
+            if answering or seen_count <= self._max_bytes:
                 answering = True
                 await send(message)
 
@@ -65,8 +65,8 @@ class BodyLimitMiddleware:
             await self._app(scope, count, hold_back)
         except _OverLimit:
             pass
-        if seen > self._max_bytes and not answering:
-            await self._refuse(scope, receive, send, ended=ended)
+        if seen_count > self._max_bytes and not answering:
+            await self._refuse(scope, receive, send, ended=has_ended)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, *, ended: bool) -> None:
         if not ended:

@@ -96,10 +96,10 @@ def error_answer(
         message: In the place of its own.
         scope: The request: one for a provider's path is answered in that provider's shape.
     """
-    if scope is not None and (shaped := scope["app"].state.in_provider_shape(scope, error)) is not None:
-        told: Response = shaped
-        told.headers.update({**_HEADERS.get(error.status, {}), **(headers or {})})
-        return told
+    if scope is not None and (shaped_value := scope["app"].state.in_provider_shape(scope, error)) is not None:
+        response: Response = shaped_value
+        response.headers.update({**_HEADERS.get(error.status, {}), **(headers or {})})
+        return response
     parts = error.parts if isinstance(error, Incompressible) and error.parts else None
     return _answer(error.status, error.code, message or str(error), {**retry_headers(error), **(headers or {})}, parts)
 
@@ -173,9 +173,9 @@ def _http_answer(error: HTTPException) -> Response:
 def _refused_method(request: Request) -> JSONResponse:
     """Answer with the methods of all routes of the path; starlette names those of the first one alone."""
     matching = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
-    allowed = ", ".join(sorted({method for route in matching for method in getattr(route, "methods", ())}))
-    message = f"This route does not take {request.method[:20]}. It takes {allowed}; /docs shows all routes."
-    return _answer(405, "method_not_allowed", message, {"Allow": allowed})
+    allowed_text = ", ".join(sorted({method for route in matching for method in getattr(route, "methods", ())}))
+    message = f"This route does not take {request.method[:20]}. It takes {allowed_text}; /docs shows all routes."
+    return _answer(405, "method_not_allowed", message, {"Allow": allowed_text})
 
 
 def _answer(

@@ -73,10 +73,10 @@ class RepeatedRequests:
         """
         place = asked.workspace, asked.place, asked.key
         while True:
-            while (known := self._running.get(place)) is not None:
-                if known.content != asked.content:
+            while (known_running := self._running.get(place)) is not None:
+                if known_running.content != asked.content:
                     raise key_reused()
-                await known.done.wait()
+                await known_running.done.wait()
             running = self._running[place] = _Running(asked.content)
             try:
                 answer = await run(lambda: self._answer(asked, act))

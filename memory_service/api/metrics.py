@@ -143,10 +143,10 @@ class Metrics:
 
     def answered(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count a request; one without a duration of its own, such as a stream, with None."""
-        named = method if method in _METHODS else "other"
-        self._requests.labels(named, route, str(status)).inc()
+        named_method = method if method in _METHODS else "other"
+        self._requests.labels(named_method, route, str(status)).inc()
         if seconds is not None:
-            self._request_seconds.labels(named, route).observe(seconds)
+            self._request_seconds.labels(named_method, route).observe(seconds)
 
     def searched(self, seconds: float) -> None:
         """Count a search."""
@@ -193,9 +193,9 @@ class Metrics:
         self._called("memories", event.fields)
 
     def _called(self, purpose: str, fields: Mapping[str, EventField]) -> None:
-        calls, failed = _number(fields.get("calls")), _number(fields.get("failed_calls"))
-        self._model_calls.labels(purpose, "answered").inc(max(calls - failed, 0))
-        self._model_calls.labels(purpose, "failed").inc(failed)
+        calls, failed_value = _number(fields.get("calls")), _number(fields.get("failed_calls"))
+        self._model_calls.labels(purpose, "answered").inc(max(calls - failed_value, 0))
+        self._model_calls.labels(purpose, "failed").inc(failed_value)
 
     def recovered(self, remedy: str) -> None:
         """Count a recovery after a provider had refused a prompt."""
@@ -219,14 +219,14 @@ class _ReaderFailures(Collector):
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """The numbers as they are now."""
-        found = CounterMetricFamily(
+        family = CounterMetricFamily(
             "memory_service_reader_failures",
             "Texts that went without facts, days, names or the like, as their reader failed.",
             labels=("reader",),
         )
         for reader, count in self._counts().items():
-            found.add_metric((reader,), count)
-        yield found
+            family.add_metric((reader,), count)
+        yield family
 
 
 def _known(value: EventField, labels: frozenset[str]) -> str:

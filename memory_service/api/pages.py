@@ -59,17 +59,17 @@ async def _home(request: Request) -> Response:
 
 
 async def _docs(request: Request) -> Response:
-    shared: AppState = request.app.state.shared
-    page = await shared.pools.queues.of("health").run(partial(_page_of, request.app))
+    app_state: AppState = request.app.state.shared
+    page = await app_state.pools.queues.of("health").run(partial(_page_of, request.app))
     return HTMLResponse(page, headers=_HEADERS)
 
 
 def _page_of(app: FastAPI) -> str:
     """The reference of an app, made once."""
-    made: str | None = getattr(app.state, "docs_page", None)
-    if made is None:
-        made = app.state.docs_page = _docs_page(app.openapi())
-    return made
+    docs_page: str | None = getattr(app.state, "docs_page", None)
+    if docs_page is None:
+        docs_page = app.state.docs_page = _docs_page(app.openapi())
+    return docs_page
 
 
 async def _rapidoc(request: Request) -> Response:
@@ -128,23 +128,23 @@ def _reference(document: dict[str, Any]) -> Iterator[str]:
     yield f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{_prose(info['description'])}</p>"
     yield f'<p>For programs: <a href="{_OPENAPI_PATH}">{_OPENAPI_PATH}</a></p><h2>Contents</h2><ul>'
     for tag in document["tags"]:
-        links = (f'<a href="#{_anchor(*each)}">{escape(each[2]["summary"])}</a>' for each in operations[tag["name"]])
+        links = (f'<a href="#{_anchor(*parts)}">{escape(parts[2]["summary"])}</a>' for parts in operations[tag["name"]])
         yield f'<li><a href="#{tag["name"]}">{tag["name"]}</a>: {" · ".join(links)}</li>'
     yield '<li><a href="#shapes">shapes</a></li></ul>'
     for tag in document["tags"]:
         yield f'<h2 id="{tag["name"]}">{tag["name"]}</h2><p>{_prose(tag["description"])}</p>'
-        yield from (_operation(*each) for each in operations[tag["name"]])
+        yield from (_operation(*parts) for parts in operations[tag["name"]])
     yield '<h2 id="shapes">Shapes</h2>'
-    yield from (_shape(*each) for each in sorted(document["components"]["schemas"].items()))
+    yield from (_shape(*value) for value in sorted(document["components"]["schemas"].items()))
 
 
 def _by_tag(document: dict[str, Any]) -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
     """Method, path and operation of the routes of each tag."""
-    found: dict[str, list[tuple[str, str, dict[str, Any]]]] = {tag["name"]: [] for tag in document["tags"]}
+    fields: dict[str, list[tuple[str, str, dict[str, Any]]]] = {tag["name"]: [] for tag in document["tags"]}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            found[operation["tags"][0]].append((method.upper(), path, operation))
-    return found
+            fields[operation["tags"][0]].append((method.upper(), path, operation))
+    return fields
 
 
 def _anchor(method: str, path: str, operation: dict[str, Any]) -> str:
@@ -153,8 +153,8 @@ def _anchor(method: str, path: str, operation: dict[str, Any]) -> str:
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     parameters = "".join(
-        f"<li><code>{escape(each['name'])}</code> ({escape(each['in'])}): {_prose(each.get('description', ''))}</li>"
-        for each in operation.get("parameters", [])
+        f"<li><code>{escape(item['name'])}</code> ({escape(item['in'])}): {_prose(item.get('description', ''))}</li>"
+        for item in operation.get("parameters", [])
     )
     body, answers = operation.get("requestBody"), operation["responses"].items()
     return (
@@ -177,9 +177,9 @@ def _content(name: str, meaning: str, holder: dict[str, Any]) -> str:
 
 
 def _shape(name: str, shape: dict[str, Any]) -> str:
-    required = shape.get("required", [])
+    needs = shape.get("required", [])
     fields = "".join(
-        f"<li><code>{escape(field)}</code> ({_kind(schema)}{', required' if field in required else _default(schema)}): "
+        f"<li><code>{escape(field)}</code> ({_kind(schema)}{', required' if field in needs else _default(schema)}): "
         f"{_prose(schema['description'])}</li>"
         for field, schema in shape.get("properties", {}).items()
     )

@@ -187,19 +187,19 @@ class RequestRunner:
             answer = await run(lambda: (self._made(act), False))
             assert answer is not None
         else:
-            named, path = self._request.path_params, self._request.url.path
+            path_params, path = self._request.path_params, self._request.url.path
             # The path names the workspace, which the key of the request may use; without one, the key's own counts.
-            own = "" if "workspace" in named else self._request.state.grant
-            asked = KeyedRequest(
-                workspace=named.get("workspace", ""),
+            own = "" if "workspace" in path_params else self._request.state.grant
+            request = KeyedRequest(
+                workspace=path_params.get("workspace", ""),
                 place=f"{self._request.method} {own}{path}",
                 key=self._key,
                 content=await self._request.body(),
-                session_id=named.get("session_id", ""),
+                session_id=path_params.get("session_id", ""),
             )
-            answer = await self._shared.repeated.once(asked, lambda: self._made(act), run)
-        content, replayed = answer
-        return _response(content, self._request.scope["route"].status_code or 200, replayed=replayed)
+            answer = await self._shared.repeated.once(request, lambda: self._made(act), run)
+        content, is_replayed = answer
+        return _response(content, self._request.scope["route"].status_code or 200, replayed=is_replayed)
 
     def _made(self, act: Act) -> bytes:
         answer = act()
@@ -243,12 +243,14 @@ def queued(kind: WorkKind) -> Callable[[Callable[..., Response | Answer]], Calla
 
         @wraps(act)
         async def run(_request: Request, **values: Any) -> Response:
-            shared: AppState = values["shared"]
-            queue = shared.pools.queues.of(kind)
+            app_state: AppState = values["shared"]
+            queue = app_state.pools.queues.of(kind)
             return await queue.run(lambda: _finished(act(**values), values.get("response")), receive=_request.receive)
 
         own = inspect.Parameter("_request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
-        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in signature.parameters.values()]
+        parameters = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()
+        ]
         setattr(run, KIND_ATTRIBUTE, kind)
         # FastAPI reads it, to know what the function takes.
         run.__signature__ = signature.replace(parameters=[own, *parameters])  # type: ignore[attr-defined]

@@ -235,8 +235,8 @@ def serve(settings: Settings, *, watch: bool = True) -> None:
         service = MemoryService(settings)
         instance = new_instance()
         app = create_app(service, watch=watch, instance=instance)
-        shared: AppState = app.state.shared
-        server = StreamingServer(_config(app), end_streams=shared.end)
+        app_state: AppState = app.state.shared
+        server = StreamingServer(_config(app), end_streams=app_state.end)
         host, port = listener.getsockname()[:2]
         if threading.current_thread() is threading.main_thread():
             # When all is done uvicorn raises the signal that ended it once more, to be killed by it: as an interrupt
@@ -279,15 +279,15 @@ def _has_terminal() -> bool:
 def _read_keys_anew(settings: Settings, keys: Keys | None) -> None:
     """Take the keys as the settings have them now; if they cannot be read, those of before stay."""
     try:
-        found = load_settings(home=settings.home, host=settings.host, port=settings.port).api_keys
-        if (keys is None) != (not found):
+        api_keys = load_settings(home=settings.home, host=settings.host, port=settings.port).api_keys
+        if (keys is None) != (not api_keys):
             raise InvalidRequest("A server with keys has to keep one, and one without has none. Restart it instead.")
     except MemoryServiceError as error:
         _log.error("The keys were not read anew, and those of before are in use: %s", error)
         return
     if keys is not None:
-        keys.replace(found)
-    _log.warning("The keys were read anew: %d.", len(found))
+        keys.replace(api_keys)
+    _log.warning("The keys were read anew: %d.", len(api_keys))
 
 
 def _check_exposure(settings: Settings) -> None:
@@ -329,10 +329,10 @@ def listening(host: str, port: int) -> socket.socket:
         InvalidRequest: The address cannot be had.
     """
     try:
-        found = socket.getaddrinfo(
+        getaddrinfo = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
         )
-        return _bound(found[0][0], found[0][4])
+        return _bound(getaddrinfo[0][0], getaddrinfo[0][4])
     except OSError as error:
         raise InvalidRequest(
             f"The server cannot listen on {host} port {port} ({error.strerror or error}). "

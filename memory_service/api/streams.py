@@ -83,8 +83,8 @@ async def comes_true(subscription: Subscription, reached: Callable[[], bool], ti
 
 def last_event_id(header: str | None) -> int | None:
     """The id in a header `Last-Event-ID`; None without one, or if it is none of ours."""
-    given = (header or "").strip()
-    return int(given) if given.isascii() and given.isdigit() and len(given) <= _MAX_ID_DIGITS else None
+    text = (header or "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_ID_DIGITS else None
 
 
 def _frame(event: SessionEvent) -> str:
@@ -146,11 +146,11 @@ async def _frames(subscription: Subscription, heartbeat_seconds: float) -> Async
     yield f"retry: {_RETRY_MS}\n\n"
     while True:
         news.clear()
-        closed = subscription.closed
+        is_closed = subscription.closed
         events = subscription.take()
         if events:
             yield "".join(map(_frame, events))
-        if closed:
+        if is_closed:
             return
         if not await _set_within(news, heartbeat_seconds):
             yield ": still here\n\n"

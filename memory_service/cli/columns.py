@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def columns(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Names and values in two columns."""
-    listed = list(rows)
-    width = max((len(name) for name, _ in listed), default=0)
-    for name, value in listed:
+    listed_rows = list(rows)
+    width = max((len(name) for name, _ in listed_rows), default=0)
+    for name, value in listed_rows:
         yield f"{name:<{width}}  {value}"
 
 
@@ -40,15 +40,15 @@ def _cells(char: str) -> int:
 
 def fit_to_cells(text: str, cells: int) -> str:
     """Beginning of a text in at most so many cells; a cut one ends in an ellipsis."""
-    used = cut = 0
+    used_count = cut_at = 0
     # Marks take no cell, and hostile text may be nothing but marks.
     for at, char in enumerate(text[: 8 * cells]):
-        if used < cells:
-            cut = at
-        used += _cells(char)
-        if used > cells:
-            return f"{text[:cut]}…"
-    return text if len(text) <= 8 * cells else f"{text[:cut]}…"
+        if used_count < cells:
+            cut_at = at
+        used_count += _cells(char)
+        if used_count > cells:
+            return f"{text[:cut_at]}…"
+    return text if len(text) <= 8 * cells else f"{text[:cut_at]}…"
 
 
 def padded(text: str, cells: int, *, right: bool = False) -> str:

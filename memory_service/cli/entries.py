@@ -36,22 +36,22 @@ def entries(place: Place, **options: Any) -> None:
     Entries are list items of dated files, and what stands below the comment of an entry in any file.
     """
     with place.memory(embeds=False) as service:
-        found = service.entries(place.workspace, **options)
+        entries = service.entries(place.workspace, **options)
     if place.as_json:
-        emit_json(found)
+        emit_json(entries)
         return
-    if not found.entries:
+    if not entries.entries:
         click.echo(f"no entries in {place}", err=True)
-    for entry in found.entries:
+    for entry in entries.entries:
         _print_entry(entry)
-    if found.next_cursor:
-        click.echo(f"(go on with --cursor {found.next_cursor})", err=True)
+    if entries.next_cursor:
+        click.echo(f"(go on with --cursor {entries.next_cursor})", err=True)
 
 
 def _print_entry(entry: MemoryEntry) -> None:
-    whose = "" if entry.role == "user" else f"  ({entry.role})"
+    text = "" if entry.role == "user" else f"  ({entry.role})"
     session = f"  {entry.session_id}" if entry.session_id else ""
-    click.echo(f"{click.style(entry.memory_id, fg='cyan')}  {entry.citation}{whose}{session}")
+    click.echo(f"{click.style(entry.memory_id, fg='cyan')}  {entry.citation}{text}{session}")
     click.echo(indented(entry.text))
 
 
@@ -88,30 +88,30 @@ def edit(
     words = written_input() if text == "-" else text
     with place.memory() as service:
         # By its place, it is the entry that stands there now; in an editor, the one that was shown.
-        known = service.entry(place.workspace, memory)
+        memory_entry = service.entry(place.workspace, memory)
         if words is None and own is None:
-            words, etag = _edited(known.text), known.etag
+            words, etag = _edited(memory_entry.text), memory_entry.etag
             if words is None:
                 click.echo("nothing was changed", err=True)
                 return
             own = None if _has_tags(words) else []
-        changed = service.edit(
-            place.workspace, known.memory_id, text=words, tags=own, origin=origin, etag=etag or known.etag
+        entry = service.edit(
+            place.workspace, memory_entry.memory_id, text=words, tags=own, origin=origin, etag=etag or memory_entry.etag
         )
     if place.as_json:
-        emit_json(changed)
+        emit_json(entry)
     else:
-        click.echo(f"changed  {changed.memory_id}  {changed.citation}")
-        click.echo(indented(changed.text))
-    warn(changed.degraded)
+        click.echo(f"changed  {entry.memory_id}  {entry.citation}")
+        click.echo(indented(entry.text))
+    warn(entry.degraded)
 
 
 def _edited(text: str) -> str | None:
     """The text as a person leaves it in an editor; None if it is the same or none."""
     if not _is_asked():
         raise click.UsageError("Give the new TEXT, --tag or --no-tags: there is no terminal to edit in.")
-    made = click.edit(text + "\n", extension=".md")
-    return None if made is None or not made.strip() or made.strip() == text.strip() else made
+    edit = click.edit(text + "\n", extension=".md")
+    return None if edit is None or not edit.strip() or edit.strip() == text.strip() else edit
 
 
 def _has_tags(text: str) -> bool:
@@ -140,18 +140,18 @@ def forget(place: Place, memory: str | None, query: str | None, dry_run: bool, y
         raise click.UsageError("Give what is to be forgotten, or --search with words of it.")
     with place.memory() as service:
         if query is None or dry_run:
-            chosen = [service.forget(place.workspace, memory, query=query, dry_run=dry_run)]
+            memories = [service.forget(place.workspace, memory, query=query, dry_run=dry_run)]
         else:
-            shown = service.forget(place.workspace, query=query, dry_run=True)
-            ids = _chosen(place, shown, yes=yes)
+            shown_memory = service.forget(place.workspace, query=query, dry_run=True)
+            ids = _chosen(place, shown_memory, yes=yes)
             if ids is None:
                 # The words have to name one memory; if they do not, this says so.
-                chosen = [service.forget(place.workspace, query=query)]
+                memories = [service.forget(place.workspace, query=query)]
             else:
-                chosen = [service.forget(place.workspace, each) for each in ids]
-    for forgotten in chosen:
-        _print_forgotten(place, forgotten)
-    if not chosen:
+                memories = [service.forget(place.workspace, text) for text in ids]
+    for forgotten_memory in memories:
+        _print_forgotten(place, forgotten_memory)
+    if not memories:
         click.echo("nothing was forgotten", err=True)
 
 
@@ -163,7 +163,7 @@ def _print_forgotten(place: Place, forgotten: ForgottenMemory) -> None:
         if forgotten.named not in (None, 1):
             click.echo(f"{forgotten.named or 'no'} memories have these words: nothing would go", err=True)
     else:
-        names = [each.memory_id or each.citation for each in forgotten.removed]
+        names = [removal.memory_id or removal.citation for removal in forgotten.removed]
         click.echo(f"forgotten  {', '.join(dict.fromkeys(names)) or forgotten.path}  {', '.join(forgotten.paths)}")
         click.echo(erased_line(forgotten.erased))
     warn(forgotten.degraded)
@@ -171,29 +171,29 @@ def _print_forgotten(place: Place, forgotten: ForgottenMemory) -> None:
 
 def _chosen(place: Place, shown: ForgottenMemory, *, yes: bool) -> list[str] | None:
     """The memories that a person chooses of those that come into question; None where nobody is asked."""
-    named = shown.named or 0
-    names = [each.memory_id or each.citation for each in shown.removed]
-    if place.as_json or (named == 1 and (yes or not _is_asked())):
+    named_count = shown.named or 0
+    names = [removal.memory_id or removal.citation for removal in shown.removed]
+    if place.as_json or (named_count == 1 and (yes or not _is_asked())):
         return None
-    if yes and named:
-        return names[:named]
+    if yes and named_count:
+        return names[:named_count]
     _print_removals(shown.removed, err=True)
     if not names or not _is_asked():
         return None
-    if named == 1:
+    if named_count == 1:
         return names if click.confirm("Forget it?", err=True) else []
-    told = "These have the words" if named else "None has the words, these are the nearest"
-    answer = click.prompt(f"{told}. Which are to be forgotten (numbers, or none)?", default="none", err=True)
+    kind = "These have the words" if named_count else "None has the words, these are the nearest"
+    answer = click.prompt(f"{kind}. Which are to be forgotten (numbers, or none)?", default="none", err=True)
     numbers = [int(part) for part in answer.replace(",", " ").split() if part.isdecimal()]
     return [names[number - 1] for number in dict.fromkeys(numbers) if 1 <= number <= len(names)]
 
 
 def _print_removals(removals: Sequence[Removal], *, err: bool = False) -> None:
-    for number, each in enumerate(removals, 1):
-        whose = "" if each.role == "user" else f"  ({each.role})"
-        where = click.style(each.citation, fg="cyan")
-        click.echo(f"{number}. {where}{f'  {each.memory_id}' if each.memory_id else ''}{whose}", err=err)
-        click.echo(indented(one_line(each.text or "", _SHOWN_CELLS)), err=err)
+    for number, removal in enumerate(removals, 1):
+        text = "" if removal.role == "user" else f"  ({removal.role})"
+        where = click.style(removal.citation, fg="cyan")
+        click.echo(f"{number}. {where}{f'  {removal.memory_id}' if removal.memory_id else ''}{text}", err=err)
+        click.echo(indented(one_line(removal.text or "", _SHOWN_CELLS)), err=err)
 
 
 def _is_asked() -> bool:

@@ -22,25 +22,25 @@ def workspaces(place: Place) -> None:
     Files, sessions, last change, and the folder of the coding agent's project that each is of.
     """
     with place.service() as service:
-        found, home = service.workspace_summaries(), service.settings.home
+        summaries, home = service.workspace_summaries(), service.settings.home
     if place.as_json:
-        emit_value({"home": str(home), "workspaces": found})
+        emit_value({"home": str(home), "workspaces": summaries})
         return
-    if not found:
+    if not summaries:
         click.echo(f"no workspace in {home} yet; a first memory makes one", err=True)
     rows = [
         (
-            each.workspace,
-            _counted(each.memory_files, "file"),
-            _counted(each.sessions, "session"),
-            _local(each.modified_at),
+            summary.workspace,
+            _counted(summary.memory_files, "file"),
+            _counted(summary.sessions, "session"),
+            _local(summary.modified_at),
         )
-        for each in found
+        for summary in summaries
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row, each in zip(rows, found, strict=True):
+    for row, each_summary in zip(rows, summaries, strict=True):
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join((*cells, each.project or "")).rstrip())
+        click.echo("  ".join((*cells, each_summary.project or "")).rstrip())
 
 
 @click.command(epilog=examples("join ~/project/data --dry-run", "join ~/project/data"))
@@ -54,16 +54,16 @@ def join(place: Place, other: Path, dry_run: bool) -> None:
     differs is copied beside the one here.
     """
     with place.service() as service:
-        joined = service.join(other.absolute(), dry_run=dry_run)
+        join = service.join(other.absolute(), dry_run=dry_run)
     if place.as_json:
-        emit_value(joined)
+        emit_value(join)
         return
-    for file in joined.missing:
-        renamed = f"  as {file.target}" if file.state == "renamed" else ""
-        click.echo(f"{file.workspace}/{file.path}{renamed}")
-    done = "would be copied" if dry_run else "copied"
-    there = len(joined.files) - len(joined.missing)
-    click.echo(f"{_counted(len(joined.missing), 'file')} {done} into {joined.home}, {there} there already", err=True)
+    for file in join.missing:
+        renamed_text = f"  as {file.target}" if file.state == "renamed" else ""
+        click.echo(f"{file.workspace}/{file.path}{renamed_text}")
+    done_kind = "would be copied" if dry_run else "copied"
+    there = len(join.files) - len(join.missing)
+    click.echo(f"{_counted(len(join.missing), 'file')} {done_kind} into {join.home}, {there} there already", err=True)
 
 
 def _counted(number: int, noun: str) -> str:

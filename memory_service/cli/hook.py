@@ -91,9 +91,9 @@ class _HookCommand:
         from memory_service.cli.warm import answer_of
 
         workspace = self._workspace or (None if server.is_here else _project_workspace(raw))
-        named = {"X-Memory-Workspace": workspace} if workspace else {}
+        named_fields = {"X-Memory-Workspace": workspace} if workspace else {}
         try:
-            answer = server.ask("POST", f"/v1/hooks/{self._host}", raw, named, seconds=_LIMIT_SECONDS)
+            answer = server.ask("POST", f"/v1/hooks/{self._host}", raw, named_fields, seconds=_LIMIT_SECONDS)
         except ConnectionFailed:
             if not server.is_named:
                 # A server of the home that hangs: what the call brings is kept beside it, which does nothing twice.
@@ -135,15 +135,18 @@ class _HookCommand:
         if not keeps:
             self._leave(queue, event, call, "keep", starts=False)
         with open_at_once(self._home, embeds=bool(event.most_chars), rests=True) as service:
-            answered = handle_hook(service, self._host, call, workspace=self._workspace, keeps=keeps)
-            answer = {**answered.answer, **({"stored": True} if not keeps and event.host == "opencode" else {})}
-            if not answered.is_kept:
+            answered_handle_hook = handle_hook(service, self._host, call, workspace=self._workspace, keeps=keeps)
+            answer = {
+                **answered_handle_hook.answer,
+                **({"stored": True} if not keeps and event.host == "opencode" else {}),
+            }
+            if not answered_handle_hook.is_kept:
                 self._leave(queue, event, call, "keep", starts=False)
             elif event.kind == "pre_compact" and keeps:
                 self._leave(queue, event, call, "after", starts=False)
-            if answered.workspace and service.is_behind(answered.workspace):
+            if answered_handle_hook.workspace and service.is_behind(answered_handle_hook.workspace):
                 with suppress(MemoryServiceError):
-                    queue.add_index(answered.workspace)
+                    queue.add_index(answered_handle_hook.workspace)
             _print(json.dumps(answer).encode())
         if queue.indexes() or not queue.is_empty:
             _start_worker(queue.home)
@@ -160,14 +163,14 @@ class _HookCommand:
         """Leave a call to a worker; where the disk does not take it, in the worker's memory."""
         from memory_service.hosts.queue import QueuedCall
 
-        queued = QueuedCall(
+        queued_call = QueuedCall(
             host=self._host, workspace=self._workspace, call=call, work=work, session_id=event.session_id
         )
         try:
-            queue.add(queued)
+            queue.add(queued_call)
         except MemoryServiceError as error:
             self.note(str(error))
-            _start_worker(queue.home, queued.written())
+            _start_worker(queue.home, queued_call.written())
         else:
             if starts:
                 _start_worker(queue.home)
@@ -199,8 +202,8 @@ def _start_worker(home: Path, unqueued: bytes = b"") -> None:
         creationflags=_DETACHED,
     )
     if worker.stdin is not None:
-        with suppress(OSError), worker.stdin as given:
-            given.write(unqueued)
+        with suppress(OSError), worker.stdin as given_stdin:
+            given_stdin.write(unqueued)
     # It outlives this process; without this, Python would wait for news of it.
     worker.returncode = 0
 
@@ -237,7 +240,7 @@ def _project_workspace(raw: bytes) -> str | None:
 
 def _within(seconds: float, work: Callable[[], None], failed: Callable[[str], None]) -> None:
     """Do work for at most so long; a failure is noted, and the process ends with 0."""
-    done = threading.Event()
+    done_event = threading.Event()
 
     def run() -> None:
         try:
@@ -247,10 +250,10 @@ def _within(seconds: float, work: Callable[[], None], failed: Callable[[str], No
         except BaseException as error:  # the agent goes on whatever happens here
             failed(f"defect: {type(error).__name__}")
         finally:
-            done.set()
+            done_event.set()
 
     threading.Thread(target=run, daemon=True).start()
-    if not done.wait(seconds):
+    if not done_event.wait(seconds):
         failed(f"the hook took more than {seconds:g} seconds and was given up")
         sys.stdout.flush()
         os._exit(0)

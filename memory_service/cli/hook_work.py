@@ -37,8 +37,8 @@ def _main() -> None:
         os.nice(_NICENESS)
     home = Path(sys.argv[1])
     queue = CallQueue(home)
-    if unqueued := read_call(sys.stdin.buffer.read()):
-        _queue(queue, unqueued)
+    if call := read_call(sys.stdin.buffer.read()):
+        _queue(queue, call)
     _Worker(queue).run()
 
 
@@ -93,20 +93,20 @@ class _Worker:
         return [call for call in self._queue.calls() if call.path not in self._left]
 
     def _do(self, service: MemoryService, call: QueuedCall) -> None:
-        begun = self._queue.begin(call)
-        if begun is None:
+        begun_call = self._queue.begin(call)
+        if begun_call is None:
             note_faults(self._queue.home, call.host, "", ("a call that ended several workers is given up",))
             return
         from memory_service.hosts.hooks.hook_calls import finish_hook
 
-        host: Any = begun.host
-        done = finish_hook(service, host, begun.call, workspace=begun.workspace, work=begun.work)
-        if done.is_kept:
-            self._queue.done(begun)
+        host: Any = begun_call.host
+        done_answer = finish_hook(service, host, begun_call.call, workspace=begun_call.workspace, work=begun_call.work)
+        if done_answer.is_kept:
+            self._queue.done(begun_call)
         else:
-            self._left.add(self._queue.put_back(begun))
-        if done.workspace and service.has_workspace(done.workspace):
-            self._queue.add_index(done.workspace)
+            self._left.add(self._queue.put_back(begun_call))
+        if done_answer.workspace and service.has_workspace(done_answer.workspace):
+            self._queue.add_index(done_answer.workspace)
 
     def _index(self, service: MemoryService, workspace: str) -> None:
         """Bring an index up to date, until a call comes; what is embedded till then stays."""

@@ -96,10 +96,10 @@ def _print(place: Place, done: HostConnection) -> None:
 
 def _print_work(done: HostConnection) -> None:
     """Print the files, each with what was done to it, and what a person may want to know then."""
-    changed = any(file.action != "unchanged" for file in done.files)
+    has_changed = any(file.action != "unchanged" for file in done.files)
     # A second connection and a second way back are no faults.
     words = ("connected", "already connected") if done.connected else ("disconnected", "was not connected")
-    click.echo(f"{words[not changed]}  {done.host}  ({done.scope})")
+    click.echo(f"{words[not has_changed]}  {done.host}  ({done.scope})")
     for file in done.files:
         click.echo(f"  {file.action:<9}  {file.path}{f'  ({file.note})' if file.note else ''}")
     if done.connected:

@@ -48,10 +48,10 @@ def _keep_following(place: Place, service: MemoryService, paths: Sequence[str]) 
 
 
 def _json_line(followed: SyncedChange) -> str:
-    told = {"paths": followed.paths, **followed.report.model_dump(mode="json")} | (
+    fields = {"paths": followed.paths, **followed.report.model_dump(mode="json")} | (
         {"error": followed.failure} if followed.failure else {}
     )
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def _print_line(followed: SyncedChange) -> None:
@@ -59,11 +59,11 @@ def _print_line(followed: SyncedChange) -> None:
         click.secho(f"failed: {followed.failure}", fg="red", err=True)
         return
     report = followed.report
-    shown = ", ".join(followed.paths[:_NAMED_PATHS])
+    shown_text = ", ".join(followed.paths[:_NAMED_PATHS])
     more = len(followed.paths) - _NAMED_PATHS
-    named = f"{shown} and {more} more" if more > 0 else shown
+    named_text = f"{shown_text} and {more} more" if more > 0 else shown_text
     counts = f"+{report.added} ~{report.changed} -{report.removed}"
-    click.echo(f"{named}  {counts}  {report.seconds * 1000:.0f} ms")
+    click.echo(f"{named_text}  {counts}  {report.seconds * 1000:.0f} ms")
     for failure in report.failed:
         click.secho(f"failed: {failure.path}: {failure.reason}", fg="red", err=True)
     warn(report.degraded)
@@ -108,9 +108,9 @@ def _show(place: Place, report: ReindexReport, *, dry_run: bool, one_line: bool)
 
 def _print_report(report: ReindexReport, dry_run: bool) -> None:
     counts = ", ".join(f"{getattr(report, name)} {name}" for name in ("added", "changed", "removed", "unchanged"))
-    told = "would be: " if dry_run else ""
+    kind = "would be: " if dry_run else ""
     work = "" if dry_run else f"; {report.embedded} passages embedded in {report.seconds:.1f} s"
-    click.echo(f"{told}{counts}, {len(report.failed)} failed{work}")
+    click.echo(f"{kind}{counts}, {len(report.failed)} failed{work}")
     for failure in report.failed:
         click.secho(f"failed: {failure.path}: {failure.reason}", fg="red", err=True)
 
@@ -135,37 +135,37 @@ def status(place: Place) -> None:
     """
     with place.service() as service:
         place = _status_place(place, service.settings.home)
-        found, others = service.status(place.workspace), service.other_homes()
+        status, other_joins = service.status(place.workspace), service.other_homes()
         folder = service.settings.home / place.workspace
     server = found_server(folder.parent, place.workspace)
     if place.as_json:
-        emit_value({**found.model_dump(mode="json"), "server": server and server._asdict()})
+        emit_value({**status.model_dump(mode="json"), "server": server and server._asdict()})
         return
     rows = [
-        ("workspace", f"{found.workspace}  ({folder})"),
-        ("files", f"{found.files} indexed, {found.dirty} changed since, {len(found.failed)} failed"),
+        ("workspace", f"{status.workspace}  ({folder})"),
+        ("files", f"{status.files} indexed, {status.dirty} changed since, {len(status.failed)} failed"),
         (
             "passages",
-            f"{found.passages}, {found.coverage:.0%} with a vector"
-            if found.current_fingerprint.model
-            else f"{found.passages}, no vectors",
+            f"{status.passages}, {status.coverage:.0%} with a vector"
+            if status.current_fingerprint.model
+            else f"{status.passages}, no vectors",
         ),
-        ("index", _index_row(found)),
-        *([("syncing", f"{found.sync_done} of {found.sync_total} passages")] if found.syncing else []),
-        *([("rebuild", _rebuild_row(found.rebuild))] if found.rebuild else []),
-        ("model", found.embedding_model + (f": {found.embedding_choice}" if found.embedding_choice else "")),
-        ("timezone", found.timezone),
-        ("watching", _watching_row(found.watching)),
+        ("index", _index_row(status)),
+        *([("syncing", f"{status.sync_done} of {status.sync_total} passages")] if status.syncing else []),
+        *([("rebuild", _rebuild_row(status.rebuild))] if status.rebuild else []),
+        ("model", status.embedding_model + (f": {status.embedding_choice}" if status.embedding_choice else "")),
+        ("timezone", status.timezone),
+        ("watching", _watching_row(status.watching)),
         ("server", str(server or "none on this home")),
-        *((f"{reader} failed", f"{count} times") for reader, count in found.reader_failures.items()),
+        *((f"{reader} failed", f"{count} times") for reader, count in status.reader_failures.items()),
     ]
     for line in columns(rows):
         click.echo(line)
-    for failure in found.failed:
+    for failure in status.failed:
         click.secho(f"failed: {failure.path}: {failure.reason}", fg="red", err=True)
-    for other in others:
-        click.secho(f"another home: {other}", fg="yellow", err=True)
-    warn(found.degraded)
+    for other_join in other_joins:
+        click.secho(f"another home: {other_join}", fg="yellow", err=True)
+    warn(status.degraded)
 
 
 def _index_row(found: Status) -> str:
@@ -215,8 +215,8 @@ def _home_checks(service: MemoryService) -> Iterator[Check]:
     """Other homes that have what this one lacks: most people mean to have one."""
     from memory_service.schemas.status import Check
 
-    for other in service.other_homes():
-        detail, _, remedy = str(other).partition(". ")
+    for other_join in service.other_homes():
+        detail, _, remedy = str(other_join).partition(". ")
         yield Check(name="another home", ok=True, detail=detail, remedy=remedy)
 
 

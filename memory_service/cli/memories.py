@@ -52,13 +52,13 @@ def remember(
 
     words = written_input() if text == "-" else text
     with place.memory() as service:
-        stored = service.remember(place.workspace, words, tags=tags, date=date, origin=origin, session_id=session_id)
+        memory = service.remember(place.workspace, words, tags=tags, date=date, origin=origin, session_id=session_id)
     if place.as_json:
-        emit_json(stored)
+        emit_json(memory)
     else:
-        where = citation(stored.path, stored.start_line, stored.end_line)
-        click.echo(f"{'already there' if stored.duplicate else 'remembered'}  {stored.memory_id}  {where}")
-    warn(stored.degraded)
+        where = citation(memory.path, memory.start_line, memory.end_line)
+        click.echo(f"{'already there' if memory.duplicate else 'remembered'}  {memory.memory_id}  {where}")
+    warn(memory.degraded)
 
 
 @click.command()
@@ -73,17 +73,18 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
     folder, such as @docs/guide.rst.
     """
     with place.memory(embeds=False) as service:
-        found = service.get(place.workspace, path, start_line, lines)
+        page = service.get(place.workspace, path, start_line, lines)
     if place.as_json:
-        emit_json(found)
+        emit_json(page)
         return
-    if start_line > max(found.total_lines, 1):
-        click.echo(f"(the file ends with line {found.total_lines})", err=True)
+    if start_line > max(page.total_lines, 1):
+        click.echo(f"(the file ends with line {page.total_lines})", err=True)
         return
-    click.echo(found.text, nl=not found.text.endswith("\n"))
-    if found.next_start_line:
+    click.echo(page.text, nl=not page.text.endswith("\n"))
+    if page.next_start_line:
         click.echo(
-            f"(line {found.end_line} of {found.total_lines}; go on with --start-line {found.next_start_line})", err=True
+            f"(line {page.end_line} of {page.total_lines}; go on with --start-line {page.next_start_line})",
+            err=True,
         )
 
 
@@ -127,12 +128,12 @@ def search(place: Place, query: str, wait: bool, **options: Any) -> None:
 
 def _print_results(answer: SearchResults, query: str) -> None:
     for number, result in enumerate(answer.results, 1):
-        said = "" if result.role == "user" else f"({result.role})"
+        text = "" if result.role == "user" else f"({result.role})"
         title = " › ".join(result.heading)
         where = click.style(result.citation, fg="cyan")
         shown_id = result.memory_id and click.style(result.memory_id, dim=True)
         mark = relevance_mark(result.relevance, named=has_word(result.text, query))
-        parts = (where, mark, said, shown_id, title and click.style(title, dim=True))
+        parts = (where, mark, text, shown_id, title and click.style(title, dim=True))
         click.echo(f"{number}. {'  '.join(filter(None, parts))}")
         if result.columns:
             click.secho(indented(result.columns), dim=True)
@@ -160,9 +161,9 @@ def _changes(result: SearchResult) -> Iterator[str]:
         day = f"{result.date}; " if result.date else ""
         yield f"({day}since replaced: {result.replaced_by.citation})"
     if result.replaces:
-        yield f"(replaces {', '.join(_dated(each) for each in result.replaces)})"
-    for each in result.history:
-        yield f"  {'->' if each.current else '  '} {_dated(each)}: {indented(each.text).strip()}"
+        yield f"(replaces {', '.join(_dated(replace) for replace in result.replaces)})"
+    for past in result.history:
+        yield f"  {'->' if past.current else '  '} {_dated(past)}: {indented(past.text).strip()}"
 
 
 def _dated(stated: Statement) -> str:
@@ -198,12 +199,12 @@ def context(place: Place, query: str, budget_tokens: int, wait: bool, **options:
     if answer.system_prompt:
         click.echo(answer.system_prompt)
     receipt = answer.receipt
-    known = [item.relevance for item in receipt.included]
-    told = (
-        f"{len(known)} in{relevance_counts(known)}, {receipt.omitted_count} left out; "
+    relevances = [item.relevance for item in receipt.included]
+    text = (
+        f"{len(relevances)} in{relevance_counts(relevances)}, {receipt.omitted_count} left out; "
         f"{answer.tokens} of {budget_tokens} tokens"
     )
-    if nothing_relevant(known) and not has_word(answer.block, query):
-        told = f"nothing relevant in {place}: --min-relevance 0.01 leaves these out; {told}"
-    click.secho(f"{receipt.reason or told}; receipt {receipt.receipt_id}", dim=True, err=True)
+    if nothing_relevant(relevances) and not has_word(answer.block, query):
+        text = f"nothing relevant in {place}: --min-relevance 0.01 leaves these out; {text}"
+    click.secho(f"{receipt.reason or text}; receipt {receipt.receipt_id}", dim=True, err=True)
     warn(answer.degraded)

@@ -54,8 +54,8 @@ class Place:
         from memory_service.service import open_at_once
 
         # The home of the environment says nothing beside a server of the environment.
-        named = self.home_named or not os.environ.get(f"{PREFIX}URL")
-        with open_at_once(self.home if named else None, embeds=embeds) as service:
+        is_named = self.home_named or not os.environ.get(f"{PREFIX}URL")
+        with open_at_once(self.home if is_named else None, embeds=embeds) as service:
             yield service
 
     @contextmanager
@@ -94,8 +94,8 @@ class Place:
                 service.leave_changes(self.workspace)
             yield service
             if begins and service.settings.home.exists():
-                for other in service.other_homes():
-                    click.secho(f"note: this begins a memory in {service.settings.home}; {other}", dim=True, err=True)
+                for join in service.other_homes():
+                    click.secho(f"note: this begins a memory in {service.settings.home}; {join}", dim=True, err=True)
 
 
 def _tell_cold(reason: str) -> None:

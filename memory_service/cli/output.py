@@ -115,7 +115,7 @@ def progress_bar(told: str = "") -> Iterator[Callable[[Indexed | SyncProgress], 
     numbers = MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=11 if is_wide else 7))
     left = TimeRemainingColumn(compact=not is_wide, table_column=Column(no_wrap=True, min_width=7 if is_wide else 5))
     # On a narrow terminal the path gives way, then the bar, not the numbers.
-    shown = (
+    shown_value = (
         [
             TextColumn("indexing"),
             BarColumn(bar_width=16),
@@ -127,12 +127,12 @@ def progress_bar(told: str = "") -> Iterator[Callable[[Indexed | SyncProgress], 
         if is_wide
         else [TextColumn("indexing"), numbers, TextColumn("passages"), left]
     )
-    with Progress(*shown, console=console, transient=True) as bar:
+    with Progress(*shown_value, console=console, transient=True) as bar:
         task = bar.add_task("indexing", total=None, rate=0, path="")
 
         def show(progress: Indexed | SyncProgress) -> None:
-            elapsed = bar.tasks[task].elapsed or 0
-            rate = round(progress.passages / elapsed) if elapsed > 0.1 else 0
+            elapsed_value = bar.tasks[task].elapsed or 0
+            rate = round(progress.passages / elapsed_value) if elapsed_value > 0.1 else 0
             total = progress.total_passages or None
             bar.update(task, total=total, completed=progress.passages, rate=rate, path=progress.path)
 
@@ -191,7 +191,7 @@ def relevance_mark(relevance: float | None, *, named: bool = False) -> str:
     word = _relevance_word(relevance)
     if named and word == _UNLIKELY:
         word = _RELEVANCE[-1][1]
-    colour = next((colour for _, known, colour in _RELEVANCE if known == word), "red")
+    colour = next((colour for _, known_text, colour in _RELEVANCE if known_text == word), "red")
     return word and click.style(word, fg=colour)
 
 
@@ -274,9 +274,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable
         rows: As many cells each.
         right: Right-aligned columns, such as numbers.
     """
-    listed, numbers = [head, *rows], frozenset(right)
-    widths = [max(width(row[at]) for row in listed) for at in range(len(head))]
-    for row in listed:
+    listed_texts, numbers = [head, *rows], frozenset(right)
+    widths = [max(width(row[at]) for row in listed_texts) for at in range(len(head))]
+    for row in listed_texts:
         cells = (padded(cell, widths[at], right=at in numbers) for at, cell in enumerate(row))
         yield "  ".join(cells).rstrip()
 
@@ -293,8 +293,8 @@ def bar(tokens: int, marks: Sequence[int], whole: int, *, cells: int = 40) -> st
     line = ["."] * cells
     for mark in marks:
         line[_place(mark, whole, cells - 1)] = "|"
-    used = min(-(-tokens * cells // max(whole, 1)), cells)
-    for at in range(used):
+    used_count = min(-(-tokens * cells // max(whole, 1)), cells)
+    for at in range(used_count):
         line[at] = "#" if line[at] == "." else "+"
     return f"[{''.join(line)}]"
 

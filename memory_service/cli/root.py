@@ -62,8 +62,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        found: click.Command = getattr(import_module(f"memory_service.cli.{_COMMANDS[cmd_name]}"), cmd_name)
-        return found
+        command: click.Command = getattr(import_module(f"memory_service.cli.{_COMMANDS[cmd_name]}"), cmd_name)
+        return command
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -169,10 +169,10 @@ def _workspace_of(project: str, place: Place, url: str | None) -> str:
     """The workspace of a project in the home at hand, or in that of a server elsewhere."""
     from memory_service.hosts.projects import project_of
 
-    found, home = project_of(os.path.abspath(project)), home_of(place.home)
+    found_project, home = project_of(os.path.abspath(project)), home_of(place.home)
     server = server_of(home)
     is_here = not url or (server is not None and server.url.rstrip("/") == url.rstrip("/"))
-    return found.workspace_in(home) if is_here else found.workspace_elsewhere
+    return found_project.workspace_in(home) if is_here else found_project.workspace_elsewhere
 
 
 @click.command()

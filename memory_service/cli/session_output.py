@@ -47,30 +47,30 @@ def row_of(service: MemoryService, workspace: str, listed: ListedSession) -> Ses
     """A session with the size of its log."""
     from memory_service.errors import MemoryServiceError
 
-    found, problem = None, ""
+    session_status, problem = None, ""
     try:
-        found = service.session_status(workspace, listed.session_id)
+        session_status = service.session_status(workspace, listed.session_id)
     except MemoryServiceError as error:
         problem = str(error)
     return SessionRow(
         session_id=listed.session_id,
         last_activity=listed.last_activity,
-        messages=found.messages if found else None,
-        last_seq=found.last_seq if found else listed.last_seq,
-        tokens=found.tokens if found else None,
-        pressure=found.pressure if found else None,
-        window_tokens=found.context_window.tokens if found else None,
-        model=found.model if found else None,
+        messages=session_status.messages if session_status else None,
+        last_seq=session_status.last_seq if session_status else listed.last_seq,
+        tokens=session_status.tokens if session_status else None,
+        pressure=session_status.pressure if session_status else None,
+        window_tokens=session_status.context_window.tokens if session_status else None,
+        model=session_status.model if session_status else None,
         size_bytes=listed.size_bytes,
         problem=problem,
-        title=found.title if found else "",
+        title=session_status.title if session_status else "",
     )
 
 
 def session_table(rows: Sequence[SessionRow], settings: Settings) -> Iterator[str]:
     """One line for each session."""
-    titled = any(row.title for row in rows)
-    head = ("SESSION", "LAST ACTIVITY", "MESSAGES", "TOKENS", "PRESSURE", "SIZE", *(["TITLE"] if titled else []))
+    is_titled = any(row.title for row in rows)
+    head = ("SESSION", "LAST ACTIVITY", "MESSAGES", "TOKENS", "PRESSURE", "SIZE", *(["TITLE"] if is_titled else []))
     cells = [
         (
             row.session_id,
@@ -79,7 +79,7 @@ def session_table(rows: Sequence[SessionRow], settings: Settings) -> Iterator[st
             _number(row.tokens),
             row.pressure or "?",
             size(row.size_bytes),
-            *([one_line(row.title, _TITLE_CELLS)] if titled else []),
+            *([one_line(row.title, _TITLE_CELLS)] if is_titled else []),
         )
         for row in rows
     ]
@@ -98,7 +98,7 @@ def _local_time(moment: dt.datetime, settings: Settings) -> str:
 
 def session_head(session: Session, details: SessionDetails, settings: Settings) -> Iterator[str]:
     """Lines for the status of a session."""
-    flushed = f"up to message {session.flushed_to} of {details.last_message}" if session.flushed_to else "none yet"
+    flushed_text = f"up to message {session.flushed_to} of {details.last_message}" if session.flushed_to else "none yet"
     newest = f", newest {details.newest_compaction}" if details.newest_compaction else ""
     repairs = "; ".join(line.removeprefix("log: ") for line in session.degraded)
     rows = [
@@ -109,7 +109,7 @@ def session_head(session: Session, details: SessionDetails, settings: Settings) 
         *_use(session, details),
         ("messages", _messages(session, details)),
         ("compactions", f"{session.compactions}{newest}{f', {details.undone} undone' if details.undone else ''}"),
-        ("flushes", f"{details.flushes}, {flushed}" if details.flushes else flushed),
+        ("flushes", f"{details.flushes}, {flushed_text}" if details.flushes else flushed_text),
         ("pins", str(session.pins)),
         ("repairs", repairs or "none"),
     ]
@@ -117,10 +117,10 @@ def session_head(session: Session, details: SessionDetails, settings: Settings) 
 
 
 def _activity(session: Session, settings: Settings) -> str:
-    written = size(session.size_bytes)
+    written_size = size(session.size_bytes)
     if not session.last_activity:
-        return written
-    return f"{_local_time(dt.datetime.fromisoformat(session.last_activity), settings)}, {written}"
+        return written_size
+    return f"{_local_time(dt.datetime.fromisoformat(session.last_activity), settings)}, {written_size}"
 
 
 def _use(session: Session, details: SessionDetails) -> Iterator[tuple[str, str]]:
@@ -131,8 +131,8 @@ def _use(session: Session, details: SessionDetails) -> Iterator[tuple[str, str]]
     if window.problem == "warn":
         yield "", click.style(window.message, fg="yellow")
     target, soft, hard = details.marks
-    shown = bar(session.tokens, details.marks, details.usable_tokens)
-    yield "view", f"{shown} {session.tokens:,} tokens, {pressure}"
+    shown_bar = bar(session.tokens, details.marks, details.usable_tokens)
+    yield "view", f"{shown_bar} {session.tokens:,} tokens, {pressure}"
     yield (
         "",
         f"flush from {soft:,}, compaction from {hard:,} down to {target:,}, usable {details.usable_tokens:,}",
@@ -140,11 +140,11 @@ def _use(session: Session, details: SessionDetails) -> Iterator[tuple[str, str]]
 
 
 def _messages(session: Session, details: SessionDetails) -> str:
-    lost = f", {details.unreadable} cannot be read" if details.unreadable else ""
+    lost_text = f", {details.unreadable} cannot be read" if details.unreadable else ""
     if not session.messages:
-        return f"0{lost}"
-    shown = f"{details.in_view:,} of them in view, from number {details.first_shown} on"
-    return f"{session.messages:,}, {shown}{lost}"
+        return f"0{lost_text}"
+    shown_text = f"{details.in_view:,} of them in view, from number {details.first_shown} on"
+    return f"{session.messages:,}, {shown_text}{lost_text}"
 
 
 def receipt_lines(receipt: CompactionReceipt, *, summary: bool = False) -> Iterator[str]:
@@ -191,8 +191,8 @@ def _outcome(receipt: CompactionReceipt) -> str:
     before, after = _tokens(receipt.tokens_before, receipt.tokens_after)
     sizes = f"{before} -> {after} tokens ({receipt.ratio:.0%})"
     if receipt.applied:
-        name, undone = receipt.compaction_id, receipt.compaction_id and not receipt.active
-        return f"compacted {name or 'by the context engine'}: {sizes}{', undone' if undone else ''}"
+        name, compaction_id = receipt.compaction_id, receipt.compaction_id and not receipt.active
+        return f"compacted {name or 'by the context engine'}: {sizes}{', undone' if compaction_id else ''}"
     target = f"; target {receipt.target_tokens:,}" if receipt.target_tokens else ""
     return f"{'planned' if receipt.mode == 'plan' else 'would be'}: {sizes}{target}. Nothing was changed."
 
@@ -202,17 +202,17 @@ def compaction_table(receipts: Sequence[CompactionReceipt], settings: Settings) 
     head = ("ID", "WHEN", "STAGE", "TRIGGER", "PRESET", "SUMMARY", "BEFORE", "AFTER", "KEEPS FROM", "STATE")
     rows = [
         (
-            each.compaction_id or "",
-            _local_time(dt.datetime.fromisoformat(each.created_at), settings) if each.created_at else "",
-            each.stage,
-            each.trigger,
-            each.preset,
-            each.method,
-            *_tokens(each.tokens_before, each.tokens_after),
-            str(each.first_kept or ""),
-            "active" if each.active else "undone",
+            receipt.compaction_id or "",
+            _local_time(dt.datetime.fromisoformat(receipt.created_at), settings) if receipt.created_at else "",
+            receipt.stage,
+            receipt.trigger,
+            receipt.preset,
+            receipt.method,
+            *_tokens(receipt.tokens_before, receipt.tokens_after),
+            str(receipt.first_kept or ""),
+            "active" if receipt.active else "undone",
         )
-        for each in receipts
+        for receipt in receipts
     ]
     yield from table(head, rows, right=(6, 7, 8))
 
@@ -234,28 +234,28 @@ def flush_lines(report: Flush, cells: int) -> Iterator[str]:
     for memory in report.written:
         where = click.style(citation_of(memory), fg="cyan")
         yield f"{memory.memory_id}  {where}  {one_line(memory.text, max(cells - 50, 20))}"
-    known = f", {report.duplicates} known before" if report.duplicates else ""
-    searched = f" in messages {_range(report.messages)}" if report.messages else ""
+    known_text = f", {report.duplicates} known before" if report.duplicates else ""
+    searched_text = f" in messages {_range(report.messages)}" if report.messages else ""
     if not report.written:
-        yield f"nothing written{searched}{known}: {report.reason}"
+        yield f"nothing written{searched_text}{known_text}: {report.reason}"
         return
-    yield f"{len(report.written)} written{known}{searched}: {report.reason} ({report.method})"
+    yield f"{len(report.written)} written{known_text}{searched_text}: {report.reason} ({report.method})"
 
 
 def context_line(made: SessionContext) -> str:
     """Size of a prompt, and how it was made."""
     sizes = made.tokens
-    told = [
+    texts = [
         f"{sizes.total:,} of {sizes.window:,} tokens: system {sizes.system:,}, memory {sizes.memory:,}, "
         f"summary {sizes.summary:,}, tail {sizes.tail:,}",
         *([f"the first {made.cached_prefix_tokens:,} as in the last prompt"] if made.cached_prefix_tokens else ()),
         f"receipt {made.receipt.receipt_id}" if made.receipt else f"no recall: {made.recall.reason}",
     ]
     if made.flush:
-        told.append(f"flushed first: {len(made.flush.written)} memories")
+        texts.append(f"flushed first: {len(made.flush.written)} memories")
     if made.compaction:
-        told.append(f"compacted first: {made.compaction.compaction_id}")
-    return "; ".join(told)
+        texts.append(f"compacted first: {made.compaction.compaction_id}")
+    return "; ".join(texts)
 
 
 def found_lines(hits: Sequence[FoundMessage], first_shown: int) -> Iterator[str]:

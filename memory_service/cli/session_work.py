@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 def _numbers(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, object]:
     """Overrides of a command line: numbers, true, false and null as in JSON, else texts."""
-    found: dict[str, object] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
+    fields: dict[str, object] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
         if not equals:
-            raise click.BadParameter(f"{each!r} has no value. Write NAME=VALUE, such as keep_turns=3.")
+            raise click.BadParameter(f"{text!r} has no value. Write NAME=VALUE, such as keep_turns=3.")
         try:
-            found[name.strip()] = json.loads(value)
+            fields[name.strip()] = json.loads(value)
         except ValueError:
-            found[name.strip()] = value
-    return found
+            fields[name.strip()] = value
+    return fields
 
 
 @click.command(
@@ -110,11 +110,11 @@ def compactions(place: Place, session_id: str, compaction_id: str | None) -> Non
         if compaction_id:
             _print_receipt(place, service.compaction(place.workspace, session_id, compaction_id), summary=True)
             return
-        found, settings = service.compactions(place.workspace, session_id), service.settings
+        compactions, settings = service.compactions(place.workspace, session_id), service.settings
     if place.as_json:
-        emit_json(found)
-    elif found.compactions:
-        click.echo("\n".join(compaction_table(found.compactions, settings)))
+        emit_json(compactions)
+    elif compactions.compactions:
+        click.echo("\n".join(compaction_table(compactions.compactions, settings)))
     else:
         click.echo("no compactions", err=True)
 
@@ -151,8 +151,8 @@ def flush(place: Place, session_id: str) -> None:
     with place.service() as service:
         report = service.flush(place.workspace, session_id)
     if place.as_json:
-        written = [{**memory.model_dump(), "citation": citation_of(memory)} for memory in report.written]
-        emit_value({**report.model_dump(mode="json"), "written": written})
+        written_fields = [{**memory.model_dump(), "citation": citation_of(memory)} for memory in report.written]
+        emit_value({**report.model_dump(mode="json"), "written": written_fields})
     else:
         click.echo("\n".join(flush_lines(report, shutil.get_terminal_size((100, 24)).columns)))
     warn(report.degraded)

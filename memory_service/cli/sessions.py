@@ -36,15 +36,15 @@ def search(place: Place, session_id: str, query: str, limit: int) -> None:
     from memory_service.cli.session_output import found_lines
 
     with place.service() as service:
-        found = service.session_search(place.workspace, session_id, query, limit)
+        messages = service.session_search(place.workspace, session_id, query, limit)
         first_shown = service.session_details(place.workspace, session_id).first_shown
     if place.as_json:
-        emit_json(found)
-    elif found.results:
-        click.echo("\n".join(found_lines(found.results, first_shown)))
+        emit_json(messages)
+    elif messages.results:
+        click.echo("\n".join(found_lines(messages.results, first_shown)))
     else:
         click.echo("nothing found", err=True)
-    warn(found.degraded)
+    warn(messages.degraded)
 
 
 @click.command(
@@ -59,11 +59,11 @@ def pin(place: Place, session_id: str, text: str | None, seq: int | None) -> Non
     if (text is None) == (seq is None):
         raise click.UsageError("Give a text or --seq, and not both.")
     with place.service() as service:
-        kept = service.pin(place.workspace, session_id, text, seq=seq)
+        pin = service.pin(place.workspace, session_id, text, seq=seq)
     if place.as_json:
-        emit_json(kept)
+        emit_json(pin)
     else:
-        click.echo(f"pinned  {kept.pin_id}")
+        click.echo(f"pinned  {pin.pin_id}")
 
 
 @click.command(epilog=examples("sessions pins support-42"))
@@ -74,11 +74,11 @@ def pins(place: Place, session_id: str) -> None:
     from memory_service.cli.session_output import pin_lines
 
     with place.service() as service:
-        kept = service.pins(place.workspace, session_id)
+        pins = service.pins(place.workspace, session_id)
     if place.as_json:
-        emit_json(kept)
-    elif kept.pins:
-        click.echo("\n".join(pin_lines(kept.pins, shutil.get_terminal_size((100, 24)).columns)))
+        emit_json(pins)
+    elif pins.pins:
+        click.echo("\n".join(pin_lines(pins.pins, shutil.get_terminal_size((100, 24)).columns)))
     else:
         click.echo("no pins", err=True)
 
@@ -90,9 +90,9 @@ def pins(place: Place, session_id: str) -> None:
 def unpin(place: Place, session_id: str, pin_id: str) -> None:
     """Keep a pin no longer. PIN_ID is as `sessions pins` lists it."""
     with place.service() as service:
-        removed = service.unpin(place.workspace, session_id, pin_id)
+        pin = service.unpin(place.workspace, session_id, pin_id)
     if place.as_json:
-        emit_json(removed)
+        emit_json(pin)
     else:
         click.echo(f"unpinned  {pin_id}")
 
@@ -166,13 +166,13 @@ def show(
 def _echo_messages(spoken: list[ShownMessage], limit: int | None, since: int | None, full: bool) -> None:
     from memory_service.cli.transcripts import newest_messages, transcript_lines
 
-    chosen = newest_messages(spoken, limit or (None if full else _SHOWN), since)
-    if chosen:
+    chosen_messages = newest_messages(spoken, limit or (None if full else _SHOWN), since)
+    if chosen_messages:
         click.echo()
-    for line in transcript_lines(chosen, cells=shutil.get_terminal_size((100, 24)).columns, full=full):
+    for line in transcript_lines(chosen_messages, cells=shutil.get_terminal_size((100, 24)).columns, full=full):
         click.echo(line)
-    if len(chosen) < len(newest_messages(spoken, None, since)):
-        click.echo(f"({len(chosen)} of {len(spoken)} messages; more with --limit, or --since SEQ)", err=True)
+    if len(chosen_messages) < len(newest_messages(spoken, None, since)):
+        click.echo(f"({len(chosen_messages)} of {len(spoken)} messages; more with --limit, or --since SEQ)", err=True)
 
 
 def _emit_messages(
@@ -191,14 +191,14 @@ def _emit_messages(
             raise click.UsageError(
                 "With --json the model's view is whole: a part of it is no valid list. Use --view log."
             )
-        shown = service.messages(workspace, session_id, format=wire)
-        emit_value({"session": session, "view": view, "system": shown.system, "messages": shown.messages})
+        messages = service.messages(workspace, session_id, format=wire)
+        emit_value({"session": session, "view": view, "system": messages.system, "messages": messages.messages})
         return
     if limit and since is None:
-        said = sorted({each.seq or 0 for each in service.shown_messages(workspace, session_id, "log")})
-        since = said[-limit] - 1 if len(said) > limit else 0
-    logged = service.messages(workspace, session_id, "log", since_seq=since or 0, limit=limit)
-    emit_value({"session": session, "view": view, "messages": logged.messages, "seqs": logged.seqs})
+        seqs = sorted({message.seq or 0 for message in service.shown_messages(workspace, session_id, "log")})
+        since = seqs[-limit] - 1 if len(seqs) > limit else 0
+    logged_messages = service.messages(workspace, session_id, "log", since_seq=since or 0, limit=limit)
+    emit_value({"session": session, "view": view, "messages": logged_messages.messages, "seqs": logged_messages.seqs})
 
 
 def _emit_raw(text: str) -> None:
@@ -235,12 +235,12 @@ def append(place: Place, session_id: str, source: IO[bytes], model: str | None, 
     with place.service() as service:
         if is_title(session_id):
             session_id = _titled(service, place.workspace, session_id, model)
-        done = [
+        done_messages = [
             service.append(place.workspace, session_id, batch, model=model, key=f"{key}/{at}" if key and at else key)
             for at, batch in enumerate(batches)
         ]
-    first, last = done[0], done[-1]
-    degraded = [line for each in done for line in each.degraded]
+    first, last = done_messages[0], done_messages[-1]
+    degraded = [line for messages in done_messages for line in messages.degraded]
     if place.as_json:
         emit_json(last.model_copy(update={"first_seq": first.first_seq, "degraded": degraded}))
     else:
@@ -314,12 +314,12 @@ def context(
         format=wire if place.as_json else "openai",
     )
     with place.service() as service:
-        made = service.session_context(place.workspace, session_id, request)
+        session_context = service.session_context(place.workspace, session_id, request)
     if place.as_json:
-        emit_json(made)
+        emit_json(session_context)
     else:
-        _echo_context(made)
-    warn(made.degraded)
+        _echo_context(session_context)
+    warn(session_context.degraded)
 
 
 def _echo_context(made: SessionContext) -> None:
@@ -351,17 +351,17 @@ def list_sessions(place: Place, limit: int | None) -> None:
     from memory_service.cli.session_output import row_of, session_table
 
     with place.service() as service:
-        listed, settings = service.list_sessions(place.workspace).sessions, service.settings
-        most = limit or (len(listed) if place.as_json else _LISTED)
-        rows = [row_of(service, place.workspace, each) for each in listed[:most]]
+        sessions, settings = service.list_sessions(place.workspace).sessions, service.settings
+        most = limit or (len(sessions) if place.as_json else _LISTED)
+        rows = [row_of(service, place.workspace, session) for session in sessions[:most]]
     if place.as_json:
-        emit_value({"sessions": rows, "total": len(listed)})
+        emit_value({"sessions": rows, "total": len(sessions)})
     elif rows:
         click.echo("\n".join(session_table(rows, settings)))
     else:
         click.echo("no sessions", err=True)
-    if len(listed) > len(rows):
-        click.echo(f"({len(rows)} of {len(listed)}; more with --limit)", err=True)
+    if len(sessions) > len(rows):
+        click.echo(f"({len(rows)} of {len(sessions)}; more with --limit)", err=True)
     warn(f"{row.session_id}: {row.problem}" for row in rows if row.problem)
 
 
@@ -414,12 +414,12 @@ def create(
         settings=preset_settings(preset),
     )
     with place.service() as service:
-        made = service.create_session(place.workspace, request)
+        session = service.create_session(place.workspace, request)
     if place.as_json:
-        emit_json(made)
+        emit_json(session)
     else:
-        named = f"{made.session_id}  {printable(made.title)}".rstrip()
-        click.echo(f"created  {named}  {made.context_window.tokens:,} tokens, preset {made.preset}")
+        text = f"{session.session_id}  {printable(session.title)}".rstrip()
+        click.echo(f"created  {text}  {session.context_window.tokens:,} tokens, preset {session.preset}")
 
 
 @click.command(epilog=examples("sessions trim support-42", "sessions trim support-42 --keep 200"))
@@ -442,11 +442,11 @@ def trim(place: Place, session_id: str, keep: int) -> None:
         before = service.session_status(place.workspace, session_id).messages
         backup = service.trim(place.workspace, session_id, keep).backup
         after = service.session_status(place.workspace, session_id).messages
-    gone = before - after
+    gone_count = before - after
     if place.as_json:
-        emit_value({"session_id": session_id, "backup": backup, "messages": after, "removed": gone})
+        emit_value({"session_id": session_id, "backup": backup, "messages": after, "removed": gone_count})
     else:
-        click.echo(f"trimmed  {session_id}  {gone} messages moved to sessions/{backup}")
+        click.echo(f"trimmed  {session_id}  {gone_count} messages moved to sessions/{backup}")
 
 
 @click.command(epilog=examples("sessions restore support-42"))
@@ -476,13 +476,13 @@ def delete(place: Place, session_id: str, yes: bool) -> None:
         if not yes:
             messages = service.session_status(place.workspace, session_id).messages
             click.confirm(f"Erase the session {session_id} with {messages} messages?", abort=True, err=True)
-        done = service.delete_session(place.workspace, session_id)
+        done_delete_session = service.delete_session(place.workspace, session_id)
     if place.as_json:
-        emit_json(done)
+        emit_json(done_delete_session)
     else:
         click.echo(f"deleted  {session_id}")
-        click.echo(erased_line(done.erased))
-    warn(done.degraded)
+        click.echo(erased_line(done_delete_session.erased))
+    warn(done_delete_session.degraded)
 
 
 class _InOrder(click.Group):

@@ -108,7 +108,7 @@ def _address(place: Place, url: str | None) -> str:
 def _progress() -> Iterator[Callable[[int, int], object]]:
     """A bar on a terminal, where there is much to do."""
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda done_number, total: None
         return
 
     def show(done: int, total: int) -> None:
@@ -148,7 +148,7 @@ def _show(place: Place, report: SyncReport, *, one_line: bool) -> None:
         click.echo(json.dumps(_fields(report), ensure_ascii=False, indent=None if one_line else 2))
         return
     at = 0 if report.dry_run else 1
-    copies = {each.path: each.copy for each in report.conflicts}
+    copies = {copy.path: copy.copy for copy in report.conflicts}
     for step in report.steps:
         beside = f"  yours: {copies[step.path]}" if step.path in copies else ""
         click.echo(printable(f"{_WORDS[step.action][at]:<12}  {step.path}{beside}"))
@@ -179,8 +179,11 @@ def _fields(report: SyncReport) -> dict[str, object]:
         "dry_run": report.dry_run,
         "counts": {action: counts[action] for action in _WORDS} | {"unchanged": report.unchanged},
         "steps": [{"path": step.path, "action": step.action} for step in report.steps],
-        "conflicts": [{"path": each.path, "copy": each.copy} for each in report.conflicts],
+        "conflicts": [{"path": copy.path, "copy": copy.copy} for copy in report.conflicts],
         "unresolved": report.unresolved,
-        "left_out": [{"path": each.path, "reason": each.reason, "failed": each.is_failure} for each in report.left_out],
+        "left_out": [
+            {"path": trouble.path, "reason": trouble.reason, "failed": trouble.is_failure}
+            for trouble in report.left_out
+        ],
         "seconds": report.seconds,
     }

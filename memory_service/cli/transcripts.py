@@ -29,7 +29,7 @@ def newest_messages(spoken: Sequence[ShownMessage], limit: int | None, since: in
     """The first messages after a number, or without one the newest."""
     if since is None:
         return list(spoken[-limit:] if limit else spoken)
-    later = [each for each in spoken if each.seq is not None and each.seq > since]
+    later = [message for message in spoken if message.seq is not None and message.seq > since]
     return later[:limit] if limit else later
 
 
@@ -41,13 +41,13 @@ def transcript_lines(spoken: Iterable[ShownMessage], *, cells: int, full: bool =
         cells: Width of the terminal.
         full: Show the whole text of each, without cuts.
     """
-    for each in spoken:
-        role = each.role
-        number = "-" if each.seq is None else str(each.seq)
-        colour = _NOTES.get(each.note) or _COLOURS.get(role)
+    for message in spoken:
+        role = message.role
+        number = "-" if message.seq is None else str(message.seq)
+        colour = _NOTES.get(message.note) or _COLOURS.get(role)
         before = f"{padded(number, 6, right=True)} {click.style(padded(role, 10), fg=colour)} "
         room = max(cells - _GUTTER, 20)
-        for line in _lines(each, room, full):
+        for line in _lines(message, room, full):
             yield f"{before}{line}".rstrip()
             before = " " * _GUTTER
 
@@ -59,8 +59,8 @@ def _lines(each: ShownMessage, room: int, full: bool) -> Iterator[str]:
     lines = [" ".join((*(click.style(mark, fg=_NOTES.get(mark[1:-1]), dim=True) for mark in marks), *text[:1]))]
     lines += [*text[1:], *(click.style(printable(label), fg="yellow") for label in each.media)]
     for call in each.calls:
-        said = printable(f"-> {call.whole if full else call.line}").replace("\n", " ")
-        lines.append(click.style(said if full else fit_to_cells(said, room), fg="blue"))
+        said_text = printable(f"-> {call.whole if full else call.line}").replace("\n", " ")
+        lines.append(click.style(said_text if full else fit_to_cells(said_text, room), fg="blue"))
     yield from filter(None, lines) if any(lines) and not full else lines if any(lines) else ["(empty)"]
 
 
@@ -125,18 +125,18 @@ def _of_object(whole: Mapping[str, object]) -> list[object]:
 def _message_file_lines(text: str) -> list[object]:
     from memory_service.errors import InvalidRequest
 
-    found = list[object]()
+    items = list[object]()
     # Only a line feed ends a line: others may stand within a JSON text.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
-            found.append(json.loads(line))
+            items.append(json.loads(line))
         except (ValueError, RecursionError):
             raise InvalidRequest(
                 f"Line {number} is no JSON. Give a JSON list of messages, one message for each line, or one message."
             ) from None
-    return found
+    return items
 
 
 def decoded(raw: bytes) -> str:

@@ -95,12 +95,12 @@ class Server(NamedTuple):
             MemoryServiceError: The failure that it answered, or that there was no answer.
         """
         ends = time.monotonic() + seconds
-        sent = (self.url, method, path, body, self._headers(headers))
+        sent_parts = (self.url, method, path, body, self._headers(headers))
         try:
-            status, answer, wait = _exchanged(*sent, seconds)
+            status, answer, wait = _exchanged(*sent_parts, seconds)
             if status in (429, 503) and wait and wait < ends - time.monotonic():
                 time.sleep(wait)
-                status, answer, wait = _exchanged(*sent, max(_SILENT_SECONDS, ends - time.monotonic()))
+                status, answer, wait = _exchanged(*sent_parts, max(_SILENT_SECONDS, ends - time.monotonic()))
         except ConnectionRefusedError as error:
             if not self.is_named:
                 # Killed, and its address stayed.
@@ -138,8 +138,8 @@ class Server(NamedTuple):
 
     def _failure(self, status: int, answer: bytes, wait: float) -> MemoryServiceError:
         try:
-            told = json.loads(answer)["error"]
-            return from_wire(status, told["code"], told["message"], retry_after_seconds=wait or None)
+            value = json.loads(answer)["error"]
+            return from_wire(status, value["code"], value["message"], retry_after_seconds=wait or None)
         except (ValueError, KeyError, TypeError):
             return ServerFailed(
                 f"The server at {self.url} answered {status}, and not as memory-service {__version__} does. "
@@ -161,14 +161,14 @@ def server_for(home: Path | None, *, on_files: bool = False) -> Server | None:
     url = os.environ.get(f"{PREFIX}URL", "")
     if url and not on_files:
         return Server(checked_address(url, f"{PREFIX}URL").rstrip("/"))
-    found = server_of(home_of(home))
-    if found and found.version != __version__:
+    address = server_of(home_of(home))
+    if address and address.version != __version__:
         # One that was killed before an upgrade left its address, and is not there to be restarted.
-        is_there = answers(found.url)
+        is_there = answers(address.url)
         raise Unusable(
-            f"the server at {found.url} is version {found.version}, and this is {__version__}" if is_there else ""
+            f"the server at {address.url} is version {address.version}, and this is {__version__}" if is_there else ""
         )
-    return Server(found.url, found.instance) if found else None
+    return Server(address.url, address.instance) if address else None
 
 
 def checked_address(url: str, name: str) -> str:
@@ -198,8 +198,8 @@ class FoundServer(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        told = f"commands work on the files, as {self.reason}" if self.reason else "commands go through it"
-        return f"{self.url}, version {self.version}, process {self.pid}; {told}"
+        text = f"commands work on the files, as {self.reason}" if self.reason else "commands go through it"
+        return f"{self.url}, version {self.version}, process {self.pid}; {text}"
 
 
 def found_server(home: Path, workspace: str) -> FoundServer | None:
@@ -236,8 +236,8 @@ def _exchanged(
         if secure:
             import ssl
 
-            with ssl.create_default_context().wrap_socket(plain, server_hostname=parts.hostname) as sealed:
-                return _answered(sealed, request, url, seconds)
+            with ssl.create_default_context().wrap_socket(plain, server_hostname=parts.hostname) as sealed_socket:
+                return _answered(sealed_socket, request, url, seconds)
         return _answered(plain, request, url, seconds)
 
 
@@ -305,20 +305,20 @@ def answer_of(raw: bytes) -> WarmAnswer:
 
 def _indented(raw: bytes, by: int) -> str:
     """Compact JSON in lines, as pydantic writes it."""
-    made, depth, tokens = list[bytes](), 0, re.findall(_TOKEN, raw)
+    chunks, depth, tokens = list[bytes](), 0, re.findall(_TOKEN, raw)
     for at, token in enumerate(tokens):
         empty = token in b"[{" and tokens[at + 1] in (b"]", b"}")
         if token in (b"[", b"{") and not empty:
             depth += 1
-            made += [token, b"\n", b" " * by * depth]
+            chunks += [token, b"\n", b" " * by * depth]
         elif token in (b"]", b"}") and tokens[at - 1] not in (b"[", b"{"):
             depth -= 1
-            made += [b"\n", b" " * by * depth, token]
+            chunks += [b"\n", b" " * by * depth, token]
         elif token == b",":
-            made += [token, b"\n", b" " * by * depth]
+            chunks += [token, b"\n", b" " * by * depth]
         else:
-            made.append(b": " if token == b":" else token)
-    return b"".join(made).decode()
+            chunks.append(b": " if token == b":" else token)
+    return b"".join(chunks).decode()
 
 
 def _waits(degraded: str) -> bool:
@@ -375,15 +375,17 @@ class WarmMemory:
 
     def _call(self, verb: str, workspace: str, *values: Any, **options: Any) -> Any:
         method, path, names = _ROUTES[verb]
-        given = {**dict(zip(names, values, strict=False)), **options}
-        given = {name: value for name, value in given.items() if value is not None}
-        etag, inserted = given.pop("etag", None), re.findall(r"{(\w+)}", path)
-        place = path.format_map({name: quote(given.pop(name), safe="/" if name == "path" else "") for name in inserted})
-        query = {"tag" if name == "tags" else name: value for name, value in given.items()}
+        given_values = {**dict(zip(names, values, strict=False)), **options}
+        given_values = {name: value for name, value in given_values.items() if value is not None}
+        etag, items = given_values.pop("etag", None), re.findall(r"{(\w+)}", path)
+        place = path.format_map(
+            {name: quote(given_values.pop(name), safe="/" if name == "path" else "") for name in items}
+        )
+        query = {"tag" if name == "tags" else name: value for name, value in given_values.items()}
         call = _Call(
             method=method,
             place=f"{place}?{urlencode(query, doseq=True)}" if method == "GET" else place,
-            body=None if method == "GET" else given,
+            body=None if method == "GET" else given_values,
             headers={"If-Match": f'"{etag}"'} if etag else {},
             cold=lambda service: getattr(service, verb)(workspace, *values, **options),
         )
@@ -406,17 +408,17 @@ class WarmMemory:
         from memory_service.cli.output import INDEXED_FIRST, Indexed, progress_bar
 
         path = f"/v1/workspaces/{workspace}"
-        begun = answer_of(self._server.ask("POST", f"{path}/reindex", b"{}", seconds=_SECONDS))
+        answer = answer_of(self._server.ask("POST", f"{path}/reindex", b"{}", seconds=_SECONDS))
         with progress_bar(INDEXED_FIRST) as show:
             while True:
-                now = answer_of(self._server.ask("GET", f"{path}/operations/{begun.operation_id}", seconds=_SECONDS))
+                now = answer_of(self._server.ask("GET", f"{path}/operations/{answer.operation_id}", seconds=_SECONDS))
                 show(Indexed(now.done, now.total))
                 if now.state not in ("queued", "running"):
                     break
                 time.sleep(_POLL_SECONDS)
             # What the server does of its own accord may take longer.
-            while (found := answer_of(self._server.ask("GET", f"{path}/status", seconds=_SECONDS))).syncing:
-                show(Indexed(found.sync_done, found.sync_total))
+            while (found_answer := answer_of(self._server.ask("GET", f"{path}/status", seconds=_SECONDS))).syncing:
+                show(Indexed(found_answer.sync_done, found_answer.sync_total))
                 time.sleep(_POLL_SECONDS)
 
     def _ask(self, workspace: str, call: _Call) -> Any:

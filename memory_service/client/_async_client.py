@@ -359,8 +359,8 @@ class AsyncMemoryClient:
             context_window: What the model takes, in tokens; wins over every other source.
             settings: Its own values for the tables `compaction`, `pruning` and `flush` of the settings.
         """
-        wanted = Wanted({"model": model, "context_window": context_window, "settings": settings}, title)
-        return AsyncSession(self._connection, self.workspace, id_of(session_id, title), wanted)
+        query = Wanted({"model": model, "context_window": context_window, "settings": settings}, title)
+        return AsyncSession(self._connection, self.workspace, id_of(session_id, title), query)
 
     async def sessions(self) -> list[schemas.ListedSession]:
         """All sessions, the last active first."""

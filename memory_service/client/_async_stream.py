@@ -146,10 +146,10 @@ class AsyncReplyStream:
     async def _next(self) -> object:
         return _chunks.OVER if self._stream is None else await self._stream.next()
 
-    async def _ended(self, cut: str) -> Reply:
+    async def _ended(self, cut_text: str) -> Reply:
         async with self._ending:
             if self._reply is None:
                 if self._stream is not None:
                     await self._stream.close()
-                self._reply = await self._play(self._turn.ending(cut))
+                self._reply = await self._play(self._turn.ending(cut_text))
             return self._reply

@@ -141,14 +141,14 @@ class GrowingAnswer:
             self._blocks[number] = _grown(block, delta)
 
     def _block(self, number: int) -> WireMessage:
-        block, written = self._blocks[number], "".join(self._arguments.get(number, ()))
-        if not written:
+        block, written_text = self._blocks[number], "".join(self._arguments.get(number, ()))
+        if not written_text:
             return block
         try:
-            given = json.loads(written)
+            given_value = json.loads(written_text)
         except ValueError:
-            given = None
-        return {**block, "input": given if isinstance(given, dict) else {"_raw": written}}
+            given_value = None
+        return {**block, "input": given_value if isinstance(given_value, dict) else {"_raw": written_text}}
 
 
 class OpenStream:
@@ -172,40 +172,44 @@ def _number(chunk: object) -> int:
 def _given(value: object) -> WireMessage:
     """The fields of an object that are not empty."""
     fields = plain(value) if value is not None else {}
-    return {name: each for name, each in fields.items() if each is not None} if isinstance(fields, dict) else {}
+    return (
+        {name: each_value for name, each_value in fields.items() if each_value is not None}
+        if isinstance(fields, dict)
+        else {}
+    )
 
 
-def _grown(one: Mapping[str, Any], more: Mapping[str, Any]) -> WireMessage:
+def _grown(fields: Mapping[str, Any], more: Mapping[str, Any]) -> WireMessage:
     """An object with the pieces of another behind its own: texts and lists grow, other values are the last ones."""
-    grown = dict(one)
+    grown_fields = dict(fields)
     for name, value in more.items():
-        before = grown.get(name)
+        before = grown_fields.get(name)
         match before, value:
             case _, None:
                 pass
             case str(), str() if name not in ("id", "type", "signature"):
-                grown[name] = before + value
+                grown_fields[name] = before + value
             case list(), list() if name == "thinking_blocks":
-                grown[name] = _thoughts(before, value)
+                grown_fields[name] = _thoughts(before, value)
             case list(), list():
-                grown[name] = [*before, *value]
+                grown_fields[name] = [*before, *value]
             case dict(), dict():
-                grown[name] = _grown(before, value)
+                grown_fields[name] = _grown(before, value)
             case _:
-                grown[name] = value
-    return grown
+                grown_fields[name] = value
+    return grown_fields
 
 
 def _thoughts(blocks: list[Any], more: list[Any]) -> list[Any]:
     """Blocks of thinking, of which litellm gives a piece with every chunk; the signature ends one."""
-    joined = list(blocks)
+    joined_blocks = list(blocks)
     for block in more:
-        last = joined[-1] if joined else None
+        last = joined_blocks[-1] if joined_blocks else None
         if isinstance(last, dict) and isinstance(block, dict) and not last.get("signature"):
-            joined[-1] = _grown(last, block)
+            joined_blocks[-1] = _grown(last, block)
         else:
-            joined.append(block)
-    return joined
+            joined_blocks.append(block)
+    return joined_blocks
 
 
 def chunks_of(value: object) -> Iterator[object]:

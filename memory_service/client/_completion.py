@@ -198,8 +198,8 @@ class PlayedTurn:
         """The prompt, once the user's words are appended and the agent was asked for memories."""
         user = self.turn.user
         if user is not None:
-            said = {"role": "user", "content": user} if isinstance(user, str) else user
-            yield from send(self.calls.append(said, None, None))
+            fields = {"role": "user", "content": user} if isinstance(user, str) else user
+            yield from send(self.calls.append(fields, None, None))
         context = yield from self._context()
         self.context = context
         self._note(context)
@@ -207,9 +207,9 @@ class PlayedTurn:
             yield from self._flushed(context.flush)
         return context
 
-    def _replied(self, answer: ModelAnswer, cut: str = "") -> Steps[Reply]:
+    def _replied(self, answer: ModelAnswer, cut_text: str = "") -> Steps[Reply]:
         """The reply, once its answer is appended."""
-        appended = yield from self._appended(answer, cut)
+        messages = yield from self._appended(answer, cut_text)
         return Reply(
             message=answer.message,
             finish_reason=answer.finish_reason,
@@ -218,8 +218,8 @@ class PlayedTurn:
             attempts=self.attempts,
             compactions=tuple(self.compactions),
             flush=self.flush,
-            appended=appended,
-            cut=cut,
+            appended=messages,
+            cut=cut_text,
             degraded=tuple(self.degraded),
         )
 
@@ -314,8 +314,8 @@ class PlayedTurn:
             context = yield from self._with_larger(recovery.reason)
             self._note(context)
             return self._ask(context)
-        asked = refusal_of(error).retry_after_seconds
-        pause = self._pause(recovery, recovery.retry_after_seconds if asked is None else asked)
+        seconds = refusal_of(error).retry_after_seconds
+        pause = self._pause(recovery, recovery.retry_after_seconds if seconds is None else seconds)
         if pause > self.turn.max_wait_seconds:
             raise _noted(
                 error,
@@ -336,13 +336,13 @@ class PlayedTurn:
 
     def _cut(self, answer: ModelAnswer) -> Steps[Ask | None]:
         """Messages to send instead, if the prompt or the end of the answer was cut; None to keep the answer."""
-        counted = prompt_tokens(answer.usage)
-        full = answer.cut and answer.empty and counted >= _FULL_SHARE * self.window_tokens
+        counted_prompt_tokens = prompt_tokens(answer.usage)
+        full = answer.cut and answer.empty and counted_prompt_tokens >= _FULL_SHARE * self.window_tokens
         if self.retries >= self.turn.max_retries or not self.window_tokens:
             return None
         try:
-            if counted > self.window_tokens or full:
-                return (yield from self._silently_cut(answer, full=counted <= self.window_tokens))
+            if counted_prompt_tokens > self.window_tokens or full:
+                return (yield from self._silently_cut(answer, full=counted_prompt_tokens <= self.window_tokens))
             if answer.cut and not self.forced:
                 return (yield from self._compacted())
         except MemoryServiceError as error:
@@ -382,9 +382,9 @@ class PlayedTurn:
         try:
             view = yield from send(self.calls.messages("model", self.turn.wire))
             opening: list[WireMessage] = [{"role": "system", "content": system}] if _in_list(self.turn) else []
-            named = {} if _in_list(self.turn) else {"system": system}
+            fields = {} if _in_list(self.turn) else {"system": system}
             messages = [*opening, *view.messages, question]
-            ask = Ask(call=self.turn.call, messages=messages, named=named, streaming=self.turn.streaming, whole=True)
+            ask = Ask(call=self.turn.call, messages=messages, named=fields, streaming=self.turn.streaming, whole=True)
             answer = read_answer((yield ask))
             if not answer.text.strip():
                 self.degraded.append("flush: the agent answered nothing; it is asked again next time.")
@@ -394,23 +394,25 @@ class PlayedTurn:
         except Exception as error:
             self.degraded.append(f"flush: {_reason(error)}")
 
-    def _appended(self, answer: ModelAnswer, cut: str) -> Steps[AppendedMessages | None]:
+    def _appended(self, answer: ModelAnswer, text: str) -> Steps[AppendedMessages | None]:
         if answer.empty:
-            said = f"it was broken off before the model said anything ({cut})" if cut else "the model said nothing"
-            self.degraded.append(f"answer: {said}; nothing was appended.")
+            said_text = (
+                f"it was broken off before the model said anything ({text})" if text else "the model said nothing"
+            )
+            self.degraded.append(f"answer: {said_text}; nothing was appended.")
             return None
         try:
-            message = {**answer.message, CUT: cut} if cut else answer.message
-            appended = yield from send(self.calls.append(message, answer.usage, None))
+            message = {**answer.message, CUT: text} if text else answer.message
+            messages = yield from send(self.calls.append(message, answer.usage, None))
         except MemoryServiceError as error:
             self.degraded.append(f"answer: it was not appended. {_reason(error)}")
             return None
-        self.degraded += appended.degraded
-        return appended
+        self.degraded += messages.degraded
+        return messages
 
     def _ask(self, made: SessionContext | Recovery) -> Ask:
-        named = {} if _in_list(self.turn) else {"system": made.system or ""}
-        return Ask(call=self.turn.call, messages=made.messages, named=named, streaming=self.turn.streaming)
+        named_fields = {} if _in_list(self.turn) else {"system": made.system or ""}
+        return Ask(call=self.turn.call, messages=made.messages, named=named_fields, streaming=self.turn.streaming)
 
     def _note(self, made: SessionContext | Recovery) -> None:
         if made.tokens is not None:
@@ -452,5 +454,5 @@ def broken_off(error: Exception, reply: Reply) -> UpstreamFailed:
 
 
 def _reason(error: Exception) -> str:
-    told = refusal_of(error).text
-    return told if len(told) <= _REASON_CHARS else f"{told[: _REASON_CHARS - 1]}…"
+    text = refusal_of(error).text
+    return text if len(text) <= _REASON_CHARS else f"{text[: _REASON_CHARS - 1]}…"

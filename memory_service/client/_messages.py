@@ -36,19 +36,19 @@ def wire_messages(said: object) -> list[WireMessage]:
         InvalidRequest: It is none.
     """
     if isinstance(said, Iterable) and not isinstance(said, str | bytes | Mapping) and not _is_object(said):
-        return [_message_of(each) for each in said]
+        return [_message_of(each_value) for each_value in said]
     return [_message_of(said)]
 
 
-def _message_of(said: object) -> WireMessage:
+def _message_of(said_value: object) -> WireMessage:
     """One message as JSON; empty fields are left out, but for its content."""
     try:
-        found = plain(said)
+        found_plain = plain(said_value)
     except RecursionError:
         raise InvalidRequest(f"A message is nested too deeply. {_REMEDY}") from None
-    if not isinstance(found, dict):
-        raise InvalidRequest(f"A message cannot be of the type {type(said).__name__}. {_REMEDY}")
-    return {name: value for name, value in found.items() if value is not None or name == "content"}
+    if not isinstance(found_plain, dict):
+        raise InvalidRequest(f"A message cannot be of the type {type(said_value).__name__}. {_REMEDY}")
+    return {name: value for name, value in found_plain.items() if value is not None or name == "content"}
 
 
 def plain(value: object) -> object:
@@ -56,14 +56,14 @@ def plain(value: object) -> object:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): plain(each_value) for name, each_value in value.items()}
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return plain(dump())
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
     if isinstance(value, Iterable) and not isinstance(value, bytes):
-        return [plain(each) for each in value]
+        return [plain(each_value) for each_value in value]
     return plain(vars(value)) if hasattr(value, "__dict__") and not callable(value) else value
 
 
@@ -103,9 +103,9 @@ def _text_of(message: Mapping[str, Any]) -> str:
 def _tool_calls_of(message: Mapping[str, Any]) -> list[WireMessage]:
     """The calls of tools in a message, in the shape of its provider."""
     content, calls = message.get("content"), message.get("tool_calls")
-    found = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    items = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     parts = content if isinstance(content, list) else []
-    return found + [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_use"]
+    return items + [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_use"]
 
 
 _TEXT_PARTS = ("text", "output_text")
@@ -198,8 +198,8 @@ class ModelAnswer:
             return False
         content = message.get("content")
         parts = content if isinstance(content, list) else []
-        spoken = any(not (isinstance(part, dict) and part.get("type") in ("text", "thinking")) for part in parts)
-        return not spoken and not any(message.get(name) for name in ("refusal", "audio", "function_call"))
+        is_spoken = any(not (isinstance(part, dict) and part.get("type") in ("text", "thinking")) for part in parts)
+        return not is_spoken and not any(message.get(name) for name in ("refusal", "audio", "function_call"))
 
 
 def read_answer(value: object) -> ModelAnswer:
@@ -250,8 +250,10 @@ def _of_message(value: object) -> ModelAnswer:
 def reported(value: object) -> UpstreamFailed:
     """The error in the place of an answer."""
     error = plain(part_of(value, "error"))
-    told = error.get("message") if isinstance(error, dict) else error
-    return UpstreamFailed(str(told) if told else "The model's answer has no choices. Look at what the call returned.")
+    message = error.get("message") if isinstance(error, dict) else error
+    return UpstreamFailed(
+        str(message) if message else "The model's answer has no choices. Look at what the call returned."
+    )
 
 
 def part_of(value: object, name: str) -> Any:

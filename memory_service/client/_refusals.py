@@ -37,19 +37,19 @@ def refusal_of(error: BaseException | str) -> Refusal:
     if isinstance(error, str):
         return Refusal(text=_sent(error))
     response = _attribute(error, "response")
-    said, body = _said(error), _body(error, response)
+    said_text, body = _said(error), _body(error, response)
     # The exceptions of bare HTTP clients name the status alone; what matters stands in the body.
-    text = f"{said}\n{body}" if body and body not in said else said
+    text = f"{said_text}\n{body}" if body and body not in said_text else said_text
     return Refusal(text=_sent(text), status=_status(error, response), retry_after_seconds=_wait(error, response))
 
 
 def _said(error: BaseException) -> str:
     try:
-        said = str(error).strip()
+        text = str(error).strip()
     except Exception:
-        said = ""
-    if said:
-        return said
+        text = ""
+    if text:
+        return text
     if isinstance(error, TimeoutError):
         return "Request timed out."
     return "Connection error." if isinstance(error, ConnectionError) else type(error).__name__
@@ -67,8 +67,8 @@ def _body(error: BaseException, response: object) -> str:
 
 
 def _status(error: BaseException, response: object) -> int | None:
-    told = [_attribute(error, name) for name in ("status_code", "status", "code")]
-    for status in (*told, _attribute(response, "status_code"), _attribute(response, "status")):
+    attributes = [_attribute(error, name) for name in ("status_code", "status", "code")]
+    for status in (*attributes, _attribute(response, "status_code"), _attribute(response, "status")):
         if isinstance(status, int) and not isinstance(status, bool) and 100 <= status <= 599:
             return int(status)
     return None
@@ -78,8 +78,8 @@ def _wait(error: BaseException, response: object) -> float | None:
     for holder in (response, error):
         headers = _attribute(holder, "headers") or _attribute(holder, "response_headers")
         for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-            told = _header(headers, name)
-            if told is not None and (seconds := _seconds(told, scale)) is not None:
+            header = _header(headers, name)
+            if header is not None and (seconds := _seconds(header, scale)) is not None:
                 return seconds
     return None
 
@@ -98,12 +98,12 @@ def _header(headers: object, name: str) -> str | None:
     return None
 
 
-def _seconds(told: str, scale: float) -> float | None:
-    told = told.strip()
-    if _NUMBER.fullmatch(told):
-        return float(told) * scale
+def _seconds(text: str, scale: float) -> float | None:
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
+        return float(text) * scale
     try:
-        at = parsedate_to_datetime(told)
+        at = parsedate_to_datetime(text)
     except (TypeError, ValueError, OverflowError):
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)

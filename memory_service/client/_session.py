@@ -329,9 +329,9 @@ class Session:
         if self._wanted or user is None:
             self._begin()
         if stream:
-            streamed = PlayedTurn(calls=self._calls, turn=turn)
-            self._play(streamed.opening())
-            return ReplyStream(streamed, self._play)
+            streamed_turn = PlayedTurn(calls=self._calls, turn=turn)
+            self._play(streamed_turn.opening())
+            return ReplyStream(streamed_turn, self._play)
         return self._play(_completion.completing(self._calls, turn))
 
     def messages(self, view: schemas.ViewName = "model", *, format: schemas.Wire = "openai") -> schemas.Messages:
@@ -511,9 +511,9 @@ class Session:
 
     def delete(self) -> schemas.ErasedSession:
         """Erase it, from disk and index; memories that were flushed stay."""
-        erased = self._connection.send(self._calls.delete())
+        session = self._connection.send(self._calls.delete())
         self._begun = False
-        return erased
+        return session
 
     def _begin(self) -> None:
         if not self._begun:
@@ -530,9 +530,9 @@ class Session:
                     step = steps.throw(error)
                 else:
                     step = steps.send(outcome)
-        except StopIteration as ended:
-            done: _T = ended.value
-            return done
+        except StopIteration as iteration:
+            done_value: _T = iteration.value
+            return done_value
         finally:
             steps.close()
 

@@ -46,7 +46,7 @@ class Wanted:
 
     def fields(self) -> schemas.SessionChanges:
         """Fields that are given."""
-        return cast(schemas.SessionChanges, {name: each for name, each in self.given.items() if each is not None})
+        return cast(schemas.SessionChanges, {name: value for name, value in self.given.items() if value is not None})
 
     def changed(self, changes: schemas.SessionChanges) -> Wanted:
         """Settings after changes."""
@@ -89,8 +89,8 @@ class SessionCalls(Routes):
 
     def create(self, wanted: Wanted) -> Call[schemas.Session]:
         """The call that begins it."""
-        named = {"session_id": self._session_id, "title": wanted.title}
-        body = schemas.checked(schemas.NewSession, **named, **wanted.fields())
+        named_fields = {"session_id": self._session_id, "title": wanted.title}
+        body = schemas.checked(schemas.NewSession, **named_fields, **wanted.fields())
         return self._all._post("", schemas.Session, body, new_key())
 
     def status(self) -> Call[schemas.Session]:
@@ -122,10 +122,10 @@ class SessionCalls(Routes):
         report = usage_report(usage)
         if usage is not None and report is None:
             raise InvalidRequest("The usage is in no shape that is known. Give the provider's own, or None.")
-        told: dict[str, object] = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
-        told |= {} if finish_reason is None else {"finish_reason": finish_reason}
-        told |= {} if after_seq is None else {"after_seq": after_seq}
-        body = schemas.checked(schemas.NewMessages, messages=wire_messages(said), **told)
+        fields: dict[str, object] = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
+        fields |= {} if finish_reason is None else {"finish_reason": finish_reason}
+        fields |= {} if after_seq is None else {"after_seq": after_seq}
+        body = schemas.checked(schemas.NewMessages, messages=wire_messages(said), **fields)
         return self._post("/messages", schemas.AppendedMessages, body, key or new_key())
 
     def messages(self, view: schemas.ViewName, wire: schemas.Wire) -> Call[schemas.Messages]:
@@ -151,9 +151,9 @@ class SessionCalls(Routes):
     ) -> Call[schemas.Recovery]:
         """The call for the remedy of a refused prompt."""
         refusal, report = refusal_of(error), usage_report(usage)
-        told = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
-        known = refusal.status if status is None else status
-        body = schemas.checked(schemas.OverflowRequest, error=refusal.text, status=known, **told, **options)
+        dicts = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
+        known_status = refusal.status if status is None else status
+        body = schemas.checked(schemas.OverflowRequest, error=refusal.text, status=known_status, **dicts, **options)
         return self._post("/overflow", schemas.Recovery, body, new_key(), WORK_SECONDS)
 
     def compact(self, **options: object) -> Call[schemas.CompactionReceipt]:
@@ -281,7 +281,7 @@ def newest_active(found: schemas.Compactions) -> str:
     Raises:
         NotFound: There is none.
     """
-    ids = (each.compaction_id for each in found.compactions if each.active and each.compaction_id)
+    ids = (receipt.compaction_id for receipt in found.compactions if receipt.active and receipt.compaction_id)
     if (newest := next(ids, None)) is None:
         raise NotFound("The session has no compaction that counts, so there is nothing to undo. See compactions().")
     return newest

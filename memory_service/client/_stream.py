@@ -147,10 +147,10 @@ class ReplyStream:
     def _next(self) -> object:
         return _chunks.OVER if self._stream is None else self._stream.next()
 
-    def _ended(self, cut: str) -> Reply:
+    def _ended(self, cut_text: str) -> Reply:
         with self._ending:
             if self._reply is None:
                 if self._stream is not None:
                     self._stream.close()
-                self._reply = self._play(self._turn.ending(cut))
+                self._reply = self._play(self._turn.ending(cut_text))
             return self._reply

@@ -156,13 +156,15 @@ def retry_delay(call: Call[Any], attempt: int, outcome: httpx.Response | httpx.R
         attempt: Number of repetitions so far.
         outcome: The response or the error.
     """
-    asked = _asked_wait(outcome) if isinstance(outcome, httpx.Response) else None
-    if asked is not None:
-        return min(asked, _LONGEST_WAIT_SECONDS) if attempt == 0 else None
+    value = _asked_wait(outcome) if isinstance(outcome, httpx.Response) else None
+    if value is not None:
+        return min(value, _LONGEST_WAIT_SECONDS) if attempt == 0 else None
     if not call.safe or attempt >= len(RETRY_DELAYS_SECONDS):
         return None
-    failed = isinstance(outcome, _UNREACHED) if isinstance(outcome, httpx.RequestError) else outcome.status_code == 503
-    return RETRY_DELAYS_SECONDS[attempt] if failed else None
+    has_failed = (
+        isinstance(outcome, _UNREACHED) if isinstance(outcome, httpx.RequestError) else outcome.status_code == 503
+    )
+    return RETRY_DELAYS_SECONDS[attempt] if has_failed else None
 
 
 def finished(operation: schemas.Operation) -> schemas.ReindexReport | None:
@@ -175,8 +177,8 @@ def finished(operation: schemas.Operation) -> schemas.ReindexReport | None:
     if operation.state == "failed":
         raise StorageFailed(operation.error or "The reindex failed. See the server's log.")
     if operation.state == "cancelled":
-        done = f"{operation.done} of {operation.total} passages"
-        raise Conflict(operation.error or f"The reindex was cancelled after {done}. Start it again to go on.")
+        done_text = f"{operation.done} of {operation.total} passages"
+        raise Conflict(operation.error or f"The reindex was cancelled after {done_text}. Start it again to go on.")
     return operation.report if operation.state == "done" else None
 
 
@@ -194,8 +196,8 @@ def failure(response: httpx.Response) -> MemoryServiceError:
 
 def _asked_wait(response: httpx.Response) -> float | None:
     """Seconds after which a refused call may be sent again; None if it was not refused so."""
-    told = response.headers.get("retry-after", "")
-    return float(told) if response.status_code in (429, 503) and _SECONDS.fullmatch(told) else None
+    header = response.headers.get("retry-after", "")
+    return float(header) if response.status_code in (429, 503) and _SECONDS.fullmatch(header) else None
 
 
 def _json(body: schemas.Request) -> str:
@@ -229,10 +231,10 @@ def segment(text: str) -> str:
         InvalidName: It cannot be encoded.
     """
     try:
-        encoded = quote(text.encode("utf-8"), safe="")
+        encoded_quote = quote(text.encode("utf-8"), safe="")
     except UnicodeEncodeError:
         raise InvalidName(f"The name {text!r} holds half a surrogate pair. Leave such characters out.") from None
-    return encoded.replace(".", "%2E") if text in (".", "..") else encoded
+    return encoded_quote.replace(".", "%2E") if text in (".", "..") else encoded_quote
 
 
 def workspace_root(workspace: str) -> str:
@@ -337,8 +339,8 @@ class Calls(Routes):
     def entries(self, **options: Any) -> Call[schemas.MemoryEntries]:
         """The call for a list of entries."""
         tags = listed("tags", options.pop("tags"))
-        given = {name: str(value) for name, value in options.items() if value is not None}
-        return self._get("/entries", schemas.MemoryEntries, given | ({"tag": tags} if tags else {}))
+        given_fields = {name: str(value) for name, value in options.items() if value is not None}
+        return self._get("/entries", schemas.MemoryEntries, given_fields | ({"tag": tags} if tags else {}))
 
     def entry(self, memory_id: str) -> Call[schemas.MemoryEntry]:
         """The call for one entry."""
@@ -346,12 +348,12 @@ class Calls(Routes):
 
     def edit(self, memory_id: str, etag: str | None, **change: object) -> Call[schemas.ChangedEntry]:
         """The call that changes an entry; what is None stays."""
-        given = {name: value for name, value in change.items() if value is not None}
+        given_fields = {name: value for name, value in change.items() if value is not None}
         return Call(
             method="PATCH",
             path=f"{self._root}/entries/{segment(memory_id)}",
             answer=schemas.ChangedEntry,
-            body=schemas.checked(schemas.EntryChange, **given),
+            body=schemas.checked(schemas.EntryChange, **given_fields),
             headers={} if etag is None else {"If-Match": _quoted(etag)},
         )
 

@@ -226,7 +226,7 @@ class Compactor:
             UpstreamFailed: The model failed or its summary was refused, and nothing may stand in for it.
             CallCancelled: `cancelled` became true.
         """
-        started = time.monotonic()
+        value = time.monotonic()
         snapshot = snapshot_of(state, view, shape, now=now)
         plan = self.plan(snapshot, settings, budget, compaction_options)
         if plan.stage == "none":
@@ -236,14 +236,14 @@ class Compactor:
             content = self._content(
                 state, snapshot, plan, settings, budget, compaction_options, cancelled, spent or Spent()
             )
-        draft = self._drafted(state, view, shape, settings, budget, compaction_options, content, originals, started)
+        draft = self._drafted(state, view, shape, settings, budget, compaction_options, content, originals, value)
         for _ in range(_SHORTENED):
             excess = draft.view.tokens - int(budget.usable_tokens / budget.scale)
             shorter = _shorter(content, excess) if excess > 0 and draft.made is not None else None
             if shorter is None:
                 break
             content = shorter
-            draft = self._drafted(state, view, shape, settings, budget, compaction_options, content, originals, started)
+            draft = self._drafted(state, view, shape, settings, budget, compaction_options, content, originals, value)
         return _checked(draft, view, state, budget)
 
     def _drafted(
@@ -256,22 +256,27 @@ class Compactor:
         compaction_options: CompactionOptions,
         content: _Content,
         originals: Originals | None,
-        started: float,
+        value: float,
     ) -> CompactionDraft:
         """The record of a compaction, and the view behind it, whether that fits or not."""
         plan, summary, audit = content.plan, content.summary, content.audit
         trigger = compaction_options.trigger
-        made = compaction_record(state, plan, settings, trigger, summary, audit, content.language)
+        record = compaction_record(state, plan, settings, trigger, summary, audit, content.language)
         if content.statements is not None:
-            made = replace(made, statements=tuple((each.kind, each.text, each.seqs[0]) for each in content.statements))
+            record = replace(
+                record,
+                statements=tuple(
+                    (statement.kind, statement.text, statement.seqs[0]) for statement in content.statements
+                ),
+            )
         if summary is not None and content.labels is not None:
-            used = content.labels.used_in([summary.text, *(entry.text for entry in content.ledger)])
-            made = replace(made, identifier_policy=compaction_options.identifier_policy, labels=used)
-        head = built_on(state.head, made, state.last_seq + 1, content.ledger)
+            fields = content.labels.used_in([summary.text, *(entry.text for entry in content.ledger)])
+            record = replace(record, identifier_policy=compaction_options.identifier_policy, labels=fields)
+        head = built_on(state.head, record, state.last_seq + 1, content.ledger)
         after = project(with_head(state, head), shape, originals=originals)
-        duration_ms = int((time.monotonic() - started) * 1000)
-        made = replace(made, tokens_before=view.tokens, tokens_after=after.tokens, duration_ms=duration_ms)
-        return CompactionDraft(plan=plan, made=made, view=after, head=head, summary=summary, audit=audit)
+        duration_ms = int((time.monotonic() - value) * 1000)
+        record = replace(record, tokens_before=view.tokens, tokens_after=after.tokens, duration_ms=duration_ms)
+        return CompactionDraft(plan=plan, made=record, view=after, head=head, summary=summary, audit=audit)
 
     def _content(
         self,
@@ -282,15 +287,17 @@ class Compactor:
         budget: ContextBudget,
         compaction_options: CompactionOptions,
         cancelled: Callable[[], bool],
-        spent: Spent,
+        spending: Spent,
     ) -> _Content:
         """Summary and ledger for what a plan covers; a hook's summary, or one that a model or rules write."""
-        covered, prefix = original_messages(state, plan)
-        said = without_secrets((*covered, *prefix))
-        kinds, degraded = self._kinds(said)
-        statements = None if kinds is BY_PATTERNS else judged_statements(said, kinds)
-        ledger = merge_ledger(state.head.ledger, ledger_of((*covered, *prefix), statements, before=state.head.ledger))
-        request = _request(state, plan, said[: len(covered)], said[len(covered) :], ledger, compaction_options)
+        messages, prefix = original_messages(state, plan)
+        said_messages = without_secrets((*messages, *prefix))
+        kinds, degraded = self._kinds(said_messages)
+        statements = None if kinds is BY_PATTERNS else judged_statements(said_messages, kinds)
+        ledger = merge_ledger(state.head.ledger, ledger_of((*messages, *prefix), statements, before=state.head.ledger))
+        request = _request(
+            state, plan, said_messages[: len(messages)], said_messages[len(messages) :], ledger, compaction_options
+        )
         request = replace(request, kinds=kinds)
         labels = Labels(state.head.labels) if compaction_options.identifier_policy == "anonymize" else None
         if labels is not None:
@@ -301,7 +308,7 @@ class Compactor:
             pins=tuple(text for text, _ in pin_texts(state)),
             model=compaction_options.model or self.model,
             fallback=settings.fallback,
-            spent=spent,
+            spent=spending,
             labels=labels,
             cancelled=cancelled,
         )
@@ -326,26 +333,26 @@ class Compactor:
             statements=statements,
         )
 
-    def _kinds(self, said: Sequence[Numbered]) -> tuple[SentenceKinds, tuple[str, ...]]:
+    def _kinds(self, messages: Sequence[Numbered]) -> tuple[SentenceKinds, tuple[str, ...]]:
         """The kinds of the sentences of some messages, and a note where the judge is missing."""
         if self._judge is None:
             return BY_PATTERNS, ()
         from memory_service.text.judge_weights import DamagedWeights
 
         try:
-            return judge_kinds(said, self._judge), ()
+            return judge_kinds(messages, self._judge), ()
         except (IndexerError, DamagedWeights) as error:
             return BY_PATTERNS, (f"Rules and decisions were found by patterns, the judge is missing: {error}",)
 
     def _summary(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
-        written, audit = self._written(request, terms)
+        summary, audit = self._written(request, terms)
         labels = terms.labels
         if labels is None:
-            return written, audit
+            return summary, audit
         notes = [_ANONYMOUS]
         if labels.corrected:
             notes.append(f"The model wrote {labels.corrected} identifiers as they are; they were replaced by labels.")
-        return replace(written, text=labels.text(written.text), notes=(*written.notes, *notes)), audit
+        return replace(summary, text=labels.text(summary.text), notes=(*summary.notes, *notes)), audit
 
     def _written(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
         if terms.model is None:
@@ -355,11 +362,11 @@ class Compactor:
         except UpstreamFailed as error:
             if terms.fallback == "none":
                 raise
-            written, audit = self._instead(terms.model, request, terms, error.kind)
+            summary, audit = self._instead(terms.model, request, terms, error.kind)
             if error.reason:
-                written = replace(written, notes=(*written.notes, f"The provider said: {error.reason}"))
+                summary = replace(summary, notes=(*summary.notes, f"The provider said: {error.reason}"))
         calls, read, wrote = terms.spent.requests, terms.spent.input_tokens, terms.spent.output_tokens
-        return replace(written, calls=calls, input_tokens=read, output_tokens=wrote), audit
+        return replace(summary, calls=calls, input_tokens=read, output_tokens=wrote), audit
 
     def _instead(self, model: ChatModel, request: SummaryRequest, terms: _Terms, kind: str) -> tuple[Summary, Audit]:
         """Fallback for a summary that the model failed to write, by kind of failure."""
@@ -387,7 +394,7 @@ class Compactor:
             keep = terms.rules.keep_unverified
             return mend_summary(text, found(text, reading), request, source=source, keep=keep)
 
-        written = summarize(
+        summary = summarize(
             request,
             terms.rules,
             model,
@@ -400,24 +407,24 @@ class Compactor:
             cancelled=terms.cancelled,
             spent=terms.spent,
         )
-        written = self._complete_by_rules(written, request, terms)
+        summary = self._complete_by_rules(summary, request, terms)
         text, audit, reading = audits[-1]
-        return written, audit if written.text == text else found(written.text, reading)
+        return summary, audit if summary.text == text else found(summary.text, reading)
 
-    def _complete_by_rules(self, written: Summary, request: SummaryRequest, terms: _Terms) -> Summary:
+    def _complete_by_rules(self, summary: Summary, request: SummaryRequest, terms: _Terms) -> Summary:
         """A model's summary, with lines of rules for what it left out or could not read, where rules may stand in."""
-        if terms.fallback != "extractive" or not (written.unread or (written.sparse and terms.rules.headings)):
-            return written
-        source, headings, text, notes = request, terms.rules.headings, written.text, list(written.notes)
-        if written.unread:
+        if terms.fallback != "extractive" or not (summary.unread or (summary.sparse and terms.rules.headings)):
+            return summary
+        source, headings, text, notes = request, terms.rules.headings, summary.text, list(summary.notes)
+        if summary.unread:
             source = replace(
-                request, messages=_within(request.messages, written), prefix=_within(request.prefix, written)
+                request, messages=_within(request.messages, summary), prefix=_within(request.prefix, summary)
             )
         by_rules, _ = self._by_rules(replace(source, previous=""), terms)
-        text, count = with_lines_of_rules(text, by_rules.text, headings, request, only_empty=not written.unread)
+        text, count = with_lines_of_rules(text, by_rules.text, headings, request, only_empty=not summary.unread)
         if count:
             notes.append(f"Lines that rules found were put beside what the model wrote: {count}.")
-        return replace(written, text=text, notes=tuple(notes))
+        return replace(summary, text=text, notes=tuple(notes))
 
     def _by_rules(self, request: SummaryRequest, terms: _Terms, *notes: str) -> tuple[Summary, Audit]:
         from memory_service.compaction.extractive import extract
@@ -425,19 +432,19 @@ class Compactor:
         if request.identifier_policy == "anonymize":
             # Done before: nothing has to be left out for it.
             request = replace(request, identifier_policy="preserve")
-        written = ornament("statements", None, extract, request, embedder=self._embedder)
-        if written is None:
+        summary = ornament("statements", None, extract, request, embedder=self._embedder)
+        if summary is None:
             note = with_note(request, "unreadable", window_tokens=terms.window_tokens)
             return note, _audited(note.text, request=request)
-        audit = _audited(written.text, request=request, pins=terms.pins)
-        nothing = texts_in(request.language).nothing
-        text = ornament("grounding", written.text, drop_ungrounded, written.text, audit, nothing)
-        return replace(written, text=text, notes=(*written.notes, *notes)), audit
+        audit = _audited(summary.text, request=request, pins=terms.pins)
+        no_text = texts_in(request.language).nothing
+        text = ornament("grounding", summary.text, drop_ungrounded, summary.text, audit, no_text)
+        return replace(summary, text=text, notes=(*summary.notes, *notes)), audit
 
 
-def _within(messages: tuple[Numbered, ...], written: Summary) -> tuple[Numbered, ...]:
+def _within(messages: tuple[Numbered, ...], summary: Summary) -> tuple[Numbered, ...]:
     """Messages that a summary could not read."""
-    return tuple(each for each in messages if any(first <= each.seq <= last for first, last in written.unread))
+    return tuple(message for message in messages if any(first <= message.seq <= last for first, last in summary.unread))
 
 
 def _audited(text: str, **terms: Any) -> Audit:
@@ -456,8 +463,8 @@ def _rules(preset: Preset, compaction_options: CompactionOptions) -> SummaryRule
 
 def _summariser_window(preset: Preset, window_tokens: int) -> int:
     """The window of a model of which nothing is known: that of the session, where one call has to read everything."""
-    known = preset.summariser_window_tokens
-    return max(known, window_tokens) if preset.summary.one_call else known
+    tokens = preset.summariser_window_tokens
+    return max(tokens, window_tokens) if preset.summary.one_call else tokens
 
 
 def _framed(summary: Summary, request: SummaryRequest) -> Summary:
@@ -477,10 +484,12 @@ def original_messages(state: Conversation, plan: Plan) -> tuple[tuple[Numbered, 
     """Original messages that a plan covers, also where the view shows a placeholder or leaves tools out."""
     if not (plan.covered or plan.prefix):
         return (), ()
-    said = state.between(state.head.tail_start, plan.tail_start - 1)
+    between = state.between(state.head.tail_start, plan.tail_start - 1)
     split = plan.prefix[0].seq if plan.prefix else plan.tail_start
-    told = [each for each in said if not is_system(each.message)]
-    return tuple(each for each in told if each.seq < split), tuple(each for each in told if each.seq >= split)
+    told_messages = [message for message in between if not is_system(message.message)]
+    return tuple(each_message for each_message in told_messages if each_message.seq < split), tuple(
+        message for message in told_messages if message.seq >= split
+    )
 
 
 def _request(
@@ -493,7 +502,7 @@ def _request(
 ) -> SummaryRequest:
     return SummaryRequest(
         messages=covered,
-        dropped=sum(each.seq <= plan.dropped_upto for each in covered),
+        dropped=sum(message.seq <= plan.dropped_upto for message in covered),
         prefix=prefix,
         # Summaries of other presets and of hooks, and what people wrote into a log, were never redacted.
         previous=redacted(state.head.summary),
@@ -535,10 +544,10 @@ def _shorter(content: _Content, excess_tokens: int) -> _Content | None:
 
 def _checked(draft: CompactionDraft, view: View, state: Conversation, budget: ContextBudget) -> CompactionDraft:
     """The draft; without its record where that is not worth committing."""
-    refused = _refusal(draft.made, draft.view, budget) if draft.made is not None else ""
-    if not refused:
+    refusal = _refusal(draft.made, draft.view, budget) if draft.made is not None else ""
+    if not refusal:
         return draft
-    plan = replace(draft.plan, stage="none", reason=refused)
+    plan = replace(draft.plan, stage="none", reason=refusal)
     return replace(draft, plan=plan, made=None, view=view, head=state.head)
 
 

@@ -69,7 +69,7 @@ class Coverage:
 
 def read_coverage(text: str) -> Coverage | None:
     """Coverage that a written line states; None for any other text."""
-    return next((found for texts in TEXTS.values() if (found := _coverage_in(text, texts))), None)
+    return next((coverage for texts in TEXTS.values() if (coverage := _coverage_in(text, texts))), None)
 
 
 def _coverage_in(text: str, texts: Texts) -> Coverage | None:
@@ -78,31 +78,31 @@ def _coverage_in(text: str, texts: Texts) -> Coverage | None:
     if match is None:
         return None
     at, media, times = match.end(), 0, ("", "")
-    if added := pattern_of(texts.coverage_media, media=r"\d{1,9}").match(text, at):
-        at, media = added.end(), int(added["media"])
-    if told := pattern_of(texts.coverage_times, since=_TIME, until=_TIME).match(text, at):
-        at, times = told.end(), (told["since"], told["until"])
+    if added_match := pattern_of(texts.coverage_media, media=r"\d{1,9}").match(text, at):
+        at, media = added_match.end(), int(added_match["media"])
+    if told_match := pattern_of(texts.coverage_times, since=_TIME, until=_TIME).match(text, at):
+        at, times = told_match.end(), (told_match["since"], told_match["until"])
     first, last, user, assistant, tool = (int(match[name]) for name in ("first", "last", *_COUNTS))
-    found = Coverage(
+    coverage = Coverage(
         first=first, last=last, user=user, assistant=assistant, tool=tool, media=media, since=times[0], until=times[1]
     )
-    return found if at == len(text) else None
+    return coverage if at == len(text) else None
 
 
 def coverage_of(messages: Sequence[Numbered]) -> Coverage | None:
     """Coverage of some messages; None if there are none but system messages."""
-    counted = [item for item in messages if not is_system(item.message)]
-    if not counted:
+    counted_messages = [item for item in messages if not is_system(item.message)]
+    if not counted_messages:
         return None
-    roles = Counter(item.message["role"] for item in counted)
-    times = [item.at[:16].replace("T", " ") for item in counted if _is_time(item.at)]
+    roles = Counter(item.message["role"] for item in counted_messages)
+    times = [item.at[:16].replace("T", " ") for item in counted_messages if _is_time(item.at)]
     return Coverage(
-        first=min(item.seq for item in counted),
-        last=max(item.seq for item in counted),
+        first=min(item.seq for item in counted_messages),
+        last=max(item.seq for item in counted_messages),
         user=roles["user"],
         assistant=roles["assistant"],
         tool=roles["tool"],
-        media=sum(len(media_labels(item.message)) for item in counted),
+        media=sum(len(media_labels(item.message)) for item in counted_messages),
         since=times[0] if times else "",
         until=times[-1] if times else "",
     )

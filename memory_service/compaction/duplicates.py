@@ -111,18 +111,22 @@ def duplicates(
     """
     rules = rules or PruningRules()
     draft = PruningDraft(rules, prior, view_tokens(messages, prior))
-    found = [each for each in results_of(messages, rules, prior) if not media_parts_of(each.numbered.message)]
-    twins = _twins(messages, rules, prior) if found else {}
-    latest = _latest_of_files(messages, rules, prior) if found else None
-    same = outdated = 0
-    for result in found:
+    results = [
+        each_result
+        for each_result in results_of(messages, rules, prior)
+        if not media_parts_of(each_result.numbered.message)
+    ]
+    twins = _twins(messages, rules, prior) if results else {}
+    latest = _latest_of_files(messages, rules, prior) if results else None
+    same = number = 0
+    for result in results:
         if twin := twins.get(result.numbered.seq):
             same += draft.put(result, _see(result, "same", twin, prior.texts))
         elif latest and (why := _superseded(result, latest)):
-            outdated += draft.put(result, _see(result, *why, prior.texts))
+            number += draft.put(result, _see(result, *why, prior.texts))
     return draft.done(
         f"{same} results were the same as a later one." if same else "",
-        f"{outdated} texts of files were read again or changed later." if outdated else "",
+        f"{number} texts of files were read again or changed later." if number else "",
     )
 
 
@@ -130,11 +134,11 @@ def _twins(messages: Sequence[Numbered], rules: PruningRules, prior: PriorPrunin
     """For each result whose text comes again, the number of the newest result with that text."""
     least = rules.min_result_chars // CHARS_PER_TOKEN
     groups: dict[tuple[int, str], list[tuple[str, int]]] = {}
-    for each in messages:
-        message = each.message
-        if each.tokens > least and is_tool_result(message) and each.seq not in prior.already:
+    for each_message in messages:
+        message = each_message.message
+        if each_message.tokens > least and is_tool_result(message) and each_message.seq not in prior.already:
             text = "" if message.get("interim") else text_of(message)
-            groups.setdefault((len(text), text[-64:]), []).append((text, each.seq))
+            groups.setdefault((len(text), text[-64:]), []).append((text, each_message.seq))
     # Long texts are hashed only where two may be the same.
     alike = [pair for group in groups.values() if len(group) > 1 for pair in group if pair[0]]
     newest = dict(alike)
@@ -145,9 +149,9 @@ def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, prior: P
     latest = _Latest({}, {}, {}, {})
     functions: dict[str, Function] = {}
     least = rules.min_result_chars // CHARS_PER_TOKEN
-    settled = _stale_before(messages, rules.stale_after)
-    for at, each in enumerate(messages):
-        message = each.message
+    stale_before = _stale_before(messages, rules.stale_after)
+    for at, each_message in enumerate(messages):
+        message = each_message.message
         if "tool_calls" in message:
             for call in tool_calls_of(message):
                 functions[call["id"]] = call["function"]
@@ -158,16 +162,16 @@ def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, prior: P
             or use == "other"
             or message.get("is_error")
             or message.get("interim")
-            or each.seq in prior.already
+            or each_message.seq in prior.already
         ):
             continue
-        file, touch = _file_of(function), (at, each.seq, each.tokens)
+        file, touch = _file_of(function), (at, each_message.seq, each_message.tokens)
         if file is None:
             continue
         if use == "change":
-            if at < settled:
+            if at < stale_before:
                 latest.changes[file.path] = touch
-        elif each.tokens > least and not media_parts_of(message):
+        elif each_message.tokens > least and not media_parts_of(message):
             latest.files[at] = file
             latest.alike[function["arguments"]] = touch
             if file.whole:

@@ -74,46 +74,46 @@ class OpenQuestions:
             return self.replied
         if line.label == ASSISTANT:
             return self.heard
-        asked = query_terms(line.text)
-        return sum(term in self.terms for term in asked) > _ANSWERED_SHARE * len(asked)
+        asked_query_terms = query_terms(line.text)
+        return sum(term in self.terms for term in asked_query_terms) > _ANSWERED_SHARE * len(asked_query_terms)
 
 
-def _open_questions_of(said: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bool) -> OpenQuestions:
+def _open_questions_of(pairs: Sequence[tuple[Numbered, Sequence[Judged]]], *, with_terms: bool) -> OpenQuestions:
     """Questions and requests of a conversation.
 
     Args:
-        said: The messages with their judged sentences.
+        pairs: The messages with their judged sentences.
         with_terms: Whether an earlier summary has asks that do not say whose they are.
     """
     waiting: list[Sentence] = []
-    offered: list[Sentence] = []
-    spoken: list[Sequence[Judged]] = []
+    sentences: list[Sentence] = []
+    judgements: list[Sequence[Judged]] = []
     replies: list[str] = []
     last: Sentence | None = None  # What was said last waits for an answer even if it asks for nothing.
-    replied = heard = False
-    for item, judged in said:
+    is_replied = is_heard = False
+    for item, judged in pairs:
         if item.message["role"] == "user":
-            judged = [one for one in judged if not one[0].quoted and one[0].voice == "user"]
-            offered = [] if judged else offered
+            judged = [judgement for judgement in judged if not judgement[0].quoted and judgement[0].voice == "user"]
+            sentences = [] if judged else sentences
             if judged and not ornament("statements", True, is_request, item.message):
                 # An answer, or a word to go on: what was asked before still counts.
-                heard = True
+                is_heard = True
                 continue
-            spoken.append(judged)
+            judgements.append(judged)
             waiting += _asked(judged)
             last = judged[0][0] if judged and not _asked(judged) else None
         elif _is_reply(item.message):
             waiting, last = [], None
-            replied = True
+            is_replied = True
             replies += [text_of(item.message)[:_REPLY_CHARS]] if with_terms else []
-            offered = [sentence for sentence, kind in judged if kind[0] is Kind.QUESTION]
-    real = [judged for judged in spoken if judged]
+            sentences = [sentence for sentence, kind in judged if kind[0] is Kind.QUESTION]
+    real = [judged for judged in judgements if judged]
     return OpenQuestions(
         first=_main(next((judged for judged in real if _asked(judged)), real[0] if real else ())),
         latest=_main(next((judged for judged in reversed(real) if _instructs(judged)), ()), latest=True),
-        waiting=(*waiting, *([last] if last else ()), *offered),
-        replied=replied,
-        heard=heard or bool(spoken),
+        waiting=(*waiting, *([last] if last else ()), *sentences),
+        replied=is_replied,
+        heard=is_heard or bool(judgements),
         terms=frozenset(term for reply in replies for term in query_terms(reply)),
     )
 
@@ -125,8 +125,8 @@ def _is_reply(message: Message) -> bool:
     return bool(text_of(message).strip())
 
 
-def _asked(judged: Sequence[Judged]) -> list[Sentence]:
-    return [sentence for sentence, kind in judged if _asks(sentence, kind)]
+def _asked(judgements: Sequence[Judged]) -> list[Sentence]:
+    return [sentence for sentence, kind in judgements if _asks(sentence, kind)]
 
 
 def _asks(sentence: Sentence, kind: tuple[Kind, float]) -> bool:
@@ -134,24 +134,27 @@ def _asks(sentence: Sentence, kind: tuple[Kind, float]) -> bool:
     return kind[0] in _ASKING or (kind[0] is Kind.RULE and kind[1] < 1 and is_order(sentence.text))
 
 
-def _instructs(judged: Sequence[Judged]) -> bool:
-    return bool(_asked(judged)) or any(kind in _BINDING and sure == 1 for _, (kind, sure) in judged)
+def _instructs(judgements: Sequence[Judged]) -> bool:
+    return bool(_asked(judgements)) or any(kind in _BINDING and sure == 1 for _, (kind, sure) in judgements)
 
 
-def _main(judged: Sequence[Judged], *, latest: bool = False) -> Sentence | None:
+def _main(judgements: Sequence[Judged], *, latest: bool = False) -> Sentence | None:
     """The ask that a message is about: an order before a question, and of those the most particular."""
-    if not _asked(judged):
+    if not _asked(judgements):
         # What was ordered without asking is what it is about.
-        judged = [one for one in judged if one[1][0] in _BINDING] if latest else judged
-    ranked = sorted(judged, key=lambda one: (-_rank(one), -_worth(one[0].text), one[0].place))
-    if ranked and _rank(ranked[0]) and is_bare_ask(ranked[0][0].text):
+        judgements = [judgement for judgement in judgements if judgement[1][0] in _BINDING] if latest else judgements
+    ranked_judgements = sorted(
+        judgements,
+        key=lambda one_judgement: (-_rank(one_judgement), -_worth(one_judgement[0].text), one_judgement[0].place),
+    )
+    if ranked_judgements and _rank(ranked_judgements[0]) and is_bare_ask(ranked_judgements[0][0].text):
         # "Can you find out why?" asks for what the message began with.
-        return min((sentence for sentence, _ in judged), key=lambda sentence: sentence.place)
-    return ranked[0][0] if ranked else None
+        return min((sentence for sentence, _ in judgements), key=lambda sentence: sentence.place)
+    return ranked_judgements[0][0] if ranked_judgements else None
 
 
-def _rank(judged: Judged) -> int:
-    return _RANKS.get(Kind.ASK if _asks(*judged) and judged[1][0] is Kind.RULE else judged[1][0], 1)
+def _rank(judgement: Judged) -> int:
+    return _RANKS.get(Kind.ASK if _asks(*judgement) and judgement[1][0] is Kind.RULE else judgement[1][0], 1)
 
 
 _SECTIONS = {
@@ -202,35 +205,35 @@ class CandidateLines:
 
 def candidate_lines(request: SummaryRequest) -> CandidateLines:
     """Candidate lines of a summary."""
-    everything = without_secrets((*request.messages, *request.prefix))
-    speakers = ornament("statements", frozenset[tuple[str, str]](), speakers_of, everything)
+    messages = without_secrets((*request.messages, *request.prefix))
+    speakers = ornament("statements", frozenset[tuple[str, str]](), speakers_of, messages)
     kinds = request.kinds
-    failed = ornament("statements", frozenset[int](), _failing, everything)
+    failed_numbers = ornament("statements", frozenset[int](), _failing, messages)
     # Of what tools printed, only a failure that still stands can be a line.
-    read = [item for item in everything if not is_tool_result(item.message) or item.seq in failed]
-    said = [(item, [*ornament("statements", (), _kinds, item, speakers, kinds)]) for item in read]
+    read = [item for item in messages if not is_tool_result(item.message) or item.seq in failed_numbers]
+    pairs = [(item, [*ornament("statements", (), _kinds, item, speakers, kinds)]) for item in read]
     earlier = [line for line in parse_summary(request.previous) if not _hides(line.text)]
     foreign = any(line.section is Section.OPEN and not line.label for line in earlier)
-    asks = _open_questions_of(said, with_terms=foreign)
-    coverage = _coverage(earlier, everything)
+    asks = _open_questions_of(pairs, with_terms=foreign)
+    coverage = _coverage(earlier, messages)
     earlier = [line for line in earlier if line.section is not Section.CONTEXT or read_coverage(line.text) is None]
-    newest = max((item.seq for item in everything), default=max((line.seq for line in earlier), default=0))
-    oldest = min((item.seq for item in everything), default=newest)
+    newest = max((item.seq for item in messages), default=max((line.seq for line in earlier), default=0))
+    oldest = min((item.seq for item in messages), default=newest)
     focus = frozenset(query_terms(request.instructions)) if request.instructions else frozenset[str]()
-    turns = [item.seq for item in everything if item.message["role"] == "user"]
+    turns = [item.seq for item in messages if item.message["role"] == "user"]
     scene = _Scene(
         turn=frozenset(item.seq for item in request.prefix),
         current=turns[-_CURRENT_TURNS:][0] if turns else oldest,
         newest=next(
             (
-                each.seq
-                for each in reversed(everything)
-                if each.message["role"] == "assistant" and text_of(each.message).strip()
+                message.seq
+                for message in reversed(messages)
+                if message.message["role"] == "assistant" and text_of(message.message).strip()
             ),
             0,
         ),
-        answered=ornament("statements", {}, _answered_options, everything),
-        failed=failed,
+        answered=ornament("statements", {}, _answered_options, messages),
+        failed=failed_numbers,
     )
     lines = [
         *_goals(earlier, asks),
@@ -238,16 +241,16 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
         *_open(asks),
         *(
             line
-            for _, found in said
-            for sentence, kind in found
+            for _, judgements in pairs
+            for sentence, kind in judgements
             if _tells(sentence, kind[0], scene)
             if (line := ornament("salience", None, _fresh, sentence, kind, scene, kinds.weight_of(sentence)))
         ),
     ]
     since = coverage.since[:10] if coverage else ""
     lines = _last_of_binding(line for line in lines if _may_stand(line, request))
-    kept = unique((_key(line), _focused(_dated(line, since), focus)) for line in lines)
-    return CandidateLines(lines=tuple(kept), coverage=coverage)
+    kept_lines = unique((_key(line), _focused(_dated(line, since), focus)) for line in lines)
+    return CandidateLines(lines=tuple(kept_lines), coverage=coverage)
 
 
 def _worth(text: str) -> float:
@@ -296,26 +299,26 @@ def _tells(sentence: Sentence, kind: Kind, scene: _Scene) -> bool:
 
 def _answered_options(messages: Sequence[Numbered]) -> dict[int, str]:
     """Questions with options of which the next message of the user chose one, by the number of the message."""
-    found: dict[int, str] = {}
-    asked: Numbered | None = None
-    for each in messages:
-        if each.message["role"] == "assistant" and text_of(each.message).strip():
-            asked = each
-        elif each.message["role"] == "user" and asked:
-            before, reply = text_of(asked.message), own_text_of(each.message).strip()
+    values: dict[int, str] = {}
+    message: Numbered | None = None
+    for each_message in messages:
+        if each_message.message["role"] == "assistant" and text_of(each_message.message).strip():
+            message = each_message
+        elif each_message.message["role"] == "user" and message:
+            before, reply = text_of(message.message), own_text_of(each_message.message).strip()
             if chosen_options(reply, options_in(before)):
-                found[asked.seq] = folded_line(answered_question(reply, before).replace("**", ""))
-            asked = None
-    return found
+                values[message.seq] = folded_line(answered_question(reply, before).replace("**", ""))
+            message = None
+    return values
 
 
 def _failing(messages: Sequence[Numbered]) -> frozenset[int]:
     """The last result of a tool that says that something failed, if none behind it says that all went well."""
-    results = [each for each in messages if is_tool_result(each.message)][-_LATE_RESULTS:]
-    for each in reversed(results):
-        if failure_of(each.message) or _tells_failure(each):
-            return frozenset([each.seq])
-        if outcome_of(each.message) == "exit 0" or names_outcome(text_of(each.message)[-_END_CHARS:].lower()):
+    results = [message for message in messages if is_tool_result(message.message)][-_LATE_RESULTS:]
+    for result in reversed(results):
+        if failure_of(result.message) or _tells_failure(result):
+            return frozenset([result.seq])
+        if outcome_of(result.message) == "exit 0" or names_outcome(text_of(result.message)[-_END_CHARS:].lower()):
             break
     return frozenset()
 
@@ -332,10 +335,10 @@ def _kinds(item: Numbered, speakers: Speakers, kinds: SentenceKinds) -> list[Jud
     if item.message["role"] == "user" and not ornament("statements", True, says_something, item.message):
         return []
     sentences = (sentence for sentence in sentences_of(item, speakers) if not is_bare_list(sentence.text))
-    judged = ((sentence, kinds.kind_of(sentence)) for sentence in sentences)
+    judged_pairs = ((sentence, kinds.kind_of(sentence)) for sentence in sentences)
     return [
         (sentence, kind)
-        for sentence, kind in judged
+        for sentence, kind in judged_pairs
         # What a user has decided or allowed, nobody but the user can say.
         if kind[0] is not Kind.EMPTY and not (sentence.voice == "assistant" and reports_will(sentence.text))
     ]
@@ -343,7 +346,8 @@ def _kinds(item: Numbered, speakers: Speakers, kinds: SentenceKinds) -> list[Jud
 
 def _coverage(earlier: Iterable[SummaryLine], messages: Sequence[Numbered]) -> Coverage | None:
     before = next(
-        (found for line in earlier if line.section is Section.CONTEXT and (found := read_coverage(line.text))), None
+        (coverage for line in earlier if line.section is Section.CONTEXT and (coverage := read_coverage(line.text))),
+        None,
     )
     now = coverage_of(messages)
     return before + now if before and now else before or now
@@ -351,9 +355,9 @@ def _coverage(earlier: Iterable[SummaryLine], messages: Sequence[Numbered]) -> C
 
 def _last_of_binding(lines: Iterable[SummaryLine]) -> list[SummaryLine]:
     """The lines, of rules and decisions that were said again the last: it may take back what was said between."""
-    listed = list(lines)
-    last = {_key(line): at for at, line in enumerate(listed) if line.purpose == "binding"}
-    return [line for at, line in enumerate(listed) if line.purpose != "binding" or last[_key(line)] == at]
+    listed_lines = list(lines)
+    last = {_key(line): at for at, line in enumerate(listed_lines) if line.purpose == "binding"}
+    return [line for at, line in enumerate(listed_lines) if line.purpose != "binding" or last[_key(line)] == at]
 
 
 def _key(line: SummaryLine) -> tuple[str, str]:
@@ -393,11 +397,11 @@ def _line(sentence: Sentence, section: Section, score: float, *, label: str = ""
 
 def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene, weight: float) -> SummaryLine | None:
     section = _SECTIONS[kind[0]]
-    dated = section in (Section.PLANS, Section.FACTS) and not sentence.quoted and is_promise(sentence.text)
-    if dated:
+    is_dated = section in (Section.PLANS, Section.FACTS) and not sentence.quoted and is_promise(sentence.text)
+    if is_dated:
         section = Section.PLANS
-    stale = section is Section.PLANS and sentence.seq < scene.current and not dated
-    if section is Section.PLANS and sentence.voice == "assistant" and not dated and sentence.seq != scene.newest:
+    stale = section is Section.PLANS and sentence.seq < scene.current and not is_dated
+    if section is Section.PLANS and sentence.voice == "assistant" and not is_dated and sentence.seq != scene.newest:
         # A step that was announced is done, or was given up.
         return None
     if stale:
@@ -407,7 +411,7 @@ def _fresh(sentence: Sentence, kind: tuple[Kind, float], scene: _Scene, weight: 
     if section in _FRAGMENTS and sentence.voice != "tool" and _is_fragment(sentence.text):
         return None
     score = _worth(sentence.text) * weight * kind[1] * _KINDS.get(kind[0], 1.0)
-    score *= _STALE if stale else _DATED if dated else 1.0
+    score *= _STALE if stale else _DATED if is_dated else 1.0
     score *= 1.0 if sentence.name else _VOICES[sentence.voice]
     score += _STANDING if kind[0] is Kind.RULE and is_standing(sentence.text) else 0.0
     score *= _FIRST_SENTENCE if sentence.place == 0 else 1.0
@@ -459,8 +463,8 @@ def _carried(earlier: Iterable[SummaryLine], asks: OpenQuestions) -> Iterator[Su
 def _aged(line: SummaryLine, newest: int, oldest: int) -> SummaryLine:
     if line.section not in _AGEING:
         return line
-    dated = line.section is Section.PLANS and is_promise(line.text)
-    half, floor = _AGEING[Section.OPEN if dated else line.section]
+    is_dated = line.section is Section.PLANS and is_promise(line.text)
+    half, floor = _AGEING[Section.OPEN if is_dated else line.section]
     # A line that does not say where it is from is as old as the youngest that an earlier summary can have.
     age = newest - (line.seq or oldest)
     return replace(line, score=line.score * (floor + (1 - floor) * 0.5 ** (max(age, 0) / half)))

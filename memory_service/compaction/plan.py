@@ -152,39 +152,39 @@ class _Planner:
             return self._none(f"The view takes {self._before} tokens, compaction begins at {self._sizes.hard()}.")
         if self._is_settled():
             return self._none("Nothing was said since the last compaction.")
-        asked = self._force or self._trigger == "manual"
+        is_asked = self._force or self._trigger == "manual"
         # Who asks for a summary gets one; what it will cover need not be pruned first.
-        prunes = self._trigger == "cache_ttl" or ((self._sizes.is_hard() or not asked) and self._may_suffice())
-        pruned = self._cheapened() if prunes else PruningOutcome(tail=self._snapshot.tail)
-        self._steps += pruned.steps
-        after = self._before - pruned.gain
-        if not asked and pruned.gain and after <= self._target:
-            return self._pruned(pruned, after)
+        prunes = self._trigger == "cache_ttl" or ((self._sizes.is_hard() or not is_asked) and self._may_suffice())
+        outcome = self._cheapened() if prunes else PruningOutcome(tail=self._snapshot.tail)
+        self._steps += outcome.steps
+        after = self._before - outcome.gain
+        if not is_asked and outcome.gain and after <= self._target:
+            return self._pruned(outcome, after)
         if self._trigger == "cache_ttl" and not self._force:
-            return self._pruned(pruned, after) if pruned.gain else self._none("Nothing is old enough to be pruned.")
-        made = self._summarised(pruned)
-        if made is not None:
-            return made
-        if pruned.gain >= self._before * LEAST_PROGRESS:
-            return self._pruned(pruned, after)
+            return self._pruned(outcome, after) if outcome.gain else self._none("Nothing is old enough to be pruned.")
+        plan = self._summarised(outcome)
+        if plan is not None:
+            return plan
+        if outcome.gain >= self._before * LEAST_PROGRESS:
+            return self._pruned(outcome, after)
         self._check_fits(after)
-        if self._keeps_all(pruned.tail):
+        if self._keeps_all(outcome.tail):
             return self._none("There is nothing to compact: all there is, is what the preset keeps.")
         return self._none("There is nothing left to compact: what stays is all there is.")
 
     def _is_settled(self) -> bool:
         """True if these messages were summarised before and nothing came since."""
-        wanted = self._force or self._lower or self._trigger == "overflow"
-        return self._snapshot.settled and not wanted and self._before <= self._usable
+        is_wanted = self._force or self._lower or self._trigger == "overflow"
+        return self._snapshot.settled and not is_wanted and self._before <= self._usable
 
     def _may_suffice(self) -> bool:
         """True if the view would be small enough without any results and media."""
-        gone = sum(
-            each.tokens
-            for each in self._snapshot.tail
-            if is_tool_result(each.message) or isinstance(each.message.get("content"), list)
+        gone_count = sum(
+            message.tokens
+            for message in self._snapshot.tail
+            if is_tool_result(message.message) or isinstance(message.message.get("content"), list)
         )
-        return self._before - gone <= self._target
+        return self._before - gone_count <= self._target
 
     def _cheapened(self) -> PruningOutcome:
         snapshot, preset = self._snapshot, self._preset
@@ -199,7 +199,7 @@ class _Planner:
             last_used_at=snapshot.last_used_at if self._trigger == "cache_ttl" else None,
             hard=self._sizes.is_hard(),
         )
-        given = PriorPruning(
+        given_pruning = PriorPruning(
             protected=snapshot.protected,
             already=snapshot.cleared,
             stripped=snapshot.stripped,
@@ -207,22 +207,22 @@ class _Planner:
             said=snapshot.said,
             texts=snapshot.texts,
         )
-        return prune(snapshot.tail, preset.pruning, pruning_request, given)
+        return prune(snapshot.tail, preset.pruning, pruning_request, given_pruning)
 
-    def _summarised(self, pruned: PruningOutcome) -> Plan | None:
+    def _summarised(self, outcome: PruningOutcome) -> Plan | None:
         """The plan with the largest tail that fits; the smallest one if none does; None if nothing is covered."""
-        if self._keeps_all(pruned.tail):
+        if self._keeps_all(outcome.tail):
             return None
-        best = self._best(pruned)
+        best = self._best(outcome)
         if best is not None and best.tokens_after > self._usable:
-            best = self._squeezed(pruned, best)
+            best = self._squeezed(outcome, best)
         if best is not None and best.whole_request and self._sizes.is_refused() and best.tokens_after > self._target:
             # It fits by estimate, and the provider says that it does not.
             self._whole = False
-            best = self._best(pruned)
+            best = self._best(outcome)
         if best is None or best.tokens_after > self._usable:
             # What fits is left as it is, unless the provider says that it does not.
-            return self._cut_down(pruned) if self._sizes.is_hard() else None
+            return self._cut_down(outcome) if self._sizes.is_hard() else None
         return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
 
     def _keeps_all(self, tail: Sequence[Numbered]) -> bool:
@@ -231,20 +231,20 @@ class _Planner:
             return False
         return self._sizes.first_cut(tail, self._preset.keep.tokens(self._usable)) == 0
 
-    def _best(self, pruned: PruningOutcome) -> Plan | None:
+    def _best(self, outcome: PruningOutcome) -> Plan | None:
         """The plan with the largest tail that comes below its limit; with the smallest one, if none does."""
         best: Plan | None = None
-        for at, limit in self._cuts(pruned.tail):
-            if at == 0 or (best is not None and best.tail_start == _seq_at(pruned.tail, at)):
+        for at, limit in self._cuts(outcome.tail):
+            if at == 0 or (best is not None and best.tail_start == _seq_at(outcome.tail, at)):
                 continue
-            best = self._cut_plan(pruned, at)
+            best = self._cut_plan(outcome, at)
             if best.tokens_after > self._target and self._fallback == "last_turns":
-                best = self._without_tools(pruned, at, best)
+                best = self._without_tools(outcome, at, best)
             if best.tokens_after <= limit:
                 break
         return best
 
-    def _squeezed(self, pruned: PruningOutcome, plan: Plan) -> Plan:
+    def _squeezed(self, outcome: PruningOutcome, plan: Plan) -> Plan:
         """The same cut with so short a summary that it fits; as it was, if not even the shortest one does."""
         least = self._preset.least_summary_tokens
         rest = plan.tokens_after - plan.summary_expected_tokens - plan.ledger_tokens
@@ -264,13 +264,13 @@ class _Planner:
             ledger_limit_tokens=ledger,
         )
 
-    def _cut_down(self, pruned: PruningOutcome) -> Plan | None:
+    def _cut_down(self, outcome: PruningOutcome) -> Plan | None:
         """The plan that shortens the last request, or the newest unit, since not even they fit."""
         self._whole = False
-        best = self._best(pruned)
+        best = self._best(outcome)
         if best is not None and best.tokens_after <= self._usable:
             return best if best.tokens_after <= self._before * (1 - LEAST_PROGRESS) else None
-        cut_down = self._hard_plan(pruned, best)
+        cut_down = self._hard_plan(outcome, best)
         # A view that fits is not made larger.
         grows = cut_down is not None and self._usable >= self._before <= cut_down.tokens_after
         return None if grows else cut_down
@@ -288,81 +288,85 @@ class _Planner:
             # Fewer turns or messages than are counted, but as many as there is room for.
             room = self._sizes.ceiling() - self._snapshot.fixed_tokens - self._frame(0, tail)
             turns = self._preset.keep.turns is not None
-            for taken in (sum(self._sizes.of_checkpoint(tail[: first + 1])), sizes):
-                fewer = largest_counted_cut(tail, first, room - taken, by_turns=turns, live=live)
+            for taken_count in (sum(self._sizes.of_checkpoint(tail[: first + 1])), sizes):
+                fewer = largest_counted_cut(tail, first, room - taken_count, by_turns=turns, live=live)
                 if fewer is not None:
                     yield fewer, self._sizes.ceiling()
-        kept = sum(each.tokens for each in tail[first:])
+        kept_count = sum(message.tokens for message in tail[first:])
         room = self._target - self._snapshot.fixed_tokens - sizes
         # The request may have to stand in the checkpoint, which takes of the same room.
         less = room - self._frame(len(tail), tail)
         # Where messages or turns are counted, what was kept first may be more than `keep`, or less.
         for tokens in sorted((room, less, keep, *(int(keep * share) for share in _SMALLER)), reverse=True):
-            if tokens < kept:
+            if tokens < kept_count:
                 yield cut_by_tokens(tail, max(tokens, 0), live=live), self._target
 
-    def _cut_plan(self, pruned: PruningOutcome, at: int, *, toolless_upto: int = 0) -> Plan:
-        covered, prefix = covered_by(pruned.tail, at)
-        tail = self._shown(pruned.tail[at:], toolless_upto)
-        fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail, toolless=toolless_upto > 0)
-        rest = fixed + sum(each.tokens for each in tail)
-        made = self._covering("summary", pruned, at, rest, (covered, prefix), toolless_upto=toolless_upto)
+    def _cut_plan(self, outcome: PruningOutcome, at: int, *, toolless_upto: int = 0) -> Plan:
+        messages, prefix = covered_by(outcome.tail, at)
+        tail = self._shown(outcome.tail[at:], toolless_upto)
+        fixed_count = self._snapshot.fixed_tokens + self._frame(at, outcome.tail, toolless=toolless_upto > 0)
+        rest = fixed_count + sum(message.tokens for message in tail)
+        plan = self._covering("summary", outcome, at, rest, (messages, prefix), toolless_upto=toolless_upto)
         self._steps.append(
             CompactionStep(
                 name="last_turns" if toolless_upto else "split_turn" if prefix else "summary",
-                tokens_before=self._before - pruned.gain,
-                tokens_after=made.tokens_after,
+                tokens_before=self._before - outcome.gain,
+                tokens_after=plan.tokens_after,
                 count=at,
             )
         )
-        return replace(made, steps=tuple(self._steps))
+        return replace(plan, steps=tuple(self._steps))
 
-    def _without_tools(self, pruned: PruningOutcome, at: int, plan: Plan) -> Plan:
+    def _without_tools(self, outcome: PruningOutcome, at: int, plan: Plan) -> Plan:
         """The same cut, what stays without its tools, if that takes less."""
-        upto = read_upto(pruned.tail)
+        upto = read_upto(outcome.tail)
         if upto < plan.tail_start:
             return plan
-        made = self._cut_plan(pruned, at, toolless_upto=upto)
-        return made if made.tokens_after < plan.tokens_after else plan
+        new_plan = self._cut_plan(outcome, at, toolless_upto=upto)
+        return new_plan if new_plan.tokens_after < plan.tokens_after else plan
 
     def _shown(self, tail: Sequence[Numbered], toolless_upto: int) -> Sequence[Numbered]:
         if not toolless_upto:
             return tail
         return without_tools(tail, toolless_upto, live=self._snapshot.live, pinned=self._snapshot.protected)
 
-    def _hard_plan(self, pruned: PruningOutcome, best: Plan | None) -> Plan | None:
+    def _hard_plan(self, outcome: PruningOutcome, best: Plan | None) -> Plan | None:
         """The newest unit is larger than what is left for it: its results are cut down, or it is covered too."""
-        at = _place_of(pruned.tail, best.tail_start) if best is not None else 0
-        parts = covered_by(pruned.tail, at)
-        fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
-        room = self._usable - fixed - sum(self._sizes.of_checkpoint(parts[0] + parts[1]))
-        protected, texts = tuple(self._snapshot.protected), self._snapshot.texts
-        cut = truncate_results(pruned.tail[at:], room, protected=protected, texts=texts)
-        left = sum(each.tokens for each in cut.tail)
+        at = _place_of(outcome.tail, best.tail_start) if best is not None else 0
+        parts = covered_by(outcome.tail, at)
+        number = self._snapshot.fixed_tokens + self._frame(at, outcome.tail)
+        room = self._usable - number - sum(self._sizes.of_checkpoint(parts[0] + parts[1]))
+        numbers, texts = tuple(self._snapshot.protected), self._snapshot.texts
+        cut_outcome = truncate_results(outcome.tail[at:], room, protected=numbers, texts=texts)
+        left = sum(message.tokens for message in cut_outcome.tail)
         if left > room:
             cut_down = self._usable - room + left
-            at, cut = len(pruned.tail), PruningOutcome(tail=())
-            parts, left = covered_by(pruned.tail, at), 0
-            fixed = self._snapshot.fixed_tokens + self._frame(at, pruned.tail)
-            all_gone = fixed + sum(self._sizes.of_checkpoint(parts[0] + parts[1]))
-            running = has_running_call(pruned.tail, self._snapshot.live)
-            if not _ends_with_user(pruned.tail) or running or all_gone > self._usable:
+            at, cut_outcome = len(outcome.tail), PruningOutcome(tail=())
+            parts, left = covered_by(outcome.tail, at), 0
+            number = self._snapshot.fixed_tokens + self._frame(at, outcome.tail)
+            all_gone = number + sum(self._sizes.of_checkpoint(parts[0] + parts[1]))
+            running = has_running_call(outcome.tail, self._snapshot.live)
+            if not _ends_with_user(outcome.tail) or running or all_gone > self._usable:
                 self._check_fits(cut_down)
                 return None
-        both = replace(pruned, cleared={**pruned.cleared, **cut.cleared}, stripped=(*pruned.stripped, *cut.stripped))
-        made = self._covering("hard", both, at, fixed + left, parts)
-        if cut.cleared:
-            seqs = ", ".join(f"log:{seq}" for seq in sorted(cut.cleared))
-            made = replace(made, cuts=(*made.cuts, f"Results of tools were cut down, as they do not fit: {seqs}."))
-        step = CompactionStep(
-            name="hard", tokens_before=self._before, tokens_after=made.tokens_after, count=len(cut.cleared)
+        this_outcome = replace(
+            outcome,
+            cleared={**outcome.cleared, **cut_outcome.cleared},
+            stripped=(*outcome.stripped, *cut_outcome.stripped),
         )
-        return replace(made, steps=(*made.steps, step))
+        plan = self._covering("hard", this_outcome, at, number + left, parts)
+        if cut_outcome.cleared:
+            seqs = ", ".join(f"log:{seq}" for seq in sorted(cut_outcome.cleared))
+            plan = replace(plan, cuts=(*plan.cuts, f"Results of tools were cut down, as they do not fit: {seqs}."))
+        step = CompactionStep(
+            name="hard", tokens_before=self._before, tokens_after=plan.tokens_after, count=len(cut_outcome.cleared)
+        )
+        return replace(plan, steps=(*plan.steps, step))
 
     def _covering(
         self,
         stage: Literal["summary", "hard"],
-        pruned: PruningOutcome,
+        outcome: PruningOutcome,
         at: int,
         rest_tokens: int,
         parts: tuple[tuple[Numbered, ...], tuple[Numbered, ...]],
@@ -370,38 +374,38 @@ class _Planner:
         toolless_upto: int = 0,
     ) -> Plan:
         """The plan that covers what stands before a place; `rest_tokens` is the view without summary and ledger."""
-        covered, prefix = parts
-        expected, ledger = self._sizes.of_checkpoint(covered + prefix)
-        after = rest_tokens + expected + ledger
-        summary = self._sizes.longest_summary(expected, after - expected)
-        kept = {each.seq for each in pruned.tail[at:]}
-        reason = _summary_reason(len(covered) + len(prefix), summary)
+        messages, prefix = parts
+        expected_count, ledger = self._sizes.of_checkpoint(messages + prefix)
+        after = rest_tokens + expected_count + ledger
+        summary = self._sizes.longest_summary(expected_count, after - expected_count)
+        kept_seqs = {message.seq for message in outcome.tail[at:]}
+        reason = _summary_reason(len(messages) + len(prefix), summary)
         if stage == "hard":
             reason = (
                 "The newest messages alone are larger than what can be used of the window; they are cut down, "
                 "the originals stay in the log."
             )
-        request_tokens = self._sizes.request_tokens(at, pruned.tail)
-        counted, fewer = self._sizes.count_notes(pruned.tail, at)
+        request_tokens = self._sizes.request_tokens(at, outcome.tail)
+        counted_texts, fewer = self._sizes.count_notes(outcome.tail, at)
         # As long as what was decided, up to what a view shows, if there is room for that.
         limit = ledger + max(0, self._usable - after)
         return replace(
             self._made(stage, reason, after),
-            cleared={seq: text for seq, text in pruned.cleared.items() if seq in kept},
-            stripped=tuple(seq for seq in pruned.stripped if seq in kept),
-            tail_start=_seq_at(pruned.tail, at),
-            covered=covered,
+            cleared={seq: text for seq, text in outcome.cleared.items() if seq in kept_seqs},
+            stripped=tuple(seq for seq in outcome.stripped if seq in kept_seqs),
+            tail_start=_seq_at(outcome.tail, at),
+            covered=messages,
             prefix=prefix,
-            dropped_upto=self._sizes.dropped_upto(covered),
+            dropped_upto=self._sizes.dropped_upto(messages),
             toolless_upto=toolless_upto,
             summary_tokens=summary,
-            summary_expected_tokens=expected,
+            summary_expected_tokens=expected_count,
             ledger_tokens=ledger,
             ledger_limit_tokens=limit if limit < self._snapshot.most_ledger_tokens else None,
             whole_request=self._whole and request_tokens > self._snapshot.most_request_tokens,
-            notes=counted,
+            notes=counted_texts,
             fewer=fewer,
-            cuts=self._request_cuts(at, pruned.tail),
+            cuts=self._request_cuts(at, outcome.tail),
         )
 
     def _frame(self, at: int, tail: Sequence[Numbered], *, toolless: bool = False) -> int:
@@ -420,10 +424,10 @@ class _Planner:
             f"The user's last request is shortened to {most} of {size} tokens, as it does not fit; the log has it.",
         )
 
-    def _pruned(self, pruned: PruningOutcome, after: int) -> Plan:
-        count = len(pruned.cleared) + len(pruned.stripped)
+    def _pruned(self, outcome: PruningOutcome, after: int) -> Plan:
+        count = len(outcome.cleared) + len(outcome.stripped)
         reason = f"{count} old results or media give way to stubs; no summary is needed."
-        return replace(self._made("prune", reason, after), cleared=pruned.cleared, stripped=pruned.stripped)
+        return replace(self._made("prune", reason, after), cleared=outcome.cleared, stripped=outcome.stripped)
 
     def _none(self, reason: str) -> Plan:
         return self._made("none", reason, self._before)
@@ -447,12 +451,12 @@ class _Planner:
             "summary": self._snapshot.summary_tokens,
             "last_unit": self._snapshot.tail[-1].tokens if self._snapshot.tail else 0,
         }
-        ordered = dict(sorted(parts.items(), key=lambda part: -part[1]))
+        ordered_parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
         raise Incompressible(
             f"The view takes {after} tokens and {self._usable} fit, and nothing is left to compact: "
-            + ", ".join(f"{name} {tokens}" for name, tokens in ordered.items())
+            + ", ".join(f"{name} {tokens}" for name, tokens in ordered_parts.items())
             + ". Shorten the largest part, or use a model with a larger window.",
-            parts=ordered,
+            parts=ordered_parts,
         )
 
 
@@ -465,7 +469,7 @@ def _seq_at(tail: Sequence[Numbered], at: int) -> int:
 
 
 def _place_of(tail: Sequence[Numbered], seq: int) -> int:
-    return next((at for at, each in enumerate(tail) if each.seq >= seq), len(tail))
+    return next((at for at, message in enumerate(tail) if message.seq >= seq), len(tail))
 
 
 def _ends_with_user(tail: Sequence[Numbered]) -> bool:

@@ -92,14 +92,14 @@ class PlanSizes:
         keep = self._preset.keep
         first = self.first_cut(tail, keep.tokens(self.usable))
         count = keep.last_messages(self._budget.window.tokens, emergency=self._trigger == "overflow")
-        kept = len(tail) - at if count is not None else sum(begin >= at for begin in turns_of(tail))
-        wanted, unit = (count, "messages") if count is not None else (keep.turns, "turns")
+        kept_count = len(tail) - at if count is not None else sum(begin >= at for begin in turns_of(tail))
+        wanted_count, unit = (count, "messages") if count is not None else (keep.turns, "turns")
         if at == first:
-            more = count is not None and kept > count and keep.turns is None
+            more = count is not None and kept_count > count and keep.turns is None
             why = "calls of tools and their results are not parted"
-            return ((f"{kept} messages stay instead of {wanted}: {why}.",) if more else ()), ""
+            return ((f"{kept_count} messages stay instead of {wanted_count}: {why}.",) if more else ()), ""
         why = "all there is does not fit" if first == 0 else "more would leave too little of the window to go on"
-        return (), f"{kept} of {wanted} {unit} stay: {why}."
+        return (), f"{kept_count} of {wanted_count} {unit} stay: {why}."
 
     def request_tokens(self, at: int, tail: Sequence[Numbered]) -> int:
         """Size of the last request if it has to stand in the checkpoint when it is cut at a place."""
@@ -111,10 +111,10 @@ class PlanSizes:
     def of_checkpoint(self, covered: Sequence[Numbered]) -> tuple[int, int]:
         """Expected sizes of summary and ledger: in proportion to what they stand for, and within the target."""
         share = self._preset.checkpoint_share
-        size = sum(each.tokens for each in covered) + self._snapshot.summary_tokens
+        size = sum(message.tokens for message in covered) + self._snapshot.summary_tokens
         most = max(self._preset.least_summary_tokens, int(self.target * share))
-        wanted = max(self._preset.least_summary_tokens, int(size * _SUMMARY_SHARE))
-        summary = min(wanted, self._longest(), most)
+        tokens = max(self._preset.least_summary_tokens, int(size * _SUMMARY_SHARE))
+        summary = min(tokens, self._longest(), most)
         return summary, self._preset.ledger_tokens(min(summary, self._preset.most_summary_tokens))
 
     def _longest(self) -> int:

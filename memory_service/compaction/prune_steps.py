@@ -130,9 +130,9 @@ class Pruned:
 SaidAt = tuple[int, str]
 
 
-def said_at(each: Numbered) -> SaidAt:
+def said_at(message: Numbered) -> SaidAt:
     """The place of a result among all that was said."""
-    return each.seq, each.message.get("tool_call_id", "")
+    return message.seq, message.message.get("tool_call_id", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,26 +180,26 @@ def pruned_view(
 ) -> list[Numbered]:
     """The messages as they are after steps; those that no step touched are the same objects."""
     return [
-        each
-        if each.seq not in cleared and each.seq not in stripped
-        else _renumbered(each, pruned_message(each, cleared.get(each.seq), each.seq in stripped, texts))
-        for each in messages
+        message
+        if message.seq not in cleared and message.seq not in stripped
+        else _renumbered(message, pruned_message(message, cleared.get(message.seq), message.seq in stripped, texts))
+        for message in messages
     ]
 
 
-def pruned_message(each: Numbered, text: str | None, stripped: bool, texts: Texts = ENGLISH) -> Message:
+def pruned_message(each_message: Numbered, text: str | None, stripped: bool, texts: Texts = ENGLISH) -> Message:
     """A message with the text that stands for it, and with or without its media."""
-    message = each.message
+    message = each_message.message
     if text is not None and is_tool_result(message):
         message = with_text(message, text)
-    return without_media(message, each.seq, texts) if stripped else message
+    return without_media(message, each_message.seq, texts) if stripped else message
 
 
 def view_tokens(messages: Sequence[Numbered], prior: PriorPruning) -> int:
     """Size of the view in tokens."""
     if not prior.already and not prior.stripped:
-        return sum(each.tokens for each in messages)
-    return sum(_tokens_now(each, prior) for each in messages)
+        return sum(message.tokens for message in messages)
+    return sum(_tokens_now(message, prior) for message in messages)
 
 
 def unread_from(messages: Sequence[Numbered]) -> int:
@@ -215,33 +215,39 @@ def results_of(
 ) -> list[ToolResult]:
     """The results that may be pruned, in order."""
     functions: dict[str, Function] = {}
-    unknown: Function = {"name": "", "arguments": ""}
+    unknown_function: Function = {"name": "", "arguments": ""}
     least = rules.min_result_chars // CHARS_PER_TOKEN + MESSAGE_TOKENS
-    found: list[ToolResult] = []
+    results: list[ToolResult] = []
     for at in range(unread_from(messages)):
-        each = messages[at]
-        message = each.message
+        each_message = messages[at]
+        message = each_message.message
         if "tool_calls" in message:
             for call in tool_calls_of(message):
                 functions[call["id"]] = call["function"]
-        if message["role"] != "tool" or each.tokens <= least or not _is_settled(each, prior):
+        if message["role"] != "tool" or each_message.tokens <= least or not _is_settled(each_message, prior):
             continue
-        function = functions.get(message.get("tool_call_id", ""), unknown)
+        function = functions.get(message.get("tool_call_id", ""), unknown_function)
         if not may_prune(function["name"] or message.get("name") or "", rules.allow_tools, rules.deny_tools):
             continue
-        tokens = _tokens_now(each, prior) if each.seq in prior.already or each.seq in prior.stripped else each.tokens
+        tokens = (
+            _tokens_now(each_message, prior)
+            if each_message.seq in prior.already or each_message.seq in prior.stripped
+            else each_message.tokens
+        )
         if tokens > least:
-            found.append(ToolResult(at, each, function, prior.already.get(each.seq) or text_of(message), tokens))
-    return found
+            results.append(
+                ToolResult(at, each_message, function, prior.already.get(each_message.seq) or text_of(message), tokens)
+            )
+    return results
 
 
 @lru_cache(maxsize=1024)
 def may_prune(name: str, allow: tuple[str, ...], deny: tuple[str, ...]) -> bool:
     """True if the results of a tool may be pruned; a pattern is a shell's, whatever the case, and `deny` wins."""
-    folded = name.casefold()
-    if any(fnmatchcase(folded, pattern.casefold()) for pattern in deny):
+    folded_text = name.casefold()
+    if any(fnmatchcase(folded_text, pattern.casefold()) for pattern in deny):
         return False
-    return not allow or any(fnmatchcase(folded, pattern.casefold()) for pattern in allow)
+    return not allow or any(fnmatchcase(folded_text, pattern.casefold()) for pattern in allow)
 
 
 class PruningDraft:
@@ -270,32 +276,32 @@ class PruningDraft:
         if not self.trim_gain(result):
             return False
         rules, seq, texts = self._rules, result.numbered.seq, self._given.texts
-        cut = trim_middle(result.text, head_chars=rules.head_chars, tail_chars=rules.tail_chars, seq=seq, texts=texts)
-        return self.put(result, cut)
+        text = trim_middle(result.text, head_chars=rules.head_chars, tail_chars=rules.tail_chars, seq=seq, texts=texts)
+        return self.put(result, text)
 
     def clear(self, result: ToolResult) -> bool:
         """Takes out a result, its media too."""
-        each, rules, texts = result.numbered, self._rules, self._given.texts
+        message, rules, texts = result.numbered, self._rules, self._given.texts
         if rules.placeholder:
-            text = placeholder_text(rules.placeholder, each.seq, texts)
+            text = placeholder_text(rules.placeholder, message.seq, texts)
         else:
             function = result.function
-            said = self._given.said.get(said_at(each), each).message
-            text = stub_text(function["name"], function["arguments"], said, each.seq, texts=texts)
+            said_message = self._given.said.get(said_at(message), message).message
+            text = stub_text(function["name"], function["arguments"], said_message, message.seq, texts=texts)
         return self.put(result, text, strip=True)
 
     def put(self, result: ToolResult, text: str, *, strip: bool = False) -> bool:
         """Puts a text for a result, if that is smaller."""
-        each = result.numbered
-        strip = strip and each.seq not in self._given.stripped and bool(media_parts_of(each.message))
-        tokens = _shown_tokens(each, text, strip or each.seq in self._given.stripped, self._given.texts)
+        message = result.numbered
+        strip = strip and message.seq not in self._given.stripped and bool(media_parts_of(message.message))
+        tokens = _shown_tokens(message, text, strip or message.seq in self._given.stripped, self._given.texts)
         if tokens >= self.size(result):
             return False
         self.tokens -= self.size(result) - tokens
         self._sizes[result.at] = tokens
-        self._cleared[each.seq] = text
+        self._cleared[message.seq] = text
         if strip:
-            self._stripped.add(each.seq)
+            self._stripped.add(message.seq)
         return True
 
     def done(self, *notes: str) -> Pruned:
@@ -313,29 +319,31 @@ class PruningDraft:
         return Pruned(tokens_before=self._before, tokens_after=self._before, notes=notes)
 
 
-def _is_settled(each: Numbered, prior: PriorPruning) -> bool:
-    message = each.message
+def _is_settled(each_message: Numbered, prior: PriorPruning) -> bool:
+    message = each_message.message
     return not (
         message.get("is_error")
         or message.get("interim")
-        or each.seq in prior.protected
+        or each_message.seq in prior.protected
         or message.get("tool_call_id") in prior.pending
     )
 
 
-def _tokens_now(each: Numbered, prior: PriorPruning) -> int:
-    text, stripped = prior.already.get(each.seq), each.seq in prior.stripped
-    return each.tokens if text is None and not stripped else _shown_tokens(each, text, stripped, prior.texts)
+def _tokens_now(message: Numbered, prior: PriorPruning) -> int:
+    text, is_stripped = prior.already.get(message.seq), message.seq in prior.stripped
+    return (
+        message.tokens if text is None and not is_stripped else _shown_tokens(message, text, is_stripped, prior.texts)
+    )
 
 
-def _shown_tokens(each: Numbered, text: str | None, stripped: bool, texts: Texts) -> int:
-    if text is not None and isinstance(each.message.get("content"), str) and is_tool_result(each.message):
+def _shown_tokens(message: Numbered, text: str | None, stripped: bool, texts: Texts) -> int:
+    if text is not None and isinstance(message.message.get("content"), str) and is_tool_result(message.message):
         return estimate_tokens(text) + MESSAGE_TOKENS
-    return message_tokens(pruned_message(each, text, stripped, texts))
+    return message_tokens(pruned_message(message, text, stripped, texts))
 
 
-def _renumbered(each: Numbered, message: Message) -> Numbered:
-    return replace(each, message=message, tokens=message_tokens(message))
+def _renumbered(each_message: Numbered, message: Message) -> Numbered:
+    return replace(each_message, message=message, tokens=message_tokens(message))
 
 
 _SHARE = 0.30  # of the window. Source: OpenClaw's live cap on tool results
@@ -391,18 +399,18 @@ def guarded_view(
     # Characters count here; no text has more than four of them, as they are counted, for each half of a token.
     small_tokens = limit_chars // (2 * CHARS_PER_TOKEN)
     return [
-        each
-        if each.tokens <= small_tokens or not is_tool_result(each.message) or each.seq in protected
-        else _within(each, rules, limit_chars, window_tokens, texts)
-        for each in messages
+        message
+        if message.tokens <= small_tokens or not is_tool_result(message.message) or message.seq in protected
+        else _within(message, rules, limit_chars, window_tokens, texts)
+        for message in messages
     ]
 
 
-def _within(each: Numbered, rules: GuardRules, limit_chars: int, window_tokens: int, texts: Texts) -> Numbered:
-    message = shorten_result(each.message, limit_chars, each.seq, notice=rules.notice, texts=texts)
-    if message is each.message:
-        return each
-    said_tokens = count_tokens(text_of(each.message)) + MESSAGE_TOKENS
+def _within(each_message: Numbered, rules: GuardRules, limit_chars: int, window_tokens: int, texts: Texts) -> Numbered:
+    message = shorten_result(each_message.message, limit_chars, each_message.seq, notice=rules.notice, texts=texts)
+    if message is each_message.message:
+        return each_message
+    said_tokens = count_tokens(text_of(each_message.message)) + MESSAGE_TOKENS
     if rules.clear_share is not None and said_tokens > rules.clear_share * window_tokens:
-        message = with_text(message, placeholder_text(rules.placeholder, each.seq, texts))
-    return numbered(message, each.seq, each.at)
+        message = with_text(message, placeholder_text(rules.placeholder, each_message.seq, texts))
+    return numbered(message, each_message.seq, each_message.at)

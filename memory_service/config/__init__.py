@@ -322,7 +322,7 @@ class Settings(_Table):
     def _split_folders(cls, value: object) -> object:
         entries = value if isinstance(value, tuple) else split_entries(value)
         return (
-            tuple(absolute_folder(str(each), str(each)) for each in entries)
+            tuple(absolute_folder(str(entry), str(entry)) for entry in entries)
             if isinstance(entries, Sequence)
             else entries
         )
@@ -375,20 +375,20 @@ def load_settings(**arguments: Any) -> Settings:
     Raises:
         InvalidRequest: A name is unknown or a value cannot be used; the message names its place.
     """
-    given = {name: value for name, value in arguments.items() if value is not None}
+    given_fields = {name: value for name, value in arguments.items() if value is not None}
     environment = _environment()
-    if os.environ.get(f"{PREFIX}URL") and not given.get("home"):
+    if os.environ.get(f"{PREFIX}URL") and not given_fields.get("home"):
         raise InvalidRequest(
             f"{PREFIX}URL names a server, and this works on the files of a home. Unset it, or name the home (--home)."
         )
-    home = home_of(given.get("home"))
+    home = home_of(given_fields.get("home"))
     if os.path.realpath(home) == str(_SAMPLE):
         raise InvalidRequest(
             f"{home} is the sample of this checkout, which is only read. Work on a copy of it: "
             "memory-service demo --keep FOLDER, and then --home FOLDER."
         )
     check_format(home)
-    values = _merged(_merged(_file(home / FILE_NAME), environment), given)
+    values = _merged(_merged(_file(home / FILE_NAME), environment), given_fields)
     try:
         return Settings(**{**values, "home": home})
     except ValidationError as error:
@@ -428,22 +428,22 @@ def _environment() -> dict[str, Any]:
 
 def _file(path: Path) -> dict[str, Any]:
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        fields = tomllib.loads(path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidRequest(f"The settings file {path} cannot be read ({error}). Mend or remove it.") from None
-    if "home" in found:
+    if "home" in fields:
         raise InvalidRequest(f"The settings file {path} cannot set 'home': it lies there. Use --home or {PREFIX}HOME.")
-    return found
+    return fields
 
 
 def _merged(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(low)
+    merged_low = dict(low)
     for name, value in high.items():
-        below = merged.get(name)
-        merged[name] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return merged
+        below = merged_low.get(name)
+        merged_low[name] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged_low
 
 
 def _setting_names() -> Iterator[tuple[str, str]]:
@@ -461,6 +461,6 @@ def _explained(error: ValidationError) -> str:
     name = ".".join(str(part) for part in first["loc"][: 1 if first["loc"][0] == "api_keys" else None])
     if first["type"] == "extra_forbidden":
         table, _, key = name.rpartition(".")
-        near = nearest(key, (known for where, known in _setting_names() if where == table))
+        near = nearest(key, (known_text for where, known_text in _setting_names() if where == table))
         return f"There is no setting {name!r}.{near or ' docs/settings.md lists all of them.'}"
     return f"The setting {name!r} cannot be used: {first['msg'].removeprefix('Value error, ').removesuffix('.')}."

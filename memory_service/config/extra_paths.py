@@ -57,15 +57,15 @@ def read_extra_paths(entries: tuple[str, ...]) -> tuple[ExtraPath, ...]:
     Raises:
         ValueError: One cannot be read, or two have one name.
     """
-    found: dict[str, ExtraPath] = {}
+    paths: dict[str, ExtraPath] = {}
     for extra in map(_read_extra_path, entries):
-        if extra.name in found:
+        if extra.name in paths:
             raise ValueError(
-                f"{found[extra.name].folder} and {extra.folder} would both be {extra.name}: "
+                f"{paths[extra.name].folder} and {extra.folder} would both be {extra.name}: "
                 f"give one a name, such as {extra.name}-2={extra.folder}"
             )
-        found[extra.name] = extra
-    return tuple(found.values())
+        paths[extra.name] = extra
+    return tuple(paths.values())
 
 
 def by_workspace(value: object, default: str) -> object:
@@ -119,7 +119,7 @@ def absolute_folder(folder: str, entry: str) -> Path:
 
 
 def _globs(globs: str, entry: str) -> tuple[str, ...]:
-    found = tuple(glob.strip() for glob in globs.split(",") if glob.strip())
-    if any(glob in ("!", "/", "!/") or "\n" in glob or "\r" in glob for glob in found):
+    texts = tuple(glob.strip() for glob in globs.split(",") if glob.strip())
+    if any(glob in ("!", "/", "!/") or "\n" in glob or "\r" in glob for glob in texts):
         raise ValueError(f"{entry!r} has a glob that matches nothing: write such as *.md,!drafts/")
-    return found
+    return texts

@@ -222,17 +222,19 @@ def sections_of(text: str, headings: Sequence[str]) -> list[AnswerSection]:
     ]
     sections, number = [AnswerSection(heading=None)], -1
     for at, line in enumerate(lines):
-        each = found_headings[at]
+        found_heading = found_headings[at]
         if at == number or (kinds[at] == "text" and (_CLOSING.fullmatch(line) or _RULER.fullmatch(line))):
             continue
-        if each is None:
+        if found_heading is None:
             kept_text = _TAG.sub("", line) if kinds[at] == "text" and "<" in line else line
             sections[-1].lines.append(kept_text if kept_text.strip() or not line.strip() else "")
             continue
-        sections.append(AnswerSection(heading=each.place, name=each.name))
-        if each.rest:
-            sections[-1].lines.append(each.rest if _BULLET.match(each.rest) else f"- {each.rest}")
-        number = at + 1 if each.is_underlined else number
+        sections.append(AnswerSection(heading=found_heading.place, name=found_heading.name))
+        if found_heading.rest:
+            sections[-1].lines.append(
+                found_heading.rest if _BULLET.match(found_heading.rest) else f"- {found_heading.rest}"
+            )
+        number = at + 1 if found_heading.is_underlined else number
     _name_by_order(sections, len(headings))
     return sections
 

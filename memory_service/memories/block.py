@@ -153,17 +153,17 @@ def pack(offers: Sequence[Offer], budget_tokens: int, limits: RelevanceLimits = 
         limits: What an offer has to bring.
     """
     picker = _Picker(offers, 4 * budget_tokens, limits)
-    picked, block = picker.run(), picker.block
+    picked_numbers, block = picker.run(), picker.block
     # The estimate may be off by a few characters of line numbers; the rendered block decides.
-    while picked and quarters(block) > 4 * budget_tokens:
-        picked.pop()
-        block = _rendered(offers, picked) if picked else ""
-    return Packed(chosen=tuple(sorted(picked)), block=block, unpaid=picker.unpaid())
+    while picked_numbers and quarters(block) > 4 * budget_tokens:
+        picked_numbers.pop()
+        block = _rendered(offers, picked_numbers) if picked_numbers else ""
+    return Packed(chosen=tuple(sorted(picked_numbers)), block=block, unpaid=picker.unpaid())
 
 
-def _rendered(offers: Sequence[Offer], picked: Sequence[int]) -> str:
+def _rendered(offers: Sequence[Offer], picked_numbers: Sequence[int]) -> str:
     spans = defaultdict[str, list[Offer]](list)
-    for offer in sorted((offers[i] for i in picked), key=lambda offer: offer.ordinal):
+    for offer in sorted((offers[i] for i in picked_numbers), key=lambda offer: offer.ordinal):
         spans[offer.path].append(offer)
     return render_block(spans)
 
@@ -252,10 +252,10 @@ class _Picker:
         higher = [self._place[key] for key in offer.yields_to if key in self._place]
         if not self._taken.isdisjoint(higher):
             return False
-        for other in higher:
-            self._waiting[other].append(i)
-            first, value, _, _ = min(entry, self._entry(other))
-            heappush(self._left, (first, value, other, self._costs[other]))
+        for other_number in higher:
+            self._waiting[other_number].append(i)
+            first, value, _, _ = min(entry, self._entry(other_number))
+            heappush(self._left, (first, value, other_number, self._costs[other_number]))
         return True
 
     def unpaid(self) -> dict[int, float]:
@@ -278,9 +278,9 @@ class _Picker:
         if not self._picked:
             return 0
         self.block = _rendered(self._offers, self._picked)
-        regained = max(0, self._limit - quarters(self.block) - self._room)
-        self._room += regained
-        return regained
+        regained_count = max(0, self._limit - quarters(self.block) - self._room)
+        self._room += regained_count
+        return regained_count
 
     def _take(self, i: int) -> None:
         path = self._offers[i].path
@@ -291,13 +291,13 @@ class _Picker:
         self._unanswered *= 1 - (self._offers[i].answers or 0.0)
         if path not in self._open:
             self._open.add(path)
-            touched = self._of_file[path]
+            touched_numbers = self._of_file[path]
         else:
-            touched = [j for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]
+            touched_numbers = [j for j in (self._neighbour(i, -1), self._neighbour(i, 1)) if j is not None]
             if group not in self._told:
-                touched += self._of_group.get(group, ())
+                touched_numbers += self._of_group.get(group, ())
         self._told.add(group)
-        for j in touched:
+        for j in touched_numbers:
             self._costs[j] = self._cost(j)
             heappush(self._left, self._entry(j))
         for j in self._waiting.pop(i, ()):
@@ -311,8 +311,8 @@ class _Picker:
     def _cost(self, i: int) -> int:
         beside = (self._neighbour(i, -1) in self._taken) + (self._neighbour(i, 1) in self._taken)
         # Between two neighbours the gap goes, but not always the line numbers: text may lie between the lines.
-        told = (self._offers[i].path, self._offers[i].above) in self._told
-        return self._inner_costs[i] + (1 - beside) * _GAP_QUARTERS + (0 if told else self._above[i])
+        is_told = (self._offers[i].path, self._offers[i].above) in self._told
+        return self._inner_costs[i] + (1 - beside) * _GAP_QUARTERS + (0 if is_told else self._above[i])
 
     def _neighbour(self, i: int, step: int) -> int | None:
         return self._place.get((self._offers[i].path, self._offers[i].ordinal + step))
@@ -356,21 +356,21 @@ def build_context(
     room = 4 * budget_tokens - wrapper_quarters()
     offer = partial(_offer, order=order, heard=heard, language=language, room=room)
     choice = _each_once(hits, offer, 0 if silence else budget_tokens, limits, in_session=bool(heard))
-    hits, offers, packed = choice.hits, choice.offers, choice.packed
-    known = frozenset(i for i in packed.chosen if shown is not None and shown(hits[i].passage.text))
-    included = [i for i in packed.chosen if i not in known]
+    hits, offers, pack = choice.hits, choice.offers, choice.packed
+    numbers = frozenset(i for i in pack.chosen if shown is not None and shown(hits[i].passage.text))
+    included_numbers = [i for i in pack.chosen if i not in numbers]
     limits = limits.among(offers)
-    taken = {_key(hits[i]) for i in packed.chosen}
-    left = sorted({*range(len(offers))}.difference(packed.chosen))
-    block = (_rendered(offers, included) if known else packed.block) if included else ""
+    pairs = {_key(hits[i]) for i in pack.chosen}
+    left = sorted({*range(len(offers))}.difference(pack.chosen))
+    block = (_rendered(offers, included_numbers) if numbers else pack.block) if included_numbers else ""
     block = in_language(block, language)
     tokens = count_tokens(block)
-    spare = budget_tokens - count_tokens(in_language(packed.block, language))
-    omitted = [
-        *((hits[i], offers[i], _SHOWN) for i in sorted(known)),
+    spare = budget_tokens - count_tokens(in_language(pack.block, language))
+    parts = [
+        *((hits[i], offers[i], _SHOWN) for i in sorted(numbers)),
         *((hit, offer(hit), f"repeats {by.path}#L{by.passage.start_line}") for hit, by in choice.repeats),
         *(
-            (hits[i], offers[i], silence or _why_left(offers[i], limits, packed.unpaid.get(i), spare, taken))
+            (hits[i], offers[i], silence or _why_left(offers[i], limits, pack.unpaid.get(i), spare, pairs))
             for i in left[:_OMITTED]
         ),
     ]
@@ -381,10 +381,10 @@ def build_context(
             "query": query,
             "budget_tokens": budget_tokens,
             "tokens": tokens,
-            "included": [_item(hits[i], offers[i]) for i in included],
-            "omitted": [_item(hit, its) | {"reason": why} for hit, its, why in omitted[:_OMITTED]],
-            "omitted_count": len(known) + len(choice.repeats) + len(left),
-            "reason": "" if block else silence or (_SHOWN if known else _why_empty(offers, budget_tokens, limits)),
+            "included": [_item(hits[i], offers[i]) for i in included_numbers],
+            "omitted": [_item(hit, its_offer) | {"reason": why} for hit, its_offer, why in parts[:_OMITTED]],
+            "omitted_count": len(numbers) + len(choice.repeats) + len(left),
+            "reason": "" if block else silence or (_SHOWN if numbers else _why_empty(offers, budget_tokens, limits)),
             "degraded": list(degraded),
         }
     )
@@ -421,33 +421,33 @@ def _each_once(
 ) -> _Choice:
     """Choose hits until none of those chosen repeats another: what is left out makes room for the next."""
     # A session has what was said in its log, and again in notes: there the fuller one goes in for either.
-    nothing: dict[int, int] = {}
-    places = ornament("similarity", nothing, repeats_among, hits, longest=_LONGER) if in_session else nothing
-    repeats = [(hits[at], hits[other]) for at, other in places.items()]
+    values: dict[int, int] = {}
+    places = ornament("similarity", values, repeats_among, hits, longest=_LONGER) if in_session else values
+    repeats = [(hits[at], hits[other_number]) for at, other_number in places.items()]
     hits = _without_repeats(hits, places)
     while True:
         offers = [offer(hit) for hit in hits]
         packed = pack(offers, budget_tokens, limits)
-        found = ornament("similarity", nothing, repeats_among, [hits[i] for i in packed.chosen])
-        if not found:
+        found_values = ornament("similarity", values, repeats_among, [hits[i] for i in packed.chosen])
+        if not found_values:
             return _Choice(hits=hits, offers=offers, packed=packed, repeats=repeats)
-        places = {packed.chosen[at]: packed.chosen[other] for at, other in found.items()}
-        repeats += [(hits[at], hits[other]) for at, other in places.items()]
+        places = {packed.chosen[at]: packed.chosen[other_number] for at, other_number in found_values.items()}
+        repeats += [(hits[at], hits[other_number]) for at, other_number in places.items()]
         hits = _without_repeats(hits, places)
 
 
 def _without_repeats(hits: Sequence[Hit], places: Mapping[int, int]) -> list[Hit]:
     """Hits without those that repeat others; what stays has the place and the worth of the best that says it."""
     best = dict[int, int]()
-    for at, other in places.items():
-        best[other] = min(best.get(other, other), at)
-    moved = {
+    for at, other_number in places.items():
+        best[other_number] = min(best.get(other_number, other_number), at)
+    moved_hits = {
         place: replace(hits[at], score=hits[place].score, relevance=hits[place].relevance, answers=hits[place].answers)
         for at, place in best.items()
     }
-    gone = {*places, *best}.difference(moved)
-    stands = {_key(hits[at]): _key(hits[other]) for at, other in places.items()}
-    return [_behind(moved.get(i, hit), stands) for i, hit in enumerate(hits) if i not in gone]
+    difference = {*places, *best}.difference(moved_hits)
+    stands = {_key(hits[at]): _key(hits[number]) for at, number in places.items()}
+    return [_behind(moved_hits.get(i, hit), stands) for i, hit in enumerate(hits) if i not in difference]
 
 
 def _key(hit: Hit) -> tuple[str, int]:
@@ -456,8 +456,8 @@ def _key(hit: Hit) -> tuple[str, int]:
 
 def _behind(hit: Hit, stands: Mapping[tuple[str, int], tuple[str, int]]) -> Hit:
     """A hit that stands behind those, too, that say what the ones it stands behind do."""
-    others = [stands[key] for key in hit.yields_to if key in stands]
-    return replace(hit, yields_to=(*hit.yields_to, *others)) if others else hit
+    other_stands = [stands[key] for key in hit.yields_to if key in stands]
+    return replace(hit, yields_to=(*hit.yields_to, *other_stands)) if other_stands else hit
 
 
 def _language_of(query: str, hits: Sequence[Hit]) -> str:
@@ -468,8 +468,8 @@ def _language_of(query: str, hits: Sequence[Hit]) -> str:
 
 def _offer(hit: Hit, order: Order, heard: str, language: str, room: int) -> Offer:
     elsewhere = hit.source == "sessions" and hit.path != heard
-    shown = partial(shown_text, role=hit.passage.role, secrets=not elsewhere, language=language)
-    text = shown(hit.passage.text)
+    shown_partial = partial(shown_text, role=hit.passage.role, secrets=not elsewhere, language=language)
+    text = shown_partial(hit.passage.text)
     above = "" if hit.source == "sessions" else lines_above(hit.passage, hit.path, room)
     return Offer(
         path=hit.path,
@@ -484,7 +484,7 @@ def _offer(hit: Hit, order: Order, heard: str, language: str, room: int) -> Offe
         day="" if hit.passage.date in (None, _day_of(hit.path)) else str(hit.passage.date),
         goes_first=order == "memory_first" and hit.source != "sessions",
         yields_to=hit.yields_to,
-        above=shown(above) if above else "",
+        above=shown_partial(above) if above else "",
     )
 
 
@@ -511,16 +511,16 @@ def _item(hit: Hit, offer: Offer) -> dict[str, Any]:
 
 
 def _why_left(
-    offer: Offer, limits: RelevanceLimits, gain: float | None, spare: int, taken: Collection[tuple[str, int]]
+    offer: Offer, limits: RelevanceLimits, gain: float | None, spare: int, taken_pairs: Collection[tuple[str, int]]
 ) -> str:
     if reason := _why_irrelevant(offer, limits, gain):
         return reason
-    if offer.yields_to and not any(key in taken for key in offer.yields_to):
+    if offer.yields_to and not any(key in taken_pairs for key in offer.yields_to):
         return f"authority: it stands behind {offer.yields_to[0][0]}, of which nothing on this is in the block"
-    needed = count_tokens(offer.text)
-    if needed > spare:
-        return f"budget: needs {needed} tokens and its wrapper, {spare} are left"
-    return f"budget: its wrapper takes more than the {spare - needed} tokens that would be left beside it"
+    tokens = count_tokens(offer.text)
+    if tokens > spare:
+        return f"budget: needs {tokens} tokens and its wrapper, {spare} are left"
+    return f"budget: its wrapper takes more than the {spare - tokens} tokens that would be left beside it"
 
 
 def _why_irrelevant(offer: Offer, limits: RelevanceLimits, gain: float | None) -> str:

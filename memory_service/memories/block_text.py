@@ -111,11 +111,11 @@ def _file(path: str, spans: Sequence[Span]) -> str:
     return f'<file path="{path_text(path)}" lines="{_lines(spans)}">\n{"".join(parts)}</file>\n'
 
 
-def _new_above(shown: str, above: str) -> str:
+def _new_above(shown_text: str, above: str) -> str:
     """Those of the lines above a passage that do not stand above the passage before it."""
-    known, lines = shown.splitlines(), above.splitlines()
+    known_lines, lines = shown_text.splitlines(), above.splitlines()
     same = 0
-    while same < len(lines) and lines[same] in known[same : same + 1]:
+    while same < len(lines) and lines[same] in known_lines[same : same + 1]:
         same += 1
     return "".join(f"{line}\n" for line in lines[same:])
 
@@ -138,9 +138,9 @@ def lines_above(passage: Passage, path: str, room: int) -> str:
 
 def _lines_above(passage: Passage, columns: str, path: str) -> str:
     titles, room = list[str](), _ABOVE_CHARS
-    named = name_title(path).casefold()
+    named_text = name_title(path).casefold()
     for title in reversed(breadcrumb(passage.heading)):
-        if title.casefold() == named:
+        if title.casefold() == named_text:
             continue
         if titles and len(title) > room:
             break
@@ -181,16 +181,16 @@ def replaced_mark(hit: Hit, by: Statement) -> str:
 
 def days_mark(hit: Hit) -> str:
     """Mark behind a passage that was written on other days too; empty for one day alone."""
-    others = [str(day) for day in hit.days if day != hit.passage.date]
-    if not others:
+    other_strs = [str(day) for day in hit.days if day != hit.passage.date]
+    if not other_strs:
         return ""
-    rest = f" and {len(others) - _MOST_DAYS} more" if len(others) > _MOST_DAYS else ""
-    return f' <{ALSO_TAG} days="{", ".join(others[-_MOST_DAYS:])}{rest}"/>'
+    rest = f" and {len(other_strs) - _MOST_DAYS} more" if len(other_strs) > _MOST_DAYS else ""
+    return f' <{ALSO_TAG} days="{", ".join(other_strs[-_MOST_DAYS:])}{rest}"/>'
 
 
 # The same passages are offered again and again, most of them in vain.
 @lru_cache(maxsize=4_096)
 def shown_text(text: str, role: Role, *, secrets: bool, language: str = "en") -> str:
     """Text of a passage as it may stand in the block, with whose it is on each line if it is not the user's."""
-    shown = _block_text(text if secrets else ornament("secrets", REDACTED, redacted, text))
-    return shown if role == "user" else attributed(shown, role, texts_in(language))
+    block_text = _block_text(text if secrets else ornament("secrets", REDACTED, redacted, text))
+    return block_text if role == "user" else attributed(block_text, role, texts_in(language))

@@ -67,56 +67,58 @@ class DailyNotes:
             Conflict: The idempotency key belongs to another text.
             StorageFailed: The disk did not take it; the file is as it was.
         """
-        asked = _Asked(draft)
+        asked_value = _Asked(draft)
         with self._turn:
-            self._asked.append(asked)
-            self._turn.wait_for(lambda: asked.outcome is not None or not self._is_writing)
-            self._is_writing = self._is_writing or asked.outcome is None
-            if asked.outcome is not None:
-                return asked.result()
+            self._asked.append(asked_value)
+            self._turn.wait_for(lambda: asked_value.outcome is not None or not self._is_writing)
+            self._is_writing = self._is_writing or asked_value.outcome is None
+            if asked_value.outcome is not None:
+                return asked_value.result()
         # Nobody writes: this one does, for all who wait by then.
         try:
             with self._documents.writing():
-                while asked.outcome is None:
+                while asked_value.outcome is None:
                     self._write_down(self._next_round())
         finally:
             with self._turn:
                 self._is_writing = False
-                if asked in self._asked:
-                    self._asked.remove(asked)
+                if asked_value in self._asked:
+                    self._asked.remove(asked_value)
                 self._turn.notify_all()
-        return asked.result()
+        return asked_value.result()
 
     def _next_round(self) -> list[_Asked]:
         """Requests for the next write: of several with one text the first, as the others need its outcome."""
         texts = set[str]()
-        chosen, others = list[_Asked](), list[_Asked]()
+        chosen_items, other_items = list[_Asked](), list[_Asked]()
         with self._turn:
-            for asked in self._asked:
-                (others if asked.draft.folded in texts else chosen).append(asked)
-                texts.add(asked.draft.folded)
-            self._asked = others
-        return chosen
+            for asked_value in self._asked:
+                (other_items if asked_value.draft.folded in texts else chosen_items).append(asked_value)
+                texts.add(asked_value.draft.folded)
+            self._asked = other_items
+        return chosen_items
 
     def _write_down(self, asked: Sequence[_Asked]) -> None:
         """Writes what was asked for, with one wait for the disk for each day; each hears of its own."""
         now = self._now()
         try:
-            for day in dict.fromkeys(each.draft.date or now.date() for each in asked):
-                self._write_day([each for each in asked if (each.draft.date or now.date()) == day], day, now)
+            for day in dict.fromkeys(value.draft.date or now.date() for value in asked):
+                self._write_day(
+                    [each_value for each_value in asked if (each_value.draft.date or now.date()) == day], day, now
+                )
         finally:
             for each in asked:
                 each.outcome = each.outcome or StorageFailed("The memory was not written. See the log, then try again.")
 
     def _write_day(self, asked: Sequence[_Asked], day: dt.date, now: dt.datetime) -> None:
         try:
-            entries = self._append_drafts([each.draft for each in asked], day, now, headings=True)
+            entries = self._append_drafts([value.draft for value in asked], day, now, headings=True)
         except MemoryServiceError as error:
-            for each in asked:
-                each.outcome = error
+            for each_value in asked:
+                each_value.outcome = error
         else:
-            for each, entry in zip(asked, entries, strict=True):
-                each.outcome = entry
+            for each_value, entry in zip(asked, entries, strict=True):
+                each_value.outcome = entry
 
     def append_all(self, drafts: Sequence[EntryDraft]) -> list[StoredMemory]:
         """Writes memories of one moment, each into the file of its day, with one heading and one wait for each file.
@@ -133,12 +135,12 @@ class DailyNotes:
         with self._documents.writing():
             now = self._now()
             days = [draft.date or now.date() for draft in drafts]
-            stored: dict[int, StoredMemory] = {}
+            memories: dict[int, StoredMemory] = {}
             for day in sorted(set(days)):
-                places = [at for at, each in enumerate(days) if each == day]
-                written = self._append_drafts([drafts[at] for at in places], day, now, headings=False)
-                stored |= zip(places, written, strict=True)
-            return [stored[at] for at in range(len(drafts))]
+                places = [at for at, each_day in enumerate(days) if each_day == day]
+                written_memories = self._append_drafts([drafts[at] for at in places], day, now, headings=False)
+                memories |= zip(places, written_memories, strict=True)
+            return [memories[at] for at in range(len(drafts))]
 
     def _append_drafts(
         self, drafts: Sequence[EntryDraft], day: dt.date, now: dt.datetime, *, headings: bool
@@ -150,20 +152,20 @@ class DailyNotes:
             if not page.is_utf8:
                 self._mend(path)
                 continue
-            known = [page.find(each) for each in drafts]
-            missing = [each for each, entry in zip(drafts, known, strict=True) if entry is None]
+            known_entries = [page.find(draft) for draft in drafts]
+            missing = [draft for draft, entry in zip(drafts, known_entries, strict=True) if entry is None]
             if missing:
                 # What is put on the page is more than what is on the disk, until that has it.
                 self._pages.pop(day)
-            added = _put_on(page, missing, now, headings=headings)
+            added_text = _put_on(page, missing, now, headings=headings)
             # With nothing to add, too: who wrote them may have died before the disk had them.
-            revision = self._documents.append(path, added.encode(), expected=revision)
+            revision = self._documents.append(path, added_text.encode(), expected=revision)
             if revision is not None:
                 self._pages[day] = revision, page
-                entries = [page.newest(each) for each in drafts]
+                entries = [page.newest(draft) for draft in drafts]
                 return [
                     _stored(entry, day, duplicate=before is not None)
-                    for entry, before in zip(entries, known, strict=True)
+                    for entry, before in zip(entries, known_entries, strict=True)
                     if entry is not None
                 ]
         raise kept_changing(path)
@@ -184,14 +186,14 @@ class DailyNotes:
         """The page of a day, with its revision: the one that is remembered, if the file has not changed since."""
         path = _path_of(day)
         revision = self._documents.revision(path)
-        known = self._pages.get(day)
-        if known is not None and known[0] == revision:
-            return known
+        page = self._pages.get(day)
+        if page is not None and page[0] == revision:
+            return page
         if revision is None:
             return None, Page(day, "")
         raw, revision = self._documents.read(path)
-        known = self._pages[day] = revision, Page(day, raw.decode("utf-8", "surrogateescape"))
-        return known
+        page = self._pages[day] = revision, Page(day, raw.decode("utf-8", "surrogateescape"))
+        return page
 
 
 def _put_on(page: Page, drafts: Sequence[EntryDraft], now: dt.datetime, *, headings: bool) -> str:
@@ -199,10 +201,10 @@ def _put_on(page: Page, drafts: Sequence[EntryDraft], now: dt.datetime, *, headi
     # What is noted for another day was not said on it.
     at = now if now.date() == page.day else None
     additions = list[Addition]()
-    for each in drafts:
+    for draft in drafts:
         # The same text twice among them is one entry.
-        if page.find(each) is None:
-            additions.append(page.plan(each, f"{now:%H:%M}" if headings or not additions else None, at))
+        if page.find(draft) is None:
+            additions.append(page.plan(draft, f"{now:%H:%M}" if headings or not additions else None, at))
             page.add(additions[-1])
     return "".join(addition.text for addition in additions)
 

@@ -79,9 +79,9 @@ def entry_draft(
     Raises:
         InvalidRequest: It has no text or too much, or a tag or field cannot be used.
     """
-    tagged = _tagged(_clean(text), tags)
+    tagged_text = _tagged(_clean(text), tags)
     fields = _fields(checked_origin(origin or "agent"), session_id, messages)
-    return EntryDraft(text=tagged, folded=fold_words(tagged), fields=fields, date=date)
+    return EntryDraft(text=tagged_text, folded=fold_words(tagged_text), fields=fields, date=date)
 
 
 class Page:
@@ -113,8 +113,16 @@ class Page:
         entry = self.newest(draft)
         if entry is None:
             return None
-        since = (said for other, said in self._said if other.first_line > entry.end_line and _came_before(other, draft))
-        return None if any(ornament("facts", False, _says_otherwise, said, draft.text) for said in since) else entry
+        since = (
+            text
+            for other_entry, text in self._said
+            if other_entry.first_line > entry.end_line and _came_before(other_entry, draft)
+        )
+        return (
+            None
+            if any(ornament("facts", False, _says_otherwise, said_text, draft.text) for said_text in since)
+            else entry
+        )
 
     def newest(self, draft: EntryDraft) -> Entry | None:
         """The last entry with the same text."""
@@ -157,15 +165,15 @@ class Page:
         self._gap = 1
         self._index(addition.entry, addition.said)
 
-    def _index(self, entry: Entry, said: str) -> None:
+    def _index(self, entry: Entry, text: str) -> None:
         self._ids.add(entry.memory_id)
         self._texts[entry.text_hash] = entry
-        self._said.append((entry, said))
+        self._said.append((entry, text))
 
-    def _free_id(self, folded: str) -> str:
+    def _free_id(self, folded_text: str) -> str:
         # The id of a text is taken if a person has edited the entry that had it.
         attempt = 0
-        while (memory_id := derive_id(self.day, folded, attempt)) in self._ids:
+        while (memory_id := derive_id(self.day, folded_text, attempt)) in self._ids:
             attempt += 1
         return memory_id
 
@@ -174,8 +182,8 @@ def _came_before(entry: Entry, draft: EntryDraft) -> bool:
     """False if an entry was said later, in the same talk, than what is noted now: that is noted once more."""
     if entry.fields.get("session") != draft.fields.get("session"):
         return True
-    said, noted = (_first_message(fields.get("messages", "")) for fields in (entry.fields, draft.fields))
-    return not said or not noted or said < noted
+    number, noted_count = (_first_message(fields.get("messages", "")) for fields in (entry.fields, draft.fields))
+    return not number or not noted_count or number < noted_count
 
 
 def _first_message(messages: str) -> int:
@@ -183,11 +191,11 @@ def _first_message(messages: str) -> int:
     return int(first) if first.isdecimal() else 0
 
 
-def _says_otherwise(said: str, text: str) -> bool:
+def _says_otherwise(said_text: str, text: str) -> bool:
     """True if words give another value than a text to something that has one at a time."""
     values = {claim.thing: claim.value for claim in facts_of(text).claims if claim.single}
-    told = ((claim.thing, claim.value) for claim in facts_of(said).claims if claim.single)
-    return any(values.get(thing, value) != value for thing, value in told) or restating(text, said) is not None
+    pairs = ((claim.thing, claim.value) for claim in facts_of(said_text).claims if claim.single)
+    return any(values.get(thing, value) != value for thing, value in pairs) or restating(text, said_text) is not None
 
 
 def _clean(text: str) -> str:
@@ -222,17 +230,17 @@ def _tagged(text: str, tags: Collection[str]) -> str:
     present = set(text.split())
     marks = [f"#{tag}" for tag in checked_tags(tags) if f"#{tag}" not in present]
     # A fence with a word behind it ends no code block, and a table row ends with its bar.
-    closed = text.rpartition("\n")[2].lstrip().startswith(("```", "~~~", "|"))
-    return ("\n" if closed else " ").join([text, " ".join(marks)]) if marks else text
+    is_closed = text.rpartition("\n")[2].lstrip().startswith(("```", "~~~", "|"))
+    return ("\n" if is_closed else " ").join([text, " ".join(marks)]) if marks else text
 
 
 def _checked_tag(tag: str) -> str:
-    composed = unicodedata.normalize("NFC", tag)
-    if not is_tag(composed):
+    composed_text = unicodedata.normalize("NFC", tag)
+    if not is_tag(composed_text):
         raise InvalidRequest(
             f"{tag[:80]!r} is no tag. Use up to {MAX_TAG_CHARS} letters, digits, '_', '-' and '/', without '#'."
         )
-    return composed
+    return composed_text
 
 
 def checked_origin(origin: str) -> NotedOrigin:
@@ -254,12 +262,12 @@ def _fields(origin: NotedOrigin, session_id: str | None, messages: tuple[int, in
         )
     if messages is not None and not 0 <= messages[0] <= messages[1]:
         raise InvalidRequest(f"Messages {messages[0]} to {messages[1]} are no range. Give first and last.")
-    given = {
+    given_fields = {
         "session": session_id,
         "messages": f"{messages[0]}-{messages[1]}" if messages else None,
         "origin": origin,
     }
-    return {name: field for name, field in given.items() if field}
+    return {name: field for name, field in given_fields.items() if field}
 
 
 def _comment(fields: Mapping[str, str]) -> str:
@@ -273,9 +281,9 @@ def _moment(at: dt.datetime) -> str:
 
 
 def _item_lines(text: str, marker: str = "- ") -> list[str]:
-    first, *others = text.split("\n")
+    first, *other_texts = text.split("\n")
     indent = " " * max(2, len(marker))
-    return [f"{marker}{first}", *(f"{indent}{line}" if line.strip(" \t") else "" for line in others)]
+    return [f"{marker}{first}", *(f"{indent}{line}" if line.strip(" \t") else "" for line in other_texts)]
 
 
 def _line_end(line: str) -> str:
@@ -329,19 +337,21 @@ def reworded(text: str, entry: Entry, change: EntryChange, day: dt.date | None) 
             f"The memory {entry.memory_id} is the {entry.role}'s word, which no {author} changes. "
             "Remember what is new as a memory of its own."
         )
-    made = _clean(_tagged(words, tags))
-    folded = fold_words(made)
-    for other in find_entries(text, day):
-        if other.text_hash == entry_hash(folded) and other.memory_id != entry.memory_id:
-            raise Conflict(f"The memory {other.memory_id} of the same file says just that. Forget one of the two.")
+    new_text = _clean(_tagged(words, tags))
+    folded_text = fold_words(new_text)
+    for other_entry in find_entries(text, day):
+        if other_entry.text_hash == entry_hash(folded_text) and other_entry.memory_id != entry.memory_id:
+            raise Conflict(
+                f"The memory {other_entry.memory_id} of the same file says just that. Forget one of the two."
+            )
     fields = {"id": entry.memory_id, **entry.fields}
-    fields |= {"origin": author if is_reworded else entry.role, "hash": short_hash(folded)}
+    fields |= {"origin": author if is_reworded else entry.role, "hash": short_hash(folded_text)}
     start = entry.end_line if entry.is_empty else entry.start_line - 1
     marker = ITEM.match(lines[start]) if start < entry.end_line else None
     newline, last = _line_end(lines[0]), lines[entry.end_line - 1]
     # Formatters put a blank line between a comment and a list; and the last line of a file may have no end.
     between = lines[entry.first_line : start] if entry.fields else []
-    item = newline.join(_item_lines(made, marker[0] if marker else "- ")) + last[len(last.rstrip("\r\n")) :]
+    item = newline.join(_item_lines(new_text, marker[0] if marker else "- ")) + last[len(last.rstrip("\r\n")) :]
     return "".join(
         [*lines[: entry.first_line - 1], _comment(fields) + newline, *between, item, *lines[entry.end_line :]]
     )
@@ -350,9 +360,9 @@ def reworded(text: str, entry: Entry, change: EntryChange, day: dt.date | None) 
 def _apart(text: str) -> tuple[str, tuple[str, ...]]:
     """A text without the tags at its end, and these, without their `#`; a text that is only tags keeps them."""
     words, tags = text.rstrip(), list[str]()
-    while found := _LAST_TAG.search(words):
-        if not is_tag(found[1]) or not words[: found.start()].strip():
+    while match := _LAST_TAG.search(words):
+        if not is_tag(match[1]) or not words[: match.start()].strip():
             break
-        tags.insert(0, found[1])
-        words = words[: found.start()]
+        tags.insert(0, match[1])
+        words = words[: match.start()]
     return words, tuple(tags)

@@ -118,14 +118,14 @@ class EntryFilter:
             return not (self.since or self.until)
         return not ((self.since and day < self.since) or (self.until and day > self.until))
 
-    def passes(self, held: HeldEntry) -> bool:
+    def passes(self, held_entry: HeldEntry) -> bool:
         """True if an entry of such a file is one of them."""
-        entry = held.entry
+        entry = held_entry.entry
         return (
             not entry.is_empty
             and (self.role is None or entry.role == self.role)
             and (self.session_id is None or entry.fields.get("session") == self.session_id)
-            and (not self.tags or has_tags(tags_of(held.text), map(fold_tag, self.tags)))
+            and (not self.tags or has_tags(tags_of(held_entry.text), map(fold_tag, self.tags)))
         )
 
 
@@ -151,14 +151,14 @@ class EntryStore:
         """
         if path.startswith(EXTRA_MARK):
             return ()
-        known = self._kept.get(path)
-        if known is not None and known[0] == self._documents.revision(path):
-            return known[1]
-        raw, seen = self._documents.read(path)
-        found = _held(path, raw.decode("utf-8", "surrogateescape"))
-        if len(found) <= _KEPT_ENTRIES:
-            self._kept[path] = seen, found
-        return found
+        known_pair = self._kept.get(path)
+        if known_pair is not None and known_pair[0] == self._documents.revision(path):
+            return known_pair[1]
+        raw, revision = self._documents.read(path)
+        entries = _held(path, raw.decode("utf-8", "surrogateescape"))
+        if len(entries) <= _KEPT_ENTRIES:
+            self._kept[path] = revision, entries
+        return entries
 
     def finder(self) -> Callable[[str, int, int, str], HeldEntry | None]:
         """The entry of a passage, by its path, its first and last line, and its text; each file is looked at once.
@@ -169,13 +169,17 @@ class EntryStore:
         @cache
         def entries_of(path: str) -> tuple[Sequence[HeldEntry], list[int]]:
             there = self._entries_or_none(path)
-            return there, [held.entry.first_line for held in there]
+            return there, [entry.entry.first_line for entry in there]
 
         def found(path: str, first: int, last: int, text: str) -> HeldEntry | None:
             there, first_lines = entries_of(path)
             above = bisect_right(first_lines, first)
-            held = there[above - 1] if above else None
-            return held if held is not None and last <= held.entry.end_line and _says(held.text, text) else None
+            held_entry = there[above - 1] if above else None
+            return (
+                held_entry
+                if held_entry is not None and last <= held_entry.entry.end_line and _says(held_entry.text, text)
+                else None
+            )
 
         return found
 
@@ -185,11 +189,11 @@ class EntryStore:
         except MemoryServiceError:
             return ()
 
-    def listed(self, wanted: EntryFilter, *, limit: int, after: str = "") -> tuple[list[HeldEntry], str]:
+    def listed(self, wanted_filter: EntryFilter, *, limit: int, after: str = "") -> tuple[list[HeldEntry], str]:
         """Some entries, those of the newest day first and there the last one, then those of undated files.
 
         Args:
-            wanted: Which of them.
+            wanted_filter: Which of them.
             limit: The most of them.
             after: Where the list before this one ended.
 
@@ -200,18 +204,20 @@ class EntryStore:
             InvalidRequest: No list ends so.
             StorageFailed: A file cannot be read.
         """
-        begun = _read_place(after) if after else None
-        found = list[HeldEntry]()
-        for path in sorted((path for path in self._documents.scan().documents if wanted.reads(path)), key=_order):
-            if begun is not None and _order(path) < _order(begun[0]):
+        pair = _read_place(after) if after else None
+        entries = list[HeldEntry]()
+        for path in sorted(
+            (path for path in self._documents.scan().documents if wanted_filter.reads(path)), key=_order
+        ):
+            if pair is not None and _order(path) < _order(pair[0]):
                 continue
-            below = begun[1] if begun is not None and path == begun[0] else None
-            for held in reversed(self._entries(path)):
-                if (below is None or held.entry.first_line < below) and wanted.passes(held):
-                    if len(found) == limit:
-                        return found, f"{found[-1].path}#L{found[-1].entry.first_line}"
-                    found.append(held)
-        return found, ""
+            below = pair[1] if pair is not None and path == pair[0] else None
+            for entry in reversed(self._entries(path)):
+                if (below is None or entry.entry.first_line < below) and wanted_filter.passes(entry):
+                    if len(entries) == limit:
+                        return entries, f"{entries[-1].path}#L{entries[-1].entry.first_line}"
+                    entries.append(entry)
+        return entries, ""
 
     def _entries(self, path: str) -> Sequence[HeldEntry]:
         try:
@@ -252,7 +258,7 @@ class EntryStore:
                 raise PreconditionFailed(
                     f"The memory {memory_id} was changed: its etag is {now} now. Read it again, then change that."
                 )
-            for path in dict.fromkeys(each.path for each in bearers):
+            for path in dict.fromkeys(entry.path for entry in bearers):
                 self._rewrite(path, lambda text, day: _changed(text, memory_id, change, day))
         return self._bearers(memory_id)
 
@@ -271,7 +277,7 @@ class EntryStore:
         self._bearers(memory_id)
         with self._writing():
             bearers = self._bearers(memory_id)
-            for path in dict.fromkeys(each.path for each in bearers):
+            for path in dict.fromkeys(entry.path for entry in bearers):
                 self._take_out(path, lambda text, day: spans_of(text, memory_id, day))
         return tuple(bearers)
 
@@ -292,9 +298,9 @@ class EntryStore:
         """
         self.within(path, first, last)
         with self._writing():
-            gone = _removals(path, self._text(path), first, last)
+            removals = _removals(path, self._text(path), first, last)
             self._take_out(path, lambda text, day: spans_within(text, first, last, day))
-        return gone
+        return removals
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -309,26 +315,26 @@ class EntryStore:
     def _bearers(self, memory_id: str) -> Sequence[HeldEntry]:
         """The entries with an id, at least one."""
         listing = self._documents.scan()
-        there, found = listing.documents, list[HeldEntry]()
+        there, entries = listing.documents, list[HeldEntry]()
         if there and _MEMORY_ID.fullmatch(memory_id):
-            named = self._documents.containing(memory_id.encode(), sorted(there))
+            containing = self._documents.containing(memory_id.encode(), sorted(there))
             # Of a larger one no entry was ever told of: it is not indexed.
-            dated = (
+            dated_paths = (
                 path
                 for path in sorted(there, reverse=True)
                 if day_of(path) and there[path].size_bytes <= self._max_bytes
             )
-            found = self._carrying(named, memory_id) or self._carrying(dated, memory_id)
-            self._check_copies(memory_id, found)
-        if not found:
+            entries = self._carrying(containing, memory_id) or self._carrying(dated_paths, memory_id)
+            self._check_copies(memory_id, entries)
+        if not entries:
             check_complete(listing)
             raise NotFound(
                 f"There is no memory {repr(memory_id)[1:-1][:80]}. It may have been erased before; search for it."
             )
-        return found
+        return entries
 
     def _carrying(self, paths: Iterable[str], memory_id: str) -> list[HeldEntry]:
-        return [each for path in paths for each in self._entries(path) if each.entry.memory_id == memory_id]
+        return [entry for path in paths for entry in self._entries(path) if entry.entry.memory_id == memory_id]
 
     def _check_copies(self, memory_id: str, bearers: Sequence[HeldEntry]) -> None:
         """Refuses to touch an entry that carries the id of another one: a copied comment above another text.
@@ -338,14 +344,18 @@ class EntryStore:
         Raises:
             Conflict: There is one.
         """
-        texts = {each.entry.text_hash for each in bearers}
+        texts = {entry.entry.text_hash for entry in bearers}
         if len(texts) <= 1:
             return
-        days = {day for each in bearers if (day := day_of(each.path))}
-        derived = (each.entry.text_hash for each in bearers if is_derived(self._text(each.path), each.entry, days))
-        true = set(derived) or texts
+        days = {day for bearer in bearers if (day := day_of(bearer.path))}
+        chunks = (
+            each_entry.entry.text_hash
+            for each_entry in bearers
+            if is_derived(self._text(each_entry.path), each_entry.entry, days)
+        )
+        true = set(chunks) or texts
         if texts - true or len(true) > 1:
-            places = ", ".join(f"{each.path}, line {each.entry.first_line}" for each in bearers)
+            places = ", ".join(f"{entry.path}, line {entry.entry.first_line}" for entry in bearers)
             raise Conflict(
                 f"Entries of different texts carry the id {memory_id}: {places}. Nothing was changed. "
                 "Take the comment away above the one that shall stay, then try again."
@@ -365,11 +375,11 @@ class EntryStore:
                 return
             rest = cut_spans(text, spans)
             if is_blank_page(rest, day):
-                done = self._documents.remove(path, expected=revision)
+                is_done = self._documents.remove(path, expected=revision)
             else:
                 blanks = partial(_blank_steps, raw, text, spans)
-                done = self._documents.replace(path, _raw(rest), expected=revision, blanks=blanks)
-            if done:
+                is_done = self._documents.replace(path, _raw(rest), expected=revision, blanks=blanks)
+            if is_done:
                 return
         raise kept_changing(path)
 
@@ -386,12 +396,12 @@ def forgotten(
     gone: Sequence[Removal], *, erased: Erased | None = None, degraded: Sequence[str] = ()
 ) -> ForgottenMemory:
     """An erasure as it is told, without the words that are gone."""
-    ids, paths = {each.memory_id for each in gone}, list(dict.fromkeys(each.path for each in gone))
+    ids, paths = {removal.memory_id for removal in gone}, list(dict.fromkeys(removal.path for removal in gone))
     return ForgottenMemory(
         memory_id=ids.pop() if len(ids) == 1 else None,
         path=paths[0] if paths else "",
         paths=paths,
-        removed=[each.model_copy(update={"text": None}) for each in gone],
+        removed=[removal.model_copy(update={"text": None}) for removal in gone],
         erased=erased,
         degraded=list(degraded),
     )
@@ -412,7 +422,7 @@ def _held(path: str, text: str) -> tuple[HeldEntry, ...]:
 
 def _changed(text: str, memory_id: str, change: EntryChange, day: dt.date | None) -> str:
     """A file with every entry of an id changed, the last one first: the lines of the others stay where they are."""
-    for entry in reversed([each for each in find_entries(text, day) if each.memory_id == memory_id]):
+    for entry in reversed([each_entry for each_entry in find_entries(text, day) if each_entry.memory_id == memory_id]):
         text = reworded(text, entry, change, day)
     return text
 
@@ -426,22 +436,24 @@ def _removals(path: str, text: str, first: int, last: int) -> tuple[Removal, ...
     return tuple(_pieces(path, lines, _held(path, text), spans_within(text, first, last, day_of(path))))
 
 
-def _pieces(path: str, lines: Sequence[str], held: Iterable[HeldEntry], spans: Sequence[LineSpan]) -> Iterator[Removal]:
+def _pieces(
+    path: str, lines: Sequence[str], held_entries: Iterable[HeldEntry], spans: Sequence[LineSpan]
+) -> Iterator[Removal]:
     """Entries and the lines between them, as they stand within some spans."""
-    entries = list(held)
+    entries = list(held_entries)
     for start, end in spans:
         at = start
-        for each in (each for each in entries if start <= each.entry.first_line - 1 < end):
-            yield from _between(path, lines, at, each.entry.first_line - 1)
-            yield each.removal()
-            at = each.entry.end_line
+        for entry in (each_entry for each_entry in entries if start <= each_entry.entry.first_line - 1 < end):
+            yield from _between(path, lines, at, entry.entry.first_line - 1)
+            yield entry.removal()
+            at = entry.entry.end_line
         yield from _between(path, lines, at, end)
 
 
 def _between(path: str, lines: Sequence[str], start: int, end: int) -> Iterator[Removal]:
-    written = [at for at in range(start, end) if not is_blank(lines[at])]
-    if written:
-        text, where = "".join(lines[written[0] : written[-1] + 1]), citation(path, written[0] + 1, written[-1] + 1)
+    ats = [at for at in range(start, end) if not is_blank(lines[at])]
+    if ats:
+        text, where = "".join(lines[ats[0] : ats[-1] + 1]), citation(path, ats[0] + 1, ats[-1] + 1)
         # Whatever no comment is above was written by hand.
         yield Removal(path=path, citation=where, role="user", text=text)
 
@@ -453,10 +465,10 @@ def _order(path: str) -> tuple[int, str]:
 
 
 def _read_place(place: str) -> tuple[str, int]:
-    found = _PLACE.fullmatch(place)
-    if found is None:
+    match = _PLACE.fullmatch(place)
+    if match is None:
         raise InvalidRequest(f"The cursor {place[:80]!r} is none of a list of entries. Send `next_cursor` as it came.")
-    return found[1], int(found[2])
+    return match[1], int(match[2])
 
 
 def _says(entry: str, text: str) -> bool:

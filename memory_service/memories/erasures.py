@@ -69,8 +69,8 @@ class Erasures:
         Args:
             work: Leaves no trace of what is gone from the files; gives what of that could not be done.
         """
-        found = self.is_marked
-        if not found:
+        is_found = self.is_marked
+        if not is_found:
             return []
         with suppress(MemoryServiceError), self._look.held():
             left = work() if self.is_marked else []

@@ -71,9 +71,9 @@ def split_lines(text: str) -> list[str]:
     return list(io.StringIO(text, newline=""))
 
 
-def derive_id(day: dt.date, folded: str, attempt: int = 0) -> str:
+def derive_id(day: dt.date, folded_text: str, attempt: int = 0) -> str:
     """The id of a text on a day; a higher attempt gives another one, for when that is taken."""
-    seed = f"{day}\n{folded}" + (f"\n\n{attempt}" if attempt else "")
+    seed = f"{day}\n{folded_text}" + (f"\n\n{attempt}" if attempt else "")
     return "m" + hashlib.blake2b(seed.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
 
 
@@ -108,23 +108,23 @@ def entry_text(lines: Sequence[str], entry: Entry) -> str:
     if marker is None:
         return "\n".join(body)
     width = max(2, marker.end())
-    others = (line[min(width, len(line) - len(line.lstrip(" "))) :] for line in body[1:])
-    return "\n".join([body[0][marker.end() :], *others])
+    other_lines = (line[min(width, len(line) - len(line.lstrip(" "))) :] for line in body[1:])
+    return "\n".join([body[0][marker.end() :], *other_lines])
 
 
 def spans_of(text: str, memory_id: str, day: dt.date | None) -> list[LineSpan]:
     """Where the entries with an id stand, in their order."""
-    found = (entry for entry in find_entries(text, day) if entry.memory_id == memory_id)
-    return [(entry.first_line - 1, entry.end_line) for entry in found]
+    entries = (entry for entry in find_entries(text, day) if entry.memory_id == memory_id)
+    return [(entry.first_line - 1, entry.end_line) for entry in entries]
 
 
 def spans_within(text: str, first: int, last: int, day: dt.date | None) -> list[LineSpan]:
     """Where some lines stand, and all of the entries that have one of them, in their order, none touching another."""
     total = len(split_lines(text))
-    wanted = [(first - 1, min(last, total))] if first <= total else []
-    wanted += [(e.first_line - 1, e.end_line) for e in find_entries(text, day) if wanted and e.touches(first, last)]
+    pairs = [(first - 1, min(last, total))] if first <= total else []
+    pairs += [(e.first_line - 1, e.end_line) for e in find_entries(text, day) if pairs and e.touches(first, last)]
     spans = list[LineSpan]()
-    for start, end in sorted(wanted):
+    for start, end in sorted(pairs):
         if spans and start <= spans[-1][1]:
             spans[-1] = spans[-1][0], max(spans[-1][1], end)
         else:

@@ -54,15 +54,15 @@ class MissingVectorHealing:
         """Embed what was stored without a vector, if the model answers now; why some passages are still without."""
         if time.monotonic() < self._again or not self._healing.acquire(blocking=False):
             return self._left
-        started, pause = time.monotonic(), 0.0
+        started_time, pause = time.monotonic(), 0.0
         try:
-            done = self._index.embed_missing(most=most, cancelled=lambda: cancelled() or self._is_closed())
-            self._left = done.problems or ((indexing.BEING_EMBEDDED,) if done.left else ())
-            if done.away:
-                pause = max(_AWAY_SECONDS, _AWAY_SHARE * (time.monotonic() - started))
-            elif done.problems:
+            done_vectors = self._index.embed_missing(most=most, cancelled=lambda: cancelled() or self._is_closed())
+            self._left = done_vectors.problems or ((indexing.BEING_EMBEDDED,) if done_vectors.left else ())
+            if done_vectors.away:
+                pause = max(_AWAY_SECONDS, _AWAY_SHARE * (time.monotonic() - started_time))
+            elif done_vectors.problems:
                 pause = _REFUSED_SECONDS
-            elif done.left and most is not None:
+            elif done_vectors.left and most is not None:
                 self._go_on()
         except IndexerError as error:
             self._left, pause = (f"vector: {error}",), _AWAY_SECONDS
@@ -160,6 +160,6 @@ class IndexRenewal:
     def _underway(self) -> str:
         if not self._begins:
             return "index: an older version made it, and it is not read. Run `memory-service reindex`."
-        done = self._progress
-        share = f": {done.done:,} of {done.total:,} files are read" if done and done.total else ""
+        progress = self._progress
+        share = f": {progress.done:,} of {progress.total:,} files are read" if progress and progress.total else ""
         return f"{_OLD}{share}. Ask again in a moment."

@@ -55,11 +55,11 @@ class WaitingFiles:
     @classmethod
     def of(cls, plan: SyncPlan) -> WaitingFiles:
         """The files of a plan that are no session logs."""
-        changed = [file for file in (*plan.added, *plan.suspects) if file.source != "sessions"]
+        files = [file for file in (*plan.added, *plan.suspects) if file.source != "sessions"]
         unsure = [file for file in plan.unsure if file.source != "sessions"]
-        paths = [*(file.path for file in (*changed, *unsure)), *plan.removed]
-        size_bytes = sum(file.size_bytes for file in changed)
-        return cls(paths=paths, changed=len(changed) + len(plan.removed), size_bytes=size_bytes)
+        paths = [*(file.path for file in (*files, *unsure)), *plan.removed]
+        size_bytes = sum(file.size_bytes for file in files)
+        return cls(paths=paths, changed=len(files) + len(plan.removed), size_bytes=size_bytes)
 
     @property
     def is_small(self) -> bool:
@@ -208,8 +208,8 @@ class DeferredRefresh:
             self._turn.notify_all()
             left = max(0.0, since + seconds - time.monotonic())
             with THROTTLE.standing():
-                done = self._turn.wait_for(lambda: self._ended >= mine or self._closed, left)
-            return self._outcome if done else None
+                is_done = self._turn.wait_for(lambda: self._ended >= mine or self._closed, left)
+            return self._outcome if is_done else None
 
     def close(self) -> None:
         """End the thread; what still waits is left."""
@@ -262,36 +262,36 @@ class DeferredRefresh:
             return True
 
 
-def interleave_hits(hits: Sequence[Hit], said: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
+def interleave_hits(hits: Sequence[Hit], said_hits: Sequence[Hit], limit: int) -> tuple[Hit, ...]:
     """The hits of the index with what was just said between them, rank by rank.
 
     Scores of two rankings cannot be compared: what was just said gets the score of the hit of its own rank, and stands
     before it as the newer of two equals. Where that hit has the higher authority it stands behind it, and yields to it.
     """
     there = {(hit.path, hit.passage.start_line) for hit in hits}
-    new = [hit for hit in said if (hit.path, hit.passage.start_line) not in there]
-    merged, score = list[Hit](), None
+    new = [hit for hit in said_hits if (hit.path, hit.passage.start_line) not in there]
+    merged_hits, score = list[Hit](), None
     for old, fresh in zip_longest(hits, new):
         score = old.score if old else score
         if fresh:
             worth = fresh.score if score is None else score
-            above = [hit for hit in (*merged, old) if hit and hit.passage.authority > fresh.passage.authority][:1]
+            above = [hit for hit in (*merged_hits, old) if hit and hit.passage.authority > fresh.passage.authority][:1]
             yields_to = tuple((hit.path, hit.ordinal) for hit in above)
             fresh = replace(fresh, score=worth, signals={"just_said": worth}, yields_to=yields_to)
         yields = old and fresh and old.passage.authority > fresh.passage.authority
-        merged += filter(None, (old, fresh) if yields else (fresh, old))
-    return tuple(merged[:limit])
+        merged_hits += filter(None, (old, fresh) if yields else (fresh, old))
+    return tuple(merged_hits[:limit])
 
 
 def all_waiting(plan: SyncPlan) -> str:
     """A sentence on all that a plan has to do, sessions too; empty where that is nothing."""
-    changed = [*plan.added, *plan.suspects]
-    count = len(changed) + len(plan.removed)
-    size_bytes = sum(file.size_bytes for file in changed)
-    told = "1 changed file" if count == 1 else f"{count:,} changed files"
-    return f"index: {told} ({size_bytes:,} bytes) not indexed yet. {RUN_REINDEX}" if count else ""
+    files = [*plan.added, *plan.suspects]
+    count = len(files) + len(plan.removed)
+    size_bytes = sum(file.size_bytes for file in files)
+    text = "1 changed file" if count == 1 else f"{count:,} changed files"
+    return f"index: {text} ({size_bytes:,} bytes) not indexed yet. {RUN_REINDEX}" if count else ""
 
 
 def unread_logs(failed: Sequence[FileFailure]) -> tuple[str, ...]:
     """The session logs among files that could not be indexed; `status` names the others too."""
-    return tuple(f"index: {one.path}: {one.reason}." for one in failed if is_session_path(one.path))
+    return tuple(f"index: {failure.path}: {failure.reason}." for failure in failed if is_session_path(failure.path))

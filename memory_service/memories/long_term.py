@@ -120,9 +120,9 @@ class LongTermMemory:
     @THROTTLE.passing()
     def remember(self, draft: EntryDraft) -> StoredMemory:
         """Append an entry and index it; `degraded` says what of that failed after it was on disk."""
-        stored = self.files.notes.append(draft)
-        missing = self._refresh([stored.path])
-        return stored.model_copy(update={"degraded": missing}) if missing else stored
+        memory = self.files.notes.append(draft)
+        missing = self._refresh([memory.path])
+        return memory.model_copy(update={"degraded": missing}) if missing else memory
 
     def remember_all(
         self, drafts: Sequence[EntryDraft], *, during: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -139,18 +139,18 @@ class LongTermMemory:
         """
         texts = [draft.text for draft in drafts]
         behind = self._look()
-        known, unread = stated_among(self.index, texts)
-        missing = [*behind, *unread]
-        fresh = [first for first, *more in groups_of(texts) if known.isdisjoint((first, *more))]
+        known_numbers, unread_texts = stated_among(self.index, texts)
+        missing = [*behind, *unread_texts]
+        fresh = [first for first, *more in groups_of(texts) if known_numbers.isdisjoint((first, *more))]
         fresh = [at for at in fresh if not retells_any(texts[at], texts[:at])]
         if not fresh:
             return [None] * len(drafts), missing
         with during():
             entries = self.files.notes.append_all([drafts[at] for at in fresh])
         # Another process may have written the same meanwhile.
-        written = {at: entry for at, entry in zip(fresh, entries, strict=True) if not entry.duplicate}
+        memories = {at: entry for at, entry in zip(fresh, entries, strict=True) if not entry.duplicate}
         paths = list(dict.fromkeys(entry.path for entry in entries))
-        return [written.get(at) for at in range(len(drafts))], [*missing, *self._refresh(paths)]
+        return [memories.get(at) for at in range(len(drafts))], [*missing, *self._refresh(paths)]
 
     @THROTTLE.passing()
     def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> WrittenFile:
@@ -181,41 +181,41 @@ class LongTermMemory:
         with self._erasing() as left:
             before = self._held([path])
             self.files.delete(path, if_match=if_match)
-            erased, missing = self._erased([path], before, lambda: self.files.exists(path))
+            erasure, missing = self._erased([path], before, lambda: self.files.exists(path))
             left += missing
-        return ErasedFile(path=path, erased=erased, degraded=left)
+        return ErasedFile(path=path, erased=erasure, degraded=left)
 
     @THROTTLE.passing()
     def forget(self, memory_id: str) -> ForgottenMemory:
         """Erase an entry from all files that hold it and from the index."""
         with self._erasing() as left:
-            gone = [each.removal() for each in self.files.entries.forget(memory_id)]
-            paths = list(dict.fromkeys(each.path for each in gone))
+            removals = [entry.removal() for entry in self.files.entries.forget(memory_id)]
+            paths = list(dict.fromkeys(removal.path for removal in removals))
             before = self._held(paths)
-            erased, missing = self._erased(paths, before, lambda: self.files.entries.has(memory_id, paths))
+            erasure, missing = self._erased(paths, before, lambda: self.files.entries.has(memory_id, paths))
             left += missing
-        return forgotten(gone, erased=erased, degraded=left)
+        return forgotten(removals, erased=erasure, degraded=left)
 
     @THROTTLE.passing()
     def forget_lines(self, path: str, first: int, last: int) -> ForgottenMemory:
         """Erase some lines of a file, and whole the entries that have one of them, from the file and from the index."""
         with self._erasing() as left:
             before = self._held([path])
-            gone = self.files.entries.forget_lines(path, first, last)
-            ids = [each.memory_id for each in gone if each.memory_id]
-            erased, missing = self._erased(
+            removals = self.files.entries.forget_lines(path, first, last)
+            ids = [removal.memory_id for removal in removals if removal.memory_id]
+            erasure, missing = self._erased(
                 [path], before, lambda: any(self.files.entries.has(memory_id, [path]) for memory_id in ids)
             )
             left += missing
-        return forgotten(gone, erased=erased, degraded=left)
+        return forgotten(removals, erased=erasure, degraded=left)
 
     @THROTTLE.passing()
     def change(self, memory_id: str, change: EntryChange, *, etag: str | None) -> tuple[MemoryEntry, list[str]]:
         """Change an entry, and take what it said out of the index; the entry, and what failed after it was on disk."""
         with self._erasing() as left:
-            changed = self.files.entries.change(memory_id, change, etag=etag)
-            left += [*self._refresh([held.path for held in changed]), *self._scrub()]
-        return changed[0].said(), left
+            entries = self.files.entries.change(memory_id, change, etag=etag)
+            left += [*self._refresh([entry.path for entry in entries]), *self._scrub()]
+        return entries[0].said(), left
 
     @contextmanager
     def _erasing(self) -> Iterator[list[str]]:
@@ -229,7 +229,7 @@ class LongTermMemory:
     @property
     def is_behind(self) -> bool:
         """True if something was left for another process to index."""
-        return any(each.undone for each in (self._sessions, self._large, self._vectors, self._renewal))
+        return any(value.undone for value in (self._sessions, self._large, self._vectors, self._renewal))
 
     def note_session(self, session_id: str) -> None:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""
@@ -242,8 +242,8 @@ class LongTermMemory:
             Why they are not; None if it takes longer than a search waits, which goes on in the background.
         """
         path = session_path(session_id)
-        known, ready = self._ready.get(path) or (0, 0)
-        if known == edition and ready >= upto_seq:
+        known_count, ready = self._ready.get(path) or (0, 0)
+        if known_count == edition and ready >= upto_seq:
             return []
         # A memory that is written beside it has rounds of its own, and does not wait until this is embedded.
         self._sessions.note(path)
@@ -272,9 +272,9 @@ class LongTermMemory:
             before = self._held([path])
             delete()
             self._ready.pop(path)
-            erased, missing = self._erased([path], before, in_files)
+            erasure, missing = self._erased([path], before, in_files)
             left += missing
-        return erased, left
+        return erasure, left
 
     def search(
         self,
@@ -299,39 +299,39 @@ class LongTermMemory:
         """
         if order not in (orders := get_args(Order)):
             raise InvalidRequest(f"There is no order {order[:80]!r}. Use one of {', '.join(orders)}.")
-        wanted = {"explain": explain, "snippets": snippets, "history": history, "spread": spread}
+        fields = {"explain": explain, "snippets": snippets, "history": history, "spread": spread}
         if order == "memory_first":
             most = max(limit, _ORDERED)
-            found = self.search(query, limit=most, kept=kept, mode=mode, order="score", in_view=in_view, **wanted)
-            hits = sorted(found.hits, key=lambda hit: hit.source == "sessions")  # stable: the better ones stay first
-            return replace(found, hits=current_first(hits)[:limit])
+            match = self.search(query, limit=most, kept=kept, mode=mode, order="score", in_view=in_view, **fields)
+            hits = sorted(match.hits, key=lambda hit: hit.source == "sessions")  # stable: the better ones stay first
+            return replace(match, hits=current_first(hits)[:limit])
         with self._searching.joined() as alone:
             # By its words alone it could not be found by vectors.
             waits = alone or mode == "vector"
             behind = (*self._look(), *self._heard(kept, in_view, waits=waits))
             # Before the index is asked: what is indexed meanwhile is found by one of both.
-            said = None
+            said_hits = None
             if indexing.BEING_SAID in behind and mode != "vector" and not self._renewal.is_due():
                 waiting = self._sessions.undone - ({session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
-                said = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
-            found = self._searched(query, limit=limit, mode=mode, filter=kept, **wanted)
-            self._was_filled = self._was_filled or bool(found.hits)
-            if not found.hits and self._was_filled and self.index.is_missing:
+                said_hits = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
+            match = self._searched(query, limit=limit, mode=mode, filter=kept, **fields)
+            self._was_filled = self._was_filled or bool(match.hits)
+            if not match.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
                 behind = self._look() or ((indexing.BEING_MADE,) if self._looking.locked() else ())
                 behind = (*behind, *self._heard(kept, in_view, waits=waits))
-                found = self._searched(query, limit=limit, mode=mode, filter=kept, **wanted)
-        if said is not None:
-            found = replace(found, hits=current_first(interleave_hits(found.hits, said, limit)))
-            behind = tuple(indexing.FOUND_BY_WORDS if each == indexing.BEING_SAID else each for each in behind)
+                match = self._searched(query, limit=limit, mode=mode, filter=kept, **fields)
+        if said_hits is not None:
+            match = replace(match, hits=current_first(interleave_hits(match.hits, said_hits, limit)))
+            behind = tuple(indexing.FOUND_BY_WORDS if text == indexing.BEING_SAID else text for text in behind)
         if self.erasures.is_marked:
-            found = replace(found, hits=tuple(hit for hit in found.hits if self._stands(passage_of(hit))))
-        ided = tuple(self._with_ids(found.hits))
+            match = replace(match, hits=tuple(hit for hit in match.hits if self._stands(passage_of(hit))))
+        ided_hits = tuple(self._with_ids(match.hits))
         behind = (*behind, *self._moves.problems)
-        degraded = tuple(dict.fromkeys((*found.degraded, *behind, *filter(None, [found.unjudged]))))
-        return SearchResults(hits=ided, mode=found.mode, degraded=degraded)
+        degraded = tuple(dict.fromkeys((*match.degraded, *behind, *filter(None, [match.unjudged]))))
+        return SearchResults(hits=ided_hits, mode=match.mode, degraded=degraded)
 
     def _searched(self, query: str, **asked: Any) -> SearchResults:
         """One search of the index; no hits while one that an older version made is being made anew."""
@@ -348,8 +348,8 @@ class LongTermMemory:
         for hit in hits:
             passage = hit.passage
             is_memory = hit.source == "memory"
-            held = entry_of(hit.path, passage.start_line, passage.end_line, passage.text) if is_memory else None
-            yield replace(hit, memory_id=held.entry.memory_id) if held else hit
+            entry = entry_of(hit.path, passage.start_line, passage.end_line, passage.text) if is_memory else None
+            yield replace(hit, memory_id=entry.entry.memory_id) if entry else hit
 
     def sync(
         self,
@@ -361,11 +361,11 @@ class LongTermMemory:
     ) -> SyncReport:
         """Bring the index up to date; see `Index.sync`. One that another model or version made is made anew."""
         self.files.sweep()
-        unread = self._renewal.is_due()
+        is_unread = self._renewal.is_due()
         if paths and not full:
             self._renewal.renew(cancelled=cancelled)
         try:
-            anew = full or (not paths and not unread and bool(self.index.outdated(fetches=True)))
+            anew = full or (not paths and not is_unread and bool(self.index.outdated(fetches=True)))
             report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
         except (EmbeddingError, StoreFull) as error:
             if full:
@@ -384,12 +384,12 @@ class LongTermMemory:
             self._renewal.renew(on_progress=on_progress)
             try:
                 plan = self.index.plan()
-                if changed := bool(all_waiting(plan) or plan.unsure):
+                if has_changed := bool(all_waiting(plan) or plan.unsure):
                     report = self.index.sync(on_progress=on_progress)
                     behind = (*report.degraded, *unread_logs(report.failed))
                 else:
                     behind = (*self._healing.heal(None), *unread_logs(plan.failures))
-                if changed or self.index.lags() or self.index.beside.others:
+                if has_changed or self.index.lags() or self.index.beside.others:
                     behind = (*behind, *self._moves.move(on_progress=on_progress))
             except IndexerError as error:
                 behind = (f"index: {error}",)
@@ -419,15 +419,15 @@ class LongTermMemory:
             How many seconds it took to see what had changed.
         """
         with self._looking:
-            renewed, started = self._renewal.renew(cancelled=cancelled), time.monotonic()
+            renew, started_time = self._renewal.renew(cancelled=cancelled), time.monotonic()
             try:
-                found = self._waiting(self.index.plan(paths, missing_ok=True))
-                looked_seconds = time.monotonic() - started
-                failed = self._index_all(found, cancelled) if found.paths else ()
+                files = self._waiting(self.index.plan(paths, missing_ok=True))
+                looked_seconds = time.monotonic() - started_time
+                failed_texts = self._index_all(files, cancelled) if files.paths else ()
             except IndexerError as error:
-                looked_seconds, failed = time.monotonic() - started, renewed or (f"index: {error}",)
-            if failed or not paths:
-                self._behind = (*failed, *self._ended(), *self._healing.heal(None, cancelled))
+                looked_seconds, failed_texts = time.monotonic() - started_time, renew or (f"index: {error}",)
+            if failed_texts or not paths:
+                self._behind = (*failed_texts, *self._ended(), *self._healing.heal(None, cancelled))
         if not paths:
             self._moves.note()
         return looked_seconds
@@ -438,9 +438,9 @@ class LongTermMemory:
             return tuple(self._refresh(found.paths))
         before = self._behind
         self._behind = (f"index: {found.said} are being indexed. Ask again in a moment.",)
-        named = found.paths if len(found.paths) <= indexing.NAMED_PATHS else ()
+        named_paths = found.paths if len(found.paths) <= indexing.NAMED_PATHS else ()
         try:
-            report = self.index.sync(named, missing_ok=True, cancelled=cancelled)
+            report = self.index.sync(named_paths, missing_ok=True, cancelled=cancelled)
         finally:
             self._behind = before
         return report.degraded
@@ -472,16 +472,16 @@ class LongTermMemory:
             report = self.index.sync(paths, missing_ok=True, cancelled=lambda: self._sessions.is_closed)
         except IndexerError as error:
             return f"index: {error}"
-        unread = unread_logs(report.failed)
+        logs = unread_logs(report.failed)
         self._moves.note()
-        if unread or report.degraded:
+        if logs or report.degraded:
             # The next look names what is missing, as every one after it does.
             self._look_again = 0.0
-        return "; ".join((*unread, *report.degraded))
+        return "; ".join((*logs, *report.degraded))
 
-    def _heard(self, kept: SearchFilter, in_view: str, *, waits: bool) -> tuple[str, ...]:
+    def _heard(self, kept_filter: SearchFilter, in_view: str, *, waits: bool) -> tuple[str, ...]:
         """Have what was just said indexed, if one may wait for it and that takes no time; else say that it waits."""
-        if kept.sources and "sessions" not in kept.sources:
+        if kept_filter.sources and "sessions" not in kept_filter.sources:
             return ()
         but = session_path(in_view) if in_view else ""
         if not waits:
@@ -508,23 +508,23 @@ class LongTermMemory:
         self, paths: Collection[str], before: Collection[StoredPassage] | None, in_files: Callable[[], bool]
     ) -> tuple[Erased | None, list[str]]:
         """Take what is gone from files out of the index, and look for it; what a look shows, and what failed."""
-        missing, scrubbed = self._refresh(paths), self._scrub()
-        if missing and not scrubbed:
+        missing, scrub = self._refresh(paths), self._scrub()
+        if missing and not scrub:
             # On a full disk, what the log of the index took is room for another try.
-            missing, scrubbed = self._refresh(paths), self._scrub()
-        missing = list(dict.fromkeys([*missing, *scrubbed]))
+            missing, scrub = self._refresh(paths), self._scrub()
+        missing = list(dict.fromkeys([*missing, *scrub]))
         try:
-            found = self.index.erased(before, paths) if before is not None else None
+            passages = self.index.erased(before, paths) if before is not None else None
         except IndexerError as error:
             return None, [*missing, f"index: {error}"]
-        if found is None:
+        if passages is None:
             return None, missing
-        left = (*(["files"] if in_files() else ()), *found.left)
+        left = (*(["files"] if in_files() else ()), *passages.left)
         if left:
             where = " and ".join(left)
             missing.append(f"index: what was erased is still in {where}. Run `memory-service reindex --full`.")
-        checked = [place for place in ("files", *found.checked) if place not in left]
-        return Erased(passages=found.passages, checked=checked), missing
+        checked_places = [place for place in ("files", *passages.checked) if place not in left]
+        return Erased(passages=passages.passages, checked=checked_places), missing
 
     def _scrub(self) -> list[str]:
         """Take what is gone from files out of the prompts and out of the index; what of that failed."""
@@ -576,21 +576,21 @@ class LongTermMemory:
 
     def _catch_up(self) -> tuple[float, tuple[str, ...]]:
         """Duration of the check for changes, and the files left for later."""
-        started = time.monotonic()
+        started_time = time.monotonic()
         if waits := self._renewal.wait_until_readable(_PATIENCE_SECONDS):
             return 0.0, (waits,)
         try:
             plan = self.index.plan()
         except IndexerError as error:
-            return time.monotonic() - started, (f"index: {error}",)
-        looked_seconds = time.monotonic() - started
-        found, unread = self._waiting(plan), unread_logs(plan.failures)
-        if self._rests and not found.is_tiny:
+            return time.monotonic() - started_time, (f"index: {error}",)
+        looked_seconds = time.monotonic() - started_time
+        files, logs = self._waiting(plan), unread_logs(plan.failures)
+        if self._rests and not files.is_tiny:
             self._large.note("")
-            return looked_seconds, (f"index: {found.said} are to be indexed. Ask again in a moment.", *unread)
-        if not found.is_small:
-            return looked_seconds, (f"index: {found.said} wait. {indexing.RUN_REINDEX}", *unread)
-        return looked_seconds, (*(self._refresh(found.paths) if found.paths else ()), *unread)
+            return looked_seconds, (f"index: {files.said} are to be indexed. Ask again in a moment.", *logs)
+        if not files.is_small:
+            return looked_seconds, (f"index: {files.said} wait. {indexing.RUN_REINDEX}", *logs)
+        return looked_seconds, (*(self._refresh(files.paths) if files.paths else ()), *logs)
 
     def _waiting(self, plan: SyncPlan) -> WaitingFiles:
         """Part of a plan to index now; session logs are left for later."""

@@ -51,12 +51,12 @@ class _Texts:
         self.texts: list[str] = []
         self.places: dict[str, int] = {}
 
-    def add(self, said: str, words: Iterable[str] = ()) -> None:
+    def add(self, text: str, words: Iterable[str] = ()) -> None:
         """Add one text, as `comparable_text` gives it; its words, if they are known."""
         place, places = 1 << len(self.texts), self.places
-        for word in words or set(said.split()):
+        for word in words or set(text.split()):
             places[word] = places.get(word, 0) | place
-        self.texts.append(said)
+        self.texts.append(text)
 
     def holders(self, statements: tuple[str, ...], within: int) -> Iterator[int]:
         """The places, among some, of texts that make all of some statements, in order."""
@@ -90,14 +90,14 @@ class ViewText:
             messages: As the model sees them, in order.
             before: What an earlier list said; the nearer it is to this one, the less is to do.
         """
-        listed = tuple(messages)
-        if before is not None and (grown := before._grown(listed)) is not None:
-            return grown
-        known = before._known() if before is not None else {}
+        listed_messages = tuple(messages)
+        if before is not None and (view_text := before._grown(listed_messages)) is not None:
+            return view_text
+        values = before._known() if before is not None else {}
         texts = _Texts()
-        for each in listed:
-            texts.add(known.get((each.seq, id(each.message))) or ornament("similarity", "", _said, each))
-        return cls(listed, 0, texts)
+        for message in listed_messages:
+            texts.add(values.get((message.seq, id(message.message))) or ornament("similarity", "", _said, message))
+        return cls(listed_messages, 0, texts)
 
     def says(self, text: str) -> bool:
         """True if one of the messages states the same as a text."""
@@ -108,25 +108,25 @@ class ViewText:
         return ornament("similarity", False, read)
 
     def _known(self) -> dict[tuple[int, int], str]:
-        said = self._texts.texts[self._start : self._end]
-        return {(each.seq, id(each.message)): text for each, text in zip(self._messages, said, strict=True)}
+        texts = self._texts.texts[self._start : self._end]
+        return {(message.seq, id(message.message)): text for message, text in zip(self._messages, texts, strict=True)}
 
-    def _grown(self, listed: tuple[Numbered, ...]) -> ViewText | None:
+    def _grown(self, messages: tuple[Numbered, ...]) -> ViewText | None:
         """Copy with messages dropped at the front and added at the end; None if it must be rebuilt."""
-        if not listed or not self._messages:
+        if not messages or not self._messages:
             return None
-        at = _place(self._messages, listed[0].seq)
-        kept = self._messages[at:]
+        at = _place(self._messages, messages[0].seq)
+        kept_messages = self._messages[at:]
         start = self._start + at
         # What is gone is still stored; when that is most of it, a new start costs less than to carry it on.
-        if listed[: len(kept)] != kept or not kept or start > self._end // 2 + _CARRIED:
+        if messages[: len(kept_messages)] != kept_messages or not kept_messages or start > self._end // 2 + _CARRIED:
             return None
         with self._texts.growing:
             if len(self._texts.texts) != self._end:
                 return None  # another view has grown out of this one
-            for each in listed[len(kept) :]:
-                self._texts.add(ornament("similarity", "", _said, each))
-            return ViewText(listed, start, self._texts)
+            for message in messages[len(kept_messages) :]:
+                self._texts.add(ornament("similarity", "", _said, message))
+            return ViewText(messages, start, self._texts)
 
 
 def repeats_among(hits: Sequence[Hit], *, longest: float = math.inf) -> dict[int, int]:
@@ -137,37 +137,37 @@ def repeats_among(hits: Sequence[Hit], *, longest: float = math.inf) -> dict[int
     yesterday is not the same day on two days. A hit
     behind another stands for it up to `longest` times its size.
     """
-    said = [
+    said_texts = [
         _spoken(f"({hit.passage.date})\n{hit.passage.text}" if hit.passage.date else hit.passage.text) for hit in hits
     ]
     # What says more comes first; so each is compared with those before it alone.
     sizes = [size_of(statements_of(hit.passage.text)) for hit in hits]
-    order = sorted(range(len(hits)), key=lambda at: (-sizes[at], hits[at].source != "memory", -len(said[at]), at))
+    order = sorted(range(len(hits)), key=lambda at: (-sizes[at], hits[at].source != "memory", -len(said_texts[at]), at))
     texts, repeats = _Texts(), dict[int, int]()
     for place, at in enumerate(order):
         holders = (order[n] for n in texts.holders(statements_of(hits[at].passage.text), (1 << place) - 1))
         fitting = (n for n in holders if n < at or sizes[n] <= longest * sizes[at])
-        if (other := next((n for n in fitting if _stands_for(hits[n], hits[at])), None)) is not None:
-            repeats[at] = repeats.get(other, other)
-        texts.add(said[at], _words_of(said[at]))
+        if (other_number := next((n for n in fitting if _stands_for(hits[n], hits[at])), None)) is not None:
+            repeats[at] = repeats.get(other_number, other_number)
+        texts.add(said_texts[at], _words_of(said_texts[at]))
     return repeats
 
 
-def _stands_for(hit: Hit, other: Hit) -> bool:
+def _stands_for(hit: Hit, other_hit: Hit) -> bool:
     """True if a hit that makes the statements of another means the same by them, and has no less authority."""
-    if hit.passage.authority < other.passage.authority:
+    if hit.passage.authority < other_hit.passage.authority:
         return False
-    if hit.replaced_by is not None and other.replaced_by is None:
+    if hit.replaced_by is not None and other_hit.replaced_by is None:
         return False
-    if len(other.passage.text) <= _SHORT_CHARS and not _tells_place(hit, other):
+    if len(other_hit.passage.text) <= _SHORT_CHARS and not _tells_place(hit, other_hit):
         return False
-    return not is_relative(other.passage.text) or len({_day_of(hit), _day_of(other)} - {""}) < 2
+    return not is_relative(other_hit.passage.text) or len({_day_of(hit), _day_of(other_hit)} - {""}) < 2
 
 
-def _tells_place(hit: Hit, other: Hit) -> bool:
+def _tells_place(hit: Hit, other_hit: Hit) -> bool:
     """True if a hit says all that stands above another: below other titles the same words mean another thing."""
-    said = {*breadcrumb(hit.passage.heading)}
-    return all(title in said or title.casefold() in hit.passage.text.casefold() for title in _titles_of(other))
+    keys = {*breadcrumb(hit.passage.heading)}
+    return all(title in keys or title.casefold() in hit.passage.text.casefold() for title in _titles_of(other_hit))
 
 
 def _titles_of(hit: Hit) -> tuple[str, ...]:
@@ -186,8 +186,8 @@ def _spoken(passage: str) -> str:
 
 
 @lru_cache(maxsize=4_096)
-def _words_of(said: str) -> frozenset[str]:
-    return frozenset(said.split())
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 def _bits(number: int) -> Iterator[int]:
@@ -197,12 +197,12 @@ def _bits(number: int) -> Iterator[int]:
         number ^= lowest
 
 
-def _said(each: Numbered) -> str:
+def _said(each_message: Numbered) -> str:
     """The text of a message with who wrote it and when, as a note of it would have them."""
-    message = each.message
+    message = each_message.message
     calls = [call["function"]["arguments"] for call in tool_calls_of(message)]
     name = message.get("name") if message["role"] in ("user", "assistant") else None
-    head = f"{name or ''} ({each.at[:10]})\n" if name or each.at else ""
+    head = f"{name or ''} ({each_message.at[:10]})\n" if name or each_message.at else ""
     return comparable_text("\n".join((head + own_text_of(message), *calls)))
 
 
@@ -223,12 +223,12 @@ _MEMORIES = SearchFilter(sources=("memory",))
 
 def stated_among(index: Index, texts: Sequence[str]) -> tuple[set[int], list[str]]:
     """Positions of the facts that a memory already states, and the reasons why others could not be looked up."""
-    known, missing = set[int](), list[str]()
+    numbers, missing = set[int](), list[str]()
     try:
-        known.update(at for at, text in enumerate(texts) if ornament("similarity", False, _is_stated, index, text))
+        numbers.update(at for at, text in enumerate(texts) if ornament("similarity", False, _is_stated, index, text))
     except IndexerError as error:
         missing.append(f"index: {error}")
-    return known, missing
+    return numbers, missing
 
 
 def _is_stated(index: Index, text: str) -> bool:
@@ -240,10 +240,10 @@ def _is_stated(index: Index, text: str) -> bool:
 
 def _is_known(index: Index, fact: Fact) -> bool:
     words = probe(fact)
-    found = _passages(index, words, _PROBED)
-    if any(stands_in(fact, passage) for passage in found):
+    passages = _passages(index, words, _PROBED)
+    if any(stands_in(fact, passage) for passage in passages):
         return True
-    if len(found) < _PROBED or not holds_all(found[-1], words):
+    if len(passages) < _PROBED or not holds_all(passages[-1], words):
         return False
     # More passages have those words than were looked at.
     return any(stands_in(fact, passage) for passage in _passages(index, fact.plain, _NEAREST))

@@ -131,8 +131,8 @@ class MemoryStore:
             raise NotFound(f"There is no file {path}. List the files of the workspace to see what is there.")
         with self._writing():
             for _ in range(ATTEMPTS):
-                expected = None if if_match is None else self._check_condition(path, if_match)
-                if self.documents.remove(path, expected=expected):
+                revision = None if if_match is None else self._check_condition(path, if_match)
+                if self.documents.remove(path, expected=revision):
                     return
         raise kept_changing(path)
 
@@ -163,9 +163,9 @@ class MemoryStore:
 
     def _row(self, document: ListedDocument) -> MemoryFile | None:
         """Listing row of a file, which is read only if it changed since the last listing."""
-        known = self._measured.get(document.path)
-        if known and known[0] == document.revision:
-            return known[1]
+        known_pair = self._measured.get(document.path)
+        if known_pair and known_pair[0] == document.revision:
+            return known_pair[1]
         row = self._measure(document)
         if row and document.is_settled:
             self._measured[document.path] = document.revision, row
@@ -209,13 +209,13 @@ class MemoryStore:
         """True if a file has each line of a text of it, whatever blanks and comments stand between its words."""
         try:
             revision = self.documents.revision(path)
-            known = self._texts.get(path)
-            if known is None or known[0] != revision:
+            known_text = self._texts.get(path)
+            if known_text is None or known_text[0] != revision:
                 raw, revision = self.documents.read(path)
-                known = self._texts[path] = revision, _squashed(_COMMENT.sub("", raw.decode("utf-8", "replace")))
+                known_text = self._texts[path] = revision, _squashed(_COMMENT.sub("", raw.decode("utf-8", "replace")))
         except MemoryServiceError:
             return False
-        return all(_squashed(line) in known[1] for line in text.splitlines())
+        return all(_squashed(line) in known_text[1] for line in text.splitlines())
 
 
 def _squashed(text: str) -> str:

@@ -81,19 +81,19 @@ class UnindexedMessages:
         logs = {path: self._log(path, log, (rounds, change)) for path, log, change in self._newest(paths, kept)}
         self._logs = logs
         waiting = {
-            said.message.seq: said
+            part.message.seq: part
             for path, log in logs.items()
-            for said in log.said
-            if kept.passes("sessions", path, said.passage)
+            for part in log.said
+            if kept.passes("sessions", path, part.passage)
         }
-        messages = [said.message for said in waiting.values()]
+        messages = [part.message for part in waiting.values()]
         self._live = live = SessionKeywordSearch.of(messages, upto=max(waiting, default=0), before=self._live)
         from indexer import AskedQuestion, is_echo
 
-        hits = [_hit(waiting[found.seq], found) for found in live.search(query, limit=limit)]
+        hits = [_hit(waiting[message.seq], message) for message in live.search(query, limit=limit)]
         # Whoever asks the same elsewhere, at the same time, tells nothing.
-        asked = AskedQuestion(query)
-        return [hit for hit in hits if not is_echo(asked, hit.passage.text, typed=hit.passage.role == "user")]
+        question = AskedQuestion(query)
+        return [hit for hit in hits if not is_echo(question, hit.passage.text, typed=hit.passage.role == "user")]
 
     def is_said(self, path: str, text: str) -> bool:
         """True if a log is there, and has a passage with the words of a text, which may be none."""
@@ -105,11 +105,11 @@ class UnindexedMessages:
             return True
         return any(words in " ".join(passage.text.split()) for passage in split_transcript(log.tail()[0]))
 
-    def _newest(self, paths: Collection[str], kept: SearchFilter) -> list[tuple[str, SessionLog, LogChange]]:
+    def _newest(self, paths: Collection[str], kept_filter: SearchFilter) -> list[tuple[str, SessionLog, LogChange]]:
         """Of some logs those last written that a filter leaves, the newest last, and the last change of each."""
         newest: list[tuple[str, SessionLog, LogChange]] = []
         for path in paths:
-            if kept.reaches("sessions", path) and (log := _log_at(self._open_logs(), path)):
+            if kept_filter.reaches("sessions", path) and (log := _log_at(self._open_logs(), path)):
                 if change := log.last_change():
                     newest.append((path, log, change))
         return sorted(newest, key=lambda entry: (entry[2], entry[0]))[-_LOGS:]
@@ -118,7 +118,7 @@ class UnindexedMessages:
         before = self._logs.get(path)
         if before is not None and before.seen == seen:
             return before
-        said = tuple(
+        parts = tuple(
             _Said(
                 path=path,
                 ordinal=ordinal,
@@ -127,7 +127,7 @@ class UnindexedMessages:
             )
             for ordinal, passage in self._waiting(path, log)
         )
-        return _Log(seen=seen, said=said)
+        return _Log(seen=seen, said=parts)
 
     def _waiting(self, path: str, log: SessionLog) -> Iterator[tuple[int, Passage]]:
         """The passages at the end of a log that the index does not have, as it will hold them, and their places."""
@@ -137,19 +137,23 @@ class UnindexedMessages:
         raw, is_whole = log.tail(_END_BYTES)
         behind = _behind(raw, last) if last else None
         if behind is None:
-            told = {(each.passage.start_line, each.passage.text) for each in (self._known(path) if last else ())}
+            pairs = {
+                (passage.passage.start_line, passage.passage.text) for passage in (self._known(path) if last else ())
+            }
             # Lines of OpenClaw's are numbered by their place, which the end alone does not tell.
             read = split_transcript(raw) if is_whole or not is_openclaw(raw) else []
-            behind = [each for each in read if (each.start_line, each.text) not in told]
+            behind = [
+                each_passage for each_passage in read if (each_passage.start_line, each_passage.text) not in pairs
+            ]
         return enumerate(behind, last.ordinal + 1 if last else 0)
 
 
-def _hit(said: _Said, found: FoundMessage) -> Hit:
+def _hit(part: _Said, found: FoundMessage) -> Hit:
     return Hit(
-        path=said.path,
+        path=part.path,
         source="sessions",
-        passage=said.passage,
-        ordinal=said.ordinal,
+        passage=part.passage,
+        ordinal=part.ordinal,
         snippet=found.text,
         score=found.score,
         text_score=found.score,
@@ -171,7 +175,7 @@ def _behind(raw: bytes, last: StoredPassage) -> list[Passage] | None:
     if not at and not raw.startswith(line):
         return None
     read = split_transcript(raw[at:])
-    same = [place for place, each in enumerate(read) if _is_same(each, last.passage)]
+    same = [place for place, passage in enumerate(read) if _is_same(passage, last.passage)]
     return read[same[-1] + 1 :] if same else None
 
 

@@ -75,13 +75,13 @@ def indexed_paths(paths: Collection[str], folders: Folders) -> tuple[str, ...]:
         InvalidName: One is none of these.
     """
     # The logs of sessions are named by the service alone, and the index checks the names; so it does in extra folders.
-    checked = (
+    checked_paths = (
         path
         if path.rstrip("/") in ("memory", "sessions") or path.startswith(EXTRA_MARK) or is_session_path(path)
         else _file_or_folder(path)
         for path in paths
     )
-    return tuple(path if path.isascii() else folders.as_on_disk(path.rstrip("/")) for path in checked)
+    return tuple(path if path.isascii() else folders.as_on_disk(path.rstrip("/")) for path in checked_paths)
 
 
 def _file_or_folder(path: str) -> str:

@@ -52,14 +52,14 @@ def usage_of(report: UsageReport | None, model: str | None = None, finish_reason
     if report is None or (report.prompt_tokens is None and report.input_tokens is None):
         return Usage(input_tokens=0, model=model, finish_reason=finish_reason) if finish_reason else None
     details = report.prompt_tokens_details or report.input_tokens_details
-    told = (details.cached_tokens if details else None) or report.cache_read_input_tokens
-    read = told or report.cache_read_tokens or 0
+    count = (details.cached_tokens if details else None) or report.cache_read_input_tokens
+    read = count or report.cache_read_tokens or 0
     write = report.cache_creation_input_tokens or report.cache_write_tokens or 0
     whole = report.prompt_tokens if report.prompt_tokens is not None else report.input_tokens or 0
-    cached = read + write if report.prompt_tokens is not None else read if report.input_tokens_details else 0
+    cached_count = read + write if report.prompt_tokens is not None else read if report.input_tokens_details else 0
     output = report.completion_tokens if report.completion_tokens is not None else report.output_tokens
     return Usage(
-        input_tokens=max(whole - cached, 0),
+        input_tokens=max(whole - cached_count, 0),
         output_tokens=output or 0,
         cache_read_tokens=read,
         cache_write_tokens=write,
@@ -90,10 +90,10 @@ def search_results(
 ) -> schemas.SearchResults:
     """Search results as the API answers them: the best of those that have enough."""
     hits = [hit for hit in found.hits if is_relevant(hit.relevance, min_relevance)]
-    shown = [(hit, _shown_score(hit.score, fusion)) for hit in hits]
-    kept = [(hit, score) for hit, score in shown if min_score is None or score >= min_score]
+    shown_pairs = [(hit, _shown_score(hit.score, fusion)) for hit in hits]
+    kept_pairs = [(hit, score) for hit, score in shown_pairs if min_score is None or score >= min_score]
     return schemas.SearchResults(
-        results=[_result(hit, score, explain) for hit, score in kept[:limit]],
+        results=[_result(hit, score, explain) for hit, score in kept_pairs[:limit]],
         mode=found.mode,
         degraded=list(found.degraded),
         took_ms=round(took_ms, 3),
@@ -122,28 +122,28 @@ def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
         citation=citation(hit.path, passage.start_line, passage.end_line),
         signals={name: round(part, 6) for name, part in hit.signals.items()} if explain else None,
         replaced_by=_statement(hit.replaced_by) if hit.replaced_by else None,
-        replaces=[_statement(each) for each in hit.replaces],
-        history=[_statement(each) for each in hit.history],
+        replaces=[_statement(statement) for statement in hit.replaces],
+        history=[_statement(statement) for statement in hit.history],
     )
 
 
-def _statement(stated: Stated) -> schemas.Statement:
+def _statement(statement: Stated) -> schemas.Statement:
     return schemas.Statement(
-        path=stated.path,
-        start_line=stated.start_line,
-        end_line=stated.end_line,
-        citation=citation(stated.path, stated.start_line, stated.end_line),
-        date=stated.date,
-        about=stated.about,
-        text=stated.text,
-        current=stated.current,
+        path=statement.path,
+        start_line=statement.start_line,
+        end_line=statement.end_line,
+        citation=citation(statement.path, statement.start_line, statement.end_line),
+        date=statement.date,
+        about=statement.about,
+        text=statement.text,
+        current=statement.current,
     )
 
 
 def receipt(made: schemas.Receipt, *, fusion: str) -> schemas.Receipt:
     """A receipt as it is stored, with scores as people see them."""
-    shown = {"included": _shown(made.included, fusion), "omitted": _shown(made.omitted, fusion)}
-    return made.model_copy(update=shown)
+    shown_fields = {"included": _shown(made.included, fusion), "omitted": _shown(made.omitted, fusion)}
+    return made.model_copy(update=shown_fields)
 
 
 def _shown(items: Iterable[_Item], fusion: str) -> list[_Item]:
@@ -167,13 +167,13 @@ def status(
 ) -> schemas.Status:
     """Status of a workspace, with failures beside those of the index."""
     counts = found.counts
-    passages, embedded = (counts.passages, counts.embedded) if counts else (0, 0)
+    passages, embedded_count = (counts.passages, counts.embedded) if counts else (0, 0)
     return schemas.Status(
         workspace=workspace,
         files=counts.files if counts else 0,
         passages=passages,
-        embedded=embedded,
-        coverage=round(embedded / passages, 4) if passages and found.current.model else 1.0,
+        embedded=embedded_count,
+        coverage=round(embedded_count / passages, 4) if passages and found.current.model else 1.0,
         dirty=found.pending,
         syncing=found.syncing is not None,
         sync_done=found.syncing.passages if found.syncing else None,

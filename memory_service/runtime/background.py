@@ -66,16 +66,16 @@ class _Recorded(NamedTuple):
     @classmethod
     def read(cls, raw: bytes) -> _Recorded:
         """The operation of a record."""
-        found = json.loads(raw)
-        return cls(Operation.model_validate(found["operation"]), found["holder"])
+        value = json.loads(raw)
+        return cls(Operation.model_validate(value["operation"]), value["holder"])
 
     def raw(self) -> bytes:
         """The record of an operation."""
         return json.dumps({"operation": self.shown.model_dump(mode="json"), "holder": self.holder}).encode()
 
 
-def _has_ended(shown: Operation) -> bool:
-    return shown.state not in ("queued", "running")
+def _has_ended(operation: Operation) -> bool:
+    return operation.state not in ("queued", "running")
 
 
 def _progress_of(progress: SyncProgress, elapsed_seconds: float) -> dict[str, float | None]:
@@ -112,29 +112,29 @@ class Operations:
             TooManyRequests: A thousand operations have not ended yet.
             CallCancelled: The service is closed, or about to be.
         """
-        shown = Operation(
+        shown_operation = Operation(
             operation_id=f"op-{secrets.token_hex(8)}", state="queued", done=0, total=0, rate=0.0, eta_seconds=None
         )
-        operation = _Running(workspace=workspace, shown=shown)
+        operation = _Running(workspace=workspace, shown=shown_operation)
         with self._changing:
             if self._closed:
                 raise CallCancelled("The service is closed, and nothing was begun. Ask again when it runs.")
             self._make_room()
-            self._operations[shown.operation_id] = operation
+            self._operations[shown_operation.operation_id] = operation
             self._record(operation)
             self._pool.submit(self._run, operation, work)
-        return shown
+        return shown_operation
 
     def _make_room(self) -> None:
         """Forget the oldest operation that has ended, if as many are kept as may be."""
         if len(self._operations) < _KEPT:
             return
-        oldest = next((name for name, one in self._operations.items() if one.has_ended), None)
+        oldest = next((name for name, running in self._operations.items() if running.has_ended), None)
         if oldest is None:
             raise TooManyRequests(f"{_KEPT:,} operations have not ended yet. Wait for some of them, or cancel them.")
-        ended = self._operations.pop(oldest)
+        ended_running = self._operations.pop(oldest)
         with suppress(StorageFailed):
-            self._records(ended.workspace).erase(RecordKind.OPERATION, key=oldest)
+            self._records(ended_running.workspace).erase(RecordKind.OPERATION, key=oldest)
 
     def get(self, workspace: str, operation_id: str) -> Operation:
         """Progress of an operation.
@@ -163,25 +163,25 @@ class Operations:
     def _elsewhere(self, workspace: str, operation_id: str, **changed: object) -> _Recorded:
         """The operation of another process, changed if it has not ended; one whose process is gone has failed."""
         records = self._records(workspace)
-        while (stored := records.get(RecordKind.OPERATION, operation_id)) is not None:
-            found = _Recorded.read(stored.raw)
-            if _has_ended(found.shown):
-                return found
-            if self._presence.is_gone(found.holder):
+        while (record := records.get(RecordKind.OPERATION, operation_id)) is not None:
+            value = _Recorded.read(record.raw)
+            if _has_ended(value.shown):
+                return value
+            if self._presence.is_gone(value.holder):
                 changed = {"state": "failed", "error": _GONE, "eta_seconds": None}
             if not changed:
-                return found
-            found = found._replace(shown=found.shown.model_copy(update=changed))
-            if records.put(RecordKind.OPERATION, operation_id, found.raw(), expected=stored.version, expires=_expiry()):
-                return found
+                return value
+            value = value._replace(shown=value.shown.model_copy(update=changed))
+            if records.put(RecordKind.OPERATION, operation_id, value.raw(), expected=record.version, expires=_expiry()):
+                return value
         raise NotFound(f"There is no operation {operation_id!r}. Start one with POST …/reindex.")
 
     def _cancel_elsewhere(self, workspace: str, operation_id: str) -> Operation:
         """A new version of its record tells the process that does it to stop."""
-        found = self._elsewhere(workspace, operation_id)
-        if found.shown.state == "queued":
+        elsewhere = self._elsewhere(workspace, operation_id)
+        if elsewhere.shown.state == "queued":
             return self._elsewhere(workspace, operation_id, state="cancelled").shown
-        return self._elsewhere(workspace, operation_id, state=found.shown.state).shown
+        return self._elsewhere(workspace, operation_id, state=elsewhere.shown.state).shown
 
     def _stop(self, operation: _Running) -> None:
         with self._changing:
@@ -208,14 +208,18 @@ class Operations:
         try:
             with operation.recording:
                 raw = _Recorded(operation.shown, self._presence.name).raw()
-                expected = operation.version
-                stored = records.put(RecordKind.OPERATION, operation_id, raw, expected=expected, expires=_expiry())
-                if stored is None:
+                version = operation.version
+                stored_version = records.put(
+                    RecordKind.OPERATION, operation_id, raw, expected=version, expires=_expiry()
+                )
+                if stored_version is None:
                     # Another process asks for an end.
                     operation.stop.set()
-                    if operation.shown.state != "running" or expected is None:
-                        stored = records.put(RecordKind.OPERATION, operation_id, raw, expected=ANY, expires=_expiry())
-                operation.version = stored or records.version(RecordKind.OPERATION, operation_id)
+                    if operation.shown.state != "running" or version is None:
+                        stored_version = records.put(
+                            RecordKind.OPERATION, operation_id, raw, expected=ANY, expires=_expiry()
+                        )
+                operation.version = stored_version or records.version(RecordKind.OPERATION, operation_id)
         except StorageFailed as error:
             _log.warning("the record of an operation was not written: %s", error)
 
@@ -241,7 +245,7 @@ class Operations:
                 operation.change(state="cancelled")
                 self._record(operation)
                 return
-        started = time.monotonic()
+        started_time = time.monotonic()
 
         def is_due() -> bool:
             now = time.monotonic()
@@ -251,7 +255,7 @@ class Operations:
             return True
 
         def on_progress(progress: SyncProgress) -> None:
-            operation.change(**_progress_of(progress, time.monotonic() - started))
+            operation.change(**_progress_of(progress, time.monotonic() - started_time))
             if is_due():
                 self._record(operation)
 

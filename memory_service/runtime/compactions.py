@@ -126,9 +126,9 @@ class SessionCompactions:
             snapshot = self._services.snapshot(session_id, preset=preset, overrides=overrides)
             if mode == "preview":
                 draft = self._draft(snapshot, call, cancelled, Spent())
-                shown = self._shown(snapshot, call, draft, applied=None)
-                shown = shown.model_copy(update={"messages": to_openai(draft.view.messages)})
-                return self._unlike_engine(session_id, shown)
+                receipt = self._shown(snapshot, call, draft, applied=None)
+                receipt = receipt.model_copy(update={"messages": to_openai(draft.view.messages)})
+                return self._unlike_engine(session_id, receipt)
             return self._applied(snapshot, call, cancelled)
 
     def undo(self, session_id: str, compaction_id: str) -> CompactionReceipt:
@@ -155,7 +155,7 @@ class SessionCompactions:
     def past(self, session_id: str) -> list[CompactionReceipt]:
         """The receipts of all compactions, newest first."""
         state = self._services.session(session_id).state()
-        return [receipt_of(each) for each in reversed(state.compactions)]
+        return [receipt_of(compaction) for compaction in reversed(state.compactions)]
 
     def receipt(self, session_id: str, compaction_id: str) -> CompactionReceipt:
         """The receipt of a compaction.
@@ -171,8 +171,8 @@ class SessionCompactions:
         Raises:
             NotFound: There is none.
         """
-        if found := newest_compaction(self._services.session(session_id).state().compactions):
-            return found
+        if compaction := newest_compaction(self._services.session(session_id).state().compactions):
+            return compaction
         raise NotFound(f"The session {session_id} has no compaction that counts. `sessions compactions` lists all.")
 
     def worth_trying(self, session_id: str, last_seq: int, tokens: int) -> bool:
@@ -185,9 +185,9 @@ class SessionCompactions:
     def _material(self, snapshot: SessionSnapshot, call: CompactionCall) -> Material:
         """Messages that a summary would replace, for hooks."""
         plan = self._plan(snapshot, call)
-        covered, prefix = original_messages(snapshot.state, plan)
+        messages, prefix = original_messages(snapshot.state, plan)
         return Material(
-            messages=tuple(copy.deepcopy(each.message) for each in (*covered, *prefix)),
+            messages=tuple(copy.deepcopy(message.message) for message in (*messages, *prefix)),
             previous=snapshot.state.head.summary,
             target_tokens=plan.summary_tokens,
         )
@@ -209,8 +209,8 @@ class SessionCompactions:
         snapshot: SessionSnapshot,
         call: CompactionCall,
         cancelled: Callable[[], bool],
-        spent: Spent,
-        told: Verdict | None = None,
+        spending: Spent,
+        verdict: Verdict | None = None,
     ) -> CompactionDraft:
         return self._compactor.draft(
             snapshot.state,
@@ -219,12 +219,12 @@ class SessionCompactions:
             snapshot.options,
             snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens),
             replace(
-                _compaction_options(snapshot, call, told or Verdict()), model=self._own_model(snapshot, call.request)
+                _compaction_options(snapshot, call, verdict or Verdict()), model=self._own_model(snapshot, call.request)
             ),
             now=self._services.now(),
             originals=snapshot.session.originals(snapshot.state),
             cancelled=cancelled,
-            spent=spent,
+            spent=spending,
         )
 
     def _own_model(self, snapshot: SessionSnapshot, request: CompactRequest) -> ChatModel | None:
@@ -236,9 +236,9 @@ class SessionCompactions:
     ) -> CompactionReceipt:
         services, session_id, before = self._services, snapshot.session_id, snapshot.view().tokens
         verdict = self._verdict(snapshot, call, before)
-        snapshot, missed = self._flush_first(snapshot, call, cancelled)
+        snapshot, missed_texts = self._flush_first(snapshot, call, cancelled)
         services.tell("compaction_start", session_id, trigger=call.trigger, tokens_before=before)
-        outcome, started, spent = "failed", time.monotonic(), Spent()
+        outcome, started_time, spending = "failed", time.monotonic(), Spent()
         place = f"{services.workspace}/{session_id}"
         _log.info("compaction of %s begins: trigger %s, %d tokens", place, call.trigger, before)
         receipt: CompactionReceipt | None = None
@@ -247,15 +247,15 @@ class SessionCompactions:
             receipt = self._by_engine(snapshot, call, before)
             if receipt is not None:
                 outcome = receipt.stage
-                return receipt.model_copy(update={"degraded": [*receipt.degraded, *missed]})
-            draft = self._draft(snapshot, call, cancelled, spent, verdict)
+                return receipt.model_copy(update={"degraded": [*receipt.degraded, *missed_texts]})
+            draft = self._draft(snapshot, call, cancelled, spending, verdict)
             seq = snapshot.session.commit(draft.made, snapshot.state) if draft.made is not None else None
             receipt = self._shown(snapshot, call, draft, applied=seq)
-            told = {
-                "degraded": [*receipt.degraded, *verdict.failures, *missed],
+            fields = {
+                "degraded": [*receipt.degraded, *verdict.failures, *missed_texts],
                 "continue_note": verdict.provided.continue_note,
             }
-            receipt = receipt.model_copy(update=told)
+            receipt = receipt.model_copy(update=fields)
             outcome = receipt.stage
             self._count(snapshot, call, helped=seq is not None)
             return receipt
@@ -278,14 +278,14 @@ class SessionCompactions:
                 tokens_before=before,
                 tokens_after=receipt.tokens_after if receipt else before,
                 method=receipt.method if receipt else "none",
-                calls=spent.requests,
-                failed_calls=spent.failed,
+                calls=spending.requests,
+                failed_calls=spending.failed,
                 pruned=len(receipt.cleared) + len(receipt.stripped) if receipt and receipt.applied else 0,
-                duration_ms=int((time.monotonic() - started) * 1000),
+                duration_ms=int((time.monotonic() - started_time) * 1000),
                 will_retry=call.will_retry,
             )
             services.shared.hooks.tell("compaction", event)
-            _log_end(place, outcome, before, receipt, spent, time.monotonic() - started, failure)
+            _log_end(place, outcome, before, receipt, spending, time.monotonic() - started_time, failure)
 
     def _verdict(self, snapshot: SessionSnapshot, call: CompactionCall, tokens: int) -> Verdict:
         """The verdict of the hooks.
@@ -316,15 +316,15 @@ class SessionCompactions:
         flush = self._flushes.before(snapshot, hard=True, cancelled=cancelled)
         if call.on_flush is not None:
             call.on_flush(flush)
-        wanted = call.request
-        again = self._services.snapshot(snapshot.session_id, preset=wanted.preset, overrides=wanted.overrides)
+        request = call.request
+        again = self._services.snapshot(snapshot.session_id, preset=request.preset, overrides=request.overrides)
         if again.state.edition != snapshot.state.edition:
             raise Conflict(
                 f"The session {snapshot.session_id} was deleted and begun anew, trimmed or restored while its memories "
                 "were written, so it was not compacted. Look at it again."
             )
         # That no embedder is wanted is no failure of this one: a flush that is asked for says so.
-        return again, [each for each in flush.degraded if each != RULES_ALONE]
+        return again, [text for text in flush.degraded if text != RULES_ALONE]
 
     def cuts(self, snapshot: SessionSnapshot, call: CompactionCall) -> bool:
         """True if the compaction would shorten the last request or the newest messages."""
@@ -354,18 +354,18 @@ class SessionCompactions:
             return None
         budget = snapshot.budget(overhead_tokens=call.overhead_tokens, most_tokens=call.most_tokens)
         target = budget.emergency_target_tokens if call.trigger == "overflow" else budget.target_tokens
-        wanted = call.request
+        request = call.request
         compaction_options = CompactCall(
-            trigger=call.trigger, instructions=wanted.instructions or "", force=wanted.force
+            trigger=call.trigger, instructions=request.instructions or "", force=request.force
         )
-        made = self._adapter.compacted(
-            snapshot, target_tokens=budget.estimated(wanted.target_tokens or target), call=compaction_options
+        compaction = self._adapter.compacted(
+            snapshot, target_tokens=budget.estimated(request.target_tokens or target), call=compaction_options
         )
-        if made is None or not made.compacted or call.trigger != "manual":
+        if compaction is None or not compaction.compacted or call.trigger != "manual":
             return None
         if not self._adapter.owns_compaction(snapshot.session_id):
             return None
-        return receipt_of_engine(made, snapshot.options, call.trigger, wanted.mode, before)
+        return receipt_of_engine(compaction, snapshot.options, call.trigger, request.mode, before)
 
     def _unlike_engine(self, session_id: str, receipt: CompactionReceipt) -> CompactionReceipt:
         """A plan, with a note where it is not what `apply` would do."""
@@ -404,14 +404,14 @@ def _log_end(
     outcome: str,
     before: int,
     receipt: CompactionReceipt | None,
-    spent: Spent,
+    spending: Spent,
     seconds: float,
     failure: str,
 ) -> None:
     """One line for operators: what came of a compaction, and why it is less than was asked for."""
     after, method = (receipt.tokens_after, receipt.method) if receipt else (before, "none")
-    is_less = bool(failure) or spent.failed > 0
-    told = [failure] if failure else receipt.notes if receipt and is_less else []
+    is_less = bool(failure) or spending.failed > 0
+    texts = [failure] if failure else receipt.notes if receipt and is_less else []
     _log.log(
         logging.WARNING if is_less else logging.INFO,
         "compaction of %s ended: %s, %d to %d tokens, summary by %s, %d calls (%d failed), %.1f s%s",
@@ -420,20 +420,20 @@ def _log_end(
         before,
         after,
         method,
-        spent.requests,
-        spent.failed,
+        spending.requests,
+        spending.failed,
         seconds,
-        f". {' '.join(told)}" if told else "",
+        f". {' '.join(texts)}" if texts else "",
     )
 
 
-def _compaction_options(snapshot: SessionSnapshot, call: CompactionCall, told: Verdict) -> CompactionOptions:
+def _compaction_options(snapshot: SessionSnapshot, call: CompactionCall, verdict: Verdict) -> CompactionOptions:
     request = call.request
-    words = (snapshot.options.instructions, request.instructions or "", told.instructions)
+    words = (snapshot.options.instructions, request.instructions or "", verdict.instructions)
     return CompactionOptions(
         trigger=call.trigger,
         instructions="\n".join(word for word in words if word),
-        provided=told.provided,
+        provided=verdict.provided,
         identifier_policy=request.identifier_policy or snapshot.options.identifier_policy,
         target_tokens=request.target_tokens,
         force=request.force,

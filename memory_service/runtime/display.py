@@ -100,8 +100,8 @@ def details_of(snapshot: SessionSnapshot) -> SessionDetails:
 
 def _shown_message(message: Message, seq: int | None = None, note: str = "", texts: Texts = ENGLISH) -> ShownMessage:
     blocks = message.get("thinking_blocks") or []
-    thought = sum(len(str(block.get("thinking") or "")) for block in blocks)
-    thought += len(message.get("reasoning_content") or "")
+    thought_count = sum(len(str(block.get("thinking") or "")) for block in blocks)
+    thought_count += len(message.get("reasoning_content") or "")
     return ShownMessage(
         seq=seq,
         role=message["role"],
@@ -110,7 +110,7 @@ def _shown_message(message: Message, seq: int | None = None, note: str = "", tex
         calls=tuple(_calls(message)),
         media=tuple(_media(message, seq, texts)),
         is_error=bool(message.get("is_error")),
-        thinking_chars=thought if thought or blocks else None,
+        thinking_chars=thought_count if thought_count or blocks else None,
     )
 
 
@@ -122,18 +122,18 @@ def shown_prompt(messages: Sequence[object]) -> list[ShownMessage]:
 def shown_log(snapshot: SessionSnapshot) -> list[ShownMessage]:
     """Everything ever said."""
     texts = texts_in(view_language(snapshot.state))
-    return [_shown_message(each.message, each.seq, texts=texts) for each in snapshot.state.messages]
+    return [_shown_message(message.message, message.seq, texts=texts) for message in snapshot.state.messages]
 
 
 def shown_view(snapshot: SessionSnapshot) -> list[ShownMessage]:
     """The messages that the model sees, with the numbers that the log has for it."""
     numbers = _numbers(snapshot, tail_of(snapshot.state, snapshot.shape))
-    shown, texts = list[ShownMessage](), texts_in(view_language(snapshot.state))
+    messages, texts = list[ShownMessage](), texts_in(view_language(snapshot.state))
     for message in snapshot.view().messages:
-        known = numbers[_likeness(message)]
-        seq = known.popleft() if known else None
-        shown.append(_shown_message(message, seq, _note(snapshot, message, seq), texts))
-    return shown
+        known_number = numbers[_likeness(message)]
+        seq = known_number.popleft() if known_number else None
+        messages.append(_shown_message(message, seq, _note(snapshot, message, seq), texts))
+    return messages
 
 
 def _note(snapshot: SessionSnapshot, message: Message, seq: int | None) -> str:
@@ -149,8 +149,12 @@ _Likeness = tuple[str, str, tuple[str, ...]]
 
 def _numbers(snapshot: SessionSnapshot, tail: Sequence[Numbered]) -> dict[_Likeness, deque[int]]:
     numbers = defaultdict[_Likeness, deque[int]](deque)
-    inside = {each.seq for each in tail}
-    leading = [each for each in snapshot.state.messages if is_system(each.message) and each.seq not in inside]
+    inside = {message.seq for message in tail}
+    leading = [
+        each_message
+        for each_message in snapshot.state.messages
+        if is_system(each_message.message) and each_message.seq not in inside
+    ]
     for each in (*leading, *tail):
         numbers[_likeness(each.message)].append(each.seq)
     return numbers

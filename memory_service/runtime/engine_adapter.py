@@ -135,8 +135,8 @@ def _pins_of(state: SessionState) -> list[Message]:
 def _view_of(messages: tuple[Message, ...], pins: list[Message], state: SessionState, own: View) -> View:
     """View made from an engine's messages; pins that it left out follow its system messages."""
     lead = next((at for at, message in enumerate(messages) if not is_system(message)), len(messages))
-    said = "\n".join(map(text_of, messages)) if pins else ""
-    missing = pins if any(text not in said for text, _ in pin_texts(state)) else []
+    said_text = "\n".join(map(text_of, messages)) if pins else ""
+    missing = pins if any(text not in said_text for text, _ in pin_texts(state)) else []
     sizes = tuple(map(message_tokens, messages))
     return replace(
         own,

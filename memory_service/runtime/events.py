@@ -140,10 +140,10 @@ class Subscription:
     def events(self, timeout_seconds: float | None = None) -> Iterator[SessionEvent]:
         """Events as they come, until the end or until none has come for `timeout_seconds`."""
         while True:
-            closed = self._closed
+            is_closed = self._closed
             events = self.take()
             yield from events
-            if closed or not (events or self._comes(timeout_seconds)):
+            if is_closed or not (events or self._comes(timeout_seconds)):
                 return
 
     def close(self) -> None:
@@ -173,14 +173,14 @@ class Subscription:
             return []
         # A place from before this history: before a restart, or before the session was put away.
         count = history.kept_from - self._position if self._position >= history.first_id else None
-        dropped = SessionEvent.model_construct(
+        event = SessionEvent.model_construct(
             id=history.kept_from - 1,
             at=self._now(),
             kind="dropped",
             session_id=self._session_id,
             fields=MappingProxyType({"count": count}),
         )
-        return [dropped]
+        return [event]
 
 
 class EventHub:
@@ -315,13 +315,13 @@ class EventHub:
         with self._changing:
             last = history.next_id - 1 if history.events else 0
         try:
-            found = self._coordination.messages(_channel(workspace, session_id), last)
+            messages = self._coordination.messages(_channel(workspace, session_id), last)
         except StorageFailed as error:
             _log.warning("events of other processes were not read: %s", error)
             return
         with self._changing:
             wakes = []
-            for number, raw in found:
+            for number, raw in messages:
                 if not history.events or number >= history.next_id:
                     history.add(*_event(number, session_id, raw))
                     wakes = [follower._wake for follower in history.followers]
@@ -348,21 +348,21 @@ def _channel(workspace: str, session_id: str) -> str:
 
 
 def _message(event: SessionEvent, holder: str) -> bytes:
-    told = {"at": event.at.isoformat(), "kind": event.kind, "fields": dict(event.fields), "holder": holder}
-    return json.dumps(told).encode()
+    fields = {"at": event.at.isoformat(), "kind": event.kind, "fields": dict(event.fields), "holder": holder}
+    return json.dumps(fields).encode()
 
 
 def _event(number: int, session_id: str, raw: bytes) -> tuple[SessionEvent, str]:
     """An event of a message, and the process that published it."""
-    told = json.loads(raw)
+    value = json.loads(raw)
     event = SessionEvent.model_construct(
         id=number,
-        at=dt.datetime.fromisoformat(told["at"]),
-        kind=told["kind"],
+        at=dt.datetime.fromisoformat(value["at"]),
+        kind=value["kind"],
         session_id=session_id,
-        fields=MappingProxyType(told["fields"]),
+        fields=MappingProxyType(value["fields"]),
     )
-    return event, told["holder"]
+    return event, value["holder"]
 
 
 def _position(history: _History, after_id: int | None) -> int:

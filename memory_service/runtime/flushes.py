@@ -53,9 +53,9 @@ class Flushes:
         fresh = state.since(state.flushed_to + 1)
         if table.mode == "off" or not fresh:
             return ""
-        grown = sum(each.tokens for each in fresh) * _BYTES_PER_TOKEN
-        if table.force_bytes and grown >= table.force_bytes:
-            return f"the log has grown by about {grown:,} bytes since the last flush"
+        grown_count = sum(message.tokens for message in fresh) * _BYTES_PER_TOKEN
+        if table.force_bytes and grown_count >= table.force_bytes:
+            return f"the log has grown by about {grown_count:,} bytes since the last flush"
         if tokens < budget.soft_tokens or state.flushed_round == state.head.rounds:
             return ""
         return f"{tokens:,} tokens of {budget.soft_tokens:,} before a compaction"
@@ -67,13 +67,13 @@ class Flushes:
     def before(self, snapshot: SessionSnapshot, *, hard: bool, cancelled: Callable[[], bool] = not_cancelled) -> Flush:
         """The flush before a compaction: the agent is asked while there is time; after that the service does it."""
         if snapshot.options.flush.mode == "agent" and not hard:
-            asked = self.prompt(snapshot)
+            prompt = self.prompt(snapshot)
             return _report(
                 mode="agent",
                 reason="the agent is asked for memories",
                 method="agent",
-                prompt=asked.prompt,
-                system_prompt=asked.system_prompt,
+                prompt=prompt.prompt,
+                system_prompt=prompt.system_prompt,
             )
         try:
             return self.flush(snapshot.session_id, cancelled=cancelled)
@@ -85,8 +85,8 @@ class Flushes:
     def prompt(self, snapshot: SessionSnapshot) -> FlushPrompt:
         """Flush prompt for the agent."""
         table = snapshot.options.flush
-        asked = agent_prompt(self._services.now().date(), prompt=table.prompt, system_prompt=table.system_prompt)
-        return FlushPrompt(prompt=asked.prompt, system_prompt=asked.system_prompt)
+        prompt = agent_prompt(self._services.now().date(), prompt=table.prompt, system_prompt=table.system_prompt)
+        return FlushPrompt(prompt=prompt.prompt, system_prompt=prompt.system_prompt)
 
     def flush(
         self, session_id: str, *, reply: str | None = None, cancelled: Callable[[], bool] = not_cancelled
@@ -115,27 +115,27 @@ class Flushes:
             verdict = services.shared.hooks.ask(intent)
             if verdict.refused is not None:
                 raise Conflict(f"A hook refused the flush: {verdict.refused.reason}")
-            report, spent = _report(), Spent()
+            report, spending = _report(), Spent()
             try:
                 # What a message asked to remember is remembered by now.
-                said = [each for each in stretch if not _words_to_keep(each.message)]
-                found = self._found(snapshot, said, reply, verdict.instructions, cancelled, spent)
-                report = self._written(snapshot, stretch, found)
+                messages = [message for message in stretch if not _words_to_keep(message.message)]
+                entry = self._found(snapshot, messages, reply, verdict.instructions, cancelled, spending)
+                report = self._written(snapshot, stretch, entry)
             finally:
-                self._tell(session_id, report, spent)
-            counted = {
-                "calls": spent.requests,
-                "input_tokens": spent.input_tokens,
-                "output_tokens": spent.output_tokens,
+                self._tell(session_id, report, spending)
+            counted_fields = {
+                "calls": spending.requests,
+                "input_tokens": spending.input_tokens,
+                "output_tokens": spending.output_tokens,
             }
-            return report.model_copy(update=counted)
+            return report.model_copy(update=counted_fields)
 
-    def _tell(self, session_id: str, report: Flush, spent: Spent) -> None:
+    def _tell(self, session_id: str, report: Flush, spending: Spent) -> None:
         """Say what was done; of a flush that failed, the calls that were made for it."""
-        if report.method == "none" and not spent.requests:
+        if report.method == "none" and not spending.requests:
             return
-        shared = self._services.shared
-        event = shared.events.publish(
+        services = self._services.shared
+        event = services.events.publish(
             self._services.workspace,
             "flush",
             session_id,
@@ -143,10 +143,10 @@ class Flushes:
             written=len(report.written),
             duplicates=report.duplicates,
             path=report.path,
-            calls=spent.requests,
-            failed_calls=spent.failed,
+            calls=spending.requests,
+            failed_calls=spending.failed,
         )
-        shared.hooks.tell("flush", event)
+        services.hooks.tell("flush", event)
 
     def _found(
         self,
@@ -155,7 +155,7 @@ class Flushes:
         reply: str | None,
         instructions: str,
         cancelled: Callable[[], bool],
-        spent: Spent,
+        spending: Spent,
     ) -> _Found:
         if reply is not None:
             if is_silent(reply):
@@ -166,7 +166,7 @@ class Flushes:
             raise InvalidRequest("flush.mode is model, and no llm_model is set. Set one, or flush.mode = extractive.")
         if model is None or mode == "extractive":
             return self._by_rules(snapshot.state, stretch)
-        return self._by_model(model, snapshot, stretch, instructions, cancelled, spent)
+        return self._by_model(model, snapshot, stretch, instructions, cancelled, spending)
 
     def _by_model(
         self,
@@ -175,11 +175,11 @@ class Flushes:
         stretch: Sequence[Numbered],
         instructions: str,
         cancelled: Callable[[], bool],
-        spent: Spent,
+        spending: Spent,
     ) -> _Found:
         from memory_service.flush.model import extract_facts
 
-        dropped: list[Candidate] = []
+        rejects: list[Candidate] = []
         try:
             candidates = extract_facts(
                 stretch,
@@ -188,31 +188,31 @@ class Flushes:
                 fallbacks=self._services.shared.models.fallbacks,
                 timeout_seconds=self._services.shared.settings.llm_timeout_seconds,
                 cancelled=cancelled,
-                spent=spent,
-                dropped=dropped,
+                spent=spending,
+                dropped=rejects,
             )
         except UpstreamFailed as error:
             if snapshot.options.flush.mode == "model":
                 raise
-            found = self._by_rules(snapshot.state, stretch)
+            entry = self._by_rules(snapshot.state, stretch)
             return _Found(
-                candidates=found.candidates,
+                candidates=entry.candidates,
                 method="extractive",
-                reason=found.reason,
+                reason=entry.reason,
                 degraded=(
-                    *found.degraded,
+                    *entry.degraded,
                     f"flush: the model failed ({error.kind}); rules found the memories. {error}",
                 ),
             )
-        if not candidates and not dropped:
+        if not candidates and not rejects:
             return _Found(candidates=(), method="model", reason=f"{model.name} found nothing to note")
-        found = self._lasting(candidates, f"found by {model.name}")
-        if not dropped:
-            return found
-        told = (
-            f"flush: {len(dropped)} of the facts that {model.name} found were dropped: their messages do not hold them"
+        entry = self._lasting(candidates, f"found by {model.name}")
+        if not rejects:
+            return entry
+        text = (
+            f"flush: {len(rejects)} of the facts that {model.name} found were dropped: their messages do not hold them"
         )
-        return replace(found, degraded=(*found.degraded, told))
+        return replace(entry, degraded=(*entry.degraded, text))
 
     def _lasting(self, candidates: Sequence[Candidate], reason: str) -> _Found:
         """Facts that a model found, without those of the moment."""
@@ -222,13 +222,13 @@ class Flushes:
         if judge is None:
             return _Found(candidates=tuple(candidates), method="model", reason=reason)
         try:
-            kept = without_momentary(candidates, judge)
+            kept_candidates = without_momentary(candidates, judge)
         except (IndexerError, DamagedWeights) as error:
             degraded = (f"flush: the judge of what lasts is missing, so that nothing was dropped. {error}",)
             return _Found(candidates=tuple(candidates), method="model", reason=reason, degraded=degraded)
-        dropped = len(candidates) - len(kept)
-        reason += f"; {dropped} of the moment were dropped" if dropped else ""
-        return _Found(candidates=tuple(kept), method="model", reason=reason)
+        dropped_count = len(candidates) - len(kept_candidates)
+        reason += f"; {dropped_count} of the moment were dropped" if dropped_count else ""
+        return _Found(candidates=tuple(kept_candidates), method="model", reason=reason)
 
     def _by_rules(self, state: SessionState, stretch: Sequence[Numbered]) -> _Found:
         find = partial(
@@ -244,10 +244,8 @@ class Flushes:
             candidates = tuple(find(judge=judge))
         except (IndexerError, DamagedWeights) as error:
             candidates, degraded = tuple(find()), f"flush: the judge of what lasts is missing. {error}"
-        found = f"{len(candidates)} facts found" if candidates else "nothing was found to note"
-        return _Found(
-            candidates=candidates, method="extractive", reason=found, degraded=(degraded,) if degraded else ()
-        )
+        text = f"{len(candidates)} facts found" if candidates else "nothing was found to note"
+        return _Found(candidates=candidates, method="extractive", reason=text, degraded=(degraded,) if degraded else ())
 
     def _written(self, snapshot: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> Flush:
         session_id = snapshot.session_id
@@ -262,10 +260,10 @@ class Flushes:
             for candidate in found.candidates
         ]
         # Of a session that was deleted meanwhile nothing is written any more.
-        kept, missing = self._services.longterm.remember_all(
+        memories, missing = self._services.longterm.remember_all(
             drafts, during=lambda: snapshot.session.held(snapshot.state)
         )
-        written = [
+        written_memories = [
             FlushedMemory(
                 memory_id=entry.memory_id,
                 text=candidate.text,
@@ -273,7 +271,7 @@ class Flushes:
                 start_line=entry.start_line,
                 end_line=entry.end_line,
             )
-            for entry, candidate in zip(kept, found.candidates, strict=True)
+            for entry, candidate in zip(memories, found.candidates, strict=True)
             if entry is not None and not entry.duplicate
         ]
         messages = (stretch[0].seq, stretch[-1].seq) if stretch else None
@@ -282,14 +280,14 @@ class Flushes:
                 from_seq=messages[0],
                 to_seq=messages[1],
                 method=found.method,
-                written=len(written),
+                written=len(written_memories),
                 reason=found.reason,
             )
             snapshot.session.note([mark], snapshot.state)
         return _report(
-            path=written[-1].path if written else None,
-            written=written,
-            duplicates=len(drafts) - len(written),
+            path=written_memories[-1].path if written_memories else None,
+            written=written_memories,
+            duplicates=len(drafts) - len(written_memories),
             reason=found.reason,
             method=found.method,
             messages=messages,
@@ -306,7 +304,7 @@ class _Found:
 
 
 def _report(**fields: object) -> Flush:
-    nothing: dict[str, object] = {
+    no_fields: dict[str, object] = {
         "mode": "service",
         "path": None,
         "written": [],
@@ -314,7 +312,7 @@ def _report(**fields: object) -> Flush:
         "method": "none",
         "messages": None,
     }
-    return Flush.model_validate({**nothing, "reason": "", **fields})
+    return Flush.model_validate({**no_fields, "reason": "", **fields})
 
 
 def _day_of(candidate: Candidate, today: dt.date) -> dt.date | None:
@@ -324,7 +322,7 @@ def _day_of(candidate: Candidate, today: dt.date) -> dt.date | None:
 
 def _stretch(state: SessionState) -> tuple[Numbered, ...]:
     """Messages since the last flush."""
-    return tuple(each for each in state.since(state.flushed_to + 1) if not is_system(each.message))
+    return tuple(message for message in state.since(state.flushed_to + 1) if not is_system(message.message))
 
 
 # Memories that a message asks for outright
@@ -336,7 +334,7 @@ def _words_to_keep(message: Message) -> str:
 
 
 def remember_asked(
-    services: SessionServices, session_id: str, messages: Sequence[object], appended: AppendedMessages
+    services: SessionServices, session_id: str, messages: Sequence[object], appended_messages: AppendedMessages
 ) -> list[str]:
     """Remember what messages that were just appended ask to remember.
 
@@ -344,32 +342,32 @@ def remember_asked(
         services: The sessions of the workspace.
         session_id: The session.
         messages: As they came.
-        appended: Where they stand in its log.
+        appended_messages: Where they stand in its log.
 
     Returns:
         What could not be kept.
     """
-    if appended.replayed or not any(map(_may_ask, messages)):
+    if appended_messages.replayed or not any(map(_may_ask, messages)):
         return []
     failures, today = list[str](), services.now().date()
-    for each in services.session(session_id).state().since(appended.first_seq):
-        words = _words_to_keep(each.message) if each.seq <= appended.last_seq else ""
+    for message in services.session(session_id).state().since(appended_messages.first_seq):
+        words = _words_to_keep(message.message) if message.seq <= appended_messages.last_seq else ""
         if not words:
             continue
-        moment = said_moment(each)
-        said = moment.astimezone(services.now().tzinfo).date() if moment else today
+        moment = said_moment(message)
+        date = moment.astimezone(services.now().tzinfo).date() if moment else today
         try:
             draft = entry_draft(
                 words,
                 origin="user",
                 session_id=session_id,
-                messages=(each.seq, each.seq),
-                date=said if said < today else None,
+                messages=(message.seq, message.seq),
+                date=date if date < today else None,
             )
-            stored = services.longterm.remember(draft)
-            failures += [f"memory: {missing}" for missing in stored.degraded]
+            memory = services.longterm.remember(draft)
+            failures += [f"memory: {missing}" for missing in memory.degraded]
         except MemoryServiceError as error:
-            failures.append(f"memory: log:{each.seq} asks to remember something, and that failed. {error}")
+            failures.append(f"memory: log:{message.seq} asks to remember something, and that failed. {error}")
     return failures
 
 
@@ -377,5 +375,5 @@ def _may_ask(message: object) -> bool:
     """False for a message that surely is no command; what is read of the others decides."""
     if not isinstance(message, Mapping) or message.get("role") != "user":
         return False
-    told = str(message.get("content"))
-    return "/remember" in told.lower() or "/记住" in told or "/記住" in told
+    text = str(message.get("content"))
+    return "/remember" in text.lower() or "/记住" in text or "/記住" in text

@@ -82,13 +82,13 @@ class KeyedAnswers:
         content = hashlib.blake2b(content, digest_size=_CONTENT_BYTES).digest()
         records = self._records(workspace)
         try:
-            found = self._claimed(records, kind, name, content, session_id)
+            claim = self._claimed(records, kind, name, content, session_id)
         except StorageFailed as error:
             # What cannot be noted, as in a home that is not there yet, or is only read, is done all the same.
             _log.warning("an idempotency key was not noted: %s", error)
-            found = _Claim(name, session_id, None)
-        if not isinstance(found, _Claim):
-            return found
+            claim = _Claim(name, session_id, None)
+        if not isinstance(claim, _Claim):
+            return claim
         try:
             answer = act()
         except BaseException:
@@ -96,7 +96,7 @@ class KeyedAnswers:
                 records.erase(kind, key=name)
             raise
         with suppress(StorageFailed):
-            self._store(records, kind, found, content + _ANSWERED + answer)
+            self._store(records, kind, claim, content + _ANSWERED + answer)
         return answer, False
 
     def settled(
@@ -119,10 +119,10 @@ class KeyedAnswers:
         self, records: RecordStore, kind: RecordKind, name: str, content: bytes, session_id: str
     ) -> _Claim | tuple[bytes, bool] | None:
         """A claim to act; or the answer that there is, or None while another one acts."""
-        known = records.get(kind, name)
-        if known is not None:
-            state, rest = known.raw[_CONTENT_BYTES : _CONTENT_BYTES + 1], known.raw[_CONTENT_BYTES + 1 :]
-            if known.raw[:_CONTENT_BYTES] != content:
+        record = records.get(kind, name)
+        if record is not None:
+            state, rest = record.raw[_CONTENT_BYTES : _CONTENT_BYTES + 1], record.raw[_CONTENT_BYTES + 1 :]
+            if record.raw[:_CONTENT_BYTES] != content:
                 raise key_reused()
             if state == _ANSWERED:
                 return rest, True
@@ -130,7 +130,7 @@ class KeyedAnswers:
                 return None
         raw = content + _RUNNING + self._presence.name.encode()
         version = records.put(
-            kind, name, raw, expected=known.version if known else None, session=session_id, expires=_in_a_while()
+            kind, name, raw, expected=record.version if record else None, session=session_id, expires=_in_a_while()
         )
         return None if version is None else _Claim(name, session_id, version)
 
@@ -139,8 +139,8 @@ class KeyedAnswers:
         if len(raw) > self._most_bytes:
             records.erase(kind, key=claim.name)
             return
-        expected = claim.version if kind is RecordKind.SESSION_REPLY else records.version(kind, claim.name)
-        records.put(kind, claim.name, raw, expected=expected, session=claim.session_id, expires=_in_a_while())
+        version = claim.version if kind is RecordKind.SESSION_REPLY else records.version(kind, claim.name)
+        records.put(kind, claim.name, raw, expected=version, session=claim.session_id, expires=_in_a_while())
         with self._counting:
             self._stored += 1
             is_due = self._stored % min(_TRIM_EVERY, self._most_answers) == 0

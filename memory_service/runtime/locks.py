@@ -65,18 +65,18 @@ class _Patience:
         self._deadline = time.monotonic() + timeout_seconds
         self._cancelled = cancelled
 
-    def wait(self, turn: threading.Event, key: SessionKey, others: str) -> None:
+    def wait(self, turn: threading.Event, key: SessionKey, other_texts: str) -> None:
         name = f"session {key[1]!r} of workspace {key[0]!r}"
         with THROTTLE.standing():
-            self._wait(turn, name, others)
+            self._wait(turn, name, other_texts)
 
-    def _wait(self, turn: threading.Event, name: str, others: str) -> None:
+    def _wait(self, turn: threading.Event, name: str, other_texts: str) -> None:
         while not turn.wait(self._step()):
             if self._cancelled is not None and self._cancelled():
                 raise CallCancelled(f"The wait for {name} was cancelled. Nothing was changed; ask again to go on.")
             if time.monotonic() >= self._deadline:
                 raise TooManyRequests(
-                    f"There was no turn for {name} within {self._timeout:g} seconds: {others}. Try again later."
+                    f"There was no turn for {name} within {self._timeout:g} seconds: {other_texts}. Try again later."
                 )
 
     def _step(self) -> float:
@@ -139,8 +139,8 @@ class SessionLocks:
             turn = lock.enter(thread)
         try:
             if turn is not None:
-                others = "others compact, and no more may at once" if compaction else "others work on it"
-                patience.wait(turn, key, others)
+                other_kinds = "others compact, and no more may at once" if compaction else "others work on it"
+                patience.wait(turn, key, other_kinds)
             yield
         finally:
             with self._changing:

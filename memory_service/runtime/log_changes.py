@@ -59,8 +59,10 @@ def fork_log(logs: LogStore, session_id: str, branch: str, *, before_seq: int) -
         Conflict: There is a session with the id of the branch.
         StorageFailed: The storage did not take it.
     """
-    shared = takewhile(lambda record: record.seq < before_seq, logs.open(session_id).read())
-    logs.begin(branch, (_of_branch(record, branch) for record in shared if not isinstance(record.body, Unknown)))
+    shared_takewhile = takewhile(lambda record: record.seq < before_seq, logs.open(session_id).read())
+    logs.begin(
+        branch, (_of_branch(record, branch) for record in shared_takewhile if not isinstance(record.body, Unknown))
+    )
 
 
 def _of_branch(record: Record, branch: str) -> Record:
@@ -78,9 +80,9 @@ def kept_by_trim(log: SessionLog, keep_last: int, also: Collection[int] = ()) ->
         keep_last: How many of the last records stay, whatever they are; of the older ones, messages and usage go.
         also: Messages that stay, however old.
     """
-    listed = log.outline()
-    border = len(listed) - keep_last
-    return {seq for at, (seq, kind) in enumerate(listed) if at >= border or kind not in _GOES or seq in also}
+    outline = log.outline()
+    border = len(outline) - keep_last
+    return {seq for at, (seq, kind) in enumerate(outline) if at >= border or kind not in _GOES or seq in also}
 
 
 def has_messages(log: SessionLog, seqs: Collection[int]) -> bool:
@@ -138,16 +140,18 @@ def _erased_bodies(records: Iterable[Record], seqs: frozenset[int]) -> dict[int,
         match record.kind, record.body:
             case "message", _ if record.seq in seqs:
                 bodies[record.seq] = ErasedRecord(was="message")
-            case "compaction", Compaction() as made if made.base not in bodies and not _covers(made, seqs):
+            case "compaction", Compaction() as compaction if compaction.base not in bodies and not _covers(
+                compaction, seqs
+            ):
                 pass
             case "compaction", _:
                 # One that cannot be read may have the message in it, and counts for nothing.
                 bodies[record.seq] = ErasedRecord(was="compaction")
             case _, PinRecord(target=int(target)) if target in seqs:
                 bodies[record.seq] = ErasedRecord(was="pin")
-            case _, TrimRecord(ledger=ledger) as trimmed if any(seqs.intersection(entry.seqs) for entry in ledger):
-                kept = tuple(entry for entry in ledger if not seqs.intersection(entry.seqs))
-                bodies[record.seq] = replace(trimmed, ledger=kept)
+            case _, TrimRecord(ledger=ledger) as trim_record if any(seqs.intersection(entry.seqs) for entry in ledger):
+                kept_entries = tuple(entry for entry in ledger if not seqs.intersection(entry.seqs))
+                bodies[record.seq] = replace(trim_record, ledger=kept_entries)
     return bodies
 
 

@@ -118,8 +118,8 @@ class SessionState(Conversation):
     @property
     def turn(self) -> Numbered | None:
         """The message of the user that the last turn began with; what a host inserted alone begins none."""
-        users = [each for each in reversed(self.messages) if each.message["role"] == "user"]
-        return next((each for each in users if _is_own(each.message)), users[0] if users else None)
+        users = [message for message in reversed(self.messages) if message.message["role"] == "user"]
+        return next((message for message in users if _is_own(message.message)), users[0] if users else None)
 
     @property
     def is_commanded(self) -> bool:
@@ -132,8 +132,8 @@ class SessionState(Conversation):
         command = self.command
         if command is None or command.seq < self.changed_seq:
             return None
-        answered = any(each.message["role"] != "user" for each in self.since(command.seq))
-        return None if answered else command
+        has_answer = any(message.message["role"] != "user" for message in self.since(command.seq))
+        return None if has_answer else command
 
     @property
     def is_cut(self) -> bool:
@@ -180,7 +180,8 @@ class _Fold:
                 self._undo(record.seq, undo)
             case PinRecord() as pin:
                 self._state = replace(
-                    self._state, pins=(*(each for each in self._state.pins if each.pin_id != pin.pin_id), pin)
+                    self._state,
+                    pins=(*(pin_record for pin_record in self._state.pins if pin_record.pin_id != pin.pin_id), pin),
                 )
             case Unpin() as unpin:
                 self._state = replace(
@@ -190,23 +191,23 @@ class _Fold:
                 self._state = replace(self._state, pending=self._state.pending | set(pending.call_ids))
             case FlushRecord() as flush:
                 self._flush(flush)
-            case Keyed() as keyed:
-                self._key(record.seq, keyed)
-            case Learned() as learned:
-                self._state = replace(self._state, learned=learned if learned.context_window else None)
-            case TrimRecord() as trimmed:
+            case Keyed() as key:
+                self._key(record.seq, key)
+            case Learned() as lesson:
+                self._state = replace(self._state, learned=lesson if lesson.context_window else None)
+            case TrimRecord() as trim_record:
                 # What a provider counted before was of messages that are gone.
                 self._state = replace(self._state, changed_seq=record.seq)
-                self._trim(trimmed)
+                self._trim(trim_record)
             case _:
                 pass
         self._last = record
 
     def _say(self, record: Record, message: MessageRecord) -> None:
         try:
-            given = json.loads(message.text)
+            given_value = json.loads(message.text)
             # Parts and roles that are not known are carried; what is no object is no message.
-            read = read_messages([given], strict=not isinstance(given, dict))
+            read = read_messages([given_value], strict=not isinstance(given_value, dict))
         except (InvalidRequest, TooLarge, ValueError, RecursionError):
             self._state = replace(self._state, unreadable=self._state.unreadable + 1)
             return
@@ -215,10 +216,10 @@ class _Fold:
             self._state = replace(self._state, command=command)
             return
         if read and read[-1]["role"] == "assistant":
-            reason = given.get("finish_reason") or given.get("stop_reason")
+            reason = given_value.get("finish_reason") or given_value.get("stop_reason")
             self._ended(record.seq if was_cut(reason) else 0)
         # One message of Anthropic's may be several of ours: they share its number.
-        self._messages += [numbered(each, record.seq, record.ts) for each in read]
+        self._messages += [numbered(each_message, record.seq, record.ts) for each_message in read]
         if message.media:
             self._media[record.seq] = message.media
         if message.usage is not None:
@@ -248,36 +249,36 @@ class _Fold:
 
     def _undo(self, seq: int, undo: Undo) -> None:
         heads = self._state.heads
-        undone = heads.get(undo.compaction)
+        undone_head = heads.get(undo.compaction)
         # Two may undo the same one at once: what does not count any more is not undone again.
-        if undone is None or undo.compaction not in chain_of(heads, self._state.head):
+        if undone_head is None or undo.compaction not in chain_of(heads, self._state.head):
             return
-        head = heads.get(undone.base, Head()) if undone.base is not None else Head()
+        head = heads.get(undone_head.base, Head()) if undone_head.base is not None else Head()
         chain = set(chain_of(heads, head))
-        past = tuple(replace(each, active=each.seq in chain) for each in self._state.compactions)
+        past = tuple(replace(compaction, active=compaction.seq in chain) for compaction in self._state.compactions)
         self._state = replace(self._state, head=head, compactions=past, changed_seq=seq)
 
-    def _trim(self, trimmed: TrimRecord) -> None:
+    def _trim(self, trim_record: TrimRecord) -> None:
         """Messages are gone that a ledger was gathered from: it is as it was then."""
         state = self._state
-        if trimmed.head is None or trimmed.head not in state.heads:
+        if trim_record.head is None or trim_record.head not in state.heads:
             return
-        head = replace(state.heads[trimmed.head], ledger=trimmed.ledger)
+        head = replace(state.heads[trim_record.head], ledger=trim_record.ledger)
         self._state = replace(
             state,
-            heads={**state.heads, trimmed.head: head},
-            head=head if state.head.seq == trimmed.head else state.head,
+            heads={**state.heads, trim_record.head: head},
+            head=head if state.head.seq == trim_record.head else state.head,
             compactions=tuple(
-                replace(past, head=head) if past.seq == trimmed.head else past for past in state.compactions
+                replace(past, head=head) if past.seq == trim_record.head else past for past in state.compactions
             ),
         )
 
-    def _key(self, seq: int, keyed: Keyed) -> None:
-        known = dict(self._state.keys)
-        known[keyed.key] = (seq - keyed.messages, seq - 1, keyed.content)
-        while len(known) > _KEYS:
-            del known[next(iter(known))]
-        self._state = replace(self._state, keys=known)
+    def _key(self, seq: int, key: Keyed) -> None:
+        known_keys = dict(self._state.keys)
+        known_keys[key.key] = (seq - key.messages, seq - 1, key.content)
+        while len(known_keys) > _KEYS:
+            del known_keys[next(iter(known_keys))]
+        self._state = replace(self._state, keys=known_keys)
 
     def _flush(self, flush: FlushRecord) -> None:
         state = self._state
@@ -293,8 +294,8 @@ def _ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[L
     """The ledger once a compaction counts: what the newly covered messages hold goes into the one before."""
     if made.stage == "prune":
         return below.ledger
-    covered = state.between(below.tail_start, made.tail_start - 1)
-    read = [each for each in covered if not is_system(each.message)]
+    messages = state.between(below.tail_start, made.tail_start - 1)
+    read = [message for message in messages if not is_system(message.message)]
     ledger = merge_ledger(below.ledger, ledger_of(read, made.judged_statements(), before=below.ledger))
     return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
 
@@ -350,9 +351,9 @@ class OpenSession:
     def view(self, shape: ViewShape, state: SessionState | None = None) -> View:
         """Build the view that a model sees, with its media."""
         state = state or self.state()
-        known = self._view
-        if known is not None and known[0] is state and known[1] == shape:
-            return known[2]
+        known_view = self._view
+        if known_view is not None and known_view[0] is state and known_view[1] == shape:
+            return known_view[2]
         view = project(state, shape, originals=self.originals(state))
         self._view = (state, shape, view)
         self._view_sizes = (state, shape, view.view_sizes)
@@ -364,13 +365,13 @@ class OpenSession:
 
     def view_sizes(self, shape: ViewShape, state: SessionState) -> ViewSizes:
         """Sizes of the view; updated without building it where only messages were added."""
-        known = self._view_sizes
-        if known is None or known[1] != shape or not _only_grown(known[0], state):
+        known_view_sizes = self._view_sizes
+        if known_view_sizes is None or known_view_sizes[1] != shape or not _only_grown(known_view_sizes[0], state):
             return self.view(shape, state).view_sizes
-        view_sizes = known[2]
-        if known[0] is not state:
-            said, texts = state.messages[len(known[0].messages) :], texts_in(view_language(state))
-            view_sizes = extend_view(view_sizes, said, shape, texts)
+        view_sizes = known_view_sizes[2]
+        if known_view_sizes[0] is not state:
+            messages, texts = state.messages[len(known_view_sizes[0].messages) :], texts_in(view_language(state))
+            view_sizes = extend_view(view_sizes, messages, shape, texts)
             self._view_sizes = (state, shape, view_sizes)
         return view_sizes
 
@@ -439,7 +440,7 @@ class OpenSession:
             if not state.edition:
                 raise NotFound("The session was deleted meanwhile, so there is nothing to trim.")
             also = {
-                *(each.seq for each in state.messages if is_system(each.message)),
+                *(message.seq for message in state.messages if is_system(message.message)),
                 *(pin.target for pin in state.pins if pin.target is not None),
             }
             with suppress(Conflict):
@@ -454,16 +455,16 @@ class OpenSession:
     def originals(self, state: SessionState) -> Mapping[int, tuple[Message, ...]]:
         """The messages of the tail whose media are shown, with them: all that one of the log was read as."""
         head = state.head
-        wanted = [seq for seq in state.media if seq >= head.tail_start]
-        kept = {seq: self._originals[seq] for seq in wanted if seq in self._originals}
+        wanted_seqs = [seq for seq in state.media if seq >= head.tail_start]
+        messages = {seq: self._originals[seq] for seq in wanted_seqs if seq in self._originals}
         texts = texts_in(view_language(state))
-        for seq in wanted:
-            if seq not in kept:
-                kept[seq] = self._original(seq) or tuple(
-                    without_media(each.message, seq, texts) for each in state.between(seq, seq)
+        for seq in wanted_seqs:
+            if seq not in messages:
+                messages[seq] = self._original(seq) or tuple(
+                    without_media(message.message, seq, texts) for message in state.between(seq, seq)
                 )
-        self._originals = kept
-        return kept
+        self._originals = messages
+        return messages
 
     def _original(self, seq: int) -> tuple[Message, ...]:
         """Original of a message with its media; nothing if they are gone, so that a label takes their place."""
@@ -491,6 +492,6 @@ def _only_grown(before: SessionState, now: SessionState) -> bool:
         and before.pending == now.pending
         and 0 < count <= len(now.messages)
         and now.messages[count - 1] is before.messages[-1]
-        and not any(is_system(each.message) for each in now.messages[count:])
+        and not any(is_system(message.message) for message in now.messages[count:])
         and view_language(before) == view_language(now)
     )

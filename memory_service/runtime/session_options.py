@@ -89,10 +89,10 @@ def check_summary_model(settings: Settings, name: str) -> None:
 
 
 def check_new(
-    settings: Settings, given: Mapping[str, Json], *, model: str | None = None, context_window: int | None = None
+    settings: Settings, given_jsons: Mapping[str, Json], *, model: str | None = None, context_window: int | None = None
 ) -> None:
     """Make sure that a session can be begun so; see `check_settings`."""
-    header = SessionHeader(session_id="", model=model, context_window=context_window, settings=given)
+    header = SessionHeader(session_id="", model=model, context_window=context_window, settings=given_jsons)
     check_settings(settings, SessionState(header=header))
 
 
@@ -130,30 +130,30 @@ def options_of(
     """
     header = state.header
     compaction, pruning, flush = _tables(settings, header.settings if header else {})
-    named = preset_named(preset or compaction.preset)
-    wanted = {**(compaction.overrides if named.name == compaction.preset else {}), **(overrides or {})}
-    chosen = _pruning(preset_with(named, wanted), pruning)
+    named_preset = preset_named(preset or compaction.preset)
+    wanted_fields = {**(compaction.overrides if named_preset.name == compaction.preset else {}), **(overrides or {})}
+    chosen_preset = _pruning(preset_with(named_preset, wanted_fields), pruning)
     model = header.model if header else None
     limits = model_limits(model) if model else None
-    learned = state.learned
+    lesson = state.learned
     window = resolve_window(
         session=header.context_window if header else None,
-        learned=learned.context_window if learned and _is_of(learned, model) else None,
+        learned=lesson.context_window if lesson and _is_of(lesson, model) else None,
         settings=settings.context_windows.get(model or "") or settings.context_window,
         model=limits.window_tokens if limits else None,
-        preset=chosen.thresholds.window_tokens,
-        refuse_below=_given(compaction.refuse_below_tokens, chosen.thresholds.refuse_below),
-        warn_below=_given(compaction.warn_below_tokens, chosen.thresholds.warn_below),
+        preset=chosen_preset.thresholds.window_tokens,
+        refuse_below=_given(compaction.refuse_below_tokens, chosen_preset.thresholds.refuse_below),
+        warn_below=_given(compaction.warn_below_tokens, chosen_preset.thresholds.warn_below),
     )
     return SessionOptions(
-        preset=chosen,
-        overrides=wanted,
+        preset=chosen_preset,
+        overrides=wanted_fields,
         flush=flush,
         summary_model=compaction.model if compaction.model != settings.compaction.model else "",
         window=window,
         instructions=compaction.instructions,
         identifier_policy=compaction.identifier_policy,
-        fallback=chosen.fallback if compaction.fallback == "preset" else compaction.fallback,
+        fallback=chosen_preset.fallback if compaction.fallback == "preset" else compaction.fallback,
         model_name=model,
         max_output_tokens=limits.max_output_tokens if limits else None,
     )
@@ -164,19 +164,19 @@ def _is_of(learned: Learned, model: str | None) -> bool:
     return bool(learned.model) == bool(model) and same_model(learned.model, model)
 
 
-def _tables(settings: Settings, given: Mapping[str, Json]) -> tuple[CompactionTable, PruningTable, FlushTable]:
-    unknown = [name for name in given if name not in TABLES]
-    if unknown:
-        raise InvalidRequest(f"A session has no setting {unknown[0][:80]!r}. It may set {', '.join(TABLES)}.")
+def _tables(settings: Settings, given_jsons: Mapping[str, Json]) -> tuple[CompactionTable, PruningTable, FlushTable]:
+    unknown_names = [name for name in given_jsons if name not in TABLES]
+    if unknown_names:
+        raise InvalidRequest(f"A session has no setting {unknown_names[0][:80]!r}. It may set {', '.join(TABLES)}.")
     return (
-        _merged(settings.compaction, "compaction", given),
-        _merged(settings.pruning, "pruning", given),
-        _merged(settings.flush, "flush", given),
+        _merged(settings.compaction, "compaction", given_jsons),
+        _merged(settings.pruning, "pruning", given_jsons),
+        _merged(settings.flush, "flush", given_jsons),
     )
 
 
-def _merged(table: Table, name: str, given: Mapping[str, Json]) -> Table:
-    own = given.get(name)
+def _merged(table: Table, name: str, given_jsons: Mapping[str, Json]) -> Table:
+    own = given_jsons.get(name)
     if own is None:
         return table
     if not isinstance(own, dict):
@@ -218,11 +218,11 @@ def scale_of(state: SessionState, seen: Callable[[], View], model: str | None) -
         seen: Gives a view of it; asked for only if there is a tokenizer to count it.
         model: The model that the view is for.
     """
-    pairs = pairs_of([(each.seq, each.usage) for each in state.usages], model)
+    pairs = pairs_of([(usage.seq, usage.usage) for usage in state.usages], model)
     if pairs:
         return learned_scale(pairs), "usage"
-    counted = counted_scale(lambda: seen().messages, model)
-    return (counted, "tokenizer") if counted is not None else (1.0, "estimate")
+    scale = counted_scale(lambda: seen().messages, model)
+    return (scale, "tokenizer") if scale is not None else (1.0, "estimate")
 
 
 def reading_of(
@@ -246,7 +246,7 @@ def reading_of(
     anchor = None
     if anchored:
         anchor = anchor_of(
-            [(each.seq, each.usage) for each in state.usages],
+            [(usage.seq, usage.usage) for usage in state.usages],
             seqs=[0, *view_sizes.seqs],
             changed_seq=state.changed_seq,
             model=model,

@@ -104,13 +104,13 @@ class SessionServices:
         workspace: str,
         logs: LogStore,
         longterm: LongTermMemory,
-        shared: SharedServices,
+        services: SharedServices,
         engine: GuardedEngine | None = None,
     ) -> None:
         self.workspace = workspace
         self.logs = logs
         self.longterm = longterm
-        self.shared = shared
+        self.shared = services
         self.engine = engine
         self._sessions: LRU[str, OpenSession] = LRU(_OPEN_SESSIONS)
         self._opening = threading.Lock()

@@ -84,8 +84,8 @@ class SessionStore:
             Conflict: There is a session of that id.
         """
         check_new(self._services.shared.settings, settings or {}, model=model, context_window=context_window)
-        made = id_of_title(title) if title.strip() else ""
-        name = session_id or made or f"{self._services.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
+        text = id_of_title(title) if title.strip() else ""
+        name = session_id or text or f"{self._services.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
         self._services.created(
             name, model=model, context_window=context_window, settings=settings or {}, title=title.strip()
         )
@@ -151,7 +151,7 @@ class SessionStore:
         Raises:
             NotFound: There is no such session.
         """
-        services, kept = self._services, list[str]()
+        services, kept_texts = self._services, list[str]()
         if not services.logs.has_remains(session_id):
             services.logs.open(session_id)  # which is not there: an erasure would mark the workspace, and make it
 
@@ -159,12 +159,12 @@ class SessionStore:
             # What it was asked for last stands in its receipts.
             services.deleted(session_id, first=lambda: self._forget_prompts(session_id))
             if services.engine:
-                kept.extend(services.engine.forget(session_id))
+                kept_texts.extend(services.engine.forget(session_id))
 
-        erased, missing = services.longterm.forget_session(
+        erasure, missing = services.longterm.forget_session(
             session_id, delete, lambda: services.logs.has_remains(session_id)
         )
-        return schemas.ErasedSession(session_id=session_id, erased=erased, degraded=[*missing, *kept])
+        return schemas.ErasedSession(session_id=session_id, erased=erasure, degraded=[*missing, *kept_texts])
 
     def erase(self, session_id: str, seqs: Sequence[int]) -> schemas.ErasedMessages:
         """Erase messages from the log and from the index, with all that was made of them, and look for them.
@@ -172,24 +172,26 @@ class SessionStore:
         Raises:
             NotFound: There is no such session, or it has none of these messages.
         """
-        services, gone, kept = self._services, list[ErasedSeqs](), list[str]()
+        services, gone_seqs, texts = self._services, list[ErasedSeqs](), list[str]()
         services.session(session_id)
 
         def erase() -> None:
             # What it was asked for last stands in its receipts, what was recalled for a message in its prompts.
-            gone.append(erase_messages(services.logs, session_id, seqs, first=lambda: self._forget_prompts(session_id)))
+            gone_seqs.append(
+                erase_messages(services.logs, session_id, seqs, first=lambda: self._forget_prompts(session_id))
+            )
             if services.engine:
-                kept.extend(services.engine.forget(session_id))
+                texts.extend(services.engine.forget(session_id))
 
-        erased, missing = services.longterm.forget_session(
+        erasure, missing = services.longterm.forget_session(
             session_id, erase, lambda: has_messages(services.logs.open(session_id), seqs)
         )
         return schemas.ErasedMessages(
             session_id=session_id,
-            seqs=[*gone[0].messages],
-            compactions=[f"c{seq}" for seq in gone[0].compactions],
-            erased=erased,
-            degraded=[*missing, *kept],
+            seqs=[*gone_seqs[0].messages],
+            compactions=[f"c{seq}" for seq in gone_seqs[0].compactions],
+            erased=erasure,
+            degraded=[*missing, *texts],
         )
 
     def _forget_prompts(self, session_id: str) -> None:
@@ -223,15 +225,15 @@ class SessionStore:
             InvalidRequest: There are none, or one is in neither shape.
             StorageFailed: The disk did not take them; nothing was appended.
         """
-        said = check_messages(messages, verbatim=verbatim)
+        items = check_messages(messages, verbatim=verbatim)
         session, at = self._opened(session_id, model, at)
         # Settings of the service may have come since that contradict the session's.
         check_settings(self._services.shared.settings, session.state())
-        texts = [_json(message) for message in said]
-        appended, replayed = _appended(session, texts, usage, key, at)
+        texts = [_json(message) for message in items]
+        append, is_replayed = _appended(session, texts, usage, key, at)
         self._services.longterm.note_session(session_id)
         snapshot = self._services.snapshot(session_id, session=session)
-        return _told(snapshot, appended, replayed=replayed, skipped=len(messages) - len(said))
+        return _told(snapshot, append, replayed=is_replayed, skipped=len(messages) - len(items))
 
     def standing(self, session_id: str) -> schemas.AppendedMessages:
         """The session as it stands, as the answer to one who appended nothing."""
@@ -265,15 +267,15 @@ class SessionStore:
     def model_view(self, session_id: str, *, wire: Wire = "openai") -> schemas.Messages:
         """The messages that the model sees."""
         snapshot = self._services.snapshot(session_id)
-        made = on_wire(snapshot.view().messages, wire, snapshot.state)
-        return made.model_copy(update={"degraded": [*unreadable(snapshot.session.log)]})
+        messages = on_wire(snapshot.view().messages, wire, snapshot.state)
+        return messages.model_copy(update={"degraded": [*unreadable(snapshot.session.log)]})
 
     def log_view(self, session_id: str, *, since_seq: int = 0, limit: int | None = None) -> schemas.Messages:
         """Everything ever said, as it was given; of a log that OpenClaw wrote, too."""
-        said, degraded = self.said(session_id, since_seq=since_seq, limit=limit)
-        found = [(seq, json.loads(text)) for seq, text in said]
+        pairs, degraded = self.said(session_id, since_seq=since_seq, limit=limit)
+        found_pairs = [(seq, json.loads(text)) for seq, text in pairs]
         return schemas.Messages(
-            messages=[message for _, message in found], seqs=[seq for seq, _ in found], degraded=[*degraded]
+            messages=[message for _, message in found_pairs], seqs=[seq for seq, _ in found_pairs], degraded=[*degraded]
         )
 
     def said(
@@ -281,15 +283,15 @@ class SessionStore:
     ) -> tuple[Iterator[tuple[int, str]], tuple[str, ...]]:
         """All logged messages one by one, to keep memory flat: number and JSON of each; and the degraded parts."""
         log = self._services.session(session_id).log
-        others = foreign_messages(log, since_seq, limit)
-        if others is not None:
-            return ((seq, json.dumps(message)) for seq, message in others), unreadable(log)
-        logged = (
+        other_foreign_messages = foreign_messages(log, since_seq, limit)
+        if other_foreign_messages is not None:
+            return ((seq, json.dumps(message)) for seq, message in other_foreign_messages), unreadable(log)
+        logged_pairs = (
             (record.seq, record.body.text)
             for record in log.read(since_seq, media=media)
             if isinstance(record.body, MessageRecord)
         )
-        return islice(logged, limit), ()
+        return islice(logged_pairs, limit), ()
 
     def messages_of(self, session_id: str) -> tuple[Numbered, ...]:
         """The messages of a session as they were read; none of a session that is gone, or of another system's log."""
@@ -391,17 +393,17 @@ def check_messages(messages: Sequence[object], *, verbatim: bool = False) -> Seq
     """
     if not 0 < len(messages) <= MAX_BATCH:
         raise InvalidRequest(f"{len(messages)} messages cannot be appended. Send 1 to {MAX_BATCH:,}.")
-    said = [message for message in messages if verbatim or not _is_ours(message)]
-    read_sent(said, strict=not verbatim)
-    return said
+    items = [message for message in messages if verbatim or not _is_ours(message)]
+    read_sent(items, strict=not verbatim)
+    return items
 
 
 def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> schemas.Messages:
     """Messages of a view in the shape of a provider."""
     model = state.header.model if state.header else None
-    sent, system = to_wire(messages, wire, pending=state.pending, language=view_language(state), model=model)
+    sent_fields, system = to_wire(messages, wire, pending=state.pending, language=view_language(state), model=model)
     beside = (system or "") if wire == "anthropic" else None
-    return schemas.Messages.model_validate({"messages": sent, "system": beside})
+    return schemas.Messages.model_validate({"messages": sent_fields, "system": beside})
 
 
 def _is_ours(message: object) -> bool:
@@ -451,8 +453,8 @@ def _appended(
         return _numbers(batch, len(texts)), False
     for _ in range(_KEYED_ATTEMPTS if key else 0):
         state = session.state()
-        if known := _replayed(state, key or "", texts):
-            return known, True
+        if append := _replayed(state, key or "", texts):
+            return append, True
         with suppress(Conflict):
             # Who sends the same at the same time must not come between the look and the append.
             return _numbers(
@@ -471,10 +473,10 @@ def _replayed(state: SessionState, key: str, texts: Sequence[str]) -> Appended |
     Raises:
         Conflict: They were others.
     """
-    known = state.keys.get(_hash(key))
-    if known is None:
+    known_key = state.keys.get(_hash(key))
+    if known_key is None:
         return None
-    first, last, content = known
+    first, last, content = known_key
     if content != _hash(*texts):
         raise key_reused()
     return Appended(first_seq=first, last_seq=last)
@@ -488,13 +490,13 @@ def _hash(*texts: str) -> str:
 
 
 def _told(
-    snapshot: SessionSnapshot, appended: Appended | None = None, *, replayed: bool = False, skipped: int = 0
+    snapshot: SessionSnapshot, append: Appended | None = None, *, replayed: bool = False, skipped: int = 0
 ) -> schemas.AppendedMessages:
     """The answer to an append."""
     reading = snapshot.reading(anchored=True)
     return schemas.AppendedMessages(
-        first_seq=appended.first_seq if appended else snapshot.state.last_seq + 1,
-        last_seq=appended.last_seq if appended else snapshot.state.last_seq,
+        first_seq=append.first_seq if append else snapshot.state.last_seq + 1,
+        last_seq=append.last_seq if append else snapshot.state.last_seq,
         tokens=reading.tokens,
         source=reading.source,
         pressure=pressure_of(snapshot.options, reading.tokens, scale=snapshot.scale()),

@@ -74,25 +74,25 @@ class Subagents:
             raise InvalidRequest(f"A subagent has {ttl_seconds:g} seconds to live. Give more than 0, or none at all.")
         state = self._services.session(parent).state()
         header = state.header
-        begun = self._store.create(
+        begun_session = self._store.create(
             child,
             model=header.model if header else None,
             context_window=header.context_window if header else None,
             settings=header.settings if header else None,
         )
         until = f":{int(time.time() + ttl_seconds)}" if ttl_seconds is not None else ""
-        session = self._services.session(begun.session_id)
+        session = self._services.session(begun_session.session_id)
         words = texts_in(view_language(state)).subagent
         link = PinRecord(pin_id=f"{_PARENT}:{parent}{until}", text=words["link"].format(parent=parent))
         session.note([link], session.state())
         for pin in self._store.pins(parent):
             if not pin.pin_id.startswith(f"{_PARENT}:"):
-                self._store.pin(begun.session_id, text=pin.text)
+                self._store.pin(begun_session.session_id, text=pin.text)
         if state.head.summary:
             opening = words["opening"].format(parent=parent) + state.head.summary
-            self._store.append(begun.session_id, [{"role": "user", "content": opening}])
-        self._adapter.spawned(parent, begun.session_id, ttl_seconds)
-        return self._store.summary(begun.session_id)
+            self._store.append(begun_session.session_id, [{"role": "user", "content": opening}])
+        self._adapter.spawned(parent, begun_session.session_id, ttl_seconds)
+        return self._store.summary(begun_session.session_id)
 
     def ended(self, child: str, reason: str) -> SubagentEnd:
         """Keep what a subagent found, and tell its parent; a second time does nothing.
@@ -108,18 +108,18 @@ class Subagents:
         link = next((pin for pin in state.pins if pin.pin_id.startswith(f"{_PARENT}:")), None)
         if link is None:
             return SubagentEnd(parent=None)
-        written, degraded = self._flushed(child)
+        written_count, degraded = self._flushed(child)
         self._services.session(child).note([Unpin(pin_id=link.pin_id)], state)
         self._adapter.ended(child, reason)
         _, parent, until = f"{link.pin_id}:".split(":", 2)
         if (until := until.rstrip(":")) and time.time() > int(until):
-            return SubagentEnd(parent=None, written=written, degraded=degraded)
+            return SubagentEnd(parent=None, written=written_count, degraded=degraded)
         try:
             texts = texts_in(view_language(self._services.session(parent).state()))
         except MemoryServiceError:
-            return SubagentEnd(parent=None, written=written, degraded=(*degraded, f"parent: {parent} is gone."))
-        told = self._store.append(parent, [{"role": "user", "content": _outcome(child, reason, state, texts)}])
-        return SubagentEnd(parent=parent, seq=told.first_seq, written=written, degraded=degraded)
+            return SubagentEnd(parent=None, written=written_count, degraded=(*degraded, f"parent: {parent} is gone."))
+        messages = self._store.append(parent, [{"role": "user", "content": _outcome(child, reason, state, texts)}])
+        return SubagentEnd(parent=parent, seq=messages.first_seq, written=written_count, degraded=degraded)
 
     def _flushed(self, child: str) -> tuple[int, tuple[str, ...]]:
         try:
@@ -135,9 +135,9 @@ def _outcome(child: str, reason: str, state: SessionState, texts: Texts) -> str:
     answer = next(
         (
             text
-            for each in reversed(state.messages)
-            if each.message["role"] == "assistant"
-            if (text := text_of(each.message))
+            for message in reversed(state.messages)
+            if message.message["role"] == "assistant"
+            if (text := text_of(message.message))
         ),
         "",
     )

@@ -65,8 +65,8 @@ class WorkspaceWatcher:
             return
         now = time.monotonic()
         with self._changing:
-            known = self._followed.get(workspace)
-            if known is None and len(self._followed) >= _MOST_WORKSPACES:
+            known_value = self._followed.get(workspace)
+            if known_value is None and len(self._followed) >= _MOST_WORKSPACES:
                 oldest = next(iter(self._followed.values()))
                 if now - oldest.used < _KEPT_SECONDS:
                     return
@@ -86,10 +86,10 @@ class WorkspaceWatcher:
         if self._thread is None:
             return WatchState(mode="off", reason=_NOT_HERE)
         with self._changing:
-            known = self._followed.get(workspace)
-        if known is None:
+            known_value = self._followed.get(workspace)
+        if known_value is None:
             return WatchState(mode="off", reason=f"{_MOST_WORKSPACES} other workspaces were used later")
-        state = self._watch.state(known.memory.index.files.root)
+        state = self._watch.state(known_value.memory.index.files.root)
         return WatchState(mode="off", reason="it is about to begin") if state.mode == "off" else state
 
     def close(self) -> None:
@@ -111,11 +111,13 @@ class WorkspaceWatcher:
 
     def _homes(self) -> list[Watched]:
         with self._changing:
-            return [_watched_folders(one.memory.index) for one in self._followed.values()]
+            return [_watched_folders(value.memory.index) for value in self._followed.values()]
 
     def _changed(self, root: Path, paths: Collection[str]) -> float:
         with self._changing:
-            memory = next((one.memory for one in self._followed.values() if one.memory.index.files.root == root), None)
+            memory = next(
+                (value.memory for value in self._followed.values() if value.memory.index.files.root == root), None
+            )
         with THROTTLE.behind():
             return memory.catch_up(paths, cancelled=self._stop.is_set) if memory else 0.0
 
@@ -151,24 +153,24 @@ def follow(
         only: Files or folders to look at; all, unless given.
         timing: See `indexer.sources.watch`.
     """
-    told = ""
+    text = ""
 
     def changed(_: Path, paths: Collection[str]) -> float:
-        nonlocal told
-        started = time.monotonic()
-        found, failure = tuple[str, ...](), ""
-        named = [path for path in paths if _is_within(path, only)]
-        if paths and not named:
+        nonlocal text
+        started_time = time.monotonic()
+        texts, failure = tuple[str, ...](), ""
+        named_paths = [path for path in paths if _is_within(path, only)]
+        if paths and not named_paths:
             return 0.0
         try:
-            plan = index.plan(named or only, missing_ok=True)
-            looked_seconds, found = time.monotonic() - started, _to_do(plan)
-            report = index.sync(found, missing_ok=True, cancelled=stop.is_set) if found else SyncReport()
+            plan = index.plan(named_paths or only, missing_ok=True)
+            looked_seconds, texts = time.monotonic() - started_time, _to_do(plan)
+            report = index.sync(texts, missing_ok=True, cancelled=stop.is_set) if texts else SyncReport()
         except IndexerError as error:
-            looked_seconds, failure, report = time.monotonic() - started, str(error), SyncReport()
-        if (found and not failure and _did(report)) or failure != told:
-            on_followed(SyncedChange(paths=found, report=answers.reindex_report(report), failure=failure))
-        told = failure
+            looked_seconds, failure, report = time.monotonic() - started_time, str(error), SyncReport()
+        if (texts and not failure and _did(report)) or failure != text:
+            on_followed(SyncedChange(paths=texts, report=answers.reindex_report(report), failure=failure))
+        text = failure
         return looked_seconds
 
     Watch(lambda: [_watched_folders(index)], changed, stop, timing=timing or WatchTiming()).run()
@@ -188,4 +190,4 @@ def _did(report: SyncReport) -> bool:
 
 
 def _is_within(path: str, only: Sequence[str]) -> bool:
-    return not only or any(path == one or path.startswith(one.rstrip("/") + "/") for one in only)
+    return not only or any(path == text or path.startswith(text.rstrip("/") + "/") for text in only)

@@ -41,10 +41,10 @@ QueryText = Annotated[
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def _written_day(given: object) -> object:
+def _written_day(given_value: object) -> object:
     """A day as it is written; pydantic would take a number for seconds since 1970."""
-    if isinstance(given, dt.date) or (isinstance(given, str) and _DAY.fullmatch(given)):
-        return given
+    if isinstance(given_value, dt.date) or (isinstance(given_value, str) and _DAY.fullmatch(given_value)):
+        return given_value
     raise ValueError("a day is written as YYYY-MM-DD")
 
 

@@ -172,23 +172,30 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             explain: Say what every signal added to each score.
             history: Tell all values that the facts found have had.
         """
-        started = time.perf_counter()
+        value = time.perf_counter()
         with translated():
-            kept = SearchFilter(
+            kept_filter = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
             most = answers.looked_at(limit, min_score, min_relevance)
-            found = self._workspaces.readable(workspace).search(
-                query, limit=most, mode=mode, kept=kept, explain=explain, order=order, history=history, spread=True
+            match = self._workspaces.readable(workspace).search(
+                query,
+                limit=most,
+                mode=mode,
+                kept=kept_filter,
+                explain=explain,
+                order=order,
+                history=history,
+                spread=True,
             )
         return answers.search_results(
-            found,
+            match,
             limit=limit,
             fusion=self.settings.ranking.fusion,
             min_score=min_score,
             min_relevance=checked_share(min_relevance),
             explain=explain,
-            took_ms=1000 * (time.perf_counter() - started),
+            took_ms=1000 * (time.perf_counter() - value),
         )
 
     @THROTTLE.passing()
@@ -214,29 +221,31 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._workspaces.readable(workspace)
         with translated():
-            kept = SearchFilter(
+            kept_filter = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
-            found = memory.search(query, limit=candidates_for(budget_tokens), kept=kept, snippets=False, order=order)
+            match = memory.search(
+                query, limit=candidates_for(budget_tokens), kept=kept_filter, snippets=False, order=order
+            )
         now, least = self.settings.now(), checked_share(min_relevance)
-        made = build_context(
-            found.hits,
+        context = build_context(
+            match.hits,
             query=query,
             budget_tokens=budget_tokens,
             limits=RelevanceLimits(min_relevance=least, min_best=min_best, min_gain=min_gain),
             receipt_id=new_receipt_id(now),
             created_at=now,
             system_prompt=system_prompt,
-            degraded=found.degraded,
+            degraded=match.degraded,
             order=order,
         )
-        receipt = answers.receipt(made.receipt, fusion=self.settings.ranking.fusion)
+        receipt = answers.receipt(context.receipt, fusion=self.settings.ranking.fusion)
         try:
             if self.has_workspace(workspace):
-                self._workspaces.receipts(workspace).put(made.receipt)
+                self._workspaces.receipts(workspace).put(context.receipt)
         except StorageFailed as error:  # the block is good without it
             receipt = receipt.model_copy(update={"degraded": [*receipt.degraded, f"receipt: {error}"]})
-        return made.model_copy(update={"receipt": receipt, "degraded": receipt.degraded})
+        return context.model_copy(update={"receipt": receipt, "degraded": receipt.degraded})
 
     def recalled(self, workspace: str, query: str, *, tokens: int = 2000) -> Context:
         """A context as a session recalls it, by the settings `recall`: empty where nothing bears on the question."""
@@ -260,10 +269,10 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
         sessions = self._workspaces.sessions(workspace, make=make)
         with self._conversing:
-            known = self._conversations.get(workspace)
-            if known is None or known.sessions is not sessions:
-                known = self._conversations[workspace] = Conversations(sessions)
-            return known
+            conversations = self._conversations.get(workspace)
+            if conversations is None or conversations.sessions is not sessions:
+                conversations = self._conversations[workspace] = Conversations(sessions)
+            return conversations
 
     def conversation_prompt(
         self, workspace: str, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled
@@ -334,9 +343,9 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         call = ConversationCall(
             messages=request.messages, wire=request.format, session_id=session_id, model=request.model
         )
-        found, last_seq, branch_of = self.conversations(workspace, make=True).join(call)
-        made = self.session_context(workspace, found, request, cancelled=cancelled)
-        return ConversationContext(**dict(made), session_id=found, branch_of=branch_of, last_seq=last_seq)
+        text, last_seq, branch_of = self.conversations(workspace, make=True).join(call)
+        session_context = self.session_context(workspace, text, request, cancelled=cancelled)
+        return ConversationContext(**dict(session_context), session_id=text, branch_of=branch_of, last_seq=last_seq)
 
     def append_answer(
         self,
@@ -372,11 +381,11 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         if not (decision := decide_recall(last_words(call.messages))).search:
             return ConversationPrompt(messages=tuple(call.messages))
         try:
-            made = self.recalled(workspace, decision.query)
+            context = self.recalled(workspace, decision.query)
         except MemoryServiceError as error:
             return ConversationPrompt(messages=tuple(call.messages), degraded=(f"recall: {error}",))
-        sent, told = tuple(with_block(call.messages, made.block, call.wire)), made.receipt
-        return ConversationPrompt(messages=sent, receipt_id=told.receipt_id, degraded=tuple(told.degraded))
+        messages, receipt = tuple(with_block(call.messages, context.block, call.wire)), context.receipt
+        return ConversationPrompt(messages=messages, receipt_id=receipt.receipt_id, degraded=tuple(receipt.degraded))
 
     def workspace_of_folder(self, folder: str, *, is_local: bool) -> str:
         """The workspace of the project that a folder belongs to; empty if the folder is none.
@@ -449,7 +458,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
         check_workspace(workspace)
         failing = self._workspaces.known_problems(workspace)
-        missed = told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC)))
+        missed_text = told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC)))
         return examine(
             self.settings,
             self._workspaces.storage,
@@ -457,7 +466,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             self._embedder,
             reranker=self._reranker,
             engine_problems=failing,
-            missed=missed,
+            missed=missed_text,
             measures=measures,
         )
 

@@ -94,22 +94,22 @@ def read_handle(words: str) -> Handle:
     Raises:
         InvalidRequest: It is none.
     """
-    found = _HANDLE.fullmatch(words.strip())
-    if found is None:
+    match = _HANDLE.fullmatch(words.strip())
+    if match is None:
         raise InvalidRequest("The id is empty. Send the id of a search result, a path, or a handle such as log:12.")
-    words_of = found.groupdict()
+    words_of = match.groupdict()
     number = {name: int(text) for name, text in words_of.items() if text and name not in ("log", "path")}
     start_char = number.get("char", 0)
-    base = words.strip()[: found.start("char") - 2] if "char" in number else words.strip()
-    if found["log"]:
+    base = words.strip()[: match.start("char") - 2] if "char" in number else words.strip()
+    if match["log"]:
         first = number["seq"]
         last = number.get("last_seq", first)
         return Handle(words=base, first=first, last=last, medium=number.get("medium", 0), start_char=start_char)
     first = number.get("line", 0)
     last = number.get("last_line", first)
-    session = _SESSION_PATH.fullmatch(found["path"])
+    session = _SESSION_PATH.fullmatch(match["path"])
     if session is None:
-        return Handle(words=base, path=found["path"], first=first, last=last, start_char=start_char)
+        return Handle(words=base, path=match["path"], first=first, last=last, start_char=start_char)
     return Handle(words=base, session_id=session[1], first=first or 1, last=last, start_char=start_char)
 
 
@@ -125,15 +125,17 @@ def original_of_file(
     """
     first = handle.first or 1
     _check_order(first, handle.last or first)
-    found = read(handle.path, first, handle.last - first + 1 if handle.last else None)
+    file_text = read(handle.path, first, handle.last - first + 1 if handle.last else None)
     inside = [
-        held.entry.memory_id for held in entries(found.path) if held.entry.touches(found.start_line, found.end_line)
+        entry.entry.memory_id
+        for entry in entries(file_text.path)
+        if entry.entry.touches(file_text.start_line, file_text.end_line)
     ]
     whole = Original(
         title=handle.path,
-        place=citation(found.path, found.start_line, found.end_line) if handle.first else found.path,
-        text=found.text,
-        next_handle=_following_lines(handle, found),
+        place=citation(file_text.path, file_text.start_line, file_text.end_line) if handle.first else file_text.path,
+        text=file_text.text,
+        next_handle=_following_lines(handle, file_text),
         memory_ids=tuple(dict.fromkeys(inside)),
     )
     return _cut(whole, handle)
@@ -156,11 +158,11 @@ def original_of_messages(handle: Handle, store: SessionStore, session_id: str | 
         title = f"{session}, medium {handle.medium} of message {handle.first}"
         place = citation(log, handle.first, handle.first)
         return Original(title=title, place=place, text=f"{mime}, {len(content):,} bytes", media=(content, mime))
-    said, _ = store.said(session, since_seq=handle.first - 1, limit=_MAX_MESSAGES + 1, media=False)
-    found = list(_spoken(takewhile(lambda numbered: not handle.last or numbered[0] <= handle.last, said)))
-    if not found:
+    pairs, _ = store.said(session, since_seq=handle.first - 1, limit=_MAX_MESSAGES + 1, media=False)
+    parts = list(_spoken(takewhile(lambda numbered_pair: not handle.last or numbered_pair[0] <= handle.last, pairs)))
+    if not parts:
         store.message(session, handle.first)  # tells why there is none
-    texts, rest = found[:_MAX_MESSAGES], found[_MAX_MESSAGES:]
+    texts, rest = parts[:_MAX_MESSAGES], parts[_MAX_MESSAGES:]
     several, last = handle.last != handle.first, texts[-1][0]
     whole = Original(
         title=f"{session}, message{f's {handle.first}-{last}' if several else f' {last}'}",
@@ -173,23 +175,23 @@ def original_of_messages(handle: Handle, store: SessionStore, session_id: str | 
 
 def _asking_session(handle: Handle, store: SessionStore) -> str:
     """The session whose model has called a tool with a handle, and has no result; empty for none or several."""
-    called = re.compile(rf"(?<![\w:]){re.escape(handle.words)}(?!\d|[-–#]\d)")
+    pattern = re.compile(rf"(?<![\w:]){re.escape(handle.words)}(?!\d|[-–#]\d)")
     asking = list[str]()
-    for listed in islice(store.listed(), _ASKING_SESSIONS):
-        waiting = _waiting_calls(store.messages_of(listed.session_id))
-        if any(called.search(arguments) for arguments in waiting):
-            asking.append(listed.session_id)
+    for session in islice(store.listed(), _ASKING_SESSIONS):
+        waiting = _waiting_calls(store.messages_of(session.session_id))
+        if any(pattern.search(arguments) for arguments in waiting):
+            asking.append(session.session_id)
     return asking[0] if len(asking) == 1 else ""
 
 
 def _waiting_calls(messages: Sequence[Numbered]) -> Iterator[str]:
     """Arguments of the calls that a conversation ends with, and that have no result yet; as the model wrote them."""
-    answered = set[str | None]()
-    for message in (each.message for each in reversed(messages)):
+    answered_keys = set[str | None]()
+    for message in (each_message.message for each_message in reversed(messages)):
         if is_tool_result(message):
-            answered.add(message.get("tool_call_id"))
+            answered_keys.add(message.get("tool_call_id"))
             continue
-        calls = [call for call in tool_calls_of(message) if call["id"] not in answered]
+        calls = [call for call in tool_calls_of(message) if call["id"] not in answered_keys]
         yield from (call["function"]["arguments"] for call in calls)
         if not calls:
             return
@@ -197,18 +199,18 @@ def _waiting_calls(messages: Sequence[Numbered]) -> Iterator[str]:
 
 def _only_session(handle: Handle, store: SessionStore) -> str:
     """The session of a workspace that has no other."""
-    found = [listed.session_id for listed in store.listed()]
-    if len(found) == 1:
-        return found[0]
-    names = f"; the last active are {', '.join(found[:_SHOWN_SESSIONS])}" if found else ""
+    session_ids = [session.session_id for session in store.listed()]
+    if len(session_ids) == 1:
+        return session_ids[0]
+    names = f"; the last active are {', '.join(session_ids[:_SHOWN_SESSIONS])}" if session_ids else ""
     raise InvalidRequest(
-        f"{handle.words} is a message of a session, and there are {len(found)} sessions{names}. Name its session."
+        f"{handle.words} is a message of a session, and there are {len(session_ids)} sessions{names}. Name its session."
     )
 
 
-def _spoken(said: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
+def _spoken(pairs: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
     """Number, role and text of messages; what is more than text stays JSON, as it was given."""
-    for seq, body in said:
+    for seq, body in pairs:
         message = json.loads(body)
         content = message.get("content")
         plain = isinstance(content, str) and not message.get("tool_calls")

@@ -90,11 +90,11 @@ class IndexUseCases(ABC):
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """Start a reindex in the background."""
         memory = self._workspaces.readable(workspace)
-        checked = self._indexed(memory, paths)
+        checked_texts = self._indexed(memory, paths)
         return self._operations.start(
             workspace,
             lambda on_progress, cancelled: memory.sync(
-                checked, full=full, on_progress=on_progress, cancelled=cancelled
+                checked_texts, full=full, on_progress=on_progress, cancelled=cancelled
             ),
         )
 
@@ -114,11 +114,11 @@ class IndexUseCases(ABC):
         """How a workspace stands, and what its context engine failed to do; loads the engine."""
         memory = self._workspaces.readable(workspace)
         with translated():
-            found = memory.index.status()
+            status = memory.index.status()
         engine = self._workspaces.engine(workspace)
         return answers.status(
             workspace,
-            found,
+            status,
             self.settings,
             degraded=(*(engine.problems() if engine else ()), *self._missed(workspace)),
             watched=self._workspaces.watching.state(workspace),
@@ -134,8 +134,8 @@ class IndexUseCases(ABC):
     def _missed(self, workspace: str) -> Iterator[str]:
         from memory_service.health.missed_calls import told
 
-        if missed := told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC))):
-            yield f"gateway: {missed}"
+        if missed_text := told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC))):
+            yield f"gateway: {missed_text}"
 
     def watch(self) -> None:
         """From now on index what others change in the workspaces that are in use, without a search having to ask."""

@@ -91,10 +91,10 @@ class MemoryUseCases(ABC):
         if idempotency_key is None:
             return store()
         content = json.dumps([draft.text, str(date), dict(draft.fields)]).encode()
-        answer, replayed = self.keyed_answers.settled(
+        answer, is_replayed = self.keyed_answers.settled(
             workspace, "remember", idempotency_key, content, lambda: store().model_dump_json().encode()
         )
-        return StoredMemory.model_validate_json(answer).model_copy(update={"replayed": replayed})
+        return StoredMemory.model_validate_json(answer).model_copy(update={"replayed": is_replayed})
 
     def files(self, workspace: str) -> list[MemoryFile]:
         """All memory files, by path."""
@@ -134,11 +134,11 @@ class MemoryUseCases(ABC):
         self, workspace: str, path: str, text: str, *, if_match: str | None = None, if_none_match: bool = False
     ) -> WrittenFile:
         """Replace a file that is still what the caller saw, or make a new one."""
-        checked = memory_path(path)
+        checked_memory_path = memory_path(path)
         # A file that has to be there already makes no workspace.
         memory = self._workspaces.memory(workspace, make=if_match is None)
-        stored = stored_path(memory.files.documents, checked)
-        return memory.write(stored, text, if_match=if_match, if_none_match=if_none_match)
+        stored_text = stored_path(memory.files.documents, checked_memory_path)
+        return memory.write(stored_text, text, if_match=if_match, if_none_match=if_none_match)
 
     def delete(self, workspace: str, path: str, *, if_match: str | None = None) -> ErasedFile:
         """Erase a file from disk and index, and look for it; with an etag only if the file still has that."""
@@ -173,17 +173,17 @@ class MemoryUseCases(ABC):
         """
         if not 1 <= limit <= MAX_LISTED:
             raise InvalidRequest(f"A list has 1 to {MAX_LISTED} entries, not {limit}. Ask for more with its cursor.")
-        wanted = EntryFilter(
+        wanted_filter = EntryFilter(
             tags=checked_tags(tags),
             role=checked_origin(origin) if origin is not None else None,
             session_id=session_id,
             since=since,
             until=until,
         )
-        held, following = self._workspaces.readable(workspace).files.entries.listed(
-            wanted, limit=limit, after=cursor or ""
+        entries, following = self._workspaces.readable(workspace).files.entries.listed(
+            wanted_filter, limit=limit, after=cursor or ""
         )
-        return MemoryEntries(entries=[each.said() for each in held], next_cursor=following or None)
+        return MemoryEntries(entries=[entry.said() for entry in entries], next_cursor=following or None)
 
     def entry(self, workspace: str, memory: str) -> MemoryEntry:
         """One entry.
@@ -197,9 +197,9 @@ class MemoryUseCases(ABC):
         if (place := _place(memory)) is None:
             return entries.get(memory).said()
         there = [
-            each
-            for each in entries.of_file(stored_path(long_term.files.documents, place.path))
-            if not each.entry.is_empty and each.entry.touches(place.first or 1, place.last or place.first or 1)
+            entry
+            for entry in entries.of_file(stored_path(long_term.files.documents, place.path))
+            if not entry.entry.is_empty and entry.entry.touches(place.first or 1, place.last or place.first or 1)
         ]
         if len(there) != 1:
             raise NotFound(
@@ -235,8 +235,8 @@ class MemoryUseCases(ABC):
         own = None if tags is None else checked_tags(tags)
         change = checked_change(checked(EntryChange, text=text, tags=own, origin=origin))
         memory_id = memory if _place(memory) is None else self.entry(workspace, memory).memory_id
-        changed, left = self._workspaces.memory(workspace).change(memory_id, change, etag=etag)
-        return ChangedEntry(**dict(changed), degraded=left)
+        memory_entry, left = self._workspaces.memory(workspace).change(memory_id, change, etag=etag)
+        return ChangedEntry(**dict(memory_entry), degraded=left)
 
     def forget(
         self, workspace: str, memory: str | None = None, *, query: str | None = None, dry_run: bool = False
@@ -274,55 +274,65 @@ class MemoryUseCases(ABC):
         memory = self._workspaces.memory(workspace)
         if place.first:
             return memory.forget_lines(path, first, last)
-        gone = [each.model_copy(update={"text": None}) for each in memory.files.entries.within(path, first, last)]
-        erased = memory.delete(path)
+        removals = [
+            removal.model_copy(update={"text": None}) for removal in memory.files.entries.within(path, first, last)
+        ]
+        file = memory.delete(path)
         return ForgottenMemory(
-            path=path, paths=[path], removed=gone, erased=erased.erased, degraded=list(erased.degraded)
+            path=path, paths=[path], removed=removals, erased=file.erased, degraded=list(file.degraded)
         )
 
     def _forget_messages(self, workspace: str, place: Handle, *, dry_run: bool) -> ForgottenMemory:
         if "#L" not in place.words:
             raise InvalidRequest(f"{place.words} is a whole session. Delete the session, or name its messages.")
         store, session_id = self.sessions(workspace).store, place.session_id or ""
-        said = [(seq, text) for seq, text in store.said(session_id, media=False)[0] if place.first <= seq <= place.last]
-        path = session_path(session_id)
-        shown = [
-            Removal(path=path, citation=citation(path, seq, seq), role=_role_of(text), text=text if dry_run else None)
-            for seq, text in said
+        pairs = [
+            (seq, text) for seq, text in store.said(session_id, media=False)[0] if place.first <= seq <= place.last
         ]
-        if dry_run and shown:
-            return _would_go(shown)
-        gone = store.erase(session_id, [seq for seq, _ in said] or [place.first])
-        return ForgottenMemory(path=path, paths=[path], removed=shown, erased=gone.erased, degraded=gone.degraded)
+        path = session_path(session_id)
+        removals = [
+            Removal(path=path, citation=citation(path, seq, seq), role=_role_of(text), text=text if dry_run else None)
+            for seq, text in pairs
+        ]
+        if dry_run and removals:
+            return _would_go(removals)
+        messages = store.erase(session_id, [seq for seq, _ in pairs] or [place.first])
+        return ForgottenMemory(
+            path=path, paths=[path], removed=removals, erased=messages.erased, degraded=messages.degraded
+        )
 
     def _forget_named(self, workspace: str, words: str, *, dry_run: bool) -> ForgottenMemory:
         """Erase the one memory that has some words."""
-        named, others = self._candidates(workspace, words)
+        removals, other_removals = self._candidates(workspace, words)
         if dry_run:
-            return _would_go(named or others[:_SUGGESTED], named=len(named))
-        if len(named) != 1:
-            count = len(named) or "no"
+            return _would_go(removals or other_removals[:_SUGGESTED], named=len(removals))
+        if len(removals) != 1:
+            count = len(removals) or "no"
             raise Conflict(
                 f"These words stand in {count} memories, and nothing was erased. A dry run shows them, or the nearest; "
                 "forget one by its id."
             )
-        return self.forget(workspace, named[0].memory_id or named[0].citation)
+        return self.forget(workspace, removals[0].memory_id or removals[0].citation)
 
     def _candidates(self, workspace: str, words: str) -> tuple[list[Removal], list[Removal]]:
         """Memories that have some words, and others that a search finds for them."""
         memory = self._workspaces.readable(workspace)
         with translated():
             hits = memory.search(words, limit=_LOOKED_AT, kept=_MEMORIES, snippets=False).hits
-        found = dict[str, Removal]()
+        removals = dict[str, Removal]()
         for hit in hits:
             first, last = hit.passage.start_line, hit.passage.end_line
             # A file that was cut since it was indexed has no such lines any more.
             with suppress(NotFound):
-                for each in memory.files.entries.within(hit.path, first, last):
-                    found.setdefault(each.memory_id or each.citation, each)
-        wanted = _folded(words)
-        named = [each for each in found.values() if wanted in _folded(each.text or "")]
-        return named, [each for each in found.values() if each not in named]
+                for removal in memory.files.entries.within(hit.path, first, last):
+                    removals.setdefault(removal.memory_id or removal.citation, removal)
+        text = _folded(words)
+        named_removals = [
+            each_removal for each_removal in removals.values() if text in _folded(each_removal.text or "")
+        ]
+        return named_removals, [
+            each_removal for each_removal in removals.values() if each_removal not in named_removals
+        ]
 
 
 # More lines than any file has.
@@ -345,7 +355,7 @@ def _role_of(message: str) -> WhoseWord:
 
 def _would_go(removals: Collection[Removal], *, named: int | None = None) -> ForgottenMemory:
     """An erasure that is not done, with the words that would go."""
-    ids, paths = {each.memory_id for each in removals}, list(dict.fromkeys(each.path for each in removals))
+    ids, paths = {removal.memory_id for removal in removals}, list(dict.fromkeys(removal.path for removal in removals))
     return ForgottenMemory(
         memory_id=ids.pop() if len(ids) == 1 else None,
         path=paths[0] if paths else "",

@@ -67,10 +67,10 @@ class SessionUseCases(ABC):
 
     def list_sessions(self, workspace: str) -> said.Sessions:
         """All sessions of a workspace, the last active first."""
-        listed = self.sessions(workspace).store.listed()
-        unread = [each.session_id for each in listed if each.last_seq is None and each.size_bytes]
+        sessions = self.sessions(workspace).store.listed()
+        names = [session.session_id for session in sessions if session.last_seq is None and session.size_bytes]
         why = "does not end with a record of this service. Read it to see why."
-        return said.Sessions(sessions=listed, degraded=[f"log: {name} {why}" for name in unread])
+        return said.Sessions(sessions=sessions, degraded=[f"log: {name} {why}" for name in names])
 
     def session_status(self, workspace: str, session_id: str) -> said.Session:
         """A session as it stands: size, pressure, window, what was compacted, flushed and pinned.
@@ -151,12 +151,12 @@ class SessionUseCases(ABC):
         from memory_service.runtime.session_store import check_messages
 
         sessions = self._made_sessions(workspace, session_id, lambda: check_messages(messages))
-        counted = usage_of(usage, model, finish_reason)
-        appended = sessions.append(session_id, messages, usage=counted, model=model, key=key)
+        counted_usage = usage_of(usage, model, finish_reason)
+        appended_messages = sessions.append(session_id, messages, usage=counted_usage, model=model, key=key)
         if usage is None or usage_of(usage) is not None:
-            return appended
+            return appended_messages
         missing = "usage: none of its numbers is known; nothing was counted."
-        return appended.model_copy(update={"degraded": [*appended.degraded, missing]})
+        return appended_messages.model_copy(update={"degraded": [*appended_messages.degraded, missing]})
 
     @THROTTLE.passing()
     def messages(
@@ -255,19 +255,19 @@ class SessionUseCases(ABC):
             Incompressible: The prompt cannot be made to fit.
         """
         sessions = self.sessions(workspace)
-        built = sessions.context(session_id, request, cancelled=cancelled)
-        sent = sessions.sent(session_id, built.prompt.messages, request.format)
+        context = sessions.context(session_id, request, cancelled=cancelled)
+        messages = sessions.sent(session_id, context.prompt.messages, request.format)
         return made.SessionContext(
-            messages=sent.messages,
-            system=sent.system,
-            tokens=built.prompt.tokens,
-            receipt=answers.receipt(built.receipt, fusion=self.settings.ranking.fusion) if built.receipt else None,
-            cached_prefix_tokens=built.cached_prefix_tokens,
-            recall=built.recall,
-            compaction=built.compaction,
-            flush=built.flush,
-            command=built.command,
-            degraded=[*built.degraded],
+            messages=messages.messages,
+            system=messages.system,
+            tokens=context.prompt.tokens,
+            receipt=answers.receipt(context.receipt, fusion=self.settings.ranking.fusion) if context.receipt else None,
+            cached_prefix_tokens=context.cached_prefix_tokens,
+            recall=context.recall,
+            compaction=context.compaction,
+            flush=context.flush,
+            command=context.command,
+            degraded=[*context.degraded],
         )
 
     def overflow(
@@ -281,11 +281,11 @@ class SessionUseCases(ABC):
         """The next step after a provider refused a prompt, decided and taken: what to send instead, or to give up."""
         sessions = self.sessions(workspace)
         step = sessions.recover(session_id, request, cancelled=cancelled)
-        sent = sessions.sent(session_id, step.messages, request.format)
+        messages = sessions.sent(session_id, step.messages, request.format)
         return made.Recovery(
             action=step.action,
-            messages=sent.messages,
-            system=sent.system,
+            messages=messages.messages,
+            system=messages.system,
             reason=step.reason,
             kind=step.kind,
             remedy=step.remedy,

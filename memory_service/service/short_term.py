@@ -86,31 +86,40 @@ class ShortTermMemory:
         """Append messages; see `SessionStore.append`. A provider's count is noted beside the estimate of its prompt."""
         if usage is not None and usage.estimated_tokens is None:
             usage = replace(usage, estimated_tokens=self._estimates.pop(session_id))
-        made = self.store.append(session_id, messages, usage=usage, model=model, key=key, verbatim=verbatim, at=at)
+        new_messages = self.store.append(
+            session_id, messages, usage=usage, model=model, key=key, verbatim=verbatim, at=at
+        )
         self._services.settle(session_id)
         self._adapter.appended(session_id)
-        failures = [*self._adapter.failures(session_id), *remember_asked(self._services, session_id, messages, made)]
-        return made.model_copy(update={"degraded": [*made.degraded, *failures]}) if failures else made
+        failures = [
+            *self._adapter.failures(session_id),
+            *remember_asked(self._services, session_id, messages, new_messages),
+        ]
+        return (
+            new_messages.model_copy(update={"degraded": [*new_messages.degraded, *failures]})
+            if failures
+            else new_messages
+        )
 
     def context(
         self, session_id: str, call: schemas.SessionContextRequest, *, cancelled: Callable[[], bool] = not_cancelled
     ) -> BuiltContext:
         """Build the messages to send to the model; see `Contexts.context`."""
-        made = self.contexts.context(session_id, call, cancelled=cancelled)
-        self.overflows.note_call(session_id, call, made.tools_tokens)
-        self._note_estimate(session_id, made)
-        return made
+        context = self.contexts.context(session_id, call, cancelled=cancelled)
+        self.overflows.note_call(session_id, call, context.tools_tokens)
+        self._note_estimate(session_id, context)
+        return context
 
     def recover(
         self, session_id: str, call: schemas.OverflowRequest, *, cancelled: Callable[[], bool] = not_cancelled
     ) -> RecoveryStep:
         """Recover from a provider's refusal of a prompt; see `Overflows.recover`."""
-        made = self.overflows.recover(session_id, call, cancelled=cancelled)
-        if made.context is not None:
-            self._note_estimate(session_id, made.context)
-        if made.action == "give_up":
+        step = self.overflows.recover(session_id, call, cancelled=cancelled)
+        if step.context is not None:
+            self._note_estimate(session_id, step.context)
+        if step.action == "give_up":
             self._services.settle(session_id)
-        return made
+        return step
 
     def sent(self, session_id: str, messages: Sequence[Message], wire: Wire) -> schemas.Messages:
         """Messages of a prompt of a session, in the shape of a provider."""

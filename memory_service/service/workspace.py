@@ -92,15 +92,15 @@ class OpenWorkspaces:
                 from memory_service.compaction.compactor import Compactor
                 from memory_service.runtime.models import make_talk_judge
 
-                shared = self._make_shared()
+                services = self._make_shared()
                 compactor = Compactor(
-                    model=shared.models.summaries,
-                    fallbacks=shared.models.fallbacks,
+                    model=services.models.summaries,
+                    fallbacks=services.models.fallbacks,
                     embedder=self._embedder,
                     judge=make_talk_judge(self._settings),
                     timeout_seconds=self._settings.llm_timeout_seconds,
                 )
-                self._shared = shared, compactor
+                self._shared = services, compactor
             return self._shared
 
     def readable(self, workspace: str) -> LongTermMemory:
@@ -153,23 +153,23 @@ class OpenWorkspaces:
         from memory_service.service.short_term import ShortTermMemory
 
         longterm = self.memory(workspace, make=True) if make else self.readable(workspace)
-        shared, compactor = self._of_sessions()
+        services, compactor = self._of_sessions()
         with self._opening:
-            known = self._sessions.get(workspace)
-            if known is not None and known.longterm is longterm:
-                return known
-            found = ShortTermMemory(
+            memory = self._sessions.get(workspace)
+            if memory is not None and memory.longterm is longterm:
+                return memory
+            found_memory = ShortTermMemory(
                 workspace,
                 self.storage.workspace(workspace).logs,
                 longterm,
                 self.receipts(workspace),
-                shared,
+                services,
                 compactor,
                 self._engine(workspace),
             )
             if self._open.get(workspace) is longterm:
-                self._sessions[workspace] = found
-            return found
+                self._sessions[workspace] = found_memory
+            return found_memory
 
     def _index(self, parts: WorkspaceStorage) -> Index:
         settings = self._settings

@@ -108,17 +108,17 @@ _KEPT_EMPTY = frozenset({"input_tokens", "statements", "ledger_tokens"})
 def _fields_of(body: Body) -> dict[str, Json]:
     """The fields of a record; of those that come often, what is nothing is left out."""
     whole = not isinstance(body, Usage | Compaction)
-    told = {name: value for name, value in asdict(body).items() if value or whole or name in _KEPT_EMPTY}
-    if "estimated_tokens" in told:
-        told["estimated"] = told.pop("estimated_tokens")
+    fields = {name: value for name, value in asdict(body).items() if value or whole or name in _KEPT_EMPTY}
+    if "estimated_tokens" in fields:
+        fields["estimated"] = fields.pop("estimated_tokens")
     for name in ("statements", "ledger_tokens"):
-        if isinstance(body, Compaction) and told[name] is None:
-            del told[name]
+        if isinstance(body, Compaction) and fields[name] is None:
+            del fields[name]
     if isinstance(body, SessionHeader) and not body.log_id:
-        del told["log_id"]
+        del fields["log_id"]
     if isinstance(body, TrimRecord):
-        told["ledger"] = [entry.model_dump() for entry in body.ledger]
-    return told
+        fields["ledger"] = [entry.model_dump() for entry in body.ledger]
+    return fields
 
 
 def encode(made: RecordDraft, *, seq: int, ts: str, batch: int = 1) -> bytes:
@@ -146,10 +146,10 @@ def decode(line: bytes) -> LogLine:
     place = stamp(line)
     if place is None:
         raise ValueError("no beginning of a record")
-    parsed = _parse(line.decode())
-    if not isinstance(parsed, dict):
+    json = _parse(line.decode())
+    if not isinstance(json, dict):
         raise ValueError("no object")
-    body, parts = _body(place.kind, parsed, line, place.size_bytes)
+    body, parts = _body(place.kind, json, line, place.size_bytes)
     return LogLine(record=Record(seq=place.seq, ts=place.ts, kind=place.kind, body=body), parts=parts)
 
 
@@ -217,14 +217,14 @@ _PARSER_OF_LONG_NUMBERS = json.JSONDecoder(parse_int=_integer, parse_constant=_r
 
 def _draft_of_message(message: MessageRecord) -> RecordDraft:
     try:
-        parsed = _parse(message.text)
+        json = _parse(message.text)
     except ValueError as error:
         raise InvalidRequest("A message is not JSON. Send a JSON object.") from error
-    if not isinstance(parsed, dict):
+    if not isinstance(json, dict):
         raise InvalidRequest("A message is JSON, but no object. Send an object with a role and a content.")
-    if _is_deep(parsed):
+    if _is_deep(json):
         raise InvalidRequest(f"A message is nested more than {MAX_NESTING} levels deep. Make it flatter.")
-    media = detach(message.text, parsed)
+    media = detach(message.text, json)
     usage = f'"usage":{compact_json(_fields_of(message.usage))},' if message.usage else ""
     parts = f'"media":{compact_json([asdict(part) for part in media.parts])},' if media.parts else ""
     return RecordDraft(kind="message", rest=f"{usage}{parts}{_message_field(media.text)}}}", media=media)
@@ -256,8 +256,8 @@ def _is_deep(value: Json) -> bool:
     return True
 
 
-def _body(kind: str, parsed: Json, line: bytes, begins: int) -> tuple[Body, tuple[DetachedPart, ...]]:
-    fields = Fields(parsed)
+def _body(kind: str, json: Json, line: bytes, begins: int) -> tuple[Body, tuple[DetachedPart, ...]]:
+    fields = Fields(json)
     if kind == "message":
         return _message(fields, line, begins)
     form = _FORMS.get(kind)
@@ -408,26 +408,34 @@ _FORMS: dict[str, _Form] = {
     "session": _Form(SessionHeader, _header),
     "usage": _Form(Usage, _usage),
     "compaction": _Form(Compaction, _compaction),
-    "undo": _Form(Undo, lambda it: Undo(compaction=it.integer("compaction"), reason=it.text("reason"))),
+    "undo": _Form(
+        Undo, lambda this_fields: Undo(compaction=this_fields.integer("compaction"), reason=this_fields.text("reason"))
+    ),
     "pin": _Form(
         PinRecord,
-        lambda it: PinRecord(
-            pin_id=it.text("pin_id"), text=it.text_or_none("text"), target=it.integer_or_none("target")
+        lambda this_fields: PinRecord(
+            pin_id=this_fields.text("pin_id"),
+            text=this_fields.text_or_none("text"),
+            target=this_fields.integer_or_none("target"),
         ),
     ),
-    "unpin": _Form(Unpin, lambda it: Unpin(pin_id=it.text("pin_id"))),
+    "unpin": _Form(Unpin, lambda this_fields: Unpin(pin_id=this_fields.text("pin_id"))),
     "flush": _Form(FlushRecord, _flush),
-    "pending": _Form(Pending, lambda it: Pending(call_ids=it.texts("call_ids"))),
+    "pending": _Form(Pending, lambda this_fields: Pending(call_ids=this_fields.texts("call_ids"))),
     "learned": _Form(
         Learned,
-        lambda it: Learned(
-            context_window=it.integer("context_window"), model=it.text_or_none("model"), reason=it.text("reason")
+        lambda this_fields: Learned(
+            context_window=this_fields.integer("context_window"),
+            model=this_fields.text_or_none("model"),
+            reason=this_fields.text("reason"),
         ),
     ),
     "keyed": _Form(
         Keyed,
-        lambda it: Keyed(key=it.text("key"), messages=it.integer("messages"), content=it.text("content")),
+        lambda this_fields: Keyed(
+            key=this_fields.text("key"), messages=this_fields.integer("messages"), content=this_fields.text("content")
+        ),
     ),
     "trimmed": _Form(TrimRecord, _trimmed),
-    "erased": _Form(ErasedRecord, lambda it: ErasedRecord(was=it.text_or("was", "message"))),
+    "erased": _Form(ErasedRecord, lambda this_fields: ErasedRecord(was=this_fields.text_or("was", "message"))),
 }

@@ -72,9 +72,9 @@ class _Span:
     mime: str
 
 
-def detach(text: str, parsed: Json) -> Detached:
-    """Takes the media out of the JSON text of a message; `parsed` is what it means."""
-    spans = _apart(sorted({*_data_urls(text), *_sources(text, parsed)}))
+def detach(text: str, json: Json) -> Detached:
+    """Takes the media out of the JSON text of a message; `json` is what it means."""
+    spans = _apart(sorted({*_data_urls(text), *_sources(text, json)}))
     if not spans:
         return Detached(text=text)
     left, parts, contents = list[str](), list[DetachedPart](), list[bytes]()
@@ -120,8 +120,8 @@ def as_logged(message: Mapping[str, object]) -> Mapping[str, object]:
     detached = detach(text, cast(Json, message))
     if not detached.parts:
         return message
-    described: dict[str, object] = json.loads(describe(detached.text, media_of(detached.parts, 0), detached.parts))
-    return described
+    fields: dict[str, object] = json.loads(describe(detached.text, media_of(detached.parts, 0), detached.parts))
+    return fields
 
 
 def _may_have_media(value: object) -> bool:
@@ -160,21 +160,21 @@ def _data_urls(text: str) -> Iterator[_Span]:
             yield _Span(start, stop, start - first, f"{match[1]}/{match[2]}")
 
 
-def _sources(text: str, parsed: Json) -> Iterator[_Span]:
+def _sources(text: str, json: Json) -> Iterator[_Span]:
     """Spans of strings that are base64 and nothing else."""
     mimes: dict[str, str] = {}
-    for value, mime in _payloads(parsed):
+    for value, mime in _payloads(json):
         mimes.setdefault(value, mime)
     for value, mime in mimes.items():
-        for written in {value, value.replace("/", "\\/")}:
-            at = text.find(f'"{written}"')
+        for written_text in {value, value.replace("/", "\\/")}:
+            at = text.find(f'"{written_text}"')
             while at >= 0:
-                yield _Span(at + 1, at + 1 + len(written), 0, mime)
-                at = text.find(f'"{written}"', at + len(written))
+                yield _Span(at + 1, at + 1 + len(written_text), 0, mime)
+                at = text.find(f'"{written_text}"', at + len(written_text))
 
 
-def _payloads(parsed: Json) -> Iterator[tuple[str, str]]:
-    waiting: list[Json] = [parsed]
+def _payloads(json: Json) -> Iterator[tuple[str, str]]:
+    waiting: list[Json] = [json]
     while waiting:
         match waiting.pop():
             case list(items):
@@ -182,9 +182,9 @@ def _payloads(parsed: Json) -> Iterator[tuple[str, str]]:
             case dict(fields):
                 waiting += fields.values()
                 mime = _mime_beside(fields)
-                found = fields.get("data")
-                if mime and isinstance(found, str) and len(found) >= _SOURCE_CHARS and _BASE64.fullmatch(found):
-                    yield found, mime
+                data = fields.get("data")
+                if mime and isinstance(data, str) and len(data) >= _SOURCE_CHARS and _BASE64.fullmatch(data):
+                    yield data, mime
             case str(value) if len(value) > _LONG_CHARS and _BASE64.fullmatch(value):
                 yield value, _OTHER
             case _:
@@ -204,19 +204,19 @@ def _mime_beside(fields: dict[str, Json]) -> str:
 
 def _apart(spans: Iterable[_Span]) -> list[_Span]:
     """Drop spans that overlap an earlier span."""
-    kept = list[_Span]()
+    kept_spans = list[_Span]()
     for span in spans:
-        if not kept or span.start >= kept[-1].stop:
-            kept.append(span)
-    return kept
+        if not kept_spans or span.start >= kept_spans[-1].stop:
+            kept_spans.append(span)
+    return kept_spans
 
 
-def _content(written: str) -> tuple[bytes, Encoding]:
+def _content(written_text: str) -> tuple[bytes, Encoding]:
     try:
-        raw = base64.b64decode(written, validate=True)
+        raw = base64.b64decode(written_text, validate=True)
     except binascii.Error:
-        return written.encode(), "text"
-    return (raw, "base64") if base64.b64encode(raw).decode() == written else (written.encode(), "text")
+        return written_text.encode(), "text"
+    return (raw, "base64") if base64.b64encode(raw).decode() == written_text else (written_text.encode(), "text")
 
 
 def _part(at: int, span: _Span, content: bytes, encoding: Encoding) -> DetachedPart:

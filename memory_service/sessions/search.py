@@ -60,7 +60,7 @@ class SessionKeywordSearch:
         self.upto = upto
         self._messages = messages
         self._read = read
-        self._windows = [(at, window) for at, each in enumerate(read) for window in each.windows]
+        self._windows = [(at, window) for at, each_read in enumerate(read) for window in each_read.windows]
         self._ranker = _ranker([window.terms for _, window in self._windows])
 
     @classmethod
@@ -74,11 +74,15 @@ class SessionKeywordSearch:
             upto: The last record to search; later messages are left out.
             before: An earlier search of the same session.
         """
-        listed = tuple(each for each in messages if each.seq <= upto)
-        if before is not None and (before.upto, before._messages) == (upto, listed):
+        listed_messages = tuple(message for message in messages if message.seq <= upto)
+        if before is not None and (before.upto, before._messages) == (upto, listed_messages):
             return before
-        known = {id(each.message): read for each, read in before._known()} if before else {}
-        return cls(listed, tuple(known.get(id(each.message)) or _read(each.message) for each in listed), upto=upto)
+        reads = {id(each_message.message): read for each_message, read in before._known()} if before else {}
+        return cls(
+            listed_messages,
+            tuple(reads.get(id(message.message)) or _read(message.message) for message in listed_messages),
+            upto=upto,
+        )
 
     def search(self, query: str, *, limit: int = 10) -> list[FoundMessage]:
         """The messages that have words of a query, best first, of equal ones the newest.
@@ -90,22 +94,22 @@ class SessionKeywordSearch:
         if self._ranker is None or limit <= 0:
             return []
         idf = self._ranker.idf
-        wanted = sorted((term for term in asked_terms(query) if term in idf), key=lambda term: -idf[term])[:_MAX_TERMS]
+        terms = sorted((term for term in asked_terms(query) if term in idf), key=lambda term: -idf[term])[:_MAX_TERMS]
         best = dict[int, tuple[float, int]]()
-        if not wanted:
+        if not terms:
             return []
-        for place, score in enumerate(self._ranker.scores(wanted)):
+        for place, score in enumerate(self._ranker.scores(terms)):
             at = self._windows[place][0]
             if score > 0 and (at not in best or score > best[at][0]):
                 best[at] = (float(score), place)
-        weights = {term: idf[term] for term in wanted}
+        weights = {term: idf[term] for term in terms}
         first = sorted(best.items(), key=lambda item: (-item[1][0], -item[0]))[:limit]
         return [self._hit(at, place, score, weights) for at, (score, place) in first]
 
     def _hit(self, at: int, place: int, score: float, weights: Mapping[str, float]) -> FoundMessage:
-        found = self._messages[at]
+        message = self._messages[at]
         text = _excerpt(self._read[at].text, self._windows[place][1], weights)
-        return FoundMessage(seq=found.seq, role=found.message["role"], text=text, score=round(score, 6))
+        return FoundMessage(seq=message.seq, role=message.message["role"], text=text, score=round(score, 6))
 
     def _known(self) -> Iterator[tuple[Numbered, _Read]]:
         return zip(self._messages, self._read, strict=True)
@@ -157,7 +161,7 @@ def _texts_in(value: object) -> Iterator[str]:
     while waiting:
         match waiting.pop():
             case dict() as fields:
-                waiting += [each for key, item in reversed(fields.items()) for each in (item, key)]
+                waiting += [each_value for key, item in reversed(fields.items()) for each_value in (item, key)]
             case list() as items:
                 waiting += reversed(items)
             case None:
@@ -187,9 +191,9 @@ def _best_span(
         weight += weights[term] if not counts[term] else 0.0
         counts[term] += 1
         while end - marks[low][0] > room and marks[low][1] < end:
-            gone = marks[low][2]
-            counts[gone] -= 1
-            weight -= weights[gone] if not counts[gone] else 0.0
+            gone_text = marks[low][2]
+            counts[gone_text] -= 1
+            weight -= weights[gone_text] if not counts[gone_text] else 0.0
             low += 1
         if weight > best + 1e-9:
             best, span = weight, (marks[low][0], end)

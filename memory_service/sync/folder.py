@@ -147,8 +147,10 @@ class SyncFolder:
             return
         if file is None:
             return
-        if other := scan.files.pop(key, None):
-            reason = f"{other.path} stands here under two names that differ in their Unicode form. Rename one of them."
+        if other_file := scan.files.pop(key, None):
+            reason = (
+                f"{other_file.path} stands here under two names that differ in their Unicode form. Rename one of them."
+            )
             scan.leave_out(path, reason, is_failure=True)
         elif not scan.blocks(key):
             scan.files[key] = file

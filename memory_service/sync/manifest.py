@@ -94,10 +94,10 @@ class Manifest:
         self.pending.pop(path, None)
         self._changed()
 
-    def begin(self, path: str, etag: str, text: str, merged: str) -> None:
+    def begin(self, path: str, etag: str, text: str, merged_text: str) -> None:
         """Note that a merge with the server's text is about to stand in the folder; on disk when this returns."""
         self._store(text)
-        self.pending[path] = text_digest(merged), SyncedFile(etag=etag, base=text_digest(text))
+        self.pending[path] = text_digest(merged_text), SyncedFile(etag=etag, base=text_digest(text))
         self._is_changed = True
         self.save()
 

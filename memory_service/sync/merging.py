@@ -43,11 +43,11 @@ def merge_texts(base: str | None, ours: str, theirs: str) -> str | None:
         return ours if base == theirs else theirs
     first, second = _units(ours, _entry_spans), _units(theirs, _entry_spans)
     common = _units(base, _entry_spans) if base is not None else _in_both(first, second)
-    merged = _merge(common, first, second, _Rules(unites=base is not None, on_overlap=_merge_lines))
-    if merged is None or _repeats_id(merged, first, second):
+    units = _merge(common, first, second, _Rules(unites=base is not None, on_overlap=_merge_lines))
+    if units is None or _repeats_id(units, first, second):
         return None
     tail = _trailing_blanks(ours) if base is not None and _trailing_blanks(base) == _trailing_blanks(theirs) else ""
-    text = _join_units(merged) + (tail or _trailing_blanks(theirs))
+    text = _join_units(units) + (tail or _trailing_blanks(theirs))
     return (_BOM if theirs.startswith(_BOM) else "") + text
 
 
@@ -174,7 +174,9 @@ def _join_units(units: Iterable[_Unit]) -> str:
 
 def _in_both(ours: Sequence[_Unit], theirs: Sequence[_Unit]) -> list[_Unit]:
     """The units that two versions have in common, in their order."""
-    blocks = SequenceMatcher(None, [each.plain for each in theirs], [each.plain for each in ours]).get_matching_blocks()
+    blocks = SequenceMatcher(
+        None, [each_unit.plain for each_unit in theirs], [our.plain for our in ours]
+    ).get_matching_blocks()
     return [unit for at, _, size in blocks for unit in theirs[at : at + size]]
 
 
@@ -190,30 +192,30 @@ def _merge(base: Sequence[_Unit], ours: Sequence[_Unit], theirs: Sequence[_Unit]
     def unedited(start: int, end: int) -> Iterator[_Unit]:
         return (second.respaced.get(at) or first.respaced.get(at) or base[at] for at in range(start, end))
 
-    merged, at = list[_Unit](), 0
+    merged_units, at = list[_Unit](), 0
     for region in _regions(first.edits, second.edits, is_strict=rules.is_strict):
         units = _resolve(base, region, rules)
         if units is None:
             return None
-        merged += chain(unedited(at, region.start), units)
+        merged_units += chain(unedited(at, region.start), units)
         at = region.end
-    merged += unedited(at, len(base))
-    return merged
+    merged_units += unedited(at, len(base))
+    return merged_units
 
 
 def _changes(base: Sequence[_Unit], side: Sequence[_Unit]) -> _Changes:
     """The changes of one side."""
-    edits, respaced = list[_Edit](), dict[int, _Unit]()
+    edits, units = list[_Edit](), dict[int, _Unit]()
     for start, end, first, last in _differences([unit.key for unit in base], [unit.key for unit in side]):
         if end - start == last - first:
             for at, unit in zip(range(start, end), side[first:last], strict=True):
                 if unit.plain != base[at].plain:
                     edits.append(_Edit(start=at, end=at + 1, units=(unit,)))
                 elif unit != base[at]:
-                    respaced[at] = unit
+                    units[at] = unit
         else:
             edits.append(_Edit(start=start, end=end, units=tuple(side[first:last])))
-    return _Changes(edits=edits, respaced=respaced)
+    return _Changes(edits=edits, respaced=units)
 
 
 def _differences(base: Sequence[str], side: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
@@ -232,8 +234,8 @@ def _differences(base: Sequence[str], side: Sequence[str]) -> Iterator[tuple[int
 def _regions(ours: Sequence[_Edit], theirs: Sequence[_Edit], *, is_strict: bool) -> Iterator[_Region]:
     """The regions in which edits of both sides meet, and the edits that meet none, in order."""
     region: _Region | None = None
-    both = [*((edit, True) for edit in ours), *((edit, False) for edit in theirs)]
-    for edit, is_ours in sorted(both, key=lambda pair: (pair[0].start, pair[0].end)):
+    pairs = [*((edit, True) for edit in ours), *((edit, False) for edit in theirs)]
+    for edit, is_ours in sorted(pairs, key=lambda pair: (pair[0].start, pair[0].end)):
         if region is None or not region.meets(edit, is_strict=is_strict):
             if region:
                 yield region
@@ -274,30 +276,37 @@ def _union(ours: Sequence[_Unit], theirs: Sequence[_Unit]) -> list[_Unit] | None
         return list(theirs)
     if _is_within(theirs, ours):
         return list(ours)
-    same = next((at for at, (one, other) in enumerate(zip(ours, theirs, strict=False)) if one.plain != other.plain), 0)
+    same = next(
+        (
+            at
+            for at, (one_unit, other_unit) in enumerate(zip(ours, theirs, strict=False))
+            if one_unit.plain != other_unit.plain
+        ),
+        0,
+    )
     their_entries = {unit.key: unit.plain for unit in theirs if unit.is_entry}
     if any(unit.plain != their_entries.get(unit.key, unit.plain) for unit in ours):
         return None
     rest = [unit for unit in ours[same:] if not (unit.is_entry and unit.key in their_entries)]
-    others = theirs[same:]
+    units = theirs[same:]
     # What stands below no heading of its own belongs to the section above.
-    is_first = bool(rest) and not _HEADING.match(rest[0].plain) and bool(_HEADING.match(others[0].plain))
-    return [*theirs[:same], *(chain(rest, others) if is_first else chain(others, rest))]
+    is_first = bool(rest) and not _HEADING.match(rest[0].plain) and bool(_HEADING.match(units[0].plain))
+    return [*theirs[:same], *(chain(rest, units) if is_first else chain(units, rest))]
 
 
 def _is_within(part: Sequence[_Unit], whole: Sequence[_Unit]) -> bool:
     """True if a list has the units of another one, in the same order."""
     rest = iter(_plain(whole))
-    return all(any(plain == other for other in rest) for plain in _plain(part))
+    return all(any(plain == other_text for other_text in rest) for plain in _plain(part))
 
 
 def _plain(units: Iterable[_Unit]) -> list[str]:
     return [unit.plain for unit in units]
 
 
-def _repeats_id(merged: Sequence[_Unit], *sides: Sequence[_Unit]) -> bool:
+def _repeats_id(merged_units: Sequence[_Unit], *sides: Sequence[_Unit]) -> bool:
     """True if an entry stands there more often than on either side, as one that both moved."""
     most = [Counter(unit.key for unit in units if unit.key != unit.plain) for units in sides]
     # A region that was merged by lines is read again.
-    ids = Counter(unit.key for unit in _units(_join_units(merged), _entry_spans) if unit.key != unit.plain)
+    ids = Counter(unit.key for unit in _units(_join_units(merged_units), _entry_spans) if unit.key != unit.plain)
     return any(count > max(1, *(counts[key] for counts in most)) for key, count in ids.items())

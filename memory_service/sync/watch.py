@@ -33,10 +33,10 @@ def keep_in_sync(
     Raises:
         NotFound: The folder is gone.
     """
-    changed = threading.Event()
+    event = threading.Event()
 
     def note(_: object, __: object) -> float:
-        changed.set()
+        event.set()
         return 0.0
 
     watch = Watch(lambda: [Watched(root=folder)], note, stop)
@@ -44,8 +44,8 @@ def keep_in_sync(
     thread.start()
     try:
         while not stop.is_set():
-            changed.wait(poll_seconds)
-            changed.clear()
+            event.wait(poll_seconds)
+            event.clear()
             if not folder.is_dir():
                 raise NotFound(f"The folder {folder} is gone. Nothing was removed on the server.")
             try:

@@ -125,7 +125,7 @@ class WorkspaceSync:
             report.unchanged = sum(step.action in ("keep", "agree") for step in plan.steps)
         return report
 
-    def run(self, on_step: OnStep = lambda done, total: None) -> SyncReport:
+    def run(self, on_step: OnStep = lambda done_number, total: None) -> SyncReport:
         """Bring both sides together.
 
         Args:
@@ -216,18 +216,18 @@ class WorkspaceSync:
             return SyncStep(path=path, action=action, etag=etag or "")
         if etag == local.digest:  # as far as the server's versions are digests, which spares the look
             return SyncStep(path=path, action="agree", etag=etag, text=local.text)
-        found = self._remote_text(path)
-        if found is None:
+        text_there = self._remote_text(path)
+        if text_there is None:
             return self._step(path, local, None)
-        text, version = found
+        text, version = text_there
         if text == local.text:
             return SyncStep(path=path, action="agree", etag=version, text=text)
-        merged = merge_texts(self._manifest.base_text(key), local.text, text)
-        if merged is None:
+        merged_texts = merge_texts(self._manifest.base_text(key), local.text, text)
+        if merged_texts is None:
             return SyncStep(path=path, action="conflict", etag=version, text=text)
-        if merged in (text, local.text):
-            return SyncStep(path=path, action="download" if merged == text else "upload", etag=version)
-        return SyncStep(path=path, action="merge", etag=version, text=text, merged=merged)
+        if merged_texts in (text, local.text):
+            return SyncStep(path=path, action="download" if merged_texts == text else "upload", etag=version)
+        return SyncStep(path=path, action="merge", etag=version, text=text, merged=merged_texts)
 
     def _remote_text(self, path: str) -> tuple[str, str] | None:
         """Text and version of a file of the server; None if there is none."""
@@ -311,15 +311,15 @@ class WorkspaceSync:
                 return is_removed
 
     def _upload(self, path: str, text: str, etag: str) -> bool:
-        written = self._client.put(path, text, etag=etag or None)
-        self._manifest.note(composed(path), written.etag or text_digest(text), text)
+        file = self._client.put(path, text, etag=etag or None)
+        self._manifest.note(composed(path), file.etag or text_digest(text), text)
         return True
 
     def _download(self, step: SyncStep, local: FolderFile | None) -> bool:
-        found = self._remote_text(step.path)
-        if found is None:
+        text_there = self._remote_text(step.path)
+        if text_there is None:
             return False
-        text, etag = found
+        text, etag = text_there
         if not self._folder.replace(local.path if local else composed(step.path), text, seen=local):
             return False
         self._manifest.note(composed(step.path), etag, text)

@@ -167,7 +167,7 @@ class ScriptedServer(LoopbackServer):
         if path.endswith("/count_tokens"):
             exchange.send(200, json.dumps({"input_tokens": math.ceil(prompt_chars(body) / 4)}))
             return
-        made, events = PROTOCOLS.get(path.rpartition("/")[2], PROTOCOLS["completions"])
+        value, events = PROTOCOLS.get(path.rpartition("/")[2], PROTOCOLS["completions"])
         try:
             step = self.step(exchange.request)
         except AssertionError as error:
@@ -186,7 +186,7 @@ class ScriptedServer(LoopbackServer):
                 if not exchange.stream(pieces, pause_seconds=reply.pause_seconds, whole=reply.breaks_after is None):
                     self.left += 1
             case _:
-                exchange.send(200, json.dumps(made(_reply(step), body)), _ANSWER_HEADERS)
+                exchange.send(200, json.dumps(value(_reply(step), body)), _ANSWER_HEADERS)
 
 
 class _Script(Generic[_Step]):

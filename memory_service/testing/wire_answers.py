@@ -72,9 +72,9 @@ def _answer(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _message(reply: Reply) -> dict[str, Any]:
-    thought = {"reasoning_content": reply.thinking} if reply.thinking else {}
+    thought_fields = {"reasoning_content": reply.thinking} if reply.thinking else {}
     if reply.tool_call is None:
-        return {"role": "assistant", "content": reply.text, **thought}
+        return {"role": "assistant", "content": reply.text, **thought_fields}
     calls = [
         {
             "index": index,
@@ -84,7 +84,7 @@ def _message(reply: Reply) -> dict[str, Any]:
         }
         for index, call in enumerate(_calls(reply))
     ]
-    return {"role": "assistant", "content": reply.text or None, "tool_calls": calls, **thought}
+    return {"role": "assistant", "content": reply.text or None, "tool_calls": calls, **thought_fields}
 
 
 class _Call(NamedTuple):
@@ -94,8 +94,8 @@ class _Call(NamedTuple):
 
 
 def _calls(reply: Reply) -> list[_Call]:
-    named = [(reply.tool_call, reply.arguments)] if reply.tool_call else []
-    return [_Call(_call_id(name, written), name, written) for name, written in (*named, *reply.more_calls)]
+    pairs = [(reply.tool_call, reply.arguments)] if reply.tool_call else []
+    return [_Call(_call_id(name, text), name, text) for name, text in (*pairs, *reply.more_calls)]
 
 
 def _call_id(name: str, arguments: str) -> str:
@@ -136,8 +136,8 @@ def _head(body: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 def prompt_chars(body: Mapping[str, Any]) -> int:
     """How long a prompt is, system prompt and calls included."""
-    said = body.get("messages") or body.get("input") or ""
-    return len(said) if isinstance(said, str) else sum(len(str(each.get("content") or "")) for each in said)
+    text = body.get("messages") or body.get("input") or ""
+    return len(text) if isinstance(text, str) else sum(len(str(value.get("content") or "")) for value in text)
 
 
 def _usage(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,8 +154,8 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 
 def _blocks(reply: Reply) -> list[dict[str, Any]]:
-    thought = {"type": "thinking", "thinking": reply.thinking, "signature": "c2lnbmVk"}
-    called = [
+    thought_fields = {"type": "thinking", "thinking": reply.thinking, "signature": "c2lnbmVk"}
+    called_fields = [
         {
             "type": "tool_use",
             "id": call.id.replace("call", "toolu"),
@@ -165,9 +165,9 @@ def _blocks(reply: Reply) -> list[dict[str, Any]]:
         for call in _calls(reply)
     ]
     return [
-        *([thought] if reply.thinking else []),
+        *([thought_fields] if reply.thinking else []),
         *([{"type": "text", "text": reply.text}] if reply.text else []),
-        *called,
+        *called_fields,
     ]
 
 
@@ -223,15 +223,15 @@ def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield from ({"type": "thinking_delta", "thinking": word} for word in _words(block["thinking"]))
             yield {"type": "signature_delta", "signature": block["signature"]}
         case _:
-            written = json.dumps(block["input"])
-            yield from ({"type": "input_json_delta", "partial_json": word} for word in _words(written))
+            written_text = json.dumps(block["input"])
+            yield from ({"type": "input_json_delta", "partial_json": word} for word in _words(written_text))
 
 
 def _items(reply: Reply, number: int) -> list[dict[str, Any]]:
-    thought = {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "c2VhbGVk"}
+    thought_fields = {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "c2VhbGVk"}
     text = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
-    said = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": [text]}
-    called = [
+    fields = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": [text]}
+    called_fields = [
         {
             "type": "function_call", "id": f"fc_{number}", "call_id": call.id, "name": call.name,
             "arguments": call.arguments, "status": "completed",
@@ -239,20 +239,20 @@ def _items(reply: Reply, number: int) -> list[dict[str, Any]]:
         for number, call in enumerate(_calls(reply), start=1)
     ]  # fmt: skip
     return [
-        *([thought] if reply.thinking else []),
-        *([said] if reply.text else []),
-        *called,
+        *([thought_fields] if reply.thinking else []),
+        *([fields] if reply.text else []),
+        *called_fields,
     ]
 
 
 def _response(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
-    usage, cut, number = reply.usage(prompt_chars(body)), reply.finish_reason == "length", next(_RESPONSES)
+    usage, is_cut, number = reply.usage(prompt_chars(body)), reply.finish_reason == "length", next(_RESPONSES)
     return {
         "id": f"resp_{number}",
         "object": "response",
         "created_at": 1,
-        "status": "incomplete" if cut else "completed",
-        "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+        "status": "incomplete" if is_cut else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
         "error": None,
         "model": body.get("model", "scripted"),
         "output": _items(reply, number),
@@ -277,13 +277,13 @@ def _response_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
         return ServerEvent(name, json.dumps({"type": name, "sequence_number": next(numbers), **fields})).encode()
 
     response = _response(reply, body)
-    begun = {**response, "status": "in_progress", "output": [], "usage": None}
-    yield told("created", response=begun)
-    yield told("in_progress", response=begun)
+    begun_fields = {**response, "status": "in_progress", "output": [], "usage": None}
+    yield told("created", response=begun_fields)
+    yield told("in_progress", response=begun_fields)
     for index, item in enumerate(response["output"]):
         place = {"output_index": index, "item_id": item["id"]}
-        emptied = {name: value for name, value in item.items() if name not in ("content", "arguments")}
-        yield told("output_item.added", output_index=index, item={**emptied, **_EMPTY_ITEMS.get(item["type"], {})})
+        values = {name: value for name, value in item.items() if name not in ("content", "arguments")}
+        yield told("output_item.added", output_index=index, item={**values, **_EMPTY_ITEMS.get(item["type"], {})})
         if item["type"] == "message":
             part = item["content"][0]
             yield told("content_part.added", content_index=0, part={**part, "text": ""}, **place)

@@ -34,7 +34,7 @@ Check = Callable[[Path], None]
 _LOCKED = (
     "        with self._writing():\n"
     "            bearers = self._bearers(memory_id)\n"
-    "            for path in dict.fromkeys(each.path for each in bearers):\n"
+    "            for path in dict.fromkeys(entry.path for entry in bearers):\n"
 )
 
 
@@ -204,8 +204,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "a torn end is cut before it is kept": _mutant(
             log_recovery,
-            '            kept = save_beside(self._path, lambda: disk.pieces(descriptor, end), "torn")\n            disk.truncate_durably(descriptor, end)\n',
-            '            torn = b"".join(disk.pieces(descriptor, end))\n            disk.truncate_durably(descriptor, end)\n            kept = save_beside(self._path, lambda: [torn], "torn")\n',
+            '            path = save_beside(self._path, lambda: disk.pieces(descriptor, end), "torn")\n            disk.truncate_durably(descriptor, end)\n',
+            '            torn = b"".join(disk.pieces(descriptor, end))\n            disk.truncate_durably(descriptor, end)\n            path = save_beside(self._path, lambda: [torn], "torn")\n',
             durable.check_a_torn_end_is_kept_before_it_is_cut,
         ),
         "a damaged content stays": _mutant(
@@ -246,14 +246,14 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "each waits for the disk alone": _mutant(
             daily_notes,
-            "            self._asked = others\n",
-            "            self._asked = chosen[1:] + others\n            del chosen[1:]\n",
+            "            self._asked = other_items\n",
+            "            self._asked = chosen_items[1:] + other_items\n            del chosen_items[1:]\n",
             durable.check_those_who_wait_together_share_a_sync,
         ),
         "two of one text are written together": _mutant(
             daily_notes,
-            "(others if asked.draft.folded in texts else chosen).append(asked)",
-            "chosen.append(asked)",
+            "(other_items if asked_value.draft.folded in texts else chosen_items).append(asked_value)",
+            "chosen_items.append(asked_value)",
             durable.check_those_who_wait_together_share_a_sync,
         ),
         "an entry is erased without the lock": _mutant(
@@ -312,14 +312,14 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "a body in pieces has no limit": _mutant(
             body_limit,
-            'seen += len(message.get("body", b""))',
-            'seen = len(message.get("body", b""))',
+            'seen_count += len(message.get("body", b""))',
+            'seen_count = len(message.get("body", b""))',
             _keyed(keys.check_a_body_in_pieces_has_a_limit),
         ),
         "a body of the very limit is refused": _mutant(
             body_limit,
-            "            if seen > self._max_bytes:\n                raise",
-            "            if seen >= self._max_bytes:\n                raise",
+            "            if seen_count > self._max_bytes:\n                raise",
+            "            if seen_count >= self._max_bytes:\n                raise",
             _keyed(keys.check_a_body_in_pieces_has_a_limit),
         ),
         "an announced body of the very limit is refused": _mutant(
@@ -405,7 +405,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "a rendered block is not measured": _mutant(
             block,
-            "while picked and quarters(block) > 4 * budget_tokens:",
+            "while picked_numbers and quarters(block) > 4 * budget_tokens:",
             "while False:",
             _alone(compacting.check_a_block_is_never_over_its_budget),
         ),

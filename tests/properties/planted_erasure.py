@@ -21,8 +21,8 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
     {
         "a log that was replaced is read on": _mutant(
             log_offsets,
-            "if known is None or now[2] != known[2] or now[0] < self.end:",
-            "if known is None or now[0] < self.end:",
+            "if signature is None or now[2] != signature[2] or now[0] < self.end:",
+            "if signature is None or now[0] < self.end:",
             erased.check_a_log_that_was_replaced_is_read_afresh,
         ),
         "a header that was taken back counts": _mutant(
@@ -105,8 +105,8 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "a trim takes the ledger": _mutant(
             session,
-            "        head = replace(state.heads[trimmed.head], ledger=trimmed.ledger)\n",
-            "        head = state.heads[trimmed.head]\n",
+            "        head = replace(state.heads[trim_record.head], ledger=trim_record.ledger)\n",
+            "        head = state.heads[trim_record.head]\n",
             erased.check_a_trim_keeps_what_the_view_is_built_on,
         ),
         "the log goes before its backups": _mutant(
@@ -147,7 +147,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "a copied id takes another entry along": _mutant(
             entries,
-            "            self._check_copies(memory_id, found)\n",
+            "            self._check_copies(memory_id, entries)\n",
             "",
             erased.check_forget_takes_true_bearers_alone,
         ),
@@ -171,7 +171,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "what was read of a deleted log is kept": _mutant(
             run,
-            "        if not gone:\n            return\n        states",
+            "        if not gone_paths:\n            return\n        states",
             "        if True:\n            return\n        states",
             erased.check_what_is_read_is_taken_back,
         ),

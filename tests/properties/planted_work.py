@@ -31,8 +31,8 @@ PLANTED_WORK: Mapping[str, Planted] = MappingProxyType(
         ),
         "the newest operation is forgotten": _mutant(
             background,
-            "next((name for name, one in self._operations.items() if one.has_ended), None)",
-            "next((name for name, one in reversed(self._operations.items()) if one.has_ended), None)",
+            "next((name for name, running in self._operations.items() if running.has_ended), None)",
+            "next((name for name, running in reversed(self._operations.items()) if running.has_ended), None)",
             working.check_the_oldest_that_ended_is_forgotten,
         ),
     }

@@ -54,20 +54,20 @@ async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotate
     from memory_service.hosts.hooks.hook_calls import handle_hook
 
     call = _call_of(await request.body())
-    named = grant != EVERY_WORKSPACE or "x-memory-workspace" in request.headers
+    is_named = grant != EVERY_WORKSPACE or "x-memory-workspace" in request.headers
     access = file_access(request, grant)
-    answered = await shared.pools.queues.of("hook").run(
+    answer = await shared.pools.queues.of("hook").run(
         lambda: handle_hook(
             shared.service,
             host,
             call,
-            workspace=workspace_of(request.headers, grant) if named else None,
+            workspace=workspace_of(request.headers, grant) if is_named else None,
             access=access,
         ),
         receive=request.receive,
     )
-    shared.metrics.missed(answered.faults)
-    return JSONResponse(answered.answer, background=BackgroundTask(_done_afterwards, answered.afterwards, shared.pools))
+    shared.metrics.missed(answer.faults)
+    return JSONResponse(answer.answer, background=BackgroundTask(_done_afterwards, answer.afterwards, shared.pools))
 
 
 async def _done_afterwards(work: Callable[[Callable[[], bool]], None], pools: Pools) -> None:

@@ -46,8 +46,8 @@ def _check_origin(headers: Headers) -> None:
     """
     origin = headers.get("origin")
     try:
-        known = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        is_known = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
     except ValueError:
-        known = False
-    if not known:
+        is_known = False
+    if not is_known:
         raise Forbidden("The request comes from a page of another site. Call /mcp from a program.")

@@ -75,7 +75,7 @@ def remember(workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, 
 
     The same text on the same day is stored once. The workspace is created by its first memory.
     """
-    stored = shared.service.remember(
+    memory = shared.service.remember(
         workspace,
         body.text,
         tags=body.tags,
@@ -84,10 +84,10 @@ def remember(workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, 
         session_id=body.session_id,
         idempotency_key=key,
     )
-    if not (stored.replayed or stored.duplicate):
+    if not (memory.replayed or memory.duplicate):
         shared.metrics.remembered()
-    shared.metrics.missed(stored.degraded)
-    return json_response(stored, 201, replayed=stored.replayed)
+    shared.metrics.missed(memory.degraded)
+    return json_response(memory, 201, replayed=memory.replayed)
 
 
 @memories_router.get(
@@ -114,9 +114,9 @@ def read_file(
     lines: Lines = None,
 ) -> schemas.FileText:
     """A range of lines, exactly as they stand in the file."""
-    found = shared.service.get(workspace, path, start_line, lines)
-    response.headers["ETag"] = f'"{found.etag}"'
-    return found
+    file_text = shared.service.get(workspace, path, start_line, lines)
+    response.headers["ETag"] = f'"{file_text.etag}"'
+    return file_text
 
 
 @memories_router.put(
@@ -140,10 +140,10 @@ def write_file(
     `If-None-Match: *` for a new file. When a person changed the file meanwhile, theirs stays: 412.
     """
     must = condition(if_match, if_none_match)
-    written = shared.service.put(workspace, path, body.text, if_match=must.if_match, if_none_match=must.if_none_match)
-    response.headers["ETag"] = f'"{written.etag}"'
-    shared.metrics.missed(written.degraded)
-    return written
+    file = shared.service.put(workspace, path, body.text, if_match=must.if_match, if_none_match=must.if_none_match)
+    response.headers["ETag"] = f'"{file.etag}"'
+    shared.metrics.missed(file.degraded)
+    return file
 
 
 @memories_router.delete(
@@ -156,9 +156,9 @@ def delete_file(
     workspace: WorkspaceName, path: FilePath, shared: Shared, if_match: DeletedIfMatch = None
 ) -> schemas.ErasedFile:
     """Erase a file from disk and from the index. With `If-Match`, one that was changed meanwhile stays: 412."""
-    erased = shared.service.delete(workspace, path, if_match=condition(if_match, None).if_match)
-    shared.metrics.missed(erased.degraded)
-    return erased
+    file = shared.service.delete(workspace, path, if_match=condition(if_match, None).if_match)
+    shared.metrics.missed(file.degraded)
+    return file
 
 
 MemoryIdPath = Annotated[
@@ -226,9 +226,9 @@ def read_entry(
     workspace: WorkspaceName, memory_id: MemoryIdPath, shared: Shared, response: Response
 ) -> schemas.MemoryEntry:
     """One entry, with the etag that a change takes."""
-    found = shared.service.entry(workspace, memory_id)
-    response.headers["ETag"] = f'"{found.etag}"'
-    return found
+    memory_entry = shared.service.entry(workspace, memory_id)
+    response.headers["ETag"] = f'"{memory_entry.etag}"'
+    return memory_entry
 
 
 @memories_router.patch(
@@ -250,7 +250,7 @@ def edit(
     New words are those of who changes it, the user unless `origin` says otherwise. With `If-Match`, an entry that was
     changed meanwhile stays as it is: 412.
     """
-    changed = shared.service.edit(
+    entry = shared.service.edit(
         workspace,
         memory_id,
         text=body.text,
@@ -258,9 +258,9 @@ def edit(
         origin=body.origin,
         etag=condition(if_match, None).if_match,
     )
-    response.headers["ETag"] = f'"{changed.etag}"'
-    shared.metrics.missed(changed.degraded)
-    return changed
+    response.headers["ETag"] = f'"{entry.etag}"'
+    shared.metrics.missed(entry.degraded)
+    return entry
 
 
 @memories_router.delete(
@@ -273,9 +273,9 @@ def forget(
     workspace: WorkspaceName, memory_id: MemoryIdPath, shared: Shared, dry_run: DryRun = False
 ) -> schemas.ForgottenMemory:
     """Erase an entry from its file and from the index."""
-    forgotten = shared.service.forget(workspace, memory_id, dry_run=dry_run)
-    shared.metrics.missed(forgotten.degraded)
-    return forgotten
+    memory = shared.service.forget(workspace, memory_id, dry_run=dry_run)
+    shared.metrics.missed(memory.degraded)
+    return memory
 
 
 @memories_router.post(
@@ -311,10 +311,10 @@ def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared
 
     The query is plain text: quotes, operators and wildcards have no special meaning.
     """
-    found = shared.service.search(workspace, **dict(body))
-    shared.metrics.searched(found.took_ms / 1000)
-    shared.metrics.missed(found.degraded)
-    return json_response(found)
+    results = shared.service.search(workspace, **dict(body))
+    shared.metrics.searched(results.took_ms / 1000)
+    shared.metrics.missed(results.degraded)
+    return json_response(results)
 
 
 context_router = APIRouter(
@@ -334,11 +334,11 @@ context_router = APIRouter(
 @queued("context")
 def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> Response:
     """The memories that a prompt needs, as a block that is never over the budget, wrapper included."""
-    started = time.perf_counter()
-    made = shared.service.context(workspace, **dict(body))
-    shared.metrics.injected(time.perf_counter() - started, made.tokens)
-    shared.metrics.missed(made.degraded)
-    return json_response(made)
+    started_time = time.perf_counter()
+    context = shared.service.context(workspace, **dict(body))
+    shared.metrics.injected(time.perf_counter() - started_time, context.tokens)
+    shared.metrics.missed(context.degraded)
+    return json_response(context)
 
 
 @context_router.get(

@@ -84,9 +84,9 @@ def change(
 @queued("append")
 def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.ErasedSession:
     """Erase its log, what is kept beside it, and its part of the index. Memories that were flushed stay."""
-    done = shared.service.delete_session(workspace, session_id)
-    shared.metrics.missed(done.degraded)
-    return done
+    done_delete_session = shared.service.delete_session(workspace, session_id)
+    shared.metrics.missed(done_delete_session.degraded)
+    return done_delete_session
 
 
 @sessions_router.get(
@@ -97,9 +97,9 @@ def search(
     workspace: WorkspaceName, session_id: SessionId, query: SearchText, shared: Shared, limit: Limit = 10
 ) -> schemas.FoundMessages:
     """The messages in which something was said, found by words alone, whether the view still shows it or not."""
-    found = shared.service.session_search(workspace, session_id, query, limit)
-    shared.metrics.missed(found.degraded)
-    return found
+    messages = shared.service.session_search(workspace, session_id, query, limit)
+    shared.metrics.missed(messages.degraded)
+    return messages
 
 
 @sessions_router.post(
@@ -196,7 +196,7 @@ def append(
     append: Callable[..., schemas.AppendedMessages] = (
         partial(service.append, key=key) if after is None else partial(service.append_answer, after_seq=after)
     )
-    made = append(
+    messages = append(
         workspace,
         session_id,
         body.messages,
@@ -204,8 +204,8 @@ def append(
         finish_reason=body.finish_reason,
         model=body.model,
     )
-    shared.metrics.appended(0 if made.replayed else len(body.messages))
-    return json_response(made, replayed=made.replayed)
+    shared.metrics.appended(0 if messages.replayed else len(body.messages))
+    return json_response(messages, replayed=messages.replayed)
 
 
 @messages_router.get(
@@ -224,8 +224,8 @@ def read(
     """The messages the model sees, valid for its provider; or everything ever said, with the number of each message."""
     if view == "model":
         return json_response(shared.service.messages(workspace, session_id, format=wire))
-    said, degraded = shared.service.logged_messages(workspace, session_id, since_seq=since_seq, limit=limit)
-    return StreamingResponse(log_pieces(said, degraded), media_type="application/json")
+    pairs, degraded = shared.service.logged_messages(workspace, session_id, since_seq=since_seq, limit=limit)
+    return StreamingResponse(log_pieces(pairs, degraded), media_type="application/json")
 
 
 @messages_router.get("/{seq}", response_class=Response, summary="Read one message", responses=_MESSAGE)
@@ -243,9 +243,9 @@ def erase_message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, sha
 
     The numbers of the others stay. Memories that were flushed stay, too, and so do branches of the session.
     """
-    gone = shared.service.erase_messages(workspace, session_id, [seq])
-    shared.metrics.missed(gone.degraded)
-    return gone
+    gone_erase_messages = shared.service.erase_messages(workspace, session_id, [seq])
+    shared.metrics.missed(gone_erase_messages.degraded)
+    return gone_erase_messages
 
 
 @messages_router.get("/{seq}/media/{number}", response_class=Response, summary="Read a medium", responses=_MEDIUM)
@@ -341,9 +341,9 @@ async def overflow(
 
 
 def _recovery(workspace: str, session_id: str, body: schemas.OverflowRequest, shared: Shared) -> schemas.Recovery:
-    made = shared.service.overflow(workspace, session_id, body, cancelled=shared.pools.cancelled)
-    shared.metrics.recovered(made.remedy)
-    return made
+    recovery = shared.service.overflow(workspace, session_id, body, cancelled=shared.pools.cancelled)
+    shared.metrics.recovered(recovery.remedy)
+    return recovery
 
 
 pins_router = APIRouter(

@@ -142,8 +142,8 @@ def events(
     The stream stays open. After a broken connection, `Last-Event-ID` or `after` goes on where it ended; what is not
     kept any more is counted by an event `dropped`.
     """
-    heard = last_event_id(last)
-    return event_stream(shared.service.session_events(workspace, session_id, after if heard is None else heard))
+    event_id = last_event_id(last)
+    return event_stream(shared.service.session_events(workspace, session_id, after if event_id is None else event_id))
 
 
 @events_router.get("/idle", summary="Wait until a session is at rest", responses=success_response(200, examples.IDLE))

@@ -30,11 +30,11 @@ def demo(keep: Path | None, language: str, as_json: bool) -> None:
     from memory_service.cli.demo.story import Telling, story_in
 
     telling = Telling(story_in(language), prints=not as_json)
-    begun = time.perf_counter()
+    begun_time = time.perf_counter()
     with _home(keep) as home:
         run_demo(home, telling)
     if as_json:
-        emit_value({"lines": telling.figures, "seconds": time.perf_counter() - begun, "home": str(keep or "")})
+        emit_value({"lines": telling.figures, "seconds": time.perf_counter() - begun_time, "home": str(keep or "")})
     else:
         _next_steps(telling.story.lines, f" --home {shlex.quote(str(keep))}" if keep else "")
 

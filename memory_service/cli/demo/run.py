@@ -92,28 +92,28 @@ class _Demo:
         from memory_service.schemas import NewSession
 
         self._telling.step()
-        begun, service, recorded = time.perf_counter(), self._service, self._recording.messages
+        begun_time, service, messages = time.perf_counter(), self._service, self._recording.messages
         window = self._story.window_tokens
         service.create_session(WORKSPACE, NewSession(session_id=self._session_id, context_window=window))
-        for at, message in enumerate(recorded):
+        for at, message in enumerate(messages):
             if message.role == "assistant":
                 self._prompt(at)
             self._recording.say(message)
-            self._telling.progress(at + 1, len(recorded))
+            self._telling.progress(at + 1, len(messages))
             is_said = self._story.said_pin in message.text.lower()
             if is_said and not service.pins(WORKSPACE, self._session_id).pins:
                 service.pin(WORKSPACE, self._session_id, self._story.pin)
         self._telling.line(
             "summary",
-            messages=len(recorded),
+            messages=len(messages),
             tokens=self._recording.tokens,
-            first=str(recorded[0].at.date()),
-            last=str(recorded[-1].at.date()),
+            first=str(messages[0].at.date()),
+            last=str(messages[-1].at.date()),
             peak=self._peak,
             window=window,
             contexts=self._contexts,
             slowest_ms=round(self._slowest * 1000),
-            seconds=round(time.perf_counter() - begun, 2),
+            seconds=round(time.perf_counter() - begun_time, 2),
         )
 
     def flushes(self) -> None:
@@ -133,10 +133,10 @@ class _Demo:
         telling, words = self._telling, self._story.lines
         telling.step()
         report = self._service.reindex(WORKSPACE)
-        changed, passages = report.added + report.changed, self._service.status(WORKSPACE).passages
-        files, ms = words["file" if changed == 1 else "files_word"], round(report.seconds * 1000)
+        changed_count, passages = report.added + report.changed, self._service.status(WORKSPACE).passages
+        files, ms = words["file" if changed_count == 1 else "files_word"], round(report.seconds * 1000)
         telling.line("before_after", before=self._passages, after=passages)
-        telling.line("caught_up", files=files, count=changed, embedded=report.embedded, ms=ms)
+        telling.line("caught_up", files=files, count=changed_count, embedded=report.embedded, ms=ms)
 
     def checkpoint(self) -> None:
         """The compactions, what the checkpoint keeps, and the log, which has everything."""
@@ -145,57 +145,57 @@ class _Demo:
         for figures in self._compactions:
             telling.line("compacted", **figures)
         telling.line("keeps")
-        for kept in _kept(str(self._messages()[0].get("content", "")), self._story):
-            telling.quote(kept if len(kept) <= _WIDE else f"{kept[: _WIDE - 1]}…")
-        said = [json.loads(message.text) for message in self._recording.messages]
-        logged = [dict(message) for message in self._service.messages(WORKSPACE, self._session_id, "log").messages]
-        equal = words["byte_for_byte" if json.dumps(logged) == json.dumps(said) else "not_equal"]
-        telling.line("log", logged=len(logged), messages=len(said), equal=equal)
+        for text in _kept(str(self._messages()[0].get("content", "")), self._story):
+            telling.quote(text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…")
+        items = [json.loads(message.text) for message in self._recording.messages]
+        fields = [dict(message) for message in self._service.messages(WORKSPACE, self._session_id, "log").messages]
+        equal = words["byte_for_byte" if json.dumps(fields) == json.dumps(items) else "not_equal"]
+        telling.line("log", logged=len(fields), messages=len(items), equal=equal)
 
     def question(self, question: str, answer: str, *, asks_for_pin: bool) -> None:
         """A later question, and the prompt that it gets."""
         telling, story = self._telling, self._story
         telling.step()
-        made = self._context(query=question, memory_budget_tokens=BUDGET_TOKENS, min_relevance=_LEAST_RELEVANCE)
+        context = self._context(query=question, memory_budget_tokens=BUDGET_TOKENS, min_relevance=_LEAST_RELEVANCE)
         view = [str(message.get("content")) for message in self._messages()]
-        texts = [str(message.get("content")) for message in made.messages]
+        texts = [str(message.get("content")) for message in context.messages]
         # Blocks of earlier turns stand before that of this one.
         block = next((text for text in texts[::-1] if text not in (story.prompt, *view)), "")
-        others = [text for text in texts if text != block]
+        other_texts = [text for text in texts if text != block]
         if asks_for_pin:
-            telling.line("in_view" if any(story.pin in text for text in others) else "not_in_view", pin=story.pin)
+            telling.line("in_view" if any(story.pin in text for text in other_texts) else "not_in_view", pin=story.pin)
         telling.text(question, colour="green")
         telling.quote(block)
-        assert made.receipt is not None, "a memory budget was given"
-        receipt, sources = made.receipt, made.receipt.included
+        assert context.receipt is not None, "a memory budget was given"
+        receipt, sources = context.receipt, context.receipt.included
         telling.note("prompt", question=question, block=block, is_in_block=answer in block)
         telling.line("block", tokens=receipt.tokens, budget=BUDGET_TOKENS, receipt=receipt.receipt_id)
         for source in sources[:_SOURCES]:
             first, last = source.start_line, source.end_line
             telling.line("source", by="     ", path=source.path, first=first, last=last, tokens=source.tokens)
         telling.line("sources", by="     ", included=len(sources), omitted=receipt.omitted_count)
-        where = "answer_in_view" if any(answer in text for text in others) else "answer_in_block"
-        telling.line("whole", where=story.lines[where], tokens=made.tokens.total, window=made.tokens.window)
+        where = "answer_in_view" if any(answer in text for text in other_texts) else "answer_in_block"
+        telling.line("whole", where=story.lines[where], tokens=context.tokens.total, window=context.tokens.window)
 
     def _prompt(self, said: int) -> None:
         """The prompt before an answer of the model, as an agent gets it."""
         before, words = self._view(), self._story.lines
-        made = self._context()
+        context = self._context()
         events = list[str]()
-        if made.flush is not None and made.flush.path:
-            self._flushes.append(self._flushed(made.flush))
+        if context.flush is not None and context.flush.path:
+            self._flushes.append(self._flushed(context.flush))
             self._telling.note("flush", message=said, **self._flushes[-1])
-            events.append(words["flush_event"].format(count=len(made.flush.written)))
-        if made.compaction is not None:
-            done, made = self._compacted_again(made.compaction, before)
-            self._compactions.append(done)
-            events.append(words["compaction_event"].format(**done))
-        tokens = made.tokens
+            events.append(words["flush_event"].format(count=len(context.flush.written)))
+        if context.compaction is not None:
+            done_fields, context = self._compacted_again(context.compaction, before)
+            self._compactions.append(done_fields)
+            events.append(words["compaction_event"].format(**done_fields))
+        tokens = context.tokens
         self._peak = max(self._peak, tokens.total)
         if events or said >= self._shown + _EVERY:
             self._shown = said - said % _EVERY
-            filled = round(_BAR * tokens.total / tokens.window)
-            bar = "█" * filled + "░" * (_BAR - filled)
+            filled_values = round(_BAR * tokens.total / tokens.window)
+            bar = "█" * filled_values + "░" * (_BAR - filled_values)
             self._telling.line("message", event=", ".join(events), at=said, bar=bar, tokens=tokens.total)
 
     def _context(self, *, memory_budget_tokens: int = _MEMORY_TOKENS, **options: Any) -> SessionContext:
@@ -204,26 +204,26 @@ class _Demo:
         request = SessionContextRequest(
             system_prompt=self._story.prompt, memory_budget_tokens=memory_budget_tokens, **options
         )
-        begun = time.perf_counter()
-        made = self._service.session_context(WORKSPACE, self._session_id, request)
+        begun_time = time.perf_counter()
+        session_context = self._service.session_context(WORKSPACE, self._session_id, request)
         self._contexts += 1
-        self._slowest = max(self._slowest, time.perf_counter() - begun)
-        return made
+        self._slowest = max(self._slowest, time.perf_counter() - begun_time)
+        return session_context
 
     def _compacted_again(self, receipt: CompactionReceipt, before: bytes) -> tuple[dict[str, Any], SessionContext]:
         """A compaction undone and made once more: figures of both, and the prompt after it."""
         self._service.undo(WORKSPACE, self._session_id, receipt.compaction_id)
         words, is_equal = self._story.lines, self._view() == before
         again = self._context()
-        kept = again.compaction or receipt
-        covered = kept.covered_messages
+        kept_receipt = again.compaction or receipt
+        covered_messages = kept_receipt.covered_messages
         figures = {
-            "id": kept.compaction_id or "",
-            "before": kept.tokens_before,
-            "after": kept.tokens_after,
-            "covered_messages": covered,
-            "covered": words["covered"].format(count=covered) if covered else words["cleared"],
-            "ms": kept.duration_ms,
+            "id": kept_receipt.compaction_id or "",
+            "before": kept_receipt.tokens_before,
+            "after": kept_receipt.tokens_after,
+            "covered_messages": covered_messages,
+            "covered": words["covered"].format(count=covered_messages) if covered_messages else words["cleared"],
+            "ms": kept_receipt.duration_ms,
             "bytes": len(before),
             "equal": words["equal" if is_equal else "not_equal"],
         }
@@ -235,10 +235,16 @@ class _Demo:
         Memories stand in the files of their days: that of the day of most of them is shown.
         """
         path = Counter(memory.path for memory in report.written).most_common(1)[0][0]
-        shown = [memory for memory in report.written if memory.path == path]
-        entries = _entries((self._folder / path).read_text("utf-8"), [each.memory_id for each in shown[:_ENTRIES]])
-        results = self._service.search(WORKSPACE, shown[0].text, limit=5, sources=["memory"]).results
-        places = (f"{path}:{each.start_line}" for each in results if each.path == path and shown[0].text in each.text)
+        memories = [memory for memory in report.written if memory.path == path]
+        entries = _entries(
+            (self._folder / path).read_text("utf-8"), [each_memory.memory_id for each_memory in memories[:_ENTRIES]]
+        )
+        results = self._service.search(WORKSPACE, memories[0].text, limit=5, sources=["memory"]).results
+        places = (
+            f"{path}:{result.start_line}"
+            for result in results
+            if result.path == path and memories[0].text in result.text
+        )
         counts = {"written": len(report.written), "duplicates": report.duplicates}
         return {"path": path, **counts, "entries": list(entries), "place": next(places, "")}
 

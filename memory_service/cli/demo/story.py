@@ -81,8 +81,8 @@ class Telling:
     def line(self, name: str, *, by: str = "   ", event: str = "", **figures: object) -> None:
         """Tell the line of that name, and behind it what happened there."""
         self.note(name, **figures, **({"event": event} if event else {}))
-        shown = click.style(f"  {event}", fg="yellow") if event else ""
-        self._echo(self.story.lines[name].format(**figures) + shown, by)
+        style = click.style(f"  {event}", fg="yellow") if event else ""
+        self._echo(self.story.lines[name].format(**figures) + style, by)
 
     def text(self, text: str, *, by: str = "   ", colour: str | None = None) -> None:
         """Tell what is not of the story's own words."""

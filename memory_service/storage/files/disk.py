@@ -233,8 +233,8 @@ def read_signed(target: Path, path: str) -> tuple[bytes, Signature]:
     """All of a file, whose name for messages is `path`, and its state when it was read."""
     with open_no_follow(target) as descriptor:
         check_size(descriptor, path)
-        seen = signature(os.fstat(descriptor))
-        return read_all(descriptor), seen
+        seen_signature = signature(os.fstat(descriptor))
+        return read_all(descriptor), seen_signature
 
 
 def read_all(descriptor: int) -> bytes:
@@ -375,8 +375,8 @@ def draft_files(folder: Path, *, of: str = "") -> list[Path]:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    found = [(name, match) for name in names if (match := _DRAFT.fullmatch(name))]
-    return [folder / name for name, match in found if (match[1] or of).startswith(of)]
+    pairs = [(name, match) for name in names if (match := _DRAFT.fullmatch(name))]
+    return [folder / name for name, match in pairs if (match[1] or of).startswith(of)]
 
 
 def sweep(folders: Iterable[Path], *, of: str = "") -> None:
@@ -420,9 +420,9 @@ def contains_word(descriptor: int, word: bytes) -> bool:
     os.lseek(descriptor, 0, os.SEEK_SET)
     before = b""
     while piece := os.read(descriptor, _PIECE_BYTES):
-        if word in (seen := before + piece):
+        if word in (seen_raw := before + piece):
             return True
-        before = seen[max(0, len(seen) - len(word) + 1) :]
+        before = seen_raw[max(0, len(seen_raw) - len(word) + 1) :]
     return False
 
 

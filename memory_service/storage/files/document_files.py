@@ -46,14 +46,14 @@ class FileDocuments:
         """All documents; none where there is no workspace yet."""
         with storage_errors("the workspace"):
             try:
-                found = scan_memories(self._folder)
+                scan = scan_memories(self._folder)
             except SourceMissing:
                 return Listing(documents={})
             now = time.time()
             # A folder of memories that is a link elsewhere has none of this workspace.
-            failures = () if (self._folder / MEMORY_FOLDER).is_symlink() else found.failures
+            failures = () if (self._folder / MEMORY_FOLDER).is_symlink() else scan.failures
         return Listing(
-            documents={path: _list_entry(file, now) for path, file in found.files.items()},
+            documents={path: _list_entry(file, now) for path, file in scan.files.items()},
             failures=failures,
         )
 
@@ -76,8 +76,8 @@ class FileDocuments:
     def read(self, path: str) -> Document:
         """One document."""
         with storage_errors(path):
-            raw, seen = disk.read_signed(self._place(path), path)
-        return Document(raw, _revision(seen))
+            raw, signature = disk.read_signed(self._place(path), path)
+        return Document(raw, _revision(signature))
 
     def pieces(self, path: str) -> Iterator[bytes]:
         """The content of a document of any size, piece by piece."""
@@ -92,19 +92,19 @@ class FileDocuments:
         self, path: str, raw: bytes, *, expected: Revision | None, blanks: Callable[[], Iterable[bytes]] | None = None
     ) -> bool:
         """Puts a content in the place of the one of a revision, in one step."""
-        target, seen = self._place(path), _signature(expected)
+        target, signature = self._place(path), _signature(expected)
         with storage_errors(path):
             disk.make_folder(target.parent)
             try:
-                return disk.replace_durably(target, raw, expected=seen)
+                return disk.replace_durably(target, raw, expected=signature)
             except FileNotFoundError:
-                if seen is None or disk.current_signature(target) is not None:
+                if signature is None or disk.current_signature(target) is not None:
                     raise
                 return False
             except OSError as error:
-                if blanks is None or seen is None or error.errno not in disk.NO_ROOM:
+                if blanks is None or signature is None or error.errno not in disk.NO_ROOM:
                     raise
-            return disk.overwrite_durably(target, blanks(), expected=seen)
+            return disk.overwrite_durably(target, blanks(), expected=signature)
 
     def append(self, path: str, raw: bytes, *, expected: Revision | None) -> Revision | None:
         """Appends to the content of a revision; with nothing to append, makes that content last."""

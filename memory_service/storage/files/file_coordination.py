@@ -49,17 +49,17 @@ class FileCoordination:
     def lease(self, name: str, seconds: float = LEASE_SECONDS) -> Callable[[], None] | None:
         """See `Coordination`."""
         make_shared_folder(self._home)
-        held, file = ExitStack(), self._lease_file(name)
+        stack, file = ExitStack(), self._lease_file(name)
         with self._leasing.held():
             if not self._is_free(file):
                 return None
-            held.enter_context(WriteLock(file, timeout_seconds=0).held())
+            stack.enter_context(WriteLock(file, timeout_seconds=0).held())
 
         def give_back() -> None:
             with self._leasing.held():
                 if self._leases.pop(file, None) is not None:
                     file.unlink(missing_ok=True)
-                    held.close()
+                    stack.close()
 
         self._leases[file] = give_back
         return give_back
@@ -124,24 +124,24 @@ class FileCoordination:
 
     def _look(self) -> None:
         """Tell of the messages of others until nobody listens."""
-        seen = -1
+        seen_newest = -1
         while not self._ending.wait(_LOOK_SECONDS):
             with self._changing:
                 if not self._followers:
                     self._watch = None
                     return
-                followed = list(self._followers)
+                followers = list(self._followers)
             try:
                 newest = self._messages.newest()
-                if newest != seen:
+                if newest != seen_newest:
                     # At first, and if the file was made anew, what is new is not known.
-                    self._tell(self._messages.channels(seen) if 0 <= seen < newest else followed)
-                    seen = newest
+                    self._tell(self._messages.channels(seen_newest) if 0 <= seen_newest < newest else followers)
+                    seen_newest = newest
             except StorageFailed:
                 _log.exception("messages of other processes cannot be read")
 
     def _tell(self, channels: Sequence[str]) -> None:
         with self._changing:
-            found = [heard for channel in channels for heard in self._followers.get(channel, ())]
-        for heard in found:
+            found_channels = [heard_value for channel in channels for heard_value in self._followers.get(channel, ())]
+        for heard in found_channels:
             heard()

@@ -75,10 +75,10 @@ class PromptFiles:
 
     def erase(self, key: str, session: str) -> int:
         """Remove a prompt, or all; a prompt is that of the session whose id is its key."""
-        meant = {key, session} - {""}
-        if len(meant) > 1:
+        meant_keys = {key, session} - {""}
+        if len(meant_keys) > 1:
             return 0
-        paths = [self._path(next(iter(meant)))] if meant else [self._path(each) for each in self.keys()]
+        paths = [self._path(next(iter(meant_keys)))] if meant_keys else [self._path(text) for text in self.keys()]
         there = [path for path in paths if path.is_file() or path.is_symlink()]
         for path in there:
             with self._lock_held(path):
@@ -109,13 +109,13 @@ class PromptFiles:
     @contextmanager
     def _faults(self, path: Path) -> Iterator[None]:
         """Whatever keeps a file from being read or written is a fault of the storage."""
-        shown = self._shown(path)
+        text = self._shown(path)
         try:
-            with storage_errors(shown):
+            with storage_errors(text):
                 yield
         except (InvalidName, TooLarge) as error:
             raise StorageFailed(
-                f"{shown} cannot be used: a folder, a link or something too large stands there, or in the place of its "
+                f"{text} cannot be used: a folder, a link or something too large stands there, or in the place of its "
                 "lock. Remove it."
             ) from error
 
@@ -134,10 +134,10 @@ class FileRecords:
         others: The records of kinds that have no files of their own.
     """
 
-    def __init__(self, folder: Path, others: DatabaseRecords) -> None:
+    def __init__(self, folder: Path, other_records: DatabaseRecords) -> None:
         self._receipts = ReceiptFiles(folder / "receipts")
         self._prompts = PromptFiles(folder / "prompts")
-        self._others = others
+        self._others = other_records
 
     def get(self, kind: RecordKind, key: str) -> StoredRecord | None:
         """See `RecordStore`."""
@@ -148,8 +148,8 @@ class FileRecords:
     def version(self, kind: RecordKind, key: str) -> RecordVersion | None:
         """See `RecordStore`."""
         if kind is RecordKind.RECEIPT:
-            found = self._receipts.get(key)
-            return found.version if found else None
+            record = self._receipts.get(key)
+            return record.version if record else None
         return self._prompts.version(key) if kind is RecordKind.PROMPT else self._others.version(kind, key)
 
     def put(

@@ -125,10 +125,10 @@ class FileStorage:
                 make_home(self._home)
                 _make_secret(file, size_bytes)
             with disk.open_no_follow(file) as descriptor:
-                found = disk.read_all(descriptor)
-        if len(found) != size_bytes:
+                raw = disk.read_all(descriptor)
+        if len(raw) != size_bytes:
             raise StorageFailed(f"The file {name} in the home is damaged. Restore it, or remove it to begin anew.")
-        return found
+        return raw
 
     def sweep(self, name: str) -> None:
         """Removes drafts of killed writers of sessions, and of what lies in the home itself."""
@@ -164,7 +164,7 @@ def extra_folders(folder: Path, extra_paths: Mapping[str, tuple[str, ...]]) -> F
         extra_paths: The setting.
     """
     read = read_extra_paths(extra_paths.get(folder.name, ()))
-    extra = [ExtraFolder(name=one.name, folder=one.folder, globs=one.globs) for one in read]
+    extra = [ExtraFolder(name=path.name, folder=path.folder, globs=path.globs) for path in read]
     return Folders(folder, extra, private=(folder.parent,))
 
 

@@ -71,35 +71,35 @@ class HomeJoin:
         )
 
 
-def plan_join(home: Path, other: Path) -> HomeJoin:
+def plan_join(home: Path, path: Path) -> HomeJoin:
     """Plan of what another home would bring.
 
     Raises:
         InvalidRequest: It is no home, the same one, or one of a newer version.
         StorageFailed: It cannot be read.
     """
-    if not other.is_dir() or not any(_workspaces(other)):
-        raise InvalidRequest(f"{other} is no home: there is no workspace in it. Name the folder of the workspaces.")
-    if os.path.realpath(home) == os.path.realpath(other):
-        raise InvalidRequest(f"{other} is this home itself. Name the other one.")
-    check_format(other)
-    with storage_errors(f"the home {other}"):
-        files = tuple(file for folder in _workspaces(other) for file in _planned(home / folder.name, folder))
-    return HomeJoin(home=str(home), other=str(other), files=files)
+    if not path.is_dir() or not any(_workspaces(path)):
+        raise InvalidRequest(f"{path} is no home: there is no workspace in it. Name the folder of the workspaces.")
+    if os.path.realpath(home) == os.path.realpath(path):
+        raise InvalidRequest(f"{path} is this home itself. Name the other one.")
+    check_format(path)
+    with storage_errors(f"the home {path}"):
+        files = tuple(file for folder in _workspaces(path) for file in _planned(home / folder.name, folder))
+    return HomeJoin(home=str(home), other=str(path), files=files)
 
 
-def join(home: Path, other: Path) -> HomeJoin:
+def join(home: Path, other_path: Path) -> HomeJoin:
     """Copy what another home has and this one lacks; see `plan_join`.
 
     Raises:
         InvalidRequest: See `plan_join`.
         StorageFailed: Something cannot be read or written; what was copied stays.
     """
-    plan = plan_join(home, other)
+    plan = plan_join(home, other_path)
     with storage_errors(f"the home {home}"):
         make_home(home)
     for file in plan.missing:
-        source, target = other / file.workspace / file.path, home / file.workspace / file.target
+        source, target = other_path / file.workspace / file.path, home / file.workspace / file.target
         with storage_errors(f"{file.workspace}/{file.target}"):
             make_folder(home / file.workspace)
             make_folder(target.parent)
@@ -115,23 +115,23 @@ def other_homes(home: Path) -> list[HomeJoin]:
     The default one, that of the environment, and the one that the first versions made in the folder at hand.
     """
     places = [DEFAULT_HOME.expanduser(), Path(_FORMER_HOME)]
-    if named := os.environ.get(f"{PREFIX}HOME"):
-        places.append(Path(named).expanduser())
-    found = dict[str, HomeJoin]()
+    if named_text := os.environ.get(f"{PREFIX}HOME"):
+        places.append(Path(named_text).expanduser())
+    joins = dict[str, HomeJoin]()
     for place in places:
         key = os.path.realpath(place)
-        if key not in found and not _is_sample(place):
+        if key not in joins and not _is_sample(place):
             with suppress(InvalidRequest, OSError):
                 plan = plan_join(home, place.absolute())
                 if plan.missing:
-                    found[key] = plan
-    return list(found.values())
+                    joins[key] = plan
+    return list(joins.values())
 
 
 def _is_sample(home: Path) -> bool:
     """True for the sample of a checkout, which is nobody's notes."""
-    with suppress(OSError), (home / "README.md").open("rb") as opened:
-        return opened.read(len(_SAMPLE_MARK)) == _SAMPLE_MARK
+    with suppress(OSError), (home / "README.md").open("rb") as reader:
+        return reader.read(len(_SAMPLE_MARK)) == _SAMPLE_MARK
     return False
 
 

@@ -159,9 +159,11 @@ class JsonlLog:
     def follow(self, edition: int = 0, since_seq: int = 0) -> Followed:
         """The records after `since_seq`, as `read` gives them without media; all, if the log is another edition."""
         with ExitStack() as stack:
-            opened = self._opened(stack, since_seq, edition)
+            opening = self._opened(stack, since_seq, edition)
             return Followed(
-                edition=opened.edition, is_same=opened.edition == edition, records=tuple(self._records(opened, False))
+                edition=opening.edition,
+                is_same=opening.edition == edition,
+                records=tuple(self._records(opening, False)),
             )
 
     def _opened(self, stack: ExitStack, since_seq: int, edition: int | None = None) -> _Opened:
@@ -170,22 +172,22 @@ class JsonlLog:
             offsets = self.file.offsets
             seqs, starts = offsets.after(since_seq if edition in (None, offsets.edition) else 0)
             own = None if descriptor is None else os.dup(descriptor)
-            opened = _Opened(own, offsets.edition, seqs, starts)
+            opening = _Opened(own, offsets.edition, seqs, starts)
         if own is not None:
             stack.callback(os.close, own)
-        return opened
+        return opening
 
-    def _records(self, opened: _Opened, media: bool) -> Iterator[Record]:
-        if opened.descriptor is None:
+    def _records(self, opening: _Opened, media: bool) -> Iterator[Record]:
+        if opening.descriptor is None:
             return
-        with storage_errors(self.file.path.name), open(opened.descriptor, "rb", closefd=False) as stream:
+        with storage_errors(self.file.path.name), open(opening.descriptor, "rb", closefd=False) as stream:
             at = -1
-            for seq, start in zip(opened.seqs, opened.starts, strict=True):
+            for seq, start in zip(opening.seqs, opening.starts, strict=True):
                 if at != start:
                     stream.seek(start)
                 raw = stream.readline()
                 at = start + len(raw)
-                line = line_of(raw, seq) or self.file.second_look(seq, opened.edition)
+                line = line_of(raw, seq) or self.file.second_look(seq, opening.edition)
                 if line is not None:
                     yield self._record(line, media)
 
@@ -239,16 +241,16 @@ class JsonlLog:
 
     def outline(self, *, trimmed: bool = False) -> list[tuple[int, str]]:
         """Number and kind of each record, damaged ones too; of those that trims put aside too, if they are wanted."""
-        listed = dict[int, str]()
+        listed_values = dict[int, str]()
         with self.file.reading() as descriptor:
             if descriptor is not None:
                 for backup in self._backups(descriptor) if trimmed else ():
                     with storage_errors(backup.name), open_no_follow(backup) as earlier:
-                        listed |= log_recovery.outline(disk.whole_lines(earlier))
+                        listed_values |= log_recovery.outline(disk.whole_lines(earlier))
                 last_seq = self.file.offsets.last_seq
                 own = log_recovery.outline(disk.whole_lines(descriptor))
-                listed |= {seq: kind for seq, kind in own.items() if seq <= last_seq}
-        return sorted(listed.items())
+                listed_values |= {seq: kind for seq, kind in own.items() if seq <= last_seq}
+        return sorted(listed_values.items())
 
     def trim(self, keep: Collection[int], record: TrimRecord, *, expected_last_seq: int, edition: int) -> str:
         """Takes all lines but those of some records out of the log, and keeps the whole of it beside.
@@ -263,11 +265,11 @@ class JsonlLog:
         path = self.file.path
         with self.file.held(edition) as descriptor:
             self.file.expect(expected_last_seq)
-            kept, gone = log_recovery.trim_lines(disk.whole_lines(descriptor), keep)
+            kept_chunks, gone_count = log_recovery.trim_lines(disk.whole_lines(descriptor), keep)
             backup = save_beside(path, lambda: disk.pieces(descriptor), "bak")
-            draft = draft_record(replace(record, backup=backup.name, lines=gone))
+            draft = draft_record(replace(record, backup=backup.name, lines=gone_count))
             try:
-                self.file.replace(descriptor, (*kept, *self.file.lines([draft])))
+                self.file.replace(descriptor, (*kept_chunks, *self.file.lines([draft])))
             except BaseException:
                 # Only while the log is as it was: what the disk did not confirm may be done all the same.
                 if disk.is_at(path, descriptor):

@@ -160,8 +160,8 @@ class LogFile:
         first = self.offsets.last_seq + 1
         ts = self._now().astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
         return [
-            encode(made, seq=seq, ts=ts, batch=len(drafts) if seq == first else 1)
-            for seq, made in enumerate(drafts, start=first)
+            encode(draft, seq=seq, ts=ts, batch=len(drafts) if seq == first else 1)
+            for seq, draft in enumerate(drafts, start=first)
         ]
 
     def write(self, descriptor: int, drafts: Sequence[RecordDraft]) -> None:

@@ -79,16 +79,16 @@ class LogFolder:
         Raises:
             StorageFailed: The folder or a log cannot be read.
         """
-        found = (self._measured(name.removesuffix(SUFFIX)) for name in self._names() if _is_log(name))
-        return sorted((file for file in found if file), key=lambda file: file.last_activity, reverse=True)
+        sessions = (self._measured(name.removesuffix(SUFFIX)) for name in self._names() if _is_log(name))
+        return sorted((file for file in sessions if file), key=lambda file: file.last_activity, reverse=True)
 
     def containing(self, mark: bytes) -> Iterator[str]:
         """Ids of the sessions whose log has some bytes in it, the last active first."""
-        for listed in self.list():
-            name = f"{listed.session_id}{SUFFIX}"
+        for session in self.list():
+            name = f"{session.session_id}{SUFFIX}"
             with suppress(NotFound), storage_errors(name), open_no_follow(self._folder / name) as descriptor:
                 if any(mark in piece for piece in _pieces(descriptor, len(mark))):
-                    yield listed.session_id
+                    yield session.session_id
 
     def delete(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
         """Removes a session: its log, what trims and repairs left, and what no other session keeps beside its own.
@@ -209,12 +209,12 @@ class LogFolder:
     def _remove_unnamed(self, *, but: Iterable[str]) -> None:
         """Removes the contents that no file names but these, and those that a crash left, which none names at all."""
         with self._blobs_lock.held():
-            unnamed = set(self._blobs.all())
+            unnamed_keys = set(self._blobs.all())
             for file in set(self._names()).difference(but):
-                if not unnamed:
+                if not unnamed_keys:
                     break
-                unnamed -= self._named_in(file)
-            for sha256 in unnamed:
+                unnamed_keys -= self._named_in(file)
+            for sha256 in unnamed_keys:
                 self._blobs.remove(sha256)
 
     def _named_in(self, file: str) -> set[str]:

@@ -114,10 +114,10 @@ class Offsets:
         """The numbers of all records after this one, and where they begin."""
         at = bisect_right(self._seqs, seq)
         seqs, starts = self._seqs[at:], self._starts[at:]
-        for gone in sorted(self._dropped, reverse=True):
-            if gone > seq:
-                del starts[bisect_left(seqs, gone)]
-                seqs.remove(gone)
+        for gone_count in sorted(self._dropped, reverse=True):
+            if gone_count > seq:
+                del starts[bisect_left(seqs, gone_count)]
+                seqs.remove(gone_count)
         return seqs, starts
 
     def drop(self, seq: int) -> None:
@@ -147,8 +147,8 @@ class Offsets:
 
     def _is_same(self, descriptor: int, now: Signature) -> bool:
         """True if an open file is the one that is known, with more at its end or not."""
-        known = self._signature
-        if known is None or now[2] != known[2] or now[0] < self.end:
+        signature = self._signature
+        if signature is None or now[2] != signature[2] or now[0] < self.end:
             return False
         # The number of a file that was deleted may be given again at once.
         with open(descriptor, "rb", closefd=False) as stream:
@@ -214,8 +214,8 @@ class Offsets:
 
     def _take_back(self, batch: _Batch) -> None:
         """Forgets a batch that is not whole; it may be one that is being written."""
-        kept = bisect_left(self._starts, batch.begin)
-        del self._seqs[kept:], self._starts[kept:]
+        kept_position = bisect_left(self._starts, batch.begin)
+        del self._seqs[kept_position:], self._starts[kept_position:]
         self._headers = [seq for seq in self._headers if seq <= self.last_seq]
         self.end = batch.begin
 

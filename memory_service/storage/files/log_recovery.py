@@ -44,8 +44,8 @@ class LogRecovery:
         """Faults found, and what was done about each."""
         count, first = self._offsets.damaged
         message = f"{count} lines of {self._path.name} were skipped; the first begins at byte {first}."
-        damaged = [Repair(kind="damaged", message=message)] if count else []
-        return (*damaged, *self._found)
+        repairs = [Repair(kind="damaged", message=message)] if count else []
+        return (*repairs, *self._found)
 
     def note(self, kind: RepairKind, message: str) -> None:
         """Keeps a finding."""
@@ -79,11 +79,11 @@ class LogRecovery:
         if self._offsets.is_torn:
             end = self._offsets.end
             torn_bytes = os.fstat(descriptor).st_size - end
-            kept = save_beside(self._path, lambda: disk.pieces(descriptor, end), "torn")
+            path = save_beside(self._path, lambda: disk.pieces(descriptor, end), "torn")
             disk.truncate_durably(descriptor, end)
             self._offsets.refresh(descriptor)
-            told = f"The last {torn_bytes} bytes of {self._path.name} were no whole record; {kept.name} has them."
-            self.note("torn", told)
+            text = f"The last {torn_bytes} bytes of {self._path.name} were no whole record; {path.name} has them."
+            self.note("torn", text)
         if self.is_foreign:
             self.note("foreign", f"{self._path.name} holds no record of a session.")
             raise StorageFailed(
@@ -119,13 +119,13 @@ _ASIDE = lazy_regex(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
 
 def trim_lines(lines: Iterable[bytes], keep: Collection[int]) -> tuple[list[bytes], int]:
     """The lines of some records, and how many other lines there are."""
-    kept, gone = list[bytes](), 0
+    kept_chunks, gone_count = list[bytes](), 0
     for line in lines:
         if (place := stamp(line)) and place.seq in keep:
-            kept.append(line)
+            kept_chunks.append(line)
         else:
-            gone += 1
-    return kept, gone
+            gone_count += 1
+    return kept_chunks, gone_count
 
 
 def outline(lines: Iterable[bytes]) -> dict[int, str]:
@@ -140,7 +140,7 @@ def lines_after(lines: Iterable[bytes], seq: int) -> Iterator[bytes]:
 
 def backups(lines: Iterable[bytes], name: str) -> list[str]:
     """The files that the trims of the log `name` left, newest first; some may be gone."""
-    found = list[str]()
+    texts = list[str]()
     for line in lines:
         place = stamp(line)
         if place is None or place.kind != "trimmed":
@@ -148,8 +148,8 @@ def backups(lines: Iterable[bytes], name: str) -> list[str]:
         with suppress(ValueError):  # of a line that was damaged nobody knows the file
             body = decode(line).record.body
             if isinstance(body, TrimRecord) and is_put_aside(body.backup, name):
-                found.append(body.backup)
-    return found[::-1]
+                texts.append(body.backup)
+    return texts[::-1]
 
 
 def is_put_aside(file: str, name: str) -> bool:

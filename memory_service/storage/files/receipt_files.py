@@ -83,18 +83,18 @@ class ReceiptFiles:
             StorageFailed: A file of receipts cannot be written.
         """
         begin, ending = _begin(key) if key else b"", _ending(session) if session else b"}\n"
-        erased = 0
+        erased_count = 0
         try:
             for path in self._files():
                 with suppress(FileNotFoundError):
-                    erased += _blank(path, ending, lambda line: begin in line)
+                    erased_count += _blank(path, ending, lambda line: begin in line)
         except OSError as error:
             of = f" of the session {session}" if session else ""
             raise StorageFailed(
                 f"Receipts{of} stay in {self._folder.name} ({error.strerror}). "
                 "Make the folder writable, then delete the session again."
             ) from error
-        return erased
+        return erased_count
 
     def keys(self) -> Iterator[str]:
         """The keys of all receipts."""
@@ -138,7 +138,7 @@ def _ending(session: str) -> bytes:
 
 def _blank(path: Path, ending: bytes, is_meant: Callable[[bytes], bool]) -> int:
     """Write spaces over the lines of a file that end so and are meant; gives their number."""
-    blanked = 0
+    blanked_count = 0
     with path.open("r+b") as stream:
         if not os.fstat(stream.fileno()).st_size:
             return 0
@@ -148,10 +148,10 @@ def _blank(path: Path, ending: bytes, is_meant: Callable[[bytes], bool]) -> int:
                 start, end = lines.rfind(b"\n", 0, at) + 1, at + len(ending) - 1
                 if is_meant(lines[start:end]):
                     lines[start:end] = b" " * (end - start)
-                    blanked += 1
+                    blanked_count += 1
                 at = lines.find(ending, end)
-            if blanked:
+            if blanked_count:
                 lines.flush()
-        if blanked:
+        if blanked_count:
             sync_file(stream.fileno())
-    return blanked
+    return blanked_count

@@ -133,10 +133,10 @@ def copy_sample(home: Path, *, with_session: bool = True, language: str = "en") 
         if target.is_dir() and any(target.iterdir()):
             raise Conflict(f"There is a workspace at {target} already. Choose an empty folder; nothing was changed.")
         for path in _files(source, sample if with_session else None):
-            copied = target / path.relative_to(source)
-            make_folder(copied.parent)
-            shutil.copyfile(path, copied)
-            copied.chmod(FILE_MODE)
+            copied_path = target / path.relative_to(source)
+            make_folder(copied_path.parent)
+            shutil.copyfile(path, copied_path)
+            copied_path.chmod(FILE_MODE)
     except OSError as error:
         raise StorageFailed(
             f"The sample cannot be written to {target} ({error.strerror or error}). Choose another folder."
@@ -146,14 +146,14 @@ def copy_sample(home: Path, *, with_session: bool = True, language: str = "en") 
 
 def _bundled(sample: Sample) -> Path:
     package = Path(__file__).parents[2]
-    installed, checkout = package / sample.installed, package.parent / "data" / sample.checkout
-    source = installed if installed.is_dir() else checkout
+    path, checkout = package / sample.installed, package.parent / "data" / sample.checkout
+    source = path if path.is_dir() else checkout
     if not source.is_dir():
         raise NotFound(f"The sample workspace is not at {source}. Reinstall memory-service.")
     return source
 
 
-def _files(source: Path, recorded: Sample | None) -> Iterator[Path]:
+def _files(source: Path, sample: Sample | None) -> Iterator[Path]:
     yield from sorted(source.rglob("*.md"))
-    if recorded is not None:
-        yield _recorded_session(recorded)
+    if sample is not None:
+        yield _recorded_session(sample)
