@@ -255,10 +255,8 @@ def _resolve(base: Sequence[_Unit], region: _Region, rules: _Rules) -> Sequence[
         return theirs
     if region.start == region.end:
         return _union(ours, theirs) if rules.unites else None
-    both = [*region.ours, *region.theirs]
-    if not any(edit.units for edit in both):
-        deleted = {at for edit in both for at in range(edit.start, edit.end)}
-        return [base[at] for at in range(region.start, region.end) if at not in deleted]
+    if not any(edit.units for edit in (*region.ours, *region.theirs)):
+        return ()  # Deletions that meet leave nothing between them.
     return rules.on_overlap(base[region.start : region.end], ours, theirs)
 
 
