@@ -70,15 +70,15 @@ class IndexStatus:
     @property
     def outdated(self) -> str:
         """Why the index should be rebuilt, and what to do; empty if it is up to date."""
-        if self.stored is None or self.moving or not outdated(self.stored, self.current):
+        if self.stored is None or self.moving or not rebuild_reason(self.stored, self.current):
             return ""
         if self.rebuild and self.rebuild.running and self.rebuild.current:
             share = f"{self.rebuild.share:.0%} of the files are done"
             return f"{_difference(self.stored, self.current)}, and is being made anew: {share}. Wait for that."
-        return outdated(self.stored, self.current)
+        return rebuild_reason(self.stored, self.current)
 
 
-def outdated(stored: Fingerprint, current: Fingerprint) -> str:
+def rebuild_reason(stored: Fingerprint, current: Fingerprint) -> str:
     """Why an index should be rebuilt, and how; empty if it need not. An index of words alone fits any model."""
     if not stored.model:
         current = replace(current, model="", dimensions=0)
@@ -202,7 +202,7 @@ class IndexCompatibility:
         self._chosen: Embedder | None = None
 
     @property
-    def wanted(self) -> Embedder | None:
+    def target_embedder(self) -> Embedder | None:
         """The embedder that the index would be made with now; None for none."""
         if not isinstance(self._given, LanguageChoice):
             return self._given
@@ -221,13 +221,13 @@ class IndexCompatibility:
 
     def _choose(self, given_choice: LanguageChoice) -> tuple[Embedder, Writing]:
         fingerprint, writing = self._store.head().fingerprint, self._written()
-        self._chosen = given_choice.chosen(writing, fingerprint.model if fingerprint else "")
+        self._chosen = given_choice.choose(writing, fingerprint.model if fingerprint else "")
         return self._chosen, writing
 
     def is_moving(self, stored: Fingerprint | None) -> bool:
         """True if an index is served by one of the two models, and the other was chosen for it since."""
         maker = self.embedder(stored) if stored and stored.model else None
-        return maker is not None and maker is not self.wanted
+        return maker is not None and maker is not self.target_embedder
 
     @property
     def current(self) -> Fingerprint:
@@ -270,7 +270,7 @@ class IndexCompatibility:
         """
         fingerprint = self._store.head().fingerprint
         if fingerprint and fingerprint.schema != self._store.schema:
-            raise StoreOutdated(outdated(fingerprint, self.current))
+            raise StoreOutdated(rebuild_reason(fingerprint, self.current))
 
     @property
     def is_filled(self) -> bool:
@@ -286,7 +286,7 @@ class IndexCompatibility:
             return self._given.maker(made.model)
         current = self.current
         fits = made is None or (made.model, made.dimensions) == (current.model, current.dimensions)
-        return self.wanted if fits and current.model else None
+        return self.target_embedder if fits and current.model else None
 
     def dimensions(self) -> int | None:
         """Length of the stored vectors; None if a search cannot use them."""
@@ -305,9 +305,9 @@ class IndexCompatibility:
         """
         fingerprint, current = self._store.head().fingerprint, self.current
         if fingerprint and fingerprint.schema != current.schema:
-            raise StoreOutdated(outdated(fingerprint, current))
+            raise StoreOutdated(rebuild_reason(fingerprint, current))
         if fingerprint and fingerprint.rules != current.rules:
-            degraded.append(f"index: {outdated(fingerprint, current)}")
+            degraded.append(f"index: {rebuild_reason(fingerprint, current)}")
         if self._given is None:
             if mode == "vector":
                 degraded.append("vector: no embedding model is configured. Set embedding_model and run a full reindex.")
@@ -316,18 +316,18 @@ class IndexCompatibility:
             return None, fingerprint
         usable = self.embedder(fingerprint)
         if fingerprint and usable is None:
-            degraded.append(f"vector: {outdated(fingerprint, current) or self.problem or self._waiting()}")
+            degraded.append(f"vector: {rebuild_reason(fingerprint, current) or self.problem or self._waiting()}")
         return usable, fingerprint
 
     def _waiting(self) -> str:
-        name = self.wanted.name if self.wanted else "none"
+        name = self.target_embedder.name if self.target_embedder else "none"
         return f"The index has no vectors yet. They are made as soon as the model {name} answers."
 
-    def measured(self, vector: Vectors | None, stored: Fingerprint | None, degraded: list[str]) -> Vectors | None:
+    def fit_vector(self, vector: Vectors | None, stored: Fingerprint | None, degraded: list[str]) -> Vectors | None:
         """A question's vector if it is as long as the stored ones; otherwise None, with the reason."""
         if vector is None or stored is None or len(vector) == stored.dimensions:
             return vector
-        degraded.append(f"vector: {outdated(stored, replace(stored, dimensions=len(vector)))}")
+        degraded.append(f"vector: {rebuild_reason(stored, replace(stored, dimensions=len(vector)))}")
         return None
 
     def learn(self) -> None:
@@ -336,9 +336,9 @@ class IndexCompatibility:
         Raises:
             EmbeddingError: The model does not answer.
         """
-        _learn(self.wanted)
+        _learn(self.target_embedder)
 
-    def learned(self) -> Fingerprint:
+    def learn_fingerprint(self) -> Fingerprint:
         """Fingerprint of an index that is to be made anew, of a model that was chosen now and says what it is.
 
         Raises:
@@ -355,7 +355,7 @@ class IndexCompatibility:
     def learned_or_words(self) -> Fingerprint:
         """Fingerprint of an index that is to be made anew: of words alone, to take vectors later, without a model."""
         try:
-            return self.learned()
+            return self.learn_fingerprint()
         except EmbeddingError:
             return replace(self.current, model="", dimensions=0)
 
@@ -388,12 +388,12 @@ class IndexCompatibility:
         fingerprint, current = self._store.head().fingerprint, self.current
         problem = ""
         if fingerprint is None or full or (fingerprint != current and not self.is_filled):
-            problem = self._learned()
+            problem = self._try_to_learn()
             # Without its size there is no room for vectors: the index goes by words until the model answers.
             current = replace(self.current, model="", dimensions=0) if problem else self.current
             fingerprint = self._store.begin(current, only_missing=fingerprint is None and not full)
         if fingerprint.schema != current.schema:
-            raise StoreOutdated(outdated(fingerprint, current))
+            raise StoreOutdated(rebuild_reason(fingerprint, current))
         if not fingerprint.model and self._given is not None and not problem:
             fingerprint, problem = self._with_vectors(fingerprint, briefly=briefly)
         current = self.current
@@ -401,7 +401,7 @@ class IndexCompatibility:
             # It is served by its own model until it is made anew, which is no matter of this sync.
             current = replace(current, model=fingerprint.model, dimensions=fingerprint.dimensions)
         part = "index" if fingerprint.model == current.model else "vector"
-        difference = outdated(fingerprint, current)
+        difference = rebuild_reason(fingerprint, current)
         return fingerprint, [
             *([f"{part}: {difference}"] if difference else []),
             *([f"vector: {problem}"] if problem else []),
@@ -410,7 +410,7 @@ class IndexCompatibility:
     def _with_vectors(self, stored: Fingerprint, *, briefly: bool) -> tuple[Fingerprint, str]:
         """The fingerprint of an index of words that takes vectors now, and why it does not."""
         try:
-            _learn(self.wanted, briefly=briefly)
+            _learn(self.target_embedder, briefly=briefly)
         except EmbeddingError as error:
             return stored, str(error)
         model = self._identity()
@@ -421,7 +421,7 @@ class IndexCompatibility:
 
     def answers(self) -> str:
         """Why the model gives no vectors now, tried with one short question; empty if it does."""
-        embedder = self.embedder(self._store.head().fingerprint) or self.wanted
+        embedder = self.embedder(self._store.head().fingerprint) or self.target_embedder
         if embedder is None:
             return ""
         try:
@@ -430,7 +430,7 @@ class IndexCompatibility:
             return str(error)
         return ""
 
-    def _learned(self) -> str:
+    def _try_to_learn(self) -> str:
         try:
             self.learn()
         except EmbeddingError as error:
@@ -440,4 +440,4 @@ class IndexCompatibility:
         return ""
 
     def _identity(self) -> Identity:
-        return _identify(self.wanted, lambda: self._store.head().fingerprint)
+        return _identify(self.target_embedder, lambda: self._store.head().fingerprint)

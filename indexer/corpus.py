@@ -37,7 +37,7 @@ class Greetings:
     others: Ints
     names: Ints
 
-    def named(
+    def with_names(
         self, names: Mapping[int, str], standing: NDArray[np.bool_] | None = None
     ) -> Iterator[tuple[int, int, str]]:
         """Speaker, other and name of each greeting; only of rows in the mask `standing`, if given."""
@@ -57,7 +57,7 @@ def find_greetings(starts: Ints, labels: NDArray[np.integer], greeted_rows: NDAr
         greeted_rows: Number of the name that each row greets; 0 for none.
     """
     rows = np.flatnonzero((greeted_rows > 0) & (labels > 0))
-    other_rows = _others(starts, labels, rows) if len(rows) else rows
+    other_rows = _other_speakers(starts, labels, rows) if len(rows) else rows
     known_rows = other_rows > 0
     rows = rows[known_rows]
     return Greetings(
@@ -68,7 +68,7 @@ def find_greetings(starts: Ints, labels: NDArray[np.integer], greeted_rows: NDAr
     )
 
 
-def _others(starts: Ints, labels: NDArray[np.integer], rows: Ints) -> Ints:
+def _other_speakers(starts: Ints, labels: NDArray[np.integer], rows: Ints) -> Ints:
     """Label of the only other speaker of each row's file; 0 where there is none, or more than one."""
     spoken_rows = np.flatnonzero(labels > 0)
     files = np.searchsorted(starts, spoken_rows, "right") - 1
@@ -195,7 +195,7 @@ class Corpus:
         return files[self.file]
 
     @cached_property
-    def spoken(self) -> Mask:
+    def session_messages(self) -> Mask:
         """True for each message of a session."""
         files: Mask = np.array([file.source == "sessions" for file in self.files], bool)
         return files[self.file]

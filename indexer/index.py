@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from indexer.compatibility import IndexCompatibility, IndexStatus, outdated
+from indexer.compatibility import IndexCompatibility, IndexStatus, rebuild_reason
 from indexer.embeddings.base import Embedder
 from indexer.embeddings.bundled import LanguageChoice
 from indexer.embeddings.reranking import Reranker, Reranking
@@ -155,7 +155,7 @@ class Index:
         """True if an older version made it, with other rules: it answers, and is to be made anew."""
         return self._compatibility.lags
 
-    def outdated(self, *, fetches: bool = False) -> str:
+    def rebuild_reason(self, *, fetches: bool = False) -> str:
         """Why the index should be made anew, and how; empty where it need not. To tell, a model may be fetched.
 
         Raises:
@@ -167,12 +167,12 @@ class Index:
             self._compatibility.identify()
         self._compatibility.choose()
         fingerprint = self._store.head().fingerprint
-        return outdated(fingerprint, self.fingerprint) if fingerprint else ""
+        return rebuild_reason(fingerprint, self.fingerprint) if fingerprint else ""
 
     @property
     def embedder(self) -> Embedder | None:
         """The model that questions are embedded with; None for none."""
-        return self._compatibility.embedder(self._store.head().fingerprint) or self._compatibility.wanted
+        return self._compatibility.embedder(self._store.head().fingerprint) or self._compatibility.target_embedder
 
     @property
     def is_chosen_for(self) -> bool:
@@ -305,7 +305,7 @@ class Index:
             rebuild=partial_state(self._store, current, files),
             failed=failures(plan, states),
             problem=self._compatibility.problem,
-            unjudged=self._search.unjudged(current),
+            unjudged=self._search.why_unjudged(current),
             packed=packed_count,
             slow=slow,
             unread=UNREAD_FACTS if counts and counts.passages and head.fact_rules != FACT_RULES else "",
@@ -369,7 +369,7 @@ class Index:
         with self._store.reading():
             return next(iter(passages_of(self._store, path, first=-1)), None)
 
-    def erased(self, before: Collection[StoredPassage], paths: Collection[str]) -> ErasedPassages:
+    def erased_passages(self, before: Collection[StoredPassage], paths: Collection[str]) -> ErasedPassages:
         """Look everywhere in the index for passages that some files held before, and hold no more.
 
         Raises:

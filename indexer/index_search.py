@@ -26,7 +26,7 @@ from indexer.engine.search import (
     reads_all,
     regime_of,
     relevance_of,
-    trust_in,
+    vector_weight,
     weights_of,
 )
 from indexer.errors import IndexerError, StoreReplaced
@@ -66,7 +66,7 @@ class IndexSearch:
         self._reranking = reranking
         self._calibration = calibration
 
-    def unjudged(self, made_with: Fingerprint) -> str:
+    def why_unjudged(self, made_with: Fingerprint) -> str:
         """Why hits of an index that was made so have no relevance; empty where they have, and without a model."""
         model = self._calibrated_as(made_with)
         return self._calibration.problem("hybrid", model, self._ranking) if made_with.model else ""
@@ -79,7 +79,7 @@ class IndexSearch:
             StoreError: The index cannot be read.
         """
         most = max(query.limit, RERANKED_FROM) if self._reranking else query.limit
-        with THROTTLE.passing():
+        with THROTTLE.foreground():
             for _ in range(_ROUNDS):
                 with suppress(StoreReplaced):
                     return self._run_unless_damaged(replace(query, limit=most), query.limit)
@@ -93,7 +93,7 @@ class IndexSearch:
             raise
         except Exception:
             with self._store.reading(), self._readers.loading() as manager:
-                is_damaged = manager.distrust()
+                is_damaged = manager.drop_if_damaged()
             if not is_damaged:
                 raise
         return self._run_once(asked, limit)
@@ -110,7 +110,7 @@ class IndexSearch:
             # The view begins with the first query, under the lock: it is never older than what is in memory.
             with self._readers.loading() as manager:
                 embedder, made_with = self._compatibility.for_search(mode, degraded)
-                view = manager.view(self._compatibility.dimensions() if embedder else None)
+                view = manager.reader(self._compatibility.dimensions() if embedder else None)
             watch.lap("view")
             words = find_terms(view, text, names_alone=mode == "vector" and embedder is not None)
             named_value = find_named(view, text, words)
@@ -119,8 +119,8 @@ class IndexSearch:
         if embedder is not None and len(view):
             heard_vector_text = vector_text(text, words, view, embedder.reads, named_value)
             vectors = embed_question(embedder, heard_vector_text, degraded) if heard_vector_text else None
-            vector = self._compatibility.measured(vectors, made_with, degraded)
-        trust = trust_in(embedder if vector is not None else None, text)
+            vector = self._compatibility.fit_vector(vectors, made_with, degraded)
+        trust = vector_weight(embedder if vector is not None else None, text)
         done_mode: Mode = "text" if vector is None and (heard_vector_text or embedder is None) else mode
         asked = replace(asked, mode=done_mode, named=named_value)
         watch.lap("embed")
@@ -144,7 +144,7 @@ class IndexSearch:
             hits = to_hits(view, asked, ranking, self._ranking, relevance)
         watch.lap("fetch")
         if self._reranking:
-            hits, problem = self._reranking.reranked(hits, text)
+            hits, problem = self._reranking.rerank(hits, text)
             hits = current_first(hits)
             degraded += [problem] if problem else []
             watch.lap("rerank")

@@ -17,7 +17,7 @@ from indexer.stores.base import FileState, IndexStore, Unembedded
 from indexer.sync.plan import SyncPlan, SyncPlanner
 from indexer.sync.rebuild import Rebuild
 from indexer.sync.run import Sync
-from indexer.sync.runner import SyncControl, SyncRunner, SyncRuns, restate
+from indexer.sync.runner import SyncControl, SyncRunner, SyncRuns, refresh_facts
 from indexer.sync.vectors import TextVectors, fill_in
 from indexer.types import Fingerprint, MissingVectors, SourceKind, SyncProgress, SyncReport
 
@@ -67,7 +67,7 @@ class IndexSync:
         self, paths: Collection[str], control: SyncControl, *, full: bool, missing_ok: bool, words_only: bool
     ) -> SyncReport:
         """Bring the index up to date; see `Index.sync`."""
-        with self._runs.seen(control) as seen_control:
+        with self._runs.observe(control) as seen_control:
             if full and self._compatibility.is_filled:
                 return self._rebuild(seen_control)
             if not paths and self._compatibility.is_unread:
@@ -88,10 +88,10 @@ class IndexSync:
         control = control.giving_way()
         embedder = None if words_only else self._compatibility.embedder(fingerprint)
         runner = self._runner(embedder, fingerprint, control, self._splitter, self._logs)
-        with THROTTLE.passing() if paths else THROTTLE.behind():
+        with THROTTLE.foreground() if paths else THROTTLE.background():
             report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
             if not paths:
-                restate(self._store, self._source, fingerprint, control)
+                refresh_facts(self._store, self._source, fingerprint, control)
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self._readers.pack())))
 
     def embed_missing(self, most: int | None, cancelled: Callable[[], bool]) -> MissingVectors:
@@ -116,7 +116,7 @@ class IndexSync:
                 )
 
         vectors = TextVectors(self._store, self._compatibility.embedder(fingerprint), fingerprint, before_batch)
-        with THROTTLE.passing() if most else THROTTLE.behind(), suppress(SyncCancelled):
+        with THROTTLE.foreground() if most else THROTTLE.background(), suppress(SyncCancelled):
             fill_in(self._store, fingerprint, vectors, most=most, before_batch=before_batch)
         problems = tuple(dict.fromkeys(vectors.problems))
         return MissingVectors(
@@ -125,7 +125,7 @@ class IndexSync:
 
     def _rebuild(self, control: SyncControl, *, words_only: bool = False) -> SyncReport:
         """Make the index anew beside the one in use, and take it into use; its vectors may come later."""
-        fingerprint = self._compatibility.learned_or_words() if words_only else self._compatibility.learned()
+        fingerprint = self._compatibility.learned_or_words() if words_only else self._compatibility.learn_fingerprint()
 
         def adopt(store: IndexStore) -> None:
             self._readers.make_ready(store, fingerprint.dimensions or None)

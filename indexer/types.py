@@ -135,13 +135,13 @@ class SearchFilter:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tags", tuple(map(fold_tag, self.tags)))
-        object.__setattr__(self, "path_prefix", composed(self.path_prefix))
+        object.__setattr__(self, "path_prefix", to_nfc(self.path_prefix))
 
     def reaches(self, source: SourceKind, path: str) -> bool:
         """True if passages of a file may pass, as far as its kind and its path tell."""
         if self.sources and source not in self.sources:
             return False
-        return not self.path_prefix or composed(path).startswith(self.path_prefix)
+        return not self.path_prefix or to_nfc(path).startswith(self.path_prefix)
 
     def passes(self, source: SourceKind, path: str, passage: Passage) -> bool:
         """True if a passage of a file is not left out."""
@@ -329,14 +329,14 @@ class MissingVectors:
     away: bool = False
 
 
-def composed(text: str) -> str:
+def to_nfc(text: str) -> str:
     """A text in the Unicode form NFC: paths and names are compared in it."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def fold_tag(tag: str) -> str:
     """A tag as it is compared, without `#`."""
-    return composed(tag.removeprefix("#")).casefold()
+    return to_nfc(tag.removeprefix("#")).casefold()
 
 
 def has_tags(tags: Iterable[str], wanted_texts: Iterable[str]) -> bool:

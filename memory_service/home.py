@@ -101,15 +101,15 @@ class SearchedPlace:
     workspace: str
     shows_home: bool
 
-    def told(self, error: MemoryServiceError) -> str:
+    def error_message(self, error: MemoryServiceError) -> str:
         """The message of an error, in which what is missing comes with the place where it was looked for."""
-        message = self.shown(str(error))
+        message = self.hide_home(str(error))
         if not isinstance(error, NotFound) or not self.workspace or (self.shows_home and str(self.home) in message):
             return message
         place = self.home if self.shows_home else "this server"
         return f"{message} {LOOKED_FOR} the workspace {self.workspace} of {place}."
 
-    def shown(self, message: str) -> str:
+    def hide_home(self, message: str) -> str:
         """A message without the path of the home, unless who asks may know it."""
         return message if self.shows_home else _without_path(message, self.home)
 
@@ -336,7 +336,7 @@ def new_instance() -> str:
 
 
 @contextmanager
-def announced(home: Path, url: str, instance: str) -> Iterator[None]:
+def announce_server(home: Path, url: str, instance: str) -> Iterator[None]:
     """Let commands find a server until the block ends; without a word where the home cannot be written.
 
     Then the server that was there before is found again, if it still answers.

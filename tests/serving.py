@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from memory_service.api import create_app
 from memory_service.api.server import StreamingServer, TimedProtocol, listening
 from memory_service.config import Settings
-from memory_service.home import announced, new_instance
+from memory_service.home import announce_server, new_instance
 from memory_service.messages.server_events import EventSplitter, ServerEvent
 from memory_service.service import MemoryService
 
@@ -94,7 +94,7 @@ def found_by_home(home: Path, **values: object) -> Iterator[str]:
     It is there in a twentieth of the time that a process takes to start.
     """
     service, instance = MemoryService(settings(home, embedding_model="none", **values)), new_instance()
-    with serving(service, instance=instance) as server, announced(home, server.url, instance):
+    with serving(service, instance=instance) as server, announce_server(home, server.url, instance):
         yield server.url
 
 

@@ -95,10 +95,10 @@ def test_a_server_takes_short_turns_while_there_is_work_behind_and_no_longer() -
     usual = sys.getswitchinterval()
     try:
         assert usual < 0.005 / 2
-        with THROTTLE.behind(), THROTTLE.behind():
+        with THROTTLE.background(), THROTTLE.background():
             assert sys.getswitchinterval() < usual
         assert sys.getswitchinterval() == usual
-        with pytest.raises(KeyError), THROTTLE.behind():
+        with pytest.raises(KeyError), THROTTLE.background():
             raise KeyError
         assert sys.getswitchinterval() == usual
     finally:
@@ -111,7 +111,7 @@ def test_turns_that_were_shorter_stay_so() -> None:
     sys.setswitchinterval(0.0001)
     try:
         _shorten_turns()
-        with THROTTLE.behind():
+        with THROTTLE.background():
             assert sys.getswitchinterval() <= 0.00011
         assert sys.getswitchinterval() <= 0.00011
     finally:

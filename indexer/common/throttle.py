@@ -41,7 +41,7 @@ class BackgroundThrottle:
         self._own = threading.local()
 
     @contextmanager
-    def passing(self) -> Iterator[None]:
+    def foreground(self) -> Iterator[None]:
         """A block of work that people wait for, also as a decorator; of what is behind, a part like any other."""
         thread = threading.get_ident()
         if self._is_behind or thread in self._passing:
@@ -55,7 +55,7 @@ class BackgroundThrottle:
             self._leave(thread)
 
     @contextmanager
-    def standing(self) -> Iterator[None]:
+    def waiting(self) -> Iterator[None]:
         """A wait within `passing` for another thread's work, which need not give way meanwhile."""
         thread = threading.get_ident()
         since = self._leave(thread)
@@ -67,7 +67,7 @@ class BackgroundThrottle:
                     self._passing[thread] = since
 
     @contextmanager
-    def behind(self) -> Iterator[None]:
+    def background(self) -> Iterator[None]:
         """A block of long background work, in a thread that calls `give_way` often; blocks may nest."""
         with self._changing:
             if not self._behind:
@@ -89,7 +89,7 @@ class BackgroundThrottle:
         with self._changing:
             self._listener = listener
 
-    def give_way(self) -> None:
+    def yield_to_foreground(self) -> None:
         """Wait until nobody else is waited for; at once in a thread that is not behind."""
         if not self._is_behind:
             return
@@ -99,10 +99,10 @@ class BackgroundThrottle:
                 self._changing.wait_for(self._is_free, timeout=min(worked_value, _LONGEST_SECONDS))
         self._own.worked_since = time.monotonic()
 
-    def paced(self, pieces: Iterable[_Piece]) -> Iterator[_Piece]:
+    def pace(self, pieces: Iterable[_Piece]) -> Iterator[_Piece]:
         """The same pieces of work, giving way before each."""
         for piece in pieces:
-            self.give_way()
+            self.yield_to_foreground()
             yield piece
 
     def handed_on(self, work: Callable[[_Piece], None]) -> Callable[[_Piece], None]:
@@ -114,14 +114,14 @@ class BackgroundThrottle:
         if not self._is_behind:
             return work
 
-        def paced(piece: _Piece) -> None:
+        def pace_piece(piece: _Piece) -> None:
             if not self._is_behind:
                 self._own.depth, self._own.worked_since = 1, time.monotonic()
                 _be_nice()
-            self.give_way()
+            self.yield_to_foreground()
             work(piece)
 
-        return paced
+        return pace_piece
 
     @property
     def _depth(self) -> int:

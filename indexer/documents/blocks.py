@@ -120,7 +120,7 @@ class Outline:
             self.blocks[-1] = self.blocks[-1]._replace(kind=Kind.HEADER)
 
 
-def dedented(lines: list[Line]) -> list[Line]:
+def dedent_lines(lines: list[Line]) -> list[Line]:
     """Lines without the space that all of them begin with."""
     margin = min((len(text) - len(text.lstrip()) for _, text in lines if text.strip()), default=0)
     return [(number, text[margin:].rstrip()) for number, text in lines]

@@ -64,7 +64,7 @@ def noted_lines(lines: Sequence[str]) -> Mapping[int, Noted]:
             below = _lines_below(lines, number)
             text = lines[below.start - 1 : below.stop - 1]
             note = Noted(
-                role=role_of(fields, folded(text)), written_moment=moment_of(fields), tags=tags_of("\n".join(text))
+                role=role_of(fields, fold_entry(text)), written_moment=moment_of(fields), tags=tags_of("\n".join(text))
             )
             notes.update((at, note) for at in below)
     return notes
@@ -123,7 +123,7 @@ def fold_words(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def folded(lines: Sequence[str]) -> str:
+def fold_entry(lines: Sequence[str]) -> str:
     """The text of an entry's lines as it is compared, without the marker of its list item."""
     # A line that has no end of its own is one all the same.
     text = "\n".join(line.rstrip("\r\n") for line in lines)

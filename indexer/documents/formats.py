@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import WIDE
 from indexer.documents import code, rst
-from indexer.documents.blocks import Kind, Line, Outline, dedented
+from indexer.documents.blocks import Kind, Line, Outline, dedent_lines
 from indexer.documents.code import CodeLanguage
 from indexer.documents.markdown import outline_passages, split_lines, split_markdown
 from indexer.language.sentences import LIST_ITEM
@@ -34,7 +34,7 @@ def split_text(text: str, *, path: str) -> list[Passage]:
     outline = Outline()
     for paragraph in _paragraphs(split_lines(text)):
         for kind, lines in _parts(paragraph):
-            outline.add(kind, lines[0][0], lines[-1][0], dedented(lines))
+            outline.add(kind, lines[0][0], lines[-1][0], dedent_lines(lines))
     return outline_passages(outline, path=path)
 
 

@@ -7,7 +7,7 @@ a passage or in the heading of one, but for comments and bare link targets. What
 from __future__ import annotations
 
 from indexer.common.patterns import lazy_regex
-from indexer.documents.blocks import Kind, Line, Outline, dedented
+from indexer.documents.blocks import Kind, Line, Outline, dedent_lines
 from indexer.documents.markdown import outline_passages, split_lines
 from indexer.language.sentences import LIST_ITEM
 from indexer.types import Passage
@@ -150,7 +150,7 @@ class _Reader:
 
     def _add_block(self, kind: Kind, start: int, end: int) -> None:
         lines = [(number + 1, self.lines[number]) for number in range(start, end)]
-        self.outline.add(kind, start + 1, end, dedented(lines))
+        self.outline.add(kind, start + 1, end, dedent_lines(lines))
 
     def _close(self) -> None:
         if self.open:

@@ -296,7 +296,7 @@ class LanguageChoice:
         """Both embedders, that for English first."""
         return self.english, self.others
 
-    def chosen(self, writing: Writing, made_with: str) -> Embedder:
+    def choose(self, writing: Writing, made_with: str) -> Embedder:
         """The embedder for an index.
 
         Args:

@@ -100,7 +100,7 @@ class Reranking:
         self._deadline_seconds = deadline_seconds
         self._places = threading.BoundedSemaphore(_WAITING)
 
-    def reranked(self, hits: tuple[Hit, ...], query: str) -> tuple[tuple[Hit, ...], str]:
+    def rerank(self, hits: tuple[Hit, ...], query: str) -> tuple[tuple[Hit, ...], str]:
         """Hits in their new order, and why it is the old one; empty if it is not."""
         relevance = _relevance(hits)
         looked_at = _least_sure(relevance) if relevance is not None else np.arange(len(hits))[:RERANKED_HITS]

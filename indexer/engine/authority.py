@@ -20,7 +20,7 @@ import numpy as np
 from indexer.corpus import Floats, Ints, Mask
 from indexer.language.authorship import in_first_person
 from indexer.language.questions import asks, requests
-from indexer.language.sentences import parted
+from indexer.language.sentences import split_parts
 from indexer.language.terms import index_terms, query_terms
 from indexer.stores.base import StoredPassage
 from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES, Hit, Vectors
@@ -98,7 +98,7 @@ class Contender:
         """All words of each of its sentences, in order."""
         passage = self.stored.passage
         text = passage.text if passage.role == "user" else in_first_person(passage.text)
-        texts = parted(text)[:_MOST_SENTENCES]
+        texts = split_parts(text)[:_MOST_SENTENCES]
         return tuple(tuple(_pairs(index_terms(sentence))) for sentence in texts)
 
     @cached_property

@@ -64,14 +64,14 @@ class TextEvidence(ByRange[Floats]):
         )
 
     @staticmethod
-    def joined(parts: Sequence[TextEvidence]) -> TextEvidence:
+    def concatenate(parts: Sequence[TextEvidence]) -> TextEvidence:
         """Evidence of several parts of an index, one after another."""
         sentences = [part.sentence for part in parts if part.sentence]
         return TextEvidence(
             unit=np.concatenate([part.unit for part in parts]),
             pair=np.concatenate([part.pair for part in parts]),
             window=np.concatenate([part.window for part in parts]),
-            sentence=TextEvidence.joined(sentences) if len(sentences) == len(parts) else None,
+            sentence=TextEvidence.concatenate(sentences) if len(sentences) == len(parts) else None,
         )
 
     def beside(self, other_evidence: TextEvidence) -> TextEvidence:

@@ -114,7 +114,7 @@ def corpus_candidates(
         evergreen=corpus.evergreen[rows],
         files=corpus.files_of[rows],
         folders=corpus.folders[rows],
-        spoken=corpus.spoken[rows],
+        spoken=corpus.session_messages[rows],
         text=text.take(rows) if text else None,
         vector=vector.take(rows) if vector else None,
     )
@@ -133,8 +133,8 @@ def merge_candidates(parts: Sequence[Candidates], sought: Ints) -> Candidates:
 def joined_candidates(parts: Sequence[Candidates]) -> Candidates:
     """Several candidates, one after another."""
     texts, vectors = [part.text for part in parts], [part.vector for part in parts]
-    text = TextEvidence.joined([text for text in texts if text]) if all(texts) else None
-    vector = VectorEvidence.joined([vector for vector in vectors if vector]) if all(vectors) else None
+    text = TextEvidence.concatenate([text for text in texts if text]) if all(texts) else None
+    vector = VectorEvidence.concatenate([vector for vector in vectors if vector]) if all(vectors) else None
     return Candidates(
         keys=np.concatenate([part.keys for part in parts]),
         days=np.concatenate([part.days for part in parts]),

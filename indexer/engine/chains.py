@@ -370,7 +370,7 @@ class FactResolver:
         self._history = history
         self._is_open = filter == SearchFilter()
 
-    def resolved(
+    def resolve(
         self, hits: Sequence[tuple[StoredPassage, Hit]], found: Callable[[StoredPassage, Hit], Hit]
     ) -> list[Hit]:
         """The hits, and before each one that was replaced the one that holds now.
@@ -438,7 +438,7 @@ class FactResolver:
         return replace(hit, replaced_by=shown_statement, replaces=tuple(replaces.values())[:_MOST_REPLACED])
 
     def _replacer(self, chain: Chain, old: FactStatement) -> FactStatement | None:
-        by = chain.replacer(old, parted=self.parted)
+        by = chain.replacer(old, parted=self.is_distinct)
         if by is None or not (by.claim.is_borrowed and old.claim.is_borrowed):
             return by
         keys, other_keys = (self._chains.caption_of(self._store, statement.stored) for statement in (by, old))
@@ -474,7 +474,7 @@ class FactResolver:
         """The statement of higher authority that stands before one, or the present one before a plan."""
         if is_frame(other_statement.claim.thing) or (above := chain.above(other_statement)) is None:
             return None
-        return None if self.parted(above, other_statement) else above
+        return None if self.is_distinct(above, other_statement) else above
 
     def _replaced_statements(self, chain: Chain, new: FactStatement) -> Iterator[Statement]:
         """Statements that gave way to one, the newest first."""
@@ -507,7 +507,7 @@ class FactResolver:
             new_hits.append(replace(hit, history=tuple(history.values())) if history else hit)
         return new_hits
 
-    def parted(self, new: FactStatement, old: FactStatement) -> bool:
+    def is_distinct(self, new: FactStatement, old: FactStatement) -> bool:
         """True if a person says of two statements that they are not the same thing."""
         least = max(new.authority, old.authority)
         return any(

@@ -56,7 +56,7 @@ def to_hits(
         order = spread(order, ranking.candidates.files, ~ranking.candidates.spoken, _OF_ONE_FILE)
     pairs = distinct(view.store, ranking, order, pool)
     if is_varied:
-        pairs = _varied(pairs, ranking, settings.mmr_lambda, max(query.limit, COMPARED))
+        pairs = _diversify(pairs, ranking, settings.mmr_lambda, max(query.limit, COMPARED))
     if settings.fusion == "evidence":
         ranking, pairs = ornament("labels", (ranking, pairs), attribute_first, query.text, ranking, pairs)
         ranking, pairs = ornament("labels", (ranking, pairs), body_first, query.text, ranking, pairs)
@@ -69,9 +69,9 @@ def to_hits(
         hits = [(passage, replace(hit, days=days.get(passage.key, ()))) for passage, hit in hits]
     chains = view.facts.on(query.today, query.zone)
     resolver = FactResolver(view.store, chains, query.filter, history=query.history)
-    resolved_hits = ornament("facts", [hit for _, hit in hits], resolver.resolved, hits, new_hits.brought)
+    resolved_hits = ornament("facts", [hit for _, hit in hits], resolver.resolve, hits, new_hits.bring)
     passages = [stored_passage for _, stored_passage in pairs[query.limit : COMPARED]]
-    known_value = chains, resolver.parted, new_hits.brought
+    known_value = chains, resolver.is_distinct, new_hits.bring
     told_hits = ornament(
         "restated", resolved_hits, restated_last, resolved_hits, passages, *known_value, history=query.history
     )
@@ -155,7 +155,7 @@ class _Hits:
         next_best = best[1] if len(best) > 1 else 0.0
         return [replace(contender, alone=values[contender.stored.key], next_best=next_best) for contender in higher]
 
-    def brought(self, found: StoredPassage, before: Hit) -> Hit:
+    def bring(self, found: StoredPassage, before: Hit) -> Hit:
         """A passage that is brought in to stand before a hit."""
         position = np.flatnonzero(self._ranked.candidates.keys == found.key)
         if len(position):
@@ -211,7 +211,7 @@ def why_unjudged(hits: Sequence[Hit], problem: str) -> str:
     return problem if hits else ""
 
 
-def _varied(
+def _diversify(
     chosen_pairs: list[tuple[int, StoredPassage]], ranking: Ranked, weight: float, count: int
 ) -> list[tuple[int, StoredPassage]]:
     scores = ranking.scores[[position for position, _ in chosen_pairs]]

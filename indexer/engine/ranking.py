@@ -125,7 +125,7 @@ class VectorEvidence:
         return VectorEvidence(own=self.own[rows], triple=self.triple[rows], section=self.section[rows])
 
     @staticmethod
-    def joined(parts: Sequence[VectorEvidence]) -> VectorEvidence:
+    def concatenate(parts: Sequence[VectorEvidence]) -> VectorEvidence:
         """Evidence of several parts of an index, one after another."""
         return VectorEvidence(
             own=np.concatenate([part.own for part in parts]),
@@ -152,7 +152,7 @@ def candidates(signals: Sequence[Floats], mask: Mask, count: int = CANDIDATES) -
     return np.flatnonzero(chosen_values)
 
 
-def standardised(values: Floats) -> Floats:
+def standardise(values: Floats) -> Floats:
     """Deviations from the mean in standard deviations; zeros where all are equal."""
     deviation = _spread_of(values)
     # Cosines of one text with itself differ by rounding (1e-7): that is no difference.
@@ -173,7 +173,7 @@ def _spread_of(values: Floats) -> float:
 def _standardised_among(values: Floats, mask: Mask) -> Floats:
     """Deviations of the chosen ones from their mean in their standard deviations; zeros for the others."""
     among = np.zeros(len(values))
-    among[mask] = standardised(values[mask])
+    among[mask] = standardise(values[mask])
     return among
 
 
@@ -197,18 +197,18 @@ def fuse(
     parts: dict[str, Floats] = {}
     if vector is not None:
         own, triple, section = weights.vector
-        parts["vector"] = own * trust * standardised(vector.own)
-        parts["neighbours"] = triple * trust * standardised(vector.triple)
-        parts["section"] = section * trust * standardised(vector.section)
+        parts["vector"] = own * trust * standardise(vector.own)
+        parts["neighbours"] = triple * trust * standardise(vector.triple)
+        parts["section"] = section * trust * standardise(vector.section)
     if text is not None:
         # What the vectors cannot tell, which passage of a window it is, the words then have to.
         alone = vector is None or trust < 1.0
         pair, window, unit = _OF_CHARACTERS if characters else _ALONE if alone else weights.words
         share = 1.0 if alone else weights.share_of_words(text)
         evidence = text.with_sentence
-        parts["text"] = share * pair * standardised(evidence.pair)
-        parts["window"] = share * window * standardised(evidence.window)
-        parts["words"] = share * unit * standardised(evidence.unit)
+        parts["text"] = share * pair * standardise(evidence.pair)
+        parts["window"] = share * window * standardise(evidence.window)
+        parts["words"] = share * unit * standardise(evidence.unit)
         if text.file is not None and vector is None:
             parts["file"] = _FILE * _standardised_among(text.file, text.file > 0)
     return parts

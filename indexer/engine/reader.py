@@ -151,13 +151,13 @@ class IndexReader:
         return {label: self.corpus.label_names[label] for label in occurring}
 
     @cached_property
-    def greeted(self) -> dict[str, frozenset[int]]:
+    def greeted_names(self) -> dict[str, frozenset[int]]:
         """Names, folded, that speakers are greeted by, and the numbers of the labels of those speakers."""
         names = self.corpus.label_names
         packed_parts = (
-            self.packed_part.segment.greetings.named(names, self.packed_part.standing) if self.packed_part else ()
+            self.packed_part.segment.greetings.with_names(names, self.packed_part.standing) if self.packed_part else ()
         )
-        greetings = chain(packed_parts, self.corpus.greetings.named(names))
+        greetings = chain(packed_parts, self.corpus.greetings.with_names(names))
         return ornament("greetings", {}, greeted_speakers, greetings)
 
 
@@ -355,7 +355,7 @@ def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
         return not occurring or not occurring.isdisjoint(analysis.index_terms(word))
 
     def read() -> Named:
-        return named_speakers(view.speakers, question, occurs=occurs, greeted=view.greeted)
+        return named_speakers(view.speakers, question, occurs=occurs, greeted=view.greeted_names)
 
     return ornament("names", NOBODY, read)
 
@@ -382,7 +382,7 @@ def _telling(
     question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named_value: Named
 ) -> str:
     """The words of a question that a vector is made of; see `vector_text`. Days are none of them."""
-    question = analysis.undated(question)
+    question = analysis.strip_days(question)
     if words.terms:
         question = analysis.read_part(question, reads).text
     n = len(view)

@@ -71,7 +71,7 @@ class IndexReaderManager:
         self._is_closed = False
         self.trouble = ""
 
-    def view(self, dimensions: int | None, *, loaded: bool = False) -> IndexReader:
+    def reader(self, dimensions: int | None, *, loaded: bool = False) -> IndexReader:
         """The snapshot for a search; to be called within a read, by one thread at a time.
 
         Args:
@@ -146,7 +146,7 @@ class IndexReaderManager:
             with self._packing:
                 return
         try:
-            with THROTTLE.behind():
+            with THROTTLE.background():
                 pack_store(self._store, path)
             self.trouble = ""
         except StoreError as error:
@@ -162,7 +162,7 @@ class IndexReaderManager:
         segment = self._current_segment(now, self._path(now.generation))
         return 0 if segment is None else len(segment)
 
-    def shortfall(self, passages: int) -> str:
+    def why_unpacked(self, passages: int) -> str:
         """Why an index of so many passages is not packed as it should be, and what to do; else empty."""
         packed_passages, path = self.packed_passages(), self._store.segments.path()
         if self.trouble or packed_passages or path is None or passages <= self._pack_passages:
@@ -173,7 +173,7 @@ class IndexReaderManager:
         damaged_text = f", as {path.name} is damaged, or of another index" if os.path.lexists(path) else ""
         return f"{how}{damaged_text}. Run `memory-service reindex`."
 
-    def distrust(self) -> bool:
+    def drop_if_damaged(self) -> bool:
         """Drop the packed part if it is damaged or was replaced; True if so. It is packed again then."""
         path, place = self._store.segments.path(), self._mapped
         if self._segment is None or path is None:
@@ -205,7 +205,7 @@ class IndexReaderManager:
         """
         path = self._store.segments.path()
         if path is not None:
-            with THROTTLE.behind():
+            with THROTTLE.background():
                 scrub_pack(self._store, path)
 
     @property
@@ -319,14 +319,14 @@ class ReaderManagers:
     def loading(self) -> Iterator[IndexReaderManager]:
         """A block, within a read of the store, in which one thread at a time has the manager for that read."""
         with self._loading:
-            yield self.views()
+            yield self.manager()
 
     def reader(self, dimensions: int | None) -> IndexReader:
         """A reader with all vectors in memory; to be called within a read."""
         with self.loading() as manager:
-            return manager.view(dimensions, loaded=True)
+            return manager.reader(dimensions, loaded=True)
 
-    def views(self) -> IndexReaderManager:
+    def manager(self) -> IndexReaderManager:
         """The manager for the read at hand; to be called within it, by one thread at a time."""
         if self._next is None and self._former is None:
             return self._views
@@ -349,7 +349,7 @@ class ReaderManagers:
         if due:
             manager.pack()
         with store.reading():
-            manager.view(dimensions, loaded=True)
+            manager.reader(dimensions, loaded=True)
             generation = store.head().generation
         views = IndexReaderManager(self._store, pack_passages=self._pack_passages)
         views.take_over(manager)
@@ -360,8 +360,8 @@ class ReaderManagers:
         if not self._loading.acquire(timeout=_STATUS_SECONDS):
             return 0, ""
         try:
-            manager = self.views()
-            return manager.packed_passages(), manager.shortfall(passages)
+            manager = self.manager()
+            return manager.packed_passages(), manager.why_unpacked(passages)
         finally:
             self._loading.release()
 

@@ -47,7 +47,7 @@ from indexer.engine.ranking import (
     reciprocal_ranks,
     role_bonus,
     speaker_bonus,
-    standardised,
+    standardise,
 )
 from indexer.engine.reader import MAX_TERMS, IndexReader, QueryTerms
 from indexer.engine.relevance import Calibration, QuestionTerms, Regime, signals
@@ -155,27 +155,27 @@ def rank(
         weights: Weights of the signals with the model's vectors.
     """
     days = ornament("days", AskedDays(), asked_days, query.text, query.today)
-    wanted_query = _wanted(view, query, words, vector, days)
+    wanted_query = _wanted_of(view, query, words, vector, days)
     candidates = find_candidates(view, wanted_query)
     echoes = ornament("echoes", np.zeros(len(candidates), bool), find_echoes, view, query.text, words, candidates)
     if not echoes.any():
-        return _scored(
+        return _score(
             view, query, days, wanted_query, candidates, trust, settings, reads_all=reads_all, weights=weights
         )
     wanted_query = wanted_query.without(left_out(view, candidates.keys[echoes]))
     told_candidates = find_candidates(view, wanted_query)
-    ranking = _scored(
+    ranking = _score(
         view, query, days, wanted_query, told_candidates, trust, settings, reads_all=reads_all, weights=weights
     )
     return echoes_last(ranking, candidates.take(echoes))
 
 
-def _wanted(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None, asked: AskedDays) -> Wanted:
+def _wanted_of(view: IndexReader, query: Query, words: QueryTerms, vector: Vectors | None, asked: AskedDays) -> Wanted:
     sought = Sought.of(view, words, asked)
     return Wanted(mode=query.mode, filter=query.filter, words=words, vector=vector, sought=sought)
 
 
-def _scored(
+def _score(
     view: IndexReader,
     query: Query,
     asked: AskedDays,
@@ -200,7 +200,7 @@ def _scored(
     hop = np.zeros(len(found))
     if is_unread and settings.fusion == "evidence" and len(found):
         hop = second_hop(view, int(found.keys[np.argmax(scores)]), found.keys, words.asked)
-        parts["hop"] = HOP_WEIGHT * standardised(hop)
+        parts["hop"] = HOP_WEIGHT * standardise(hop)
         scores = scores + parts["hop"]
     values = age_share(found.days, found.evergreen, query.today.toordinal(), settings.half_life_days)
     parts["recency"] = values * settings.recency_weight * _recency_unit(scores, settings.fusion)
@@ -331,7 +331,7 @@ def relevance_of(
 
     def alone(folder: int, echoes: Ints) -> Alone:
         days = ornament("days", AskedDays(), asked_days, query.text, query.today)
-        return find_alone(view, _wanted(view, query, words, vector, days), folder, echoes)
+        return find_alone(view, _wanted_of(view, query, words, vector, days), folder, echoes)
 
     return Relevance(
         calibration=calibration,
@@ -373,7 +373,7 @@ def weights_of(model: str) -> EvidenceWeights:
     return MULTILINGUAL_WEIGHTS if model == MultilingualE5.fingerprint else ENGLISH_WEIGHTS
 
 
-def trust_in(embedder: Embedder | None, question: str) -> float:
+def vector_weight(embedder: Embedder | None, question: str) -> float:
     """Weight of the vectors for a question: less where the model, or no model, reads less than half of it."""
     reads = embedder.reads if embedder is not None else analysis.is_spaced
     part = ornament("scripts", None, analysis.read_part, question, reads)

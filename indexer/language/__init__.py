@@ -82,7 +82,7 @@ if TYPE_CHECKING:
         has_unspaced,
         query_terms,
         read_part,
-        simplified,
+        simplify,
         stored_terms,
     )
     from indexer.language.tool_output import is_tool_output
@@ -155,7 +155,7 @@ __all__ = [
     "restating",
     "says_little",
     "section_subject",
-    "simplified",
+    "simplify",
     "spelled_numbers",
     "spoken_times",
     "stored_terms",
@@ -232,7 +232,7 @@ _MODULES = {
     "restating": "restated",
     "says_little": "sentences",
     "section_subject": "section_names",
-    "simplified": "terms",
+    "simplify": "terms",
     "spelled_numbers": "spoken_values",
     "spoken_times": "spoken_values",
     "stored_terms": "terms",

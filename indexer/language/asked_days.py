@@ -221,7 +221,7 @@ def without_days(question: str) -> AskedWords:
             continue
         days = [*each.days] if each.numbered else _days_of(question, each)
         keys += [key for day in days for key in keys_of_day(day)]
-        spans.append(_widened(question, each, len(days) > 1))
+        spans.append(_widen(question, each, len(days) > 1))
     for match in _SHORT_DAY.finditer(question):
         spans.append(match.span())
     keys += [key for day, month in _short_days(question) for key in keys_of_day((0, month, day))]
@@ -243,7 +243,7 @@ _MOST_BEFORE = 24
 _PARTICLE = lazy_regex("(?:에는?|의|날)")
 
 
-def _widened(question: str, written: WrittenDay, more: bool) -> Stretch:
+def _widen(question: str, written: WrittenDay, more: bool) -> Stretch:
     """Span of a date with its weekday, and with the other days of its month."""
     start, end = written.start, written.end
     if more:
@@ -390,7 +390,7 @@ def _until_now(match: re.Match[str], today: dt.date) -> Stretch:
     return today.toordinal() - most * _UNIT_DAYS[_unit(match)], today.toordinal()
 
 
-def _fixed(days: int) -> Callable[[re.Match[str], dt.date], Stretch]:
+def _fixed_day(days: int) -> Callable[[re.Match[str], dt.date], Stretch]:
     return lambda _, today: (today.toordinal() + days, today.toordinal() + days)
 
 
@@ -404,7 +404,7 @@ _READERS: dict[str, _Reader] = {
     "day of month": _day_of_month,
     "ago": _ago,
     "until now": _until_now,
-} | {str(days): _fixed(days) for days in range(-3, 4)}
+} | {str(days): _fixed_day(days) for days in range(-3, 4)}
 _BARE = tuple(map(lazy_regex, ANY.days.bare_weekdays))
 _SHIFTED_YEARS = tuple(map(lazy_regex, ANY.days.shifted_years))
 

@@ -196,11 +196,11 @@ def _gap(text: str, part: MessagePart) -> str:
 def _foreign_spans(text: str) -> list[_Span]:
     """Stretches that are not typed, in order; no two of them touch each other unless their kinds differ."""
     markup: list[_Span] = [(start, end, "pasted") for start, end in markup_spans(text)]
-    shown = _merged([*markup, *_line_spans(text), *_inline_spans(text, _merged(markup))])
-    return _merged([*shown, *_announced_spans(text, shown)])
+    shown = _merge_spans([*markup, *_line_spans(text), *_inline_spans(text, _merge_spans(markup))])
+    return _merge_spans([*shown, *_announced_spans(text, shown)])
 
 
-def _merged(spans: Iterable[_Span]) -> list[_Span]:
+def _merge_spans(spans: Iterable[_Span]) -> list[_Span]:
     merged = list[_Span]()
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if start >= end:
@@ -240,7 +240,7 @@ _QUOTE_LINE = lazy_regex(r"\s{0,8}[>＞](?!>> )")
 def _line_kinds(lines: list[str]) -> list[str]:
     """Kind of each line: `typed`, `quoted` or `pasted`."""
     kinds, fences, below, passing = list[str](), Fences(), False, False
-    ruled = _ruled(lines)
+    ruled = _ruled_lines(lines)
     for number, line in enumerate(lines):
         head = line[:300].rstrip()
         bare = head.strip()
@@ -257,10 +257,10 @@ def _line_kinds(lines: list[str]) -> list[str]:
             passing
             or (bare[-1] in ":：" and len(bare) <= _INTRO_CHARS and len(bare) == len(line.strip()) and _passes_on(bare))
         )
-    return _settled(kinds)
+    return _settle_kinds(kinds)
 
 
-def _ruled(lines: list[str]) -> set[int]:
+def _ruled_lines(lines: list[str]) -> set[int]:
     """Numbers of the lines between two rules below a question or an announcement: "Summarise this:", "---"."""
     rules = [number for number, line in enumerate(lines) if len(line) < 90 and _RULE_LINE.match(line)]
     inside = set[int]()
@@ -279,7 +279,7 @@ def _kind_alone(head: str) -> str:
     return "weak" if _WEAK.match(head) and "?" not in head and "？" not in head else "typed"
 
 
-def _settled(kinds: list[str]) -> list[str]:
+def _settle_kinds(kinds: list[str]) -> list[str]:
     """The kinds when lines that may be code know their neighbours."""
     known = [kind for kind in kinds if kind != "blank"]
     settled, at = list[str](), 0
@@ -310,7 +310,7 @@ def _inline_spans(text: str, markup: list[_Span]) -> Iterator[_Span]:
         yield from _quotations(text, start, end)
         yield from _blocks(text, start, end)
     if "%" in text:
-        yield from _encoded(text)
+        yield from _encoded_words(text)
     if ">" in text:
         for match in _INLINE_QUOTE.finditer(text):
             yield match.start(), match.end(), "quoted"
@@ -405,7 +405,7 @@ def _json_end(text: str, start: int, limit: int) -> int:
     return limit
 
 
-def _encoded(text: str) -> Iterator[_Span]:
+def _encoded_words(text: str) -> Iterator[_Span]:
     """Words whose blanks and signs are spelled as `%20`."""
     at = 0
     while match := _ENCODED.search(text, at):

@@ -71,10 +71,10 @@ def breadcrumb(heading: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def _breadcrumb(heading: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_undated(title)[:_TITLE_CHARS] for title in heading if _is_telling(title))
+    return tuple(_without_day(title)[:_TITLE_CHARS] for title in heading if _is_telling(title))
 
 
-def _undated(title: str) -> str:
+def _without_day(title: str) -> str:
     """A telling title without the day and the hour in it: "Call with Mia, Friday 20 Nov 2026, 13:56" is a call."""
     if ornament("days", None, heading_day, title) is None:
         return title

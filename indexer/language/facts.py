@@ -145,7 +145,7 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     """
     if not _is_prose(path):
         return _NOTHING
-    text = _unmarked(text[:_MOST_CHARS])
+    text = _without_marks(text[:_MOST_CHARS])
     if match := _NOT_SAME.match(text):
         return Facts(not_same=_pairs(match["both"]))
     if is_newest_first(heading, path):
@@ -308,7 +308,7 @@ def _is_elsewhere(claim: Claim, said: str) -> bool:
 def sentences_with_changes(text: str) -> list[tuple[str, bool]]:
     """The first clause of each sentence that asks nothing, without its opening, and True for a word of change in it."""
     found = list[tuple[str, bool]]()
-    for goes_on, plain, _ in _clauses(_unmarked(text[:_MOST_CHARS])):
+    for goes_on, plain, _ in _clauses(_without_marks(text[:_MOST_CHARS])):
         if goes_on:
             # Of whom or what it tells stands in the clause before.
             continue
@@ -342,7 +342,7 @@ _TURN = lazy_regex(rf"^[ \t]*(?:{ANY.clauses.turns})[:：][ \t]*", re.IGNORECASE
 _FIELD = lazy_regex(r"[{}\[\]]|\"\s*[:,]\s*\"?|(?<=[{,\s])\"|\"(?=[},\s]|$)")
 
 
-def _unmarked(text: str) -> str:
+def _without_marks(text: str) -> str:
     """A text whose sentences stand on lines of their own, without tags, fields of JSON and names of turns."""
     if "<" in text:
         text = _TAG.sub("\n", text)

@@ -118,7 +118,7 @@ class Clause:
         words = words_of(plain) | self._owner(plain)
         if len(plain) > 60 or not 0 < len(words) <= 6 or _FORMER.search(plain):
             return None
-        return self._spoken(words)
+        return self._for_speaker(words)
 
     def _owner(self, noun: str) -> frozenset[str]:
         """Words for "his" or "her" at the beginning of a noun phrase, which is never whoever speaks."""
@@ -127,9 +127,9 @@ class Clause:
 
     def spoken_words(self, text: str) -> frozenset[str]:
         """Words of a text, with the speaker's for "I"."""
-        return self._spoken(words_of(text))
+        return self._for_speaker(words_of(text))
 
-    def _spoken(self, words: frozenset[str]) -> frozenset[str]:
+    def _for_speaker(self, words: frozenset[str]) -> frozenset[str]:
         return (words - {ME}) | self.speaker if ME in words else words
 
     def attribute_of(self, text: str) -> tuple[frozenset[str], str] | None:
@@ -144,7 +144,7 @@ class Clause:
                 words = words_of(f"{rest} {subject}") if f"{rest}{subject}".strip() else frozenset()
                 pronoun = _PRONOUNS.get(subject.strip().casefold())
                 words = words - words_of(subject) | {pronoun} if pronoun and pronoun != WE else words
-                words = self._spoken(words - _FAVOURITE if attribute in CHOSEN else words) | self._owner(plain)
+                words = self._for_speaker(words - _FAVOURITE if attribute in CHOSEN else words) | self._owner(plain)
                 if len(words) > 6:
                     return None
                 place = self.place
@@ -185,7 +185,7 @@ class Clause:
                 yield self.claim(subject, "time", value, changes=new)
             return
         yield self.claim(subject, attribute, value, changes=new, single=single)
-        yield self.turned(subject, attribute, value, on=True, changes=new)
+        yield self.toggle(subject, attribute, value, on=True, changes=new)
 
     def by_sort(
         self, noun: str, text: str, *, changes: bool = False, is_key: bool = False, is_set: bool = False
@@ -222,7 +222,7 @@ class Clause:
                 who = frozenset({WE}) if subject & {ME, WE} else subject
                 yield self.claim(who, f"use {sort}", value, changes=True, single=False)
             if not sort.startswith("amount"):
-                yield self.turned(subject, sort, value, on=True, changes=new)
+                yield self.toggle(subject, sort, value, on=True, changes=new)
             if sort in CHOSEN and definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
                 yield self.claim(subject, "who", value, changes=new)
         elif len(value) <= 8 and is_holder(noun):
@@ -236,7 +236,7 @@ class Clause:
         elif definite and (_A_NOUN.match(text) or _is_short_chinese(noun, value)) and len(text.split()) <= 4:
             yield self.claim(subject, "what", value, changes=new, single=False)
 
-    def turned(self, subject: frozenset[str], attribute: str, value: str, *, on: bool, changes: bool = False) -> Claim:
+    def toggle(self, subject: frozenset[str], attribute: str, value: str, *, on: bool, changes: bool = False) -> Claim:
         """That one value of an attribute holds, or does so no longer."""
         return self.claim(subject, f"{attribute}={value}", "on" if on else "off", changes=changes or not on)
 
@@ -248,15 +248,15 @@ class Clause:
         if not value or len(value.split()) > 5:
             return
         new = changes or corrects
-        yield self.turned(subject, relation, value, on=True, changes=new)
+        yield self.toggle(subject, relation, value, on=True, changes=new)
         if purpose and (words := words_of(purpose)):
-            yield self.turned(subject | words, relation, value, on=True, changes=new)
+            yield self.toggle(subject | words, relation, value, on=True, changes=new)
             yield self.claim(subject | words, relation, value, changes=new, single=relation == "prefer")
         elif kind := kind_of(value):
             yield self.claim(subject, f"{relation} {kind}", value, changes=new, single=False)
 
 
-def ended(claims: Iterable[Claim]) -> Iterator[Claim]:
+def end_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
     """Denials of a clause, by what it would claim: the narrowest, as what ends for one purpose goes on for others."""
     turned = [claim for claim in claims if "=" in claim.thing and claim.value == "on"]
     for claim in turned:

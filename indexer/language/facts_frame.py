@@ -17,7 +17,7 @@ from indexer.common.patterns import lazy_regex
 from indexer.language.fact_words import ME
 from indexer.language.facts_clause import Claim, Clause
 from indexer.language.tables import ANY
-from indexer.language.terms import index_terms, simplified
+from indexer.language.terms import index_terms, simplify
 
 # How the things of these claims end.
 _SLOT, _BY, _BEING, _WHOLE = "slot", "by", "being", "said=so"
@@ -184,7 +184,7 @@ def _slot(clause: Clause, changes: bool) -> Claim | None:
 
 
 def _chars_of(text: str) -> list[str]:
-    return [*_DROPPED_ZH.sub("", simplified(text))]
+    return [*_DROPPED_ZH.sub("", simplify(text))]
 
 
 def _slot_zh(clause: Clause, changes: bool) -> Claim | None:
@@ -193,8 +193,8 @@ def _slot_zh(clause: Clause, changes: bool) -> Claim | None:
     if found is None:
         return None
     before, behind = text[: found.start()], text[found.end() :]
-    rest = _DROPPED_ZH.sub("", simplified(behind))
-    head = _DROPPED_ZH.sub("", simplified(before))
+    rest = _DROPPED_ZH.sub("", simplify(behind))
+    head = _DROPPED_ZH.sub("", simplify(before))
     if len(head) < 2 or len(rest) > _MOST_BEHIND_ZH or before.endswith("第"):
         return None
     if _WHICH_ZH.match(behind) and not _LEADS_ZH.search(before):

@@ -12,7 +12,7 @@ from indexer.common.patterns import lazy_regex
 from indexer.language.base import FactTable, Language
 from indexer.language.fact_wordings import Wording, Wordings
 from indexer.language.fact_words import ME, WE, is_day, is_time, leads_with_day, leads_with_time, value_of
-from indexer.language.facts_clause import Claim, Clause, Parts, Reading, ended
+from indexer.language.facts_clause import Claim, Clause, Parts, Reading, end_claims
 from indexer.language.languages import has_words_of, language_of
 from indexer.language.tables import LANGUAGES
 
@@ -99,7 +99,7 @@ class _PlainReader:
     def claims_of(self, clause: Clause) -> Iterator[Claim]:
         """Claims of a clause."""
         if denied := self.ended_in(clause.text):
-            yield from ended(self._stated(dataclasses.replace(clause, text=denied)))
+            yield from end_claims(self._stated(dataclasses.replace(clause, text=denied)))
         else:
             yield from self._stated(clause)
 
@@ -144,7 +144,7 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
         return
     yield from clause.holds(subject, attribute, parts["v"], changes=wording.changes, single=wording.single)
     if former := value_of(parts.get("f", ""))[0]:
-        yield clause.turned(subject, attribute, former, on=False)
+        yield clause.toggle(subject, attribute, former, on=False)
 
 
 def _tasted(clause: Clause, wording: Wording, relation: str, parts: Parts) -> Iterator[Claim]:
@@ -166,4 +166,4 @@ def _state(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterat
     attribute, _, value = named.partition("=")
     if subject := clause.subject_of(parts["s"]):
         yield clause.claim(subject, attribute, value, changes=wording.changes)
-        yield clause.turned(subject, attribute, value, on=True, changes=wording.changes)
+        yield clause.toggle(subject, attribute, value, on=True, changes=wording.changes)

@@ -107,13 +107,13 @@ def _shapes_of(run: str) -> tuple[_Shape, ...]:
 
 def _split_shapes(run: str) -> Iterator[_Shape]:
     """A run as one identifier, or else each of its pieces."""
-    start, end = _trimmed(run, 0, len(run))
+    start, end = _trim(run, 0, len(run))
     kind = _kind_of(run[start:end])
     if kind:
         yield kind, start, end
         return
     for piece in _PIECE.finditer(run, start, end):
-        first, last = _trimmed(run, piece.start(), piece.end())
+        first, last = _trim(run, piece.start(), piece.end())
         kind = _kind_of(run[first:last])
         if kind:
             yield kind, first, last
@@ -128,7 +128,7 @@ _PIECE = lazy_regex("#?[^:#]+")
 _SLASHED = lazy_regex(r"[^/\\]+")
 
 
-def _trimmed(run: str, start: int, end: int) -> tuple[int, int]:
+def _trim(run: str, start: int, end: int) -> tuple[int, int]:
     while end > start and run[end - 1] in ".:+~%-@#":
         end -= 1
     while start < end and (run[start] in "+%:@" or (run[start] in "-." and not _is_path_start(run, start))):
@@ -218,7 +218,7 @@ def identifier_keys(text: str) -> list[str]:
     plain = _plain(text)
     if _KEY_HINT.search(plain) is None:
         return []
-    return [*(key for run in _runs(plain) for key in _keys_of(run)), *(key for key, _, _ in _grouped(plain))]
+    return [*(key for run in _runs(plain) for key in _keys_of(run)), *(key for key, _, _ in _grouped_numbers(plain))]
 
 
 def asked_identifiers(question: str) -> list[tuple[str, ...]]:
@@ -227,7 +227,7 @@ def asked_identifiers(question: str) -> list[tuple[str, ...]]:
     if _KEY_HINT.search(plain) is None:
         return []
     found = dict[tuple[str, ...], None]()
-    for key, start, end in _grouped(plain):
+    for key, start, end in _grouped_numbers(plain):
         found[(key,)] = None
         plain = plain[:start] + " " * (end - start) + plain[end:]
     for run in _runs(plain):
@@ -246,7 +246,7 @@ def _plain(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
 
-def _grouped(text: str) -> Iterator[tuple[str, int, int]]:
+def _grouped_numbers(text: str) -> Iterator[tuple[str, int, int]]:
     """Keys and spans of the numbers whose digits stand in groups."""
     if _GROUPED_HINT.search(text) is None:
         return
@@ -274,7 +274,7 @@ def _keys_of(run: str) -> tuple[str, ...]:
         elif part[0] == "#":
             found[f"nr{part[1:]}"] = None
         elif not part.isalnum() and not _MEASURE.fullmatch(part):
-            found[_joined(part)] = None
+            found[_identifier_key(part)] = None
     return tuple(found)
 
 
@@ -294,14 +294,14 @@ def _asked_as(part: str) -> tuple[str, ...]:
     if _MEASURE.fullmatch(part):
         return ()
     if not part.isalnum():
-        return (_joined(part),)
+        return (_identifier_key(part),)
     names = len(part) >= _NAMED_DIGITS and not _YEAR.fullmatch(part) if part.isdigit() else len(part) > 1
     return (lowered,) if names else ()
 
 
 def _parts_of(run: str) -> Iterator[str]:
     """Identifiers in a run of characters: all of it, and those between slashes and the like."""
-    start, end = _trimmed(run, 0, len(run))
+    start, end = _trim(run, 0, len(run))
     word = run[start:end]
     if _DATE_OR_TIME.fullmatch(word):
         return
@@ -329,7 +329,7 @@ def _is_identifier(word: str) -> bool:
     return "." in word or digits >= _FEWEST_DIGITS
 
 
-def _joined(word: str) -> str:
+def _identifier_key(word: str) -> str:
     """Key of an identifier: its letters and digits, with a sign between the numbers of a version."""
     key = _NO_LETTER.sub("", _INNER_DOT.sub("v", _VERSION_MARK.sub("", word.lower())))
     return key if len(key) <= _LONGEST_KEY else f"k{blake2b(key.encode(), digest_size=16).hexdigest()}"

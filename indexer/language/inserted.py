@@ -120,7 +120,7 @@ _FOLDERS = lazy_regex(
 
 def without_inserted(text: str) -> str:
     """A text without what a host put into it; empty if that was all of it."""
-    return _without(text, list(_inserted(text)))
+    return _without(text, list(_inserted_spans(text)))
 
 
 def without_reminders(answer: str) -> str:
@@ -137,7 +137,7 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
     return left if left.strip() else ""
 
 
-def _inserted(text: str) -> Iterator[tuple[int, int]]:
+def _inserted_spans(text: str) -> Iterator[tuple[int, int]]:
     """Where what was inserted begins and ends, in order."""
     if _HEADS.match(text) or _SUMMARY_ORDER.match(text) or _WHOLE.fullmatch(text):
         yield 0, len(text)
@@ -222,7 +222,7 @@ def folder_told(system: str, inserted: Sequence[str]) -> str:
         system: The text of the system prompt.
         inserted: Texts of the user's messages, of which only what hosts put there is read.
     """
-    blocks = (text[start:end] for text in inserted for start, end in _inserted(text))
+    blocks = (text[start:end] for text in inserted for start, end in _inserted_spans(text))
     for text in (system, *blocks):
         if match := _FOLDERS.search(text):
             return next(filter(None, match.groups()), "").strip()

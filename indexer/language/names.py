@@ -128,7 +128,7 @@ def named_speakers(
     for word in words:
         if word.folded in taken:
             continue
-        meant = _meant(word, parts, occurs, greeted)
+        meant = _meant_labels(word, parts, occurs, greeted)
         if meant:
             found |= meant
             used.add(word.folded)
@@ -160,12 +160,12 @@ def _whole(speakers: Mapping[int, str], question: str, words: list[_Word]) -> se
 
 def _stands(name: str, question: str) -> bool:
     if len(name) == 1 and has_unspaced(name):
-        return _addressed(name, question)
+        return _is_addressed(name, question)
     # A name in an unspaced script has no spaces around it in a sentence.
     return name in question if has_unspaced(name) else f" {name} " in question
 
 
-def _addressed(surname: str, question: str) -> bool:
+def _is_addressed(surname: str, question: str) -> bool:
     """True if a surname is used as one: 老王, 小王, 王先生; 王 alone is a word like others."""
     return re.search(f"[老小阿]{re.escape(surname)}|{re.escape(surname)}(?:{_TITLES})", question) is not None
 
@@ -180,7 +180,7 @@ def _parts(speakers: Mapping[int, str]) -> dict[str, frozenset[int]]:
     return parts
 
 
-def _meant(
+def _meant_labels(
     word: _Word,
     parts: Mapping[str, frozenset[int]],
     occurs: Callable[[str], bool],
@@ -231,7 +231,7 @@ def _has_part(name: str, question: str) -> bool:
     given = name[surname:]
     if len(given) > 1 and given not in _HAN_WORDS and given in question:
         return True
-    return _addressed(name[:surname], question) or f"阿{given[-1]}" in question
+    return _is_addressed(name[:surname], question) or f"阿{given[-1]}" in question
 
 
 # Once or twice it may be somebody else who is greeted.

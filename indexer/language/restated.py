@@ -165,7 +165,7 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
         written = tuple(_WORD.findall(said))
         words = tuple(word.lower().replace("’", "'") for word in written if word.lower() not in _ARTICLES)
         if 2 < len(words) <= _MOST_WORDS * (1 + is_chinese):
-            words = words if is_chinese else _placed(words)
+            words = words if is_chinese else _unify_positions(words)
             found.append(
                 Sentence(
                     words,
@@ -178,7 +178,7 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
     return tuple(found)
 
 
-def _placed(words: tuple[str, ...]) -> tuple[str, ...]:
+def _unify_positions(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words of an English sentence, with one sign for all verbs that say where a thing is."""
     for at, word in enumerate(words[:-1]):
         if word in _POSITION and at:
@@ -213,7 +213,7 @@ def _comparable(old: Sentence, new: Sentence) -> bool:
 
 
 def _differ_in_value(old: Sentence, new: Sentence) -> bool:
-    first, last = _shared(old.words, new.words)
+    first, last = _shared_ends(old.words, new.words)
     beginning, ending = new.words[:first], new.words[len(new.words) - last :]
     values = old.words[first : len(old.words) - last], new.words[first : len(new.words) - last]
     if not all(values) or not beginning or _unit_of(values[0]) != _unit_of(values[1]):
@@ -222,7 +222,7 @@ def _differ_in_value(old: Sentence, new: Sentence) -> bool:
     return read(old, new, beginning, ending, values)
 
 
-def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+def _shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     """How many words two sentences share at their beginning, and how many of the others at their end."""
     least = min(len(old), len(new))
     first = next((at for at in range(least) if old[at] != new[at]), least)

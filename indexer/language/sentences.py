@@ -140,7 +140,7 @@ def _sentences(text: str) -> list[tuple[int, int]]:
 _PARTED = lazy_regex(r"""(?:[.!?](?=\s|["'”’<]|\Z)|[。！？;；\n|{}\[\]"“”]|</?[A-Za-z][^<>\n]{0,200}>|[:：]\s)+""")
 
 
-def parted(text: str) -> list[str]:
+def split_parts(text: str) -> list[str]:
     """The sentences of a text, out of tags, cells of a table, fields of JSON and what stands before a colon."""
     return [part.strip() for part in _PARTED.split(text) if part.strip()]
 

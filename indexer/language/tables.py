@@ -22,7 +22,7 @@ def _read(file: str) -> Any:
 LANGUAGES: tuple[Language, ...] = (*map(_read, _FILES), *_read("others"))
 
 
-def _united(tables: Sequence[Any]) -> Any:
+def _unite(tables: Sequence[Any]) -> Any:
     """One table of several of a kind: the alternatives, words and entries of all."""
     first = tables[0]
     if None in tables:
@@ -36,12 +36,12 @@ def _united(tables: Sequence[Any]) -> Any:
             return first.union(*tables[1:])
         case Mapping():
             keys = dict.fromkeys(key for table in tables for key in table)
-            return {key: _united([table[key] for table in tables if key in table]) for key in keys}
+            return {key: _unite([table[key] for table in tables if key in table]) for key in keys}
         case int() | float():
             return first
     fields = [each.name for each in dataclasses.fields(first)]
-    return type(first)(**{name: _united([getattr(table, name) for table in tables]) for name in fields})
+    return type(first)(**{name: _unite([getattr(table, name) for table in tables]) for name in fields})
 
 
 # Words of whatever language: each table has the entries of all.
-ANY: Language = dataclasses.replace(_united(LANGUAGES), name="")
+ANY: Language = dataclasses.replace(_unite(LANGUAGES), name="")

@@ -213,7 +213,7 @@ def query_terms(text: str, *, telling: bool = False, without: frozenset[str] = f
         for run in _runs(text):
             if run in (STOP_WORDS if run.isascii() else _stop_words()) or run in without:
                 continue
-            found.update(dict.fromkeys(_asked(run) if has_unspaced(run[0]) else (_stem(run),)))
+            found.update(dict.fromkeys(_question_terms(run) if has_unspaced(run[0]) else (_stem(run),)))
     # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
     found.update(dict.fromkeys(_identifier_parts(text, initial=str.islower)))
     return list(found if found or telling else dict.fromkeys(index_terms(text)))
@@ -244,7 +244,7 @@ def _parts(name: str) -> list[str]:
     return [part for part in parts if len(part) > 1 and part.lower() not in STOP_WORDS] if plain else []
 
 
-def _asked(run: str) -> list[str]:
+def _question_terms(run: str) -> list[str]:
     parts = [part for part in _GRAMMAR.split(run) if part] or [run]
     # Single characters find what a question says with another compound: 产品 and 商品 share 品.
     # Source: hit@5 of Chinese questions about notes .73 with bigrams alone, .97 with both (our measurement).
@@ -270,21 +270,21 @@ def _runs(text: str) -> list[str]:
         return words if max(map(len, words), default=0) <= MAX_TERM_CHARS else [word[:MAX_TERM_CHARS] for word in words]
     return [
         run if len(run) <= MAX_TERM_CHARS or has_unspaced(run[0]) else run[:MAX_TERM_CHARS]
-        for run in _RUN.findall(_unified(_UNSEEN_SPACE.sub("", text) if "\u200b" in text else text, _letters()))
+        for run in _RUN.findall(_unify(_UNSEEN_SPACE.sub("", text) if "\u200b" in text else text, _letters()))
     ]
 
 
 def fold(text: str) -> str:
     """Lower case, compatibility forms and digits unified, accents and optional vowel signs taken off."""
-    return text.lower() if text.isascii() else _unified(text, _accented())
+    return text.lower() if text.isascii() else _unify(text, _accent_letters())
 
 
-def simplified(text: str) -> str:
+def simplify(text: str) -> str:
     """A text as `fold` gives it, with Traditional characters as Simplified ones."""
-    return text.lower() if text.isascii() else _unified(text, _letters())
+    return text.lower() if text.isascii() else _unify(text, _letters())
 
 
-def _unified(text: str, letters: _Letters) -> str:
+def _unify(text: str, letters: _Letters) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold()
     return folded if folded.isascii() else "".join(map(letters.__getitem__, folded))
 
@@ -300,7 +300,7 @@ class _Letters(dict[str, str]):
 
 
 @cache
-def _accented() -> _Letters:
+def _accent_letters() -> _Letters:
     return _Letters()
 
 
@@ -361,7 +361,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
 def _stop_words() -> frozenset[str]:
     text = files("indexer").joinpath("stop_words.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    return STOP_WORDS | {_unified(word, _letters()) for line in lines for word in line.split()}
+    return STOP_WORDS | {_unify(word, _letters()) for line in lines for word in line.split()}
 
 
 def term_hashes(terms: Sequence[str]) -> Hashes:
@@ -403,14 +403,14 @@ def _asked_terms(question: str) -> list[str]:
     # Here, for those who only store.
     from indexer.language.languages import language_of, stop_words_of
 
-    own = frozenset(map(simplified, stop_words_of(language_of(question))))
+    own = frozenset(map(simplify, stop_words_of(language_of(question))))
     found = dict.fromkeys([*query_terms(asked.text, telling=True, without=own), *_other_spellings(asked.text)])
     found.update(dict.fromkeys(_stem(key) for keys in _identifiers_in(asked) for key in keys[:2]))
     found.update(dict.fromkeys(asked.keys))
     return list(found if found or asked.dated else dict.fromkeys(index_terms(question)))
 
 
-def undated(question: str) -> str:
+def strip_days(question: str) -> str:
     """A question without the days that it names; all of it where it says nothing else."""
     asked = _without_days(question)
     return " ".join(asked.text.split()) if asked.dated and _LETTER.search(asked.text) else question

@@ -56,12 +56,12 @@ class Scan:
     unchanged: int = 0
     whole: bool = True
 
-    def gone(self, paths: Iterable[str]) -> list[str]:
+    def removals(self, paths: Iterable[str]) -> list[str]:
         """Those of some missing paths that are really removed, not hidden by a folder that failed."""
         failed_paths = {failure.path for failure in self.failures}
         return [path for path in paths if failed_paths.isdisjoint(with_folders(path))]
 
-    def joined(self, other: Scan) -> Scan:
+    def merge(self, other: Scan) -> Scan:
         """This scan and another one together."""
         return Scan(
             files=self.files | other.files,

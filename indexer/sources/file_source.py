@@ -62,13 +62,13 @@ class FileSource:
         if paths and all(map(self._names_file, paths)):
             own = [path for path in paths if not path.startswith(EXTRA_MARK)]
             beside = [path for path in paths if path.startswith(EXTRA_MARK)]
-            return scan_paths(self.root, own).joined(self._extra.look(beside))
+            return scan_paths(self.root, own).merge(self._extra.look(beside))
         if paths:
             self.require()
         versions = {} if versions is None else versions
         scan = scan_workspace(self.root, sessions=self._sessions, known=versions)
         is_own = paths and not any(path.startswith(EXTRA_MARK) for path in paths)
-        return scan if is_own else scan.joined(self._extra.scan(versions))
+        return scan if is_own else scan.merge(self._extra.scan(versions))
 
     def _names_file(self, path: str) -> bool:
         """True if a path can only be that of a file, so that no folder has to be scanned."""

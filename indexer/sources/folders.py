@@ -34,7 +34,7 @@ from indexer.sources.scan import (
     source_file,
 )
 from indexer.stores.base import Version
-from indexer.types import EVERGREEN, EXTRA_MARK, composed
+from indexer.types import EVERGREEN, EXTRA_MARK, to_nfc
 
 _OWN_NAMES = (MEMORY_FOLDER, SESSIONS_FOLDER, "receipts", "engines", *EVERGREEN)
 
@@ -122,7 +122,7 @@ class Folders:
         if not path.startswith(EXTRA_MARK):
             return path_on_disk(self._root, path) or path
         name, _, way = path.removeprefix(EXTRA_MARK).partition("/")
-        walk = self._walks.get(name) or self._walks.get(composed(name))
+        walk = self._walks.get(name) or self._walks.get(to_nfc(name))
         if walk is None or not _is_way(way):
             return path
         there = path_on_disk(Path(os.path.realpath(walk.extra.folder)), way)
@@ -194,7 +194,7 @@ class _Walk:
         while waiting:
             place = waiting.pop()
             try:
-                waiting += self._listed(place, left_out, look)
+                waiting += self._list_folder(place, left_out, look)
             except Unreadable as error:
                 look.fail(self._prefix + place.way.rstrip("/") if place.way else self._prefix[:-1], str(error))
 
@@ -206,7 +206,7 @@ class _Walk:
             place = self._top(top)
             place = self._with_rules(place, _listed_names(place.absolute))
             for part in above:
-                lower = self._entered(place, part, left_out)
+                lower = self._enter(place, part, left_out)
                 if lower is None or not S_ISDIR(os.lstat(place.absolute + part).st_mode):
                     return
                 place = self._with_rules(lower, _listed_names(lower.absolute))
@@ -232,7 +232,7 @@ class _Walk:
         absolute = top if top.endswith(os.sep) else top + os.sep
         return _Place(absolute=absolute, way="", levels=tuple(rules_above(top)), asked=False)
 
-    def _listed(self, place: _Place, left_out: frozenset[str], look: FolderScan) -> list[_Place]:
+    def _list_folder(self, place: _Place, left_out: frozenset[str], look: FolderScan) -> list[_Place]:
         """Take the files of a folder; gives the folders in it."""
         try:
             with open_folder(place.absolute.rstrip(os.sep) or os.sep) as dir_entries:
@@ -256,18 +256,18 @@ class _Walk:
             and self._takes(place, entry.name)
             and not (own and place.absolute + entry.name in own)
         )
-        for path, entry in look.others(prefix, files):
+        for path, entry in look.new_entries(prefix, files):
             if _is_fit(prefix, entry.name, look):
                 look.take(path, "files", entry)
         folders = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-        entered_pairs = ((name, self._entered(place, name, left_out)) for name in folders)
+        entered_pairs = ((name, self._enter(place, name, left_out)) for name in folders)
         return [lower for name, lower in entered_pairs if lower is not None and _is_fit(prefix, name, look)]
 
     def _with_rules(self, place: _Place, names: Collection[str]) -> _Place:
         levels = with_rules_in(place.levels, place.absolute, names, place.way)
         return place if levels is place.levels else replace(place, levels=levels)
 
-    def _entered(self, place: _Place, name: str, left_out: frozenset[str]) -> _Place | None:
+    def _enter(self, place: _Place, name: str, left_out: frozenset[str]) -> _Place | None:
         """A folder below one; None if nothing in it is indexed."""
         way, absolute = place.way, place.absolute + name
         if name[0] == "." or absolute in left_out or is_ignored(place.levels, way, name, is_folder=True):

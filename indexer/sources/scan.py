@@ -24,7 +24,7 @@ from indexer.common.patterns import lazy_regex
 from indexer.errors import SourceMissing
 from indexer.sources.base import Content, Scan, SourceFile, content_of, failed_read, with_folders
 from indexer.stores.base import FileState, Version
-from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, SourceKind, composed
+from indexer.types import EVERGREEN, EXTRA_MARK, FileFailure, SourceKind, to_nfc
 
 MEMORY_FOLDER = "memory"
 SESSIONS_FOLDER = "sessions"
@@ -63,7 +63,7 @@ class FolderScan:
     def __post_init__(self) -> None:
         self._known_before = len(self.known)
 
-    def others(self, prefix: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    def new_entries(self, prefix: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """New and changed entries of a folder, with their paths; hidden ones are left out.
 
         Raises:
@@ -221,8 +221,8 @@ def path_for_new(folder: Path, path: str) -> str:
     for count in range(len(parts) - 1, 0, -1):
         above = path_on_disk(folder, "/".join(parts[:count]))
         if above is not None:
-            return f"{above}/{composed('/'.join(parts[count:]))}"
-    return composed(path)
+            return f"{above}/{to_nfc('/'.join(parts[count:]))}"
+    return to_nfc(path)
 
 
 def _spellings(folder: Path, above: str, parts: Sequence[str]) -> Iterator[str]:
@@ -236,14 +236,14 @@ def _spellings(folder: Path, above: str, parts: Sequence[str]) -> Iterator[str]:
 
 def _names_like(folder: Path, name: str) -> list[str]:
     """The names in a folder that are a name in any form: the exact one first, then the composed one."""
-    wanted_text = composed(name)
+    wanted_text = to_nfc(name)
     try:
         if not S_ISDIR(os.lstat(folder).st_mode):
             return []
         if wanted_text == name == unicodedata.normalize("NFD", name):
             os.lstat(folder / name)
             return [name]
-        names = (text for text in os.listdir(folder) if composed(text) == wanted_text)
+        names = (text for text in os.listdir(folder) if to_nfc(text) == wanted_text)
         return sorted(names, key=lambda text: (text != name, text != wanted_text, text))
     except OSError:
         return []
@@ -334,8 +334,8 @@ def _look_at_memories(root: str, look: FolderScan) -> None:
     waiting = [MEMORY_FOLDER]
     while waiting:
         folder = waiting.pop()
-        with _told(folder, look), open_folder(f"{root}/{folder}") as entries:
-            for path, entry in look.others(f"{folder}/", entries):
+        with _noting_errors(folder, look), open_folder(f"{root}/{folder}") as entries:
+            for path, entry in look.new_entries(f"{folder}/", entries):
                 if entry.is_file(follow_symlinks=False):
                     if path.lower().endswith(_ENDING) and look.fits(path):
                         look.take(path, "memory", entry)
@@ -345,14 +345,14 @@ def _look_at_memories(root: str, look: FolderScan) -> None:
 
 def _look_at_logs(root: str, look: FolderScan) -> None:
     """Session logs, directly in their folder; other files beside them (blobs, locks, backups) have other names."""
-    with _told(SESSIONS_FOLDER, look), open_folder(f"{root}/{SESSIONS_FOLDER}") as entries:
-        for path, entry in look.others(f"{SESSIONS_FOLDER}/", entries):
+    with _noting_errors(SESSIONS_FOLDER, look), open_folder(f"{root}/{SESSIONS_FOLDER}") as entries:
+        for path, entry in look.new_entries(f"{SESSIONS_FOLDER}/", entries):
             if is_session_path(path) and entry.is_file(follow_symlinks=False):
                 look.take(path, "sessions", entry)
 
 
 @contextmanager
-def _told(folder: str, look: FolderScan) -> Iterator[None]:
+def _noting_errors(folder: str, look: FolderScan) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:

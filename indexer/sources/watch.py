@@ -192,7 +192,7 @@ class Settling:
         first, _ = self._pending.get(path, (now, now))
         self._pending[path] = (first, now)
 
-    def settled(self, now: float) -> list[str]:
+    def take_ready(self, now: float) -> list[str]:
         """Take out the paths that are ready."""
         ready = [
             path
@@ -358,7 +358,7 @@ class Watch:
                 return
             if now >= max(home.look_at, home.not_before):
                 self._look(root, home, now)
-            elif settled_texts := home.settling.settled(now):
+            elif settled_texts := home.settling.take_ready(now):
                 self._on_change(root, settled_texts)
 
     def _look(self, root: Path, home: _Home, now: float) -> None:

@@ -290,7 +290,7 @@ class Beside(Protocol):
         """Present state; changes nothing."""
         ...
 
-    def locked(self) -> AbstractContextManager[None]:
+    def hold_lock(self) -> AbstractContextManager[None]:
         """Hold the lock of rebuilds within the block; remains of former ones are deleted.
 
         Raises:
@@ -299,7 +299,7 @@ class Beside(Protocol):
         """
         ...
 
-    def unfinished(self) -> Unfinished | None:
+    def unfinished_generation(self) -> Unfinished | None:
         """The generation that is being made, or whose making was interrupted; None if there is none."""
         ...
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from indexer.corpus import Ints
 from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
-from indexer.types import composed, file_mode, short_path
+from indexer.types import file_mode, short_path, to_nfc
 
 Row = tuple[Any, ...]
 _Place = tuple[int | bool, ...]
@@ -104,12 +104,12 @@ class Database:
 
     def rows(self, sql: str, bindings: Sequence[Any] = ()) -> list[Row]:
         """Run one query and return all its rows."""
-        with self._translated(), self._borrowed() as (connection, _):
+        with self._translate_errors(), self._borrow() as (connection, _):
             return connection.execute(sql, tuple(bindings)).fetchall()
 
     def rows_and_file(self, sql: str) -> tuple[list[Row], tuple[int, ...]]:
         """All rows of one query, and what the file that they are of is known by as long as it exists."""
-        with self._translated(), self._borrowed() as (connection, place):
+        with self._translate_errors(), self._borrow() as (connection, place):
             return connection.execute(sql).fetchall(), place[:2]
 
     @property
@@ -124,7 +124,7 @@ class Database:
         waiting: 45 ms with 100,000 rows.
         """
         parts = [np.empty((0, columns), np.int64)]
-        with self._translated(), self._borrowed() as (connection, _):
+        with self._translate_errors(), self._borrow() as (connection, _):
             cursor = connection.execute(sql, tuple(bindings))
             while rows := list(islice(cursor, _PIECE_ROWS)):
                 flat = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * columns)
@@ -142,12 +142,12 @@ class Database:
 
     def run_many(self, sql: str, bindings: Iterable[Sequence[Any]]) -> None:
         """Run one statement for every set of bindings."""
-        with self._translated(), self._borrowed() as (connection, _):
+        with self._translate_errors(), self._borrow() as (connection, _):
             connection.executemany(sql, bindings)
 
     def insert(self, sql: str, bindings: Sequence[Any]) -> int:
         """Run one INSERT and return the row's id."""
-        with self._translated(), self._borrowed() as (connection, _):
+        with self._translate_errors(), self._borrow() as (connection, _):
             connection.execute(sql, tuple(bindings))
             return int(connection.last_insert_rowid())
 
@@ -181,7 +181,7 @@ class Database:
             return
         writing = begin == "BEGIN IMMEDIATE"
         while True:
-            with self._translated(), self._borrowed(create=writing) as (connection, place):
+            with self._translate_errors(), self._borrow(create=writing) as (connection, place):
                 connection.execute(begin)
                 # Whoever puts another file in this one's place holds the lock meanwhile: from here on nobody does.
                 if writing and place != _place(self.path):
@@ -200,7 +200,7 @@ class Database:
             return
 
     @contextmanager
-    def _borrowed(self, *, create: bool = False) -> Iterator[tuple[apsw.Connection, _Place]]:
+    def _borrow(self, *, create: bool = False) -> Iterator[tuple[apsw.Connection, _Place]]:
         held_value = getattr(self._held, "connection", None)
         if held_value is not None:
             yield held_value, self._held.place
@@ -240,7 +240,7 @@ class Database:
         for _ in range(_OPENINGS):
             place = _place(self.path)
             try:
-                connection = self._opened(create=create and not place)
+                connection = self._open_connection(create=create and not place)
             except apsw.CantOpenError:
                 # The file may have been replaced while it was opened: its place tells.
                 if place == _place(self.path):
@@ -254,7 +254,7 @@ class Database:
             f"The index {short_path(self.path)} is replaced again and again. Wait a moment, and try again."
         )
 
-    def _opened(self, *, create: bool) -> apsw.Connection:
+    def _open_connection(self, *, create: bool) -> apsw.Connection:
         import sqlite_vec
 
         self.read_only = not _writable(self.path)
@@ -264,7 +264,7 @@ class Database:
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
-            connection.create_scalar_function("composed", _composed, 1, deterministic=True)
+            connection.create_scalar_function("composed", _nfc_function, 1, deterministic=True)
             if not self.read_only:
                 # Statements run as far as rows are fetched: without this, the first one alone.
                 connection.execute(_PRAGMAS).fetchall()
@@ -289,7 +289,7 @@ class Database:
         return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except apsw.Error as error:
@@ -416,6 +416,6 @@ def name_of(path: Path) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(path.stem)}-([1-9][0-9]{{0,17}}){re.escape(path.suffix)}(.*)")
 
 
-def _composed(*texts: Any) -> str:
+def _nfc_function(*texts: Any) -> str:
     """The function `composed` of statements."""
-    return composed(str(texts[0]))
+    return to_nfc(str(texts[0]))

@@ -123,7 +123,7 @@ class Generations:
                 self._unlink(Path(f"{self.path}{beside}"))
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Hold the lock of rebuilds within the block.
 
         Raises:
@@ -242,13 +242,13 @@ class SqliteBeside:
         return BesideState(running=self._generations.is_locked(), others=self._generations.has_others())
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """See `Beside`."""
-        with self._generations.locked():
+        with self._generations.hold_lock():
             self._generations.tidy()
             yield
 
-    def unfinished(self) -> Unfinished | None:
+    def unfinished_generation(self) -> Unfinished | None:
         """See `Beside`."""
         partial = self._generations.partial()
         return Unfinished(partial.name, self._opened(partial)) if partial else None

@@ -36,7 +36,7 @@ def select_passages(
         case OfFile():
             rows: Iterable[Row] = _of_file(database, value)
         case Unembedded():
-            rows = _unembedded(database, value)
+            rows = _unembedded_rows(database, value)
         case OfThings():
             rows = _of_things(database, value)
         case OfTags(tags=tags):
@@ -71,7 +71,7 @@ def _of_file(database: Database, file: OfFile) -> list[Row]:
     )
 
 
-def _unembedded(database: Database, query: Unembedded) -> list[Row]:
+def _unembedded_rows(database: Database, query: Unembedded) -> list[Row]:
     paths, below = query.paths, query.below
     among, bound_value = (
         ("", ()) if paths is None else (_AMONG_PATHS, (json.dumps([path.rstrip("/") for path in paths]),))

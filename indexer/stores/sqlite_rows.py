@@ -133,7 +133,7 @@ def _written_number(passage: Passage) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _written(number: int) -> dt.datetime | None:
+def _moment_of(number: int) -> dt.datetime | None:
     if not number:
         return None
     moment = _FIRST_MOMENT + (number >> 1) * _MILLISECOND
@@ -180,7 +180,7 @@ def passage_of(row: Sequence[Any]) -> Passage:
         cues=cues,
         role=role,
         noted=is_noted,
-        written=_written(written_value),
+        written=_moment_of(written_value),
         tags=tuple(tags.split()) if tags else (),
         columns=columns,
     )

@@ -81,7 +81,7 @@ def _plan_sync(
         added=tuple(sorted(added_value)),
         suspects=tuple(sorted(suspects)),
         unsure=tuple(sorted(unsure)),
-        removed=tuple(sorted(scan.gone(missing))),
+        removed=tuple(sorted(scan.removals(missing))),
         unchanged=unchanged_count,
         failures=(*scan.failures, *scan.misnamed, *sorted(still_failing, key=attrgetter("path"))),
     )
@@ -166,7 +166,7 @@ def failures(plan: SyncPlan, states: dict[str, FileState]) -> tuple[FileFailure,
 def _require(paths: Collection[str], scan: Scan, states: dict[str, FileState]) -> None:
     """Raise `SourceMissing` if nothing is known at one of the paths."""
     there = {place for path in (*scan.files, *states) for place in with_folders(path)}
-    missing = scan.gone(path for path in paths if path.rstrip("/") not in there)
+    missing = scan.removals(path for path in paths if path.rstrip("/") not in there)
     if missing:
         raise SourceMissing(
             f"There is no memory file, session log or folder {missing[0]!r}. "

@@ -107,7 +107,7 @@ class _Next:
 
     def _give_way(self) -> None:
         if not self.hurried:
-            THROTTLE.give_way()
+            THROTTLE.yield_to_foreground()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,11 +164,11 @@ class Rebuild:
             EmbeddingError: The model gives no vectors where the index in use has them; the next one continues.
             StoreError: The index cannot be written.
         """
-        with self._beside.locked(), THROTTLE.behind():
+        with self._beside.hold_lock(), THROTTLE.background():
             store = self._beside.next(self._fingerprint)
             self._check_room(self._beside.room())
             try:
-                done_pair = self._made(_Next(store, self._older()))
+                done_pair = self._fill_next(_Next(store, self._older()))
             except StoreFull as error:
                 store.close()
                 self._beside.remove()
@@ -201,7 +201,7 @@ class Rebuild:
                 f"{_megabytes(free)} free. Free some space and run `memory-service reindex --full`."
             )
 
-    def _made(self, filled_next: _Next) -> tuple[SyncReport, tuple[str, ...]]:
+    def _fill_next(self, filled_next: _Next) -> tuple[SyncReport, tuple[str, ...]]:
         store = filled_next.store
         if store.head().fingerprint is None:
             store.begin(self._fingerprint)
@@ -216,7 +216,7 @@ class Rebuild:
             with suppress(StoreError):
                 self._adopt(store)
             self._reached("adopted")
-            return report, self._switched(filled_next)
+            return report, self._switch(filled_next)
         except SyncCancelled:
             filled_next.hurried = True
             self._runner.forget_changed(store)
@@ -234,16 +234,16 @@ class Rebuild:
                 "Mend that and run `memory-service reindex --full`, which goes on from there."
             )
 
-    def _switched(self, filled_next: _Next) -> tuple[str, ...]:
+    def _switch(self, filled_next: _Next) -> tuple[str, ...]:
         """Catch up with the files until little is left, bring that over while writers wait, and switch."""
         stale: tuple[str, ...] | None = None
         for attempt in range(_ROUNDS):
-            seen_value = self._seen()
+            seen_value = self._snapshot()
             if attempt == 0 or stale is None or stale:
                 self._runner.fill(filled_next.store, stale or ())
             self._reached("caught up")
             with self._beside.switching() as put_in_use:
-                stale = self._changed(seen_value)
+                stale = self._changed_paths(seen_value)
                 last = attempt == _ROUNDS - 1
                 if last or (stale is not None and self._is_little(stale)):
                     self._bring_over(filled_next, stale)
@@ -258,14 +258,14 @@ class Rebuild:
         if stale is None or stale:
             self._runner.fill_texts(filled_next.store, stale or ())
 
-    def _seen(self) -> _Seen:
+    def _snapshot(self) -> _Seen:
         with self._live.reading():
             now = self._live.head(0) if self._readable else Head(revision=self._live.head().revision, generation="")
         return _Seen(
             generation=now.generation, revision=now.revision, paths={file: path for file, path, _ in now.files}
         )
 
-    def _changed(self, seen: _Seen) -> tuple[str, ...] | None:
+    def _changed_paths(self, seen: _Seen) -> tuple[str, ...] | None:
         """Paths that the index in use wrote since; None if they are not known."""
         if not self._readable:
             return () if self._live.head().revision == seen.revision else None
@@ -287,7 +287,7 @@ def needed_bytes(live_bytes: int, made_bytes: int) -> int:
 
 def partial_state(store: IndexStore, fingerprint: Fingerprint, total_files: int) -> RebuildState | None:
     """Progress of a running or interrupted rebuild; None if there is none."""
-    generation = store.beside.unfinished()
+    generation = store.beside.unfinished_generation()
     if generation is None:
         return None
     try:
@@ -319,7 +319,7 @@ def scrub_others(store: IndexStore, runner: SyncRunner, fingerprint: Fingerprint
     if not beside.state().others:
         return True
     try:
-        with beside.locked():
+        with beside.hold_lock():
             _scrub_unfinished(beside, runner, fingerprint)
     except StoreBusy:
         return False
@@ -327,7 +327,7 @@ def scrub_others(store: IndexStore, runner: SyncRunner, fingerprint: Fingerprint
 
 
 def _scrub_unfinished(beside: Beside, runner: SyncRunner, fingerprint: Fingerprint) -> None:
-    generation = beside.unfinished()
+    generation = beside.unfinished_generation()
     if generation is None:
         return
     store = generation.store

@@ -241,7 +241,7 @@ class Sync:
         if content.file.source == "sessions":
             return self._log_diff(content, before, stored_hash)
         growth = self._splitter.read(content.text, path, content_hash=content.content_hash, stored_hash=stored_hash)
-        return self._compared(growth, path, before)
+        return self._compare(growth, path, before)
 
     def _log_diff(self, content: Content, before: FileState | None, stored_hash: str) -> PassageDiff:
         path = content.file.path
@@ -253,10 +253,10 @@ class Sync:
             check=self._check_cancelled,
         )
         if not growth.first:
-            return self._compared(growth, path, before)
+            return self._compare(growth, path, before)
         return PassageDiff(inserted=tuple(enumerate(growth.passages, growth.first)), moved=(), removed=())
 
-    def _compared(self, growth: Growth, path: str, before: FileState | None) -> PassageDiff:
+    def _compare(self, growth: Growth, path: str, before: FileState | None) -> PassageDiff:
         passages = passages_of(self._store, path, first=growth.first) if before else []
         return compare(growth.passages, passages, path=path, first=growth.first)
 
@@ -293,7 +293,7 @@ class Sync:
         vectors = self._vectors.of({text_hash(text): text for text in texts})
         terms = self._terms_of(stored_passage for portion in portions for stored_passage in portion.diff.removed)
         written_value = self._write([self._file_write(portion, vectors, terms) for portion in portions])
-        self._take_back(
+        self._drop_vanished(
             [portion.content.file for portion in portions if portion.state.path not in written_value.refused]
         )
         for portion in portions:
@@ -310,7 +310,7 @@ class Sync:
             else:
                 self._advance(path, 0, files=0, passages=len(portion.diff.inserted))
 
-    def _take_back(self, files: Iterable[SourceFile]) -> None:
+    def _drop_vanished(self, files: Iterable[SourceFile]) -> None:
         """Remove files again that were removed, replaced or cut since they were read: they may have been erased.
 
         The erasure looked for their passages before these were written, and will not look again.

@@ -38,11 +38,11 @@ class SyncControl:
     def giving_way(self) -> SyncControl:
         """The same, for a run that lets others go first where it is in the background."""
 
-        def cancelled() -> bool:
-            THROTTLE.give_way()
+        def is_cancelled() -> bool:
+            THROTTLE.yield_to_foreground()
             return self.cancelled()
 
-        return replace(self, cancelled=cancelled)
+        return replace(self, cancelled=is_cancelled)
 
 
 class SyncRuns:
@@ -52,7 +52,7 @@ class SyncRuns:
         self._progress: dict[int, SyncProgress] = {}
 
     @contextmanager
-    def seen(self, control: SyncControl) -> Iterator[SyncControl]:
+    def observe(self, control: SyncControl) -> Iterator[SyncControl]:
         """A block in which a sync runs; gives its control, by which its progress is seen."""
         own = threading.get_ident()
 
@@ -74,7 +74,7 @@ class SyncRuns:
         return max(tuple(self._progress.values()), key=lambda progress: progress.total, default=None)
 
 
-def restate(store: IndexStore, source: Source, made_with: Fingerprint, control: SyncControl) -> None:
+def refresh_facts(store: IndexStore, source: Source, made_with: Fingerprint, control: SyncControl) -> None:
     """Read the facts of all stored passages with the rules of today, where they were read with others, or never.
 
     Args:
@@ -165,14 +165,14 @@ class SyncRunner:
         for attempt in range(_ROUNDS):
             planned_value = self._planner.plan(store, wanted_paths, missing_ok=missing_ok or attempt > 0)
             run = self._make_sync(store, embedder, control).run(*planned_value, wanted_paths)
-            total = _added(total, run.report)
+            total = _add_reports(total, run.report)
             if not run.refused:
                 break
             wanted_paths = run.refused
         return total
 
 
-def _added(total: SyncReport, report: SyncReport) -> SyncReport:
+def _add_reports(total: SyncReport, report: SyncReport) -> SyncReport:
     # A further round looks again at files that another process changed under the first one's hands.
     return replace(
         report,

@@ -76,7 +76,7 @@ class TextVectors:
         if not missing:
             return vectors
         checked_time = time.monotonic()
-        for part in THROTTLE.paced(self._parts(missing)):
+        for part in THROTTLE.pace(self._parts(missing)):
             if time.monotonic() - checked_time > _TURN_SECONDS:
                 self._check()
                 checked_time = time.monotonic()

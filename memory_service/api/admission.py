@@ -236,7 +236,7 @@ async def _turn_or_gone(turn: asyncio.Future[None], receive: Receive | None, sec
     if receive is None:
         await asyncio.wait((turn,), timeout=seconds)
         return False
-    watch = asyncio.ensure_future(_gone(receive))
+    watch = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait((turn, watch), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return watch.done() and watch.result()
@@ -244,7 +244,7 @@ async def _turn_or_gone(turn: asyncio.Future[None], receive: Receive | None, sec
         watch.cancel()
 
 
-async def _gone(receive: Receive) -> bool:
+async def _wait_for_disconnect(receive: Receive) -> bool:
     while (await receive())["type"] != "http.disconnect":
         pass
     return True

@@ -106,7 +106,7 @@ class ObservationMiddleware:
     def _note(self, scope: Scope, request_id: str, status: int, seconds: float, *, streams: bool) -> None:
         method, route = scope["method"], _route(scope)
         # How long somebody listened says nothing of how fast the server is.
-        self._metrics.answered(method, route, status, None if streams else seconds)
+        self._metrics.count_request(method, route, status, None if streams else seconds)
         _access.info("%s %s %d %.1f ms %s", method, route, status, 1000 * seconds, request_id)
 
 
@@ -173,13 +173,13 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         instance: Name of this run of the server, if commands find it by its home.
     """
     metrics = Metrics(service.running_operations, reader_failures)
-    pools = Pools(service.settings.compaction.max_concurrent, metrics.refused)
+    pools = Pools(service.settings.compaction.max_concurrent, metrics.count_refusal)
     metrics.watch_queues(pools.queues)
     app_state = AppState(
         service=service, metrics=metrics, pools=pools, watches=watch, repeated=RepeatedRequests(service.keyed_answers)
     )
-    service.hooks.after_compaction(app_state.metrics.compacted)
-    service.hooks.after_flush(app_state.metrics.flushed)
+    service.hooks.after_compaction(app_state.metrics.count_compaction)
+    service.hooks.after_flush(app_state.metrics.count_flush)
     keys = Keys(service.settings.api_keys) if service.settings.api_keys else None
     app = _App(
         title="memory-service",
@@ -229,7 +229,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp, keys), methods=["POST"], include_in_schema=False))
     app.router.routes.extend(PAGES)
-    if gateway.relay.upstreams.named:
+    if gateway.relay.upstreams.by_name:
         app.router.routes.append(PassedRoute(gateway, own))
     errors.install(app, place_of)
     return app
@@ -254,12 +254,12 @@ def _gateway(
         admit=pools.queues.of("gateway").run,
         work=pools.work.run,
         finish=pools.finish,
-        cancelled=pools.cancelled,
+        cancelled=pools.is_ending,
         workspace_of=workspace_told,
         check_body=check_json,
         place_of=place_of,
-        on_prompt=shared.metrics.prompted,
-        on_missed=shared.metrics.missed,
+        on_prompt=shared.metrics.count_prompt,
+        on_missed=shared.metrics.count_degraded,
     )
 
 

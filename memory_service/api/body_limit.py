@@ -36,12 +36,12 @@ class BodyLimitMiddleware:
         """See ASGI."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif _announced(scope) > self._max_bytes:
+        elif _content_length(scope) > self._max_bytes:
             await self._refuse(scope, receive, send, ended="expect" in Headers(scope=scope))
         else:
-            await self._counted(scope, receive, send)
+            await self._run_counting(scope, receive, send)
 
-    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _run_counting(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen_count = 0
         answering = has_ended = False
 
@@ -87,6 +87,6 @@ class BodyLimitMiddleware:
                 return
 
 
-def _announced(scope: Scope) -> int:
+def _content_length(scope: Scope) -> int:
     length = Headers(scope=scope).get("content-length", "")
     return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0

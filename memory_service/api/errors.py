@@ -124,7 +124,7 @@ def install(app: FastAPI, place_of: Callable[[Request], SearchedPlace]) -> None:
         # Those are counted: a line for each would be the next thing to be too much.
         if error.status >= 500 and not isinstance(error, Overloaded | CallCancelled):
             _log.warning("%s: %s", error.code, error)
-        return error_answer(error, message=place_of(request).told(error))
+        return error_answer(error, message=place_of(request).error_message(error))
 
     app.add_exception_handler(MemoryServiceError, on_ours)
     app.add_exception_handler(RequestValidationError, _on_invalid)

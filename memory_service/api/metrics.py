@@ -137,71 +137,71 @@ class Metrics:
             self._queue_working.labels(kind).set_function(partial(getattr, queues.of(kind), "working"))
             self._refused.labels(kind)
 
-    def refused(self, kind: str) -> None:
+    def count_refusal(self, kind: str) -> None:
         """Count a request that a queue refused."""
         self._refused.labels(kind).inc()
 
-    def answered(self, method: str, route: str, status: int, seconds: float | None) -> None:
+    def count_request(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count a request; one without a duration of its own, such as a stream, with None."""
         named_method = method if method in _METHODS else "other"
         self._requests.labels(named_method, route, str(status)).inc()
         if seconds is not None:
             self._request_seconds.labels(named_method, route).observe(seconds)
 
-    def searched(self, seconds: float) -> None:
+    def count_search(self, seconds: float) -> None:
         """Count a search."""
         self._search_seconds.observe(seconds)
 
-    def injected(self, seconds: float, tokens: int) -> None:
+    def count_context(self, seconds: float, tokens: int) -> None:
         """Count a context."""
         self._context_seconds.observe(seconds)
         self._injected_tokens.observe(tokens)
 
-    def remembered(self) -> None:
+    def count_memory(self) -> None:
         """Count a memory that was written."""
         self._memories_written.inc()
 
-    def appended(self, messages: int) -> None:
+    def count_messages(self, messages: int) -> None:
         """Count messages of sessions."""
         self._messages.inc(messages)
 
-    def prompted(self, tokens: int, cached_prefix_tokens: int) -> None:
+    def count_prompt(self, tokens: int, cached_prefix_tokens: int) -> None:
         """Count the prompt of a session."""
         self._prompt_tokens.inc(tokens)
         self._cached_tokens.inc(cached_prefix_tokens)
 
-    def compacted(self, event: SessionEvent) -> None:
+    def count_compaction(self, event: SessionEvent) -> None:
         """Count a compaction by the event at its end."""
         fields = event.fields
         self._compactions.labels(
-            _known(fields.get("trigger"), _TRIGGERS),
-            _known(fields.get("method"), _WRITERS),
-            _known(fields.get("outcome"), _OUTCOMES),
+            _label_of(fields.get("trigger"), _TRIGGERS),
+            _label_of(fields.get("method"), _WRITERS),
+            _label_of(fields.get("outcome"), _OUTCOMES),
         ).inc()
         self._compaction_seconds.observe(_number(fields.get("duration_ms")) / 1000)
         self._pruned.inc(_number(fields.get("pruned")))
-        self._called("summary", fields)
+        self._count_calls("summary", fields)
         if fields.get("compaction_id"):
             before, after = _number(fields.get("tokens_before")), _number(fields.get("tokens_after"))
             self._tokens_before.observe(before)
             self._tokens_after.observe(after)
             self._ratio.observe(after / before if before else 1.0)
 
-    def flushed(self, event: SessionEvent) -> None:
+    def count_flush(self, event: SessionEvent) -> None:
         """Count the memories of a flush, by its event."""
-        self._flushed.labels(_known(event.fields.get("method"), _WRITERS)).inc(_number(event.fields.get("written")))
-        self._called("memories", event.fields)
+        self._flushed.labels(_label_of(event.fields.get("method"), _WRITERS)).inc(_number(event.fields.get("written")))
+        self._count_calls("memories", event.fields)
 
-    def _called(self, purpose: str, fields: Mapping[str, EventField]) -> None:
+    def _count_calls(self, purpose: str, fields: Mapping[str, EventField]) -> None:
         calls, failed_value = _number(fields.get("calls")), _number(fields.get("failed_calls"))
         self._model_calls.labels(purpose, "answered").inc(max(calls - failed_value, 0))
         self._model_calls.labels(purpose, "failed").inc(failed_value)
 
-    def recovered(self, remedy: str) -> None:
+    def count_recovery(self, remedy: str) -> None:
         """Count a recovery after a provider had refused a prompt."""
-        self._overflows.labels(_known(remedy, _REMEDIES)).inc()
+        self._overflows.labels(_label_of(remedy, _REMEDIES)).inc()
 
-    def missed(self, degraded: Iterable[str]) -> None:
+    def count_degraded(self, degraded: Iterable[str]) -> None:
         """Count the parts that were missing from an answer, each "part: reason"."""
         for part in {reason.partition(":")[0] for reason in degraded}:
             self._degraded.labels(part if part in _PARTS else "other").inc()
@@ -229,7 +229,7 @@ class _ReaderFailures(Collector):
         yield family
 
 
-def _known(value: EventField, labels: frozenset[str]) -> str:
+def _label_of(value: EventField, labels: frozenset[str]) -> str:
     return value if isinstance(value, str) and value in labels else "other"
 
 

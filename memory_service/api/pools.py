@@ -95,15 +95,15 @@ class Pools:
     def __init__(self, compactions: int, on_refused: Callable[[str], None] = lambda kind: None) -> None:
         self._ending = threading.Event()
         self._finishing = anyio.CapacityLimiter(_FINISHING)
-        self.queues = WorkQueues(cancelled=self.cancelled, on_refused=on_refused)
-        self.work = WorkerPool(_WORK, cancelled=self.cancelled)
-        self.stateless = WorkerPool(compactions, cancelled=self.cancelled)
+        self.queues = WorkQueues(cancelled=self.is_ending, on_refused=on_refused)
+        self.work = WorkerPool(_WORK, cancelled=self.is_ending)
+        self.stateless = WorkerPool(compactions, cancelled=self.is_ending)
 
     async def finish(self, act: Callable[[], _T]) -> _T:
         """Do the last part of a call that was let in before; it is never refused, as its first part was done."""
         return await anyio.to_thread.run_sync(act, limiter=self._finishing)
 
-    def cancelled(self) -> bool:
+    def is_ending(self) -> bool:
         """True if calls are to stop; asked by them while a model works."""
         return self._ending.is_set()
 

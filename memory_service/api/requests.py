@@ -163,7 +163,7 @@ class RequestRunner:
         self._shared = shared
         self._key = key
 
-    async def queued(self, kind: WorkKind, act: Act) -> Response:
+    async def run_queued(self, kind: WorkKind, act: Act) -> Response:
         """Run a call in the queue of its kind.
 
         Raises:
@@ -184,7 +184,7 @@ class RequestRunner:
 
     async def _once(self, act: Act, run: Callable[[Callable[[], Reply]], Awaitable[Reply]]) -> Response:
         if self._key is None:
-            answer = await run(lambda: (self._made(act), False))
+            answer = await run(lambda: (self._json_answer(act), False))
             assert answer is not None
         else:
             path_params, path = self._request.path_params, self._request.url.path
@@ -197,13 +197,13 @@ class RequestRunner:
                 content=await self._request.body(),
                 session_id=path_params.get("session_id", ""),
             )
-            answer = await self._shared.repeated.once(request, lambda: self._made(act), run)
+            answer = await self._shared.repeated.once(request, lambda: self._json_answer(act), run)
         content, is_replayed = answer
         return _response(content, self._request.scope["route"].status_code or 200, replayed=is_replayed)
 
-    def _made(self, act: Act) -> bytes:
+    def _json_answer(self, act: Act) -> bytes:
         answer = act()
-        self._shared.metrics.missed(getattr(answer, "degraded", ()))
+        self._shared.metrics.count_degraded(getattr(answer, "degraded", ()))
         return _json_of(answer)
 
 
@@ -231,21 +231,23 @@ async def _job(request: Request, shared: Shared, key: IdempotencyKey = None) -> 
 Once = Annotated[RequestRunner, Depends(_job)]
 
 
-def queued(kind: WorkKind) -> Callable[[Callable[..., Response | Answer]], Callable[..., Awaitable[Response]]]:
+def in_queue(kind: WorkKind) -> Callable[[Callable[..., Response | Answer]], Callable[..., Awaitable[Response]]]:
     """Decorator of a route's function: it runs in a thread, once it is its turn in the queue of its kind.
 
     The function has a parameter `shared`, the state of its app. It gives an answer, or a response that it has made
     itself; an answer becomes one in that thread, with the headers of its parameter `response` if it has one.
     """
 
-    def decorated(act: Callable[..., Response | Answer]) -> Callable[..., Awaitable[Response]]:
+    def decorate(act: Callable[..., Response | Answer]) -> Callable[..., Awaitable[Response]]:
         signature = inspect.signature(act)
 
         @wraps(act)
         async def run(_request: Request, **values: Any) -> Response:
             app_state: AppState = values["shared"]
             queue = app_state.pools.queues.of(kind)
-            return await queue.run(lambda: _finished(act(**values), values.get("response")), receive=_request.receive)
+            return await queue.run(
+                lambda: _as_response(act(**values), values.get("response")), receive=_request.receive
+            )
 
         own = inspect.Parameter("_request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
         parameters = [
@@ -256,10 +258,10 @@ def queued(kind: WorkKind) -> Callable[[Callable[..., Response | Answer]], Calla
         run.__signature__ = signature.replace(parameters=[own, *parameters])  # type: ignore[attr-defined]
         return run
 
-    return decorated
+    return decorate
 
 
-def _finished(made: Response | Answer, told: Response | None) -> Response:
+def _as_response(made: Response | Answer, told: Response | None) -> Response:
     if isinstance(made, Response):
         return made
     answer = json_response(made, (told and told.status_code) or 200)

@@ -38,7 +38,7 @@ from memory_service.api.errors import error_answer
 from memory_service.api.requests import AppState
 from memory_service.config import Settings, load_settings
 from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError, TooManyRequests, retry_headers
-from memory_service.home import announced, new_instance
+from memory_service.home import announce_server, new_instance
 from memory_service.service import MemoryService
 
 _log = logging.getLogger("memory_service.api")
@@ -249,7 +249,7 @@ def serve(settings: Settings, *, watch: bool = True) -> None:
             f"(home {settings.home.absolute()}, model {service.embedding_model}, docs at /docs)\n"
         )
         sys.stderr.flush()
-        with announced(settings.home, f"http://{_in_url(_own_address(host))}:{port}", instance):
+        with announce_server(settings.home, f"http://{_in_url(_own_address(host))}:{port}", instance):
             with suppress(KeyboardInterrupt):
                 server.run(sockets=[listener])
 
@@ -332,7 +332,7 @@ def listening(host: str, port: int) -> socket.socket:
         getaddrinfo = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
         )
-        return _bound(getaddrinfo[0][0], getaddrinfo[0][4])
+        return _bind(getaddrinfo[0][0], getaddrinfo[0][4])
     except OSError as error:
         raise InvalidRequest(
             f"The server cannot listen on {host} port {port} ({error.strerror or error}). "
@@ -340,7 +340,7 @@ def listening(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _bound(family: int, address: tuple[Any, ...]) -> socket.socket:
+def _bind(family: int, address: tuple[Any, ...]) -> socket.socket:
     # asyncio turns off Nagle's algorithm only where the protocol is named, which `socket.create_server` does
     # not do: each answer took 40 ms more.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

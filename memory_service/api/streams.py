@@ -75,7 +75,7 @@ async def comes_true(subscription: Subscription, reached: Callable[[], bool], ti
     with subscription:
         subscription.on_news(_waker(loop, news))
         while not reached():
-            if subscription.closed or not await _set_within(news, deadline - loop.time()):
+            if subscription.is_closed or not await _set_within(news, deadline - loop.time()):
                 return reached()
             news.clear()
         return True
@@ -146,7 +146,7 @@ async def _frames(subscription: Subscription, heartbeat_seconds: float) -> Async
     yield f"retry: {_RETRY_MS}\n\n"
     while True:
         news.clear()
-        is_closed = subscription.closed
+        is_closed = subscription.is_closed
         events = subscription.take()
         if events:
             yield "".join(map(_frame, events))

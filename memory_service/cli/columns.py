@@ -51,7 +51,7 @@ def fit_to_cells(text: str, cells: int) -> str:
     return text if len(text) <= 8 * cells else f"{text[:cut_at]}…"
 
 
-def padded(text: str, cells: int, *, right: bool = False) -> str:
+def pad_text(text: str, cells: int, *, right: bool = False) -> str:
     """A text with spaces up to a width."""
     space = " " * max(cells - width(text), 0)
     return space + text if right else text + space

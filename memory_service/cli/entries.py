@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_service.cli.options import Place, day_option, examples, with_place, with_tags
-from memory_service.cli.output import emit_json, erased_line, indented, one_line, warn, written_input
+from memory_service.cli.output import emit_json, erased_line, indent_lines, one_line, warn, written_input
 
 if TYPE_CHECKING:
     from memory_service.schemas import ForgottenMemory, MemoryEntry, Origin, Removal
@@ -52,7 +52,7 @@ def _print_entry(entry: MemoryEntry) -> None:
     text = "" if entry.role == "user" else f"  ({entry.role})"
     session = f"  {entry.session_id}" if entry.session_id else ""
     click.echo(f"{click.style(entry.memory_id, fg='cyan')}  {entry.citation}{text}{session}")
-    click.echo(indented(entry.text))
+    click.echo(indent_lines(entry.text))
 
 
 @click.command(
@@ -90,7 +90,7 @@ def edit(
         # By its place, it is the entry that stands there now; in an editor, the one that was shown.
         memory_entry = service.entry(place.workspace, memory)
         if words is None and own is None:
-            words, etag = _edited(memory_entry.text), memory_entry.etag
+            words, etag = _edit_text(memory_entry.text), memory_entry.etag
             if words is None:
                 click.echo("nothing was changed", err=True)
                 return
@@ -102,11 +102,11 @@ def edit(
         emit_json(entry)
     else:
         click.echo(f"changed  {entry.memory_id}  {entry.citation}")
-        click.echo(indented(entry.text))
+        click.echo(indent_lines(entry.text))
     warn(entry.degraded)
 
 
-def _edited(text: str) -> str | None:
+def _edit_text(text: str) -> str | None:
     """The text as a person leaves it in an editor; None if it is the same or none."""
     if not _is_asked():
         raise click.UsageError("Give the new TEXT, --tag or --no-tags: there is no terminal to edit in.")
@@ -143,7 +143,7 @@ def forget(place: Place, memory: str | None, query: str | None, dry_run: bool, y
             memories = [service.forget(place.workspace, memory, query=query, dry_run=dry_run)]
         else:
             shown_memory = service.forget(place.workspace, query=query, dry_run=True)
-            ids = _chosen(place, shown_memory, yes=yes)
+            ids = _choose_removals(place, shown_memory, yes=yes)
             if ids is None:
                 # The words have to name one memory; if they do not, this says so.
                 memories = [service.forget(place.workspace, query=query)]
@@ -169,7 +169,7 @@ def _print_forgotten(place: Place, forgotten: ForgottenMemory) -> None:
     warn(forgotten.degraded)
 
 
-def _chosen(place: Place, shown: ForgottenMemory, *, yes: bool) -> list[str] | None:
+def _choose_removals(place: Place, shown: ForgottenMemory, *, yes: bool) -> list[str] | None:
     """The memories that a person chooses of those that come into question; None where nobody is asked."""
     named_count = shown.named or 0
     names = [removal.memory_id or removal.citation for removal in shown.removed]
@@ -193,7 +193,7 @@ def _print_removals(removals: Sequence[Removal], *, err: bool = False) -> None:
         text = "" if removal.role == "user" else f"  ({removal.role})"
         where = click.style(removal.citation, fg="cyan")
         click.echo(f"{number}. {where}{f'  {removal.memory_id}' if removal.memory_id else ''}{text}", err=err)
-        click.echo(indented(one_line(removal.text or "", _SHOWN_CELLS)), err=err)
+        click.echo(indent_lines(one_line(removal.text or "", _SHOWN_CELLS)), err=err)
 
 
 def _is_asked() -> bool:

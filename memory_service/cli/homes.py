@@ -31,8 +31,8 @@ def workspaces(place: Place) -> None:
     rows = [
         (
             summary.workspace,
-            _counted(summary.memory_files, "file"),
-            _counted(summary.sessions, "session"),
+            _count_of(summary.memory_files, "file"),
+            _count_of(summary.sessions, "session"),
             _local(summary.modified_at),
         )
         for summary in summaries
@@ -63,10 +63,10 @@ def join(place: Place, other: Path, dry_run: bool) -> None:
         click.echo(f"{file.workspace}/{file.path}{renamed_text}")
     done_kind = "would be copied" if dry_run else "copied"
     there = len(join.files) - len(join.missing)
-    click.echo(f"{_counted(len(join.missing), 'file')} {done_kind} into {join.home}, {there} there already", err=True)
+    click.echo(f"{_count_of(len(join.missing), 'file')} {done_kind} into {join.home}, {there} there already", err=True)
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -73,7 +73,7 @@ class _HookCommand:
 
     def run(self) -> None:
         """Answer the call on standard input."""
-        from memory_service.cli.warm import Unusable, server_for
+        from memory_service.cli.warm import ServerUnusable, server_for
 
         raw = sys.stdin.buffer.read()
         try:
@@ -82,7 +82,7 @@ class _HookCommand:
             if server:
                 self._through(server, raw)
                 return
-        except Unusable as reason:
+        except ServerUnusable as reason:
             if str(reason):
                 self.note(f"the files were used, as {reason}")
         self._on_the_files(raw)
@@ -170,7 +170,7 @@ class _HookCommand:
             queue.add(queued_call)
         except MemoryServiceError as error:
             self.note(str(error))
-            _start_worker(queue.home, queued_call.written())
+            _start_worker(queue.home, queued_call.encode())
         else:
             if starts:
                 _start_worker(queue.home)

@@ -102,7 +102,7 @@ class _Worker:
         host: Any = begun_call.host
         done_answer = finish_hook(service, host, begun_call.call, workspace=begun_call.workspace, work=begun_call.work)
         if done_answer.is_kept:
-            self._queue.done(begun_call)
+            self._queue.remove(begun_call)
         else:
             self._left.add(self._queue.put_back(begun_call))
         if done_answer.workspace and service.has_workspace(done_answer.workspace):

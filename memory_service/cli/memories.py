@@ -20,7 +20,7 @@ from memory_service.cli.options import (
 from memory_service.cli.output import (
     emit_json,
     has_word,
-    indented,
+    indent_lines,
     nothing_relevant,
     relevance_counts,
     relevance_mark,
@@ -136,8 +136,8 @@ def _print_results(answer: SearchResults, query: str) -> None:
         parts = (where, mark, text, shown_id, title and click.style(title, dim=True))
         click.echo(f"{number}. {'  '.join(filter(None, parts))}")
         if result.columns:
-            click.secho(indented(result.columns), dim=True)
-        click.echo(indented(result.text))
+            click.secho(indent_lines(result.columns), dim=True)
+        click.echo(indent_lines(result.text))
         if result.days:
             click.secho(f"~ on {len(result.days)} days: {', '.join(map(str, result.days))}", dim=True)
         # Text of a memory is never at the beginning of a line: no text can look like this.
@@ -161,12 +161,12 @@ def _changes(result: SearchResult) -> Iterator[str]:
         day = f"{result.date}; " if result.date else ""
         yield f"({day}since replaced: {result.replaced_by.citation})"
     if result.replaces:
-        yield f"(replaces {', '.join(_dated(replace) for replace in result.replaces)})"
+        yield f"(replaces {', '.join(_with_date(replace) for replace in result.replaces)})"
     for past in result.history:
-        yield f"  {'->' if past.current else '  '} {_dated(past)}: {indented(past.text).strip()}"
+        yield f"  {'->' if past.current else '  '} {_with_date(past)}: {indent_lines(past.text).strip()}"
 
 
-def _dated(stated: Statement) -> str:
+def _with_date(stated: Statement) -> str:
     return f"{stated.citation}, {stated.date}" if stated.date else stated.citation
 
 

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from memory_service.home import LOOKED_FOR, PREFIX, home_of, id_of_title, is_title
 
 if TYPE_CHECKING:
-    from memory_service.cli.warm import WarmMemory
+    from memory_service.cli.warm import ServerMemory
     from memory_service.service import MemoryService
 
 
@@ -59,7 +59,7 @@ class Place:
             yield service
 
     @contextmanager
-    def memory(self, *, embeds: bool = True, waits: bool | None = None) -> Iterator[MemoryService | WarmMemory]:
+    def memory(self, *, embeds: bool = True, waits: bool | None = None) -> Iterator[MemoryService | ServerMemory]:
         """The memories of this home, or of the server that was named: through a server if one runs, else as above.
 
         Args:
@@ -67,21 +67,23 @@ class Place:
             waits: Whether it waits until all that changed is indexed, or takes what is there; None where it asks for
                 nothing that is indexed.
         """
-        from memory_service.cli.warm import Unusable, WarmMemory, server_for
+        from memory_service.cli.warm import ServerMemory, ServerUnusable, server_for
 
         try:
             server = server_for(self.home, on_files=self.home_named)
-        except Unusable as reason:
+        except ServerUnusable as reason:
             server = None
             _tell_cold(str(reason))
         if server:
-            yield WarmMemory(server, functools.partial(self._prepared, embeds, waits), _tell_cold, waits=bool(waits))
+            yield ServerMemory(
+                server, functools.partial(self._prepare_service, embeds, waits), _tell_cold, waits=bool(waits)
+            )
             return
-        with self._prepared(embeds, waits) as service:
+        with self._prepare_service(embeds, waits) as service:
             yield service
 
     @contextmanager
-    def _prepared(self, embeds: bool, waits: bool | None) -> Iterator[MemoryService]:
+    def _prepare_service(self, embeds: bool, waits: bool | None) -> Iterator[MemoryService]:
         """The service on this home, its index as the command wants it."""
         from memory_service.cli.output import INDEXED_FIRST, progress_bar
 

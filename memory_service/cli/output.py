@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from memory_service.cli.columns import _JOINER, fit_to_cells, padded, width
+from memory_service.cli.columns import _JOINER, fit_to_cells, pad_text, width
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -234,7 +234,7 @@ def written_input() -> str:
         raise InvalidRequest("What came on standard input is not UTF-8. Convert it first, as with iconv.") from None
 
 
-def indented(text: str, by: str = "   ") -> str:
+def indent_lines(text: str, by: str = "   ") -> str:
     """A text with every line indented."""
     return "\n".join(by + line for line in text.splitlines())
 
@@ -248,10 +248,10 @@ def printable(text: str) -> str:
     """A text without control characters for a terminal; lines stay lines."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    return "".join(char if char == "\n" or char.isprintable() else _shown(char) for char in text.expandtabs(4))
+    return "".join(char if char == "\n" or char.isprintable() else _visible_char(char) for char in text.expandtabs(4))
 
 
-def _shown(char: str) -> str:
+def _visible_char(char: str) -> str:
     if char == "\r":
         return ""
     if char == _JOINER or char in "\u200b\ufeff":
@@ -277,7 +277,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable
     listed_texts, numbers = [head, *rows], frozenset(right)
     widths = [max(width(row[at]) for row in listed_texts) for at in range(len(head))]
     for row in listed_texts:
-        cells = (padded(cell, widths[at], right=at in numbers) for at, cell in enumerate(row))
+        cells = (pad_text(cell, widths[at], right=at in numbers) for at, cell in enumerate(row))
         yield "  ".join(cells).rstrip()
 
 

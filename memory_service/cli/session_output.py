@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_service.cli.columns import columns, fit_to_cells
-from memory_service.cli.output import bar, indented, one_line, printable, size, table
+from memory_service.cli.output import bar, indent_lines, one_line, printable, size, table
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
@@ -174,9 +174,9 @@ def _covering(receipt: CompactionReceipt) -> Iterator[tuple[str, str]]:
         yield "covers", f"messages {_range(receipt.covered)}, {receipt.covered_messages} of them new to the summary"
     yield "keeps", f"from message {receipt.first_kept} on" if receipt.first_kept else "every message in its place"
     if receipt.cleared:
-        yield "clears", f"results {_named(receipt.cleared)}"
+        yield "clears", f"results {_list_seqs(receipt.cleared)}"
     if receipt.stripped:
-        yield "strips", f"media of {_named(receipt.stripped)}"
+        yield "strips", f"media of {_list_seqs(receipt.stripped)}"
     if receipt.method != "none":
         calls = f", {receipt.calls} calls: {receipt.input_tokens:,} tokens in, {receipt.output_tokens:,} out"
         writer = receipt.model or _WRITERS.get(receipt.method, "rules")
@@ -268,7 +268,7 @@ def found_lines(hits: Sequence[FoundMessage], first_shown: int) -> Iterator[str]
     for number, hit in enumerate(hits, 1):
         where = "" if hit.seq >= first_shown else "  compacted"
         yield f"{number}. {click.style(f'log:{hit.seq}', fg='cyan')}  {hit.role}{where}"
-        yield indented(printable(hit.text))
+        yield indent_lines(printable(hit.text))
 
 
 def pin_lines(pins: Sequence[Pin], cells: int) -> Iterator[str]:
@@ -290,6 +290,6 @@ def _range(ends: tuple[int, int]) -> str:
     return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}-{ends[1]}"
 
 
-def _named(seqs: Sequence[int]) -> str:
+def _list_seqs(seqs: Sequence[int]) -> str:
     rest = len(seqs) - _NAMED
     return ", ".join(map(str, seqs[:_NAMED])) + (f" and {rest} more" if rest > 0 else "")

@@ -71,9 +71,9 @@ def compact(
     The log keeps every message, and `undo` brings the view back as it was. Cheap steps come first: doubles, old
     results, media. The table shows what each of them leaves.
     """
-    from memory_service.schemas import CompactRequest, checked
+    from memory_service.schemas import CompactRequest, make_request
 
-    request = checked(
+    request = make_request(
         CompactRequest,
         mode=mode or "apply",
         preset=preset,

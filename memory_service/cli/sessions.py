@@ -229,12 +229,12 @@ def append(place: Place, session_id: str, source: IO[bytes], model: str | None, 
     They are on disk when the command ends. All are appended, or none if one cannot be read. SESSION_ID may be a title,
     such as "客服 42": the session gets an id that is made from it, and keeps the title.
     """
-    from memory_service.cli.transcripts import batches_of, decoded, messages_in
+    from memory_service.cli.transcripts import batches_of, decode_text, messages_in
 
-    batches = batches_of(messages_in(decoded(source.read())))
+    batches = batches_of(messages_in(decode_text(source.read())))
     with place.service() as service:
         if is_title(session_id):
-            session_id = _titled(service, place.workspace, session_id, model)
+            session_id = _session_of_title(service, place.workspace, session_id, model)
         done_messages = [
             service.append(place.workspace, session_id, batch, model=model, key=f"{key}/{at}" if key and at else key)
             for at, batch in enumerate(batches)
@@ -300,9 +300,9 @@ def context(
     Memories are recalled for QUERY; without one the last message of the user decides. If it is due, the session is
     flushed and compacted first. What each part takes is told on stderr.
     """
-    from memory_service.schemas import SessionContextRequest, checked
+    from memory_service.schemas import SessionContextRequest, make_request
 
-    request = checked(
+    request = make_request(
         SessionContextRequest,
         query=query,
         system_prompt=system_prompt,
@@ -365,13 +365,13 @@ def list_sessions(place: Place, limit: int | None) -> None:
     warn(f"{row.session_id}: {row.problem}" for row in rows if row.problem)
 
 
-def _titled(service: MemoryService, workspace: str, title: str, model: str | None) -> str:
+def _session_of_title(service: MemoryService, workspace: str, title: str, model: str | None) -> str:
     """The id of the session of a title, which is begun if it is not there."""
     from memory_service.errors import Conflict
-    from memory_service.schemas import NewSession, checked
+    from memory_service.schemas import NewSession, make_request
 
     with suppress(Conflict):
-        service.create_session(workspace, checked(NewSession, title=title, model=model))
+        service.create_session(workspace, make_request(NewSession, title=title, model=model))
     return id_of_title(title)
 
 
@@ -401,11 +401,11 @@ def create(
 
     Appending to a session begins it as well; this is for one that has its own model, window or preset.
     """
-    from memory_service.schemas import NewSession, checked
+    from memory_service.schemas import NewSession, make_request
     from memory_service.service import preset_settings
 
     is_named_by_title = session_id is not None and is_title(session_id)
-    request = checked(
+    request = make_request(
         NewSession,
         session_id=None if is_named_by_title else session_id,
         title=title or (session_id if is_named_by_title else ""),

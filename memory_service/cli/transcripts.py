@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_service.cli.columns import fit_to_cells, padded
+from memory_service.cli.columns import fit_to_cells, pad_text
 from memory_service.cli.output import printable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def transcript_lines(spoken: Iterable[ShownMessage], *, cells: int, full: bool =
         role = message.role
         number = "-" if message.seq is None else str(message.seq)
         colour = _NOTES.get(message.note) or _COLOURS.get(role)
-        before = f"{padded(number, 6, right=True)} {click.style(padded(role, 10), fg=colour)} "
+        before = f"{pad_text(number, 6, right=True)} {click.style(pad_text(role, 10), fg=colour)} "
         room = max(cells - _GUTTER, 20)
         for line in _lines(message, room, full):
             yield f"{before}{line}".rstrip()
@@ -139,7 +139,7 @@ def _message_file_lines(text: str) -> list[object]:
     return items
 
 
-def decoded(raw: bytes) -> str:
+def decode_text(raw: bytes) -> str:
     """Text of a file, without its byte order mark.
 
     Raises:

@@ -58,7 +58,7 @@ _VISIBLE = r"[\x21-\x7e]+"
 Cold = Callable[[], AbstractContextManager["MemoryService"]]
 
 
-class Unusable(Exception):
+class ServerUnusable(Exception):
     """The server of a home cannot be used; its message says why, and is empty where nothing is wrong."""
 
 
@@ -97,25 +97,25 @@ class Server(NamedTuple):
         ends = time.monotonic() + seconds
         sent_parts = (self.url, method, path, body, self._headers(headers))
         try:
-            status, answer, wait = _exchanged(*sent_parts, seconds)
+            status, answer, wait = _http_exchange(*sent_parts, seconds)
             if status in (429, 503) and wait and wait < ends - time.monotonic():
                 time.sleep(wait)
-                status, answer, wait = _exchanged(*sent_parts, max(_SILENT_SECONDS, ends - time.monotonic()))
+                status, answer, wait = _http_exchange(*sent_parts, max(_SILENT_SECONDS, ends - time.monotonic()))
         except ConnectionRefusedError as error:
             if not self.is_named:
                 # Killed, and its address stayed.
-                raise Unusable("") from None
-            raise self._unreached(error) from None
+                raise ServerUnusable("") from None
+            raise self._unreachable_error(error) from None
         except OSError as error:
-            raise self._unreached(error) from None
+            raise self._unreachable_error(error) from None
         if status < 400:
             return answer
         failure = self._failure(status, answer, wait)
         if isinstance(failure, Unauthorized | Forbidden) and not self.is_named:
-            raise Unusable(f"it wants another key: {failure} {PREFIX}API_KEY is sent") from None
+            raise ServerUnusable(f"it wants another key: {failure} {PREFIX}API_KEY is sent") from None
         if type(failure) in (PreconditionFailed, InvalidRequest) and not self.is_named:
             # Of what a request may have, and the words for it, the command has its own: they hold with a server, too.
-            raise Unusable("") from None
+            raise ServerUnusable("") from None
         raise failure
 
     def _headers(self, headers: Mapping[str, str] | None) -> dict[str, str]:
@@ -130,7 +130,7 @@ class Server(NamedTuple):
             **(headers or {}),
         }
 
-    def _unreached(self, error: OSError) -> MemoryServiceError:
+    def _unreachable_error(self, error: OSError) -> MemoryServiceError:
         if isinstance(error, TimeoutError):
             return ConnectionFailed(f"The server at {self.url} did not answer in time. Try again, or restart it.")
         remedy = f"Start it, or unset {PREFIX}URL." if self.is_named else "Try again, or restart it."
@@ -165,7 +165,7 @@ def server_for(home: Path | None, *, on_files: bool = False) -> Server | None:
     if address and address.version != __version__:
         # One that was killed before an upgrade left its address, and is not there to be restarted.
         is_there = answers(address.url)
-        raise Unusable(
+        raise ServerUnusable(
             f"the server at {address.url} is version {address.version}, and this is {__version__}" if is_there else ""
         )
     return Server(address.url, address.instance) if address else None
@@ -213,7 +213,7 @@ def found_server(home: Path, workspace: str) -> FoundServer | None:
             server.ask("GET", f"/v1/workspaces/{workspace}/status", seconds=CONNECT_SECONDS)
     except NotFound:
         pass  # the workspace is not there yet
-    except Unusable as error:
+    except ServerUnusable as error:
         if not str(error):
             return None
         reason = str(error)
@@ -222,7 +222,7 @@ def found_server(home: Path, workspace: str) -> FoundServer | None:
     return FoundServer(address.url, address.version, address.pid, not reason, reason)
 
 
-def _exchanged(
+def _http_exchange(
     url: str, method: str, path: str, body: bytes, headers: Mapping[str, str], seconds: float
 ) -> tuple[int, bytes, float]:
     """One exchange of HTTP/1.0, whose answer ends with the connection: status, body, and the wait asked for."""
@@ -237,11 +237,11 @@ def _exchanged(
             import ssl
 
             with ssl.create_default_context().wrap_socket(plain, server_hostname=parts.hostname) as sealed_socket:
-                return _answered(sealed_socket, request, url, seconds)
-        return _answered(plain, request, url, seconds)
+                return _read_answer(sealed_socket, request, url, seconds)
+        return _read_answer(plain, request, url, seconds)
 
 
-def _answered(connection: socket.socket, request: bytes, url: str, seconds: float) -> tuple[int, bytes, float]:
+def _read_answer(connection: socket.socket, request: bytes, url: str, seconds: float) -> tuple[int, bytes, float]:
     connection.settimeout(min(seconds, _SILENT_SECONDS))
     connection.sendall(request)
     try:
@@ -265,7 +265,7 @@ def _answered(connection: socket.socket, request: bytes, url: str, seconds: floa
 def _is_at_work(url: str) -> bool:
     """True if a server answers another request, whatever it says."""
     try:
-        _exchanged(url, "GET", "/health/live", b"", {}, _SILENT_SECONDS)
+        _http_exchange(url, "GET", "/health/live", b"", {}, _SILENT_SECONDS)
     except OSError:
         return False
     return True
@@ -284,7 +284,7 @@ class WarmAnswer(dict[str, Any]):
 
     def model_dump_json(self, *, indent: int) -> str:
         """The answer as it came, in lines; numbers and texts keep their bytes."""
-        return _indented(self.raw, indent)
+        return _indent_json(self.raw, indent)
 
 
 def answer_of(raw: bytes) -> WarmAnswer:
@@ -303,7 +303,7 @@ def answer_of(raw: bytes) -> WarmAnswer:
     return answer
 
 
-def _indented(raw: bytes, by: int) -> str:
+def _indent_json(raw: bytes, by: int) -> str:
     """Compact JSON in lines, as pydantic writes it."""
     chunks, depth, tokens = list[bytes](), 0, re.findall(_TOKEN, raw)
     for at, token in enumerate(tokens):
@@ -351,7 +351,7 @@ class _Call(NamedTuple):
     cold: Callable[[MemoryService], Any]
 
 
-class WarmMemory:
+class ServerMemory:
     """A memory behind a server, with the methods of `MemoryService` that commands use.
 
     Args:
@@ -395,15 +395,15 @@ class WarmMemory:
         """An answer; where something is not indexed yet and may be waited for, one from when it is."""
         answer = self._ask(workspace, call)
         # Where the server may not be told to, or fails at it, its first answer says what is missing.
-        with suppress(Unusable, MemoryServiceError):
+        with suppress(ServerUnusable, MemoryServiceError):
             for _ in range(_MOST_ROUNDS):
                 if not (self._waits and isinstance(answer, WarmAnswer) and any(map(_waits, answer.degraded))):
                     break
-                self._indexed(workspace)
+                self._reindex_and_wait(workspace)
                 answer = self._ask(workspace, call)
         return answer
 
-    def _indexed(self, workspace: str) -> None:
+    def _reindex_and_wait(self, workspace: str) -> None:
         """Have the server index all that changed, and wait for it."""
         from memory_service.cli.output import INDEXED_FIRST, Indexed, progress_bar
 
@@ -427,7 +427,7 @@ class WarmMemory:
         path = f"/v1/workspaces/{workspace}{call.place}"
         try:
             answer = self._server.ask(call.method, path, content, call.headers, seconds=_SECONDS)
-        except Unusable as reason:
+        except ServerUnusable as reason:
             self._told(str(reason))
             with self._cold() as service:
                 return call.cold(service)

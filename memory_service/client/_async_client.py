@@ -170,7 +170,7 @@ class AsyncMemoryClient:
             Conflict: Its words are of a higher authority, or another entry says just that.
             PreconditionFailed: It was changed meanwhile.
         """
-        own = None if tags is None else _wire.listed("tags", tags)
+        own = None if tags is None else _wire.list_of_texts("tags", tags)
         return await self._connection.send(self._calls.edit(memory_id, etag, text=text, tags=own, origin=origin))
 
     async def forget(
@@ -230,7 +230,7 @@ class AsyncMemoryClient:
                 mode=mode,
                 sources=list(sources),
                 path_prefix=path_prefix,
-                tags=_wire.listed("tags", tags),
+                tags=_wire.list_of_texts("tags", tags),
                 since=since,
                 until=until,
                 min_score=min_score,
@@ -281,7 +281,7 @@ class AsyncMemoryClient:
                 order=order,
                 sources=list(sources),
                 path_prefix=path_prefix,
-                tags=_wire.listed("tags", tags),
+                tags=_wire.list_of_texts("tags", tags),
                 since=since,
                 until=until,
             )
@@ -316,7 +316,7 @@ class AsyncMemoryClient:
             operation = await self.operation(operation_id)
             if on_progress:
                 on_progress(operation)
-            report = _wire.finished(operation)
+            report = _wire.report_of_operation(operation)
             if report is not None:
                 return report
             await asyncio.sleep(poll_seconds)

@@ -56,7 +56,7 @@ class AsyncConnection:
             await asyncio.sleep(delay)
             attempt += 1
         if isinstance(outcome, httpx.RequestError):
-            raise _wire.unreached(outcome, self.base_url) from outcome
+            raise _wire.unreachable_error(outcome, self.base_url) from outcome
         return _wire.parse(call, outcome)
 
     @asynccontextmanager
@@ -69,7 +69,7 @@ class AsyncConnection:
                     raise _wire.failure(response)
                 yield response.aiter_bytes()
         except httpx.RequestError as error:
-            raise _wire.unreached(error, self.base_url) from error
+            raise _wire.unreachable_error(error, self.base_url) from error
 
     async def _try(self, call: Call[_A]) -> httpx.Response | httpx.RequestError:
         try:
@@ -471,12 +471,12 @@ class AsyncSession:
         while True:
             try:
                 async with self._connection.stream(self._calls.events(listening.last_id)) as pieces:
-                    listening.connected()
+                    listening.begin_stream()
                     async for piece in pieces:
-                        for event in listening.heard(piece):
+                        for event in listening.feed_line(piece):
                             yield event
             except MemoryServiceError as error:
-                listening.failed(error)
+                listening.count_failure(error)
             await asyncio.sleep(listening.pause_seconds())
 
     async def wait_idle(self, timeout_seconds: float = 25.0) -> bool:
@@ -506,7 +506,7 @@ class AsyncSession:
             changes: `model`, `context_window`, `settings`; what is not named stays, None leaves it to the server again.
         """
         session = await self._connection.send(self._calls.update(changes))
-        self._wanted = self._wanted.changed(changes)
+        self._wanted = self._wanted.with_changes(changes)
         return session
 
     async def delete(self) -> schemas.ErasedSession:
@@ -540,12 +540,12 @@ class AsyncSession:
         if isinstance(step, Send):
             return await self._connection.send(step.call)
         if isinstance(step, Ask):
-            return await self._called(step)
+            return await self._call_model(step)
         await asyncio.sleep(step.seconds)
         return None
 
-    async def _called(self, ask: Ask) -> object:
-        value = await _completion.async_called(ask)
+    async def _call_model(self, ask: Ask) -> object:
+        value = await _completion.async_call_model(ask)
         if not ask.streaming:
             return value
         stream = AsyncModelStream(value)

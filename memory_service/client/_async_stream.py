@@ -122,9 +122,9 @@ class AsyncReplyStream:
                 try:
                     chunk = await self._next()
                 except Exception as error:
-                    raise broken_off(error, await self._ended(_FAILED)) from error
+                    raise broken_off(error, await self._finish(_FAILED)) from error
                 if chunk is _chunks.OVER:
-                    await self._ended("")
+                    await self._finish("")
                 else:
                     yield chunk
         finally:
@@ -133,7 +133,7 @@ class AsyncReplyStream:
     async def close(self) -> None:
         """End the stream, if it is not over, and append what was said."""
         stream = self._stream
-        await self._ended("" if stream is None or stream.over or stream.growing.finished else _LEFT)
+        await self._finish("" if stream is None or stream.over or stream.growing.finished else _LEFT)
 
     async def __aenter__(self) -> Self:
         return self
@@ -146,7 +146,7 @@ class AsyncReplyStream:
     async def _next(self) -> object:
         return _chunks.OVER if self._stream is None else await self._stream.next()
 
-    async def _ended(self, cut_text: str) -> Reply:
+    async def _finish(self, cut_text: str) -> Reply:
         async with self._ending:
             if self._reply is None:
                 if self._stream is not None:

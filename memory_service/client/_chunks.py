@@ -14,7 +14,15 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Ma
 from contextlib import suppress
 from typing import Any
 
-from memory_service.client._messages import ModelAnswer, WireMessage, part_of, plain, reported, usage_report, word_of
+from memory_service.client._messages import (
+    ModelAnswer,
+    WireMessage,
+    error_in_answer,
+    part_of,
+    plain,
+    usage_report,
+    word_of,
+)
 from memory_service.errors import InvalidRequest
 
 # Both colours of a lock, by the names that the generator of the client knows.
@@ -60,10 +68,10 @@ class GrowingAnswer:
             return
         kind, choices = part_of(chunk, "type"), part_of(chunk, "choices")
         if part_of(chunk, "error"):
-            raise reported(chunk)
+            raise error_in_answer(chunk)
         if isinstance(choices, list | tuple):
             self.known = True
-            self._usage |= _given(part_of(chunk, "usage"))
+            self._usage |= _fields_of(part_of(chunk, "usage"))
             for choice in choices:
                 if not part_of(choice, "index"):
                     self._choose(choice)
@@ -91,7 +99,7 @@ class GrowingAnswer:
         return ModelAnswer(message=message, finish_reason=self._reason, usage=usage_report(self._usage or None))
 
     def _choose(self, choice: object) -> None:
-        delta = _given(part_of(choice, "delta"))
+        delta = _fields_of(part_of(choice, "delta"))
         if isinstance(text := delta.pop("content", None), str):
             self._texts.append(text)
             self.said = self.said or bool(text)
@@ -100,7 +108,7 @@ class GrowingAnswer:
             self.said = True
             self._call(piece)
         self.said = self.said or any(delta.values())
-        self._fields = _grown(self._fields, delta)
+        self._fields = _merge_pieces(self._fields, delta)
         self._reason = word_of(part_of(choice, "finish_reason")) or self._reason
         self.finished = self.finished or bool(self._reason)
 
@@ -109,21 +117,23 @@ class GrowingAnswer:
         # Some servers leave the number out: then a new id begins a new call.
         key = number if number is not None else piece.get("id") or next(reversed(self._calls), 0)
         call = self._calls.setdefault(key, {"id": "", "type": "function"})
-        call.update(_grown(call, {name: value for name, value in piece.items() if name not in ("id", "type") or value}))
+        call.update(
+            _merge_pieces(call, {name: value for name, value in piece.items() if name not in ("id", "type") or value})
+        )
 
     def _event(self, kind: str, chunk: object) -> None:
         match kind:
             case "message_start":
-                self._usage |= _given(part_of(part_of(chunk, "message"), "usage"))
+                self._usage |= _fields_of(part_of(part_of(chunk, "message"), "usage"))
             case "content_block_start":
                 self.said = True
-                self._blocks[_number(chunk)] = _given(part_of(chunk, "content_block"))
+                self._blocks[_number(chunk)] = _fields_of(part_of(chunk, "content_block"))
             case "content_block_delta":
                 self.said = True
-                self._grow(_number(chunk), _given(part_of(chunk, "delta")))
+                self._grow(_number(chunk), _fields_of(part_of(chunk, "delta")))
             case "message_delta":
                 self._reason = word_of(part_of(part_of(chunk, "delta"), "stop_reason")) or self._reason
-                self._usage |= _given(part_of(chunk, "usage"))
+                self._usage |= _fields_of(part_of(chunk, "usage"))
                 self.finished = self.finished or bool(self._reason)
             case "message_stop":
                 self.finished = True
@@ -138,7 +148,7 @@ class GrowingAnswer:
         elif kind == "signature_delta":
             block |= delta
         else:
-            self._blocks[number] = _grown(block, delta)
+            self._blocks[number] = _merge_pieces(block, delta)
 
     def _block(self, number: int) -> WireMessage:
         block, written_text = self._blocks[number], "".join(self._arguments.get(number, ()))
@@ -169,7 +179,7 @@ def _number(chunk: object) -> int:
     return number if isinstance(number, int) else 0
 
 
-def _given(value: object) -> WireMessage:
+def _fields_of(value: object) -> WireMessage:
     """The fields of an object that are not empty."""
     fields = plain(value) if value is not None else {}
     return (
@@ -179,7 +189,7 @@ def _given(value: object) -> WireMessage:
     )
 
 
-def _grown(fields: Mapping[str, Any], more: Mapping[str, Any]) -> WireMessage:
+def _merge_pieces(fields: Mapping[str, Any], more: Mapping[str, Any]) -> WireMessage:
     """An object with the pieces of another behind its own: texts and lists grow, other values are the last ones."""
     grown_fields = dict(fields)
     for name, value in more.items():
@@ -194,7 +204,7 @@ def _grown(fields: Mapping[str, Any], more: Mapping[str, Any]) -> WireMessage:
             case list(), list():
                 grown_fields[name] = [*before, *value]
             case dict(), dict():
-                grown_fields[name] = _grown(before, value)
+                grown_fields[name] = _merge_pieces(before, value)
             case _:
                 grown_fields[name] = value
     return grown_fields
@@ -206,7 +216,7 @@ def _thoughts(blocks: list[Any], more: list[Any]) -> list[Any]:
     for block in more:
         last = joined_blocks[-1] if joined_blocks else None
         if isinstance(last, dict) and isinstance(block, dict) and not last.get("signature"):
-            joined_blocks[-1] = _grown(last, block)
+            joined_blocks[-1] = _merge_pieces(last, block)
         else:
             joined_blocks.append(block)
     return joined_blocks

@@ -171,7 +171,7 @@ class MemoryClient:
             Conflict: Its words are of a higher authority, or another entry says just that.
             PreconditionFailed: It was changed meanwhile.
         """
-        own = None if tags is None else _wire.listed("tags", tags)
+        own = None if tags is None else _wire.list_of_texts("tags", tags)
         return self._connection.send(self._calls.edit(memory_id, etag, text=text, tags=own, origin=origin))
 
     def forget(
@@ -231,7 +231,7 @@ class MemoryClient:
                 mode=mode,
                 sources=list(sources),
                 path_prefix=path_prefix,
-                tags=_wire.listed("tags", tags),
+                tags=_wire.list_of_texts("tags", tags),
                 since=since,
                 until=until,
                 min_score=min_score,
@@ -282,7 +282,7 @@ class MemoryClient:
                 order=order,
                 sources=list(sources),
                 path_prefix=path_prefix,
-                tags=_wire.listed("tags", tags),
+                tags=_wire.list_of_texts("tags", tags),
                 since=since,
                 until=until,
             )
@@ -317,7 +317,7 @@ class MemoryClient:
             operation = self.operation(operation_id)
             if on_progress:
                 on_progress(operation)
-            report = _wire.finished(operation)
+            report = _wire.report_of_operation(operation)
             if report is not None:
                 return report
             time.sleep(poll_seconds)

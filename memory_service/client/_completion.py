@@ -77,7 +77,7 @@ Step: TypeAlias = Send | Ask | Wait
 Steps: TypeAlias = Generator[Step, Any, _T]
 
 
-def called(ask: Ask) -> object:
+def call_model(ask: Ask) -> object:
     """Return value of the model of a blocking program.
 
     Raises:
@@ -91,7 +91,7 @@ def called(ask: Ask) -> object:
     return answer
 
 
-async def async_called(ask: Ask) -> object:
+async def async_call_model(ask: Ask) -> object:
     """Return value of the model of an async program; a blocking one is called in a thread."""
     call = ask.call
     if inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__):
@@ -169,16 +169,16 @@ class PlayedTurn:
 
     def run(self) -> Steps[Reply]:
         """Play it to its end."""
-        context = yield from self._prepared()
+        context = yield from self._prepare()
         if context.command is not None:
-            return self._commanded(context)
-        return (yield from self._replied((yield from self._answered(self._ask(context)))))
+            return self._command_reply(context)
+        return (yield from self._make_reply((yield from self._first_answer(self._ask(context)))))
 
     def opening(self) -> Steps[None]:
         """Play it up to the first words of the stream."""
-        context = yield from self._prepared()
+        context = yield from self._prepare()
         if context.command is None:
-            self.stream = yield from self._opened(self._ask(context))
+            self.stream = yield from self._first_stream(self._ask(context))
 
     def ending(self, cut: str = "") -> Steps[Reply]:
         """Append what the stream has said.
@@ -188,13 +188,13 @@ class PlayedTurn:
         """
         assert self.context is not None
         if self.stream is None:
-            return self._commanded(self.context)
+            return self._command_reply(self.context)
         answer = self.stream.growing.answer(whole=not cut)
         if not cut and self.window_tokens and prompt_tokens(answer.usage) > self.window_tokens:
             self.degraded.append("prompt: the provider cut it in silence, as its usage says; the answer had begun.")
-        return (yield from self._replied(answer, cut))
+        return (yield from self._make_reply(answer, cut))
 
-    def _prepared(self) -> Steps[SessionContext]:
+    def _prepare(self) -> Steps[SessionContext]:
         """The prompt, once the user's words are appended and the agent was asked for memories."""
         user = self.turn.user
         if user is not None:
@@ -204,12 +204,12 @@ class PlayedTurn:
         self.context = context
         self._note(context)
         if context.flush is not None and context.flush.prompt is not None:
-            yield from self._flushed(context.flush)
+            yield from self._flush_by_agent(context.flush)
         return context
 
-    def _replied(self, answer: ModelAnswer, cut_text: str = "") -> Steps[Reply]:
+    def _make_reply(self, answer: ModelAnswer, cut_text: str = "") -> Steps[Reply]:
         """The reply, once its answer is appended."""
-        messages = yield from self._appended(answer, cut_text)
+        messages = yield from self._append_answer(answer, cut_text)
         return Reply(
             message=answer.message,
             finish_reason=answer.finish_reason,
@@ -250,10 +250,10 @@ class PlayedTurn:
         yield from send(self.calls.update({"model": name, "context_window": None}))
         return (yield from send(self.calls.context(**self.turn.prompt)))
 
-    def _commanded(self, context: SessionContext) -> Reply:
+    def _command_reply(self, context: SessionContext) -> Reply:
         """Reply to a command; no model is called for it, and nothing is appended."""
         return Reply(
-            message={"role": "assistant", "content": _done(context)},
+            message={"role": "assistant", "content": _compaction_note(context)},
             finish_reason="command",
             context=context,
             attempts=0,
@@ -262,14 +262,14 @@ class PlayedTurn:
             degraded=tuple(self.degraded),
         )
 
-    def _answered(self, ask: Ask) -> Steps[ModelAnswer]:
+    def _first_answer(self, ask: Ask) -> Steps[ModelAnswer]:
         """The first answer worth keeping."""
         while True:
             self.attempts += 1
             try:
                 value = yield ask
             except Exception as error:
-                ask = yield from self._recovered(error)
+                ask = yield from self._recover(error)
                 continue
             try:
                 answer = read_answer(value)
@@ -277,47 +277,51 @@ class PlayedTurn:
                 if error.status != 502:
                     raise
                 # The report of an error, where an answer should be.
-                ask = yield from self._recovered(error)
+                ask = yield from self._recover(error)
                 continue
-            again = yield from self._cut(answer)
+            again = yield from self._retry_if_cut(answer)
             if again is None:
                 return answer
             ask = again
 
-    def _opened(self, ask: Ask) -> Steps[OpenStream]:
+    def _first_stream(self, ask: Ask) -> Steps[OpenStream]:
         """The first stream that says something worth keeping."""
         while True:
             self.attempts += 1
             try:
                 stream: OpenStream = yield ask
             except Exception as error:
-                ask = yield from self._recovered(error)
+                ask = yield from self._recover(error)
                 continue
             # As long as nothing was said, the model can be asked again.
-            again = (yield from self._cut(stream.growing.answer())) if stream.over and not stream.growing.said else None
+            again = (
+                (yield from self._retry_if_cut(stream.growing.answer()))
+                if stream.over and not stream.growing.said
+                else None
+            )
             if again is None:
                 return stream
             ask = again
 
-    def _recovered(self, error: Exception) -> Steps[Ask]:
+    def _recover(self, error: Exception) -> Steps[Ask]:
         """Messages to send after a failure; raises the failure itself when nothing helps."""
         if self.retries >= self.turn.max_retries:
-            raise _noted(error, f"Given up after {self.retries} retries; see max_retries.")
+            raise _with_note(error, f"Given up after {self.retries} retries; see max_retries.")
         self.retries += 1
         try:
             recovery = yield from send(self.calls.overflow(error, None, None, **self.turn.prompt))
         except MemoryServiceError as failure:
-            raise _noted(error, f"Not tried again: the recovery failed. {failure}") from failure
+            raise _with_note(error, f"Not tried again: the recovery failed. {failure}") from failure
         if recovery.action == "give_up":
             if recovery.kind != "token_overflow" or self.turn.larger_model is None:
-                raise _noted(error, recovery.reason)
+                raise _with_note(error, recovery.reason)
             context = yield from self._with_larger(recovery.reason)
             self._note(context)
             return self._ask(context)
         seconds = refusal_of(error).retry_after_seconds
         pause = self._pause(recovery, recovery.retry_after_seconds if seconds is None else seconds)
         if pause > self.turn.max_wait_seconds:
-            raise _noted(
+            raise _with_note(
                 error,
                 f"Not tried again: the provider asks to wait {pause:g} seconds, and max_wait_seconds is "
                 f"{self.turn.max_wait_seconds:g}.",
@@ -334,17 +338,17 @@ class PlayedTurn:
         self.waits += 1
         return min(backoff, self.turn.max_wait_seconds) if asked is None else asked
 
-    def _cut(self, answer: ModelAnswer) -> Steps[Ask | None]:
+    def _retry_if_cut(self, answer: ModelAnswer) -> Steps[Ask | None]:
         """Messages to send instead, if the prompt or the end of the answer was cut; None to keep the answer."""
         counted_prompt_tokens = prompt_tokens(answer.usage)
-        full = answer.cut and answer.empty and counted_prompt_tokens >= _FULL_SHARE * self.window_tokens
+        full = answer.is_cut and answer.empty and counted_prompt_tokens >= _FULL_SHARE * self.window_tokens
         if self.retries >= self.turn.max_retries or not self.window_tokens:
             return None
         try:
             if counted_prompt_tokens > self.window_tokens or full:
                 return (yield from self._silently_cut(answer, full=counted_prompt_tokens <= self.window_tokens))
-            if answer.cut and not self.forced:
-                return (yield from self._compacted())
+            if answer.is_cut and not self.forced:
+                return (yield from self._compact_once())
         except MemoryServiceError as error:
             self.degraded.append(f"recovery: {_reason(error)}")
         return None
@@ -359,7 +363,7 @@ class PlayedTurn:
         self._note(recovery)
         return self._ask(recovery)
 
-    def _compacted(self) -> Steps[Ask | None]:
+    def _compact_once(self) -> Steps[Ask | None]:
         """Compact once where an answer was cut, as the preset `turns` wants."""
         self.forced = True
         if (yield from send(self.calls.status())).preset != "turns":
@@ -374,7 +378,7 @@ class PlayedTurn:
         self._note(context)
         return self._ask(context)
 
-    def _flushed(self, flush: Flush) -> Steps[None]:
+    def _flush_by_agent(self, flush: Flush) -> Steps[None]:
         """Let the agent find the memories; a failure does not stop the turn, the next context asks again."""
         prompt = str(self.turn.prompt["system_prompt"])
         system = "\n\n".join(part for part in (prompt, flush.system_prompt) if part)
@@ -394,7 +398,7 @@ class PlayedTurn:
         except Exception as error:
             self.degraded.append(f"flush: {_reason(error)}")
 
-    def _appended(self, answer: ModelAnswer, text: str) -> Steps[AppendedMessages | None]:
+    def _append_answer(self, answer: ModelAnswer, text: str) -> Steps[AppendedMessages | None]:
         if answer.empty:
             said_text = (
                 f"it was broken off before the model said anything ({text})" if text else "the model said nothing"
@@ -424,7 +428,7 @@ class PlayedTurn:
         self.degraded += [missing for missing in made.degraded if missing not in self.degraded]
 
 
-def _done(context: SessionContext) -> str:
+def _compaction_note(context: SessionContext) -> str:
     receipt = context.compaction
     if receipt is None:
         return " ".join(("Nothing was compacted.", *context.degraded))
@@ -438,7 +442,7 @@ def _in_list(turn: Turn) -> bool:
     return turn.wire != "anthropic"
 
 
-def _noted(error: Exception, reason: str) -> Exception:
+def _with_note(error: Exception, reason: str) -> Exception:
     error.add_note(f"memory-service: {reason}")
     return error
 

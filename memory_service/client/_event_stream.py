@@ -28,11 +28,11 @@ class Listening:
         self._pause_seconds = _PAUSE_SECONDS
         self._reader = EventSplitter(MAX_EVENT_BYTES)
 
-    def connected(self) -> None:
+    def begin_stream(self) -> None:
         """Begin a stream."""
         self._reader = EventSplitter(MAX_EVENT_BYTES)
 
-    def heard(self, piece: bytes) -> list[schemas.SessionEvent]:
+    def feed_line(self, piece: bytes) -> list[schemas.SessionEvent]:
         """The events that some bytes of the stream complete.
 
         Raises:
@@ -51,7 +51,7 @@ class Listening:
         self.last_id = self._reader.last_id or self.last_id
         return events
 
-    def failed(self, error: MemoryServiceError) -> None:
+    def count_failure(self, error: MemoryServiceError) -> None:
         """Count a failed or refused connection.
 
         Raises:

@@ -186,7 +186,7 @@ class ModelAnswer:
         return _text_of(self.message)
 
     @property
-    def cut(self) -> bool:
+    def is_cut(self) -> bool:
         """True if it was cut at its end."""
         return was_cut(self.finish_reason)
 
@@ -219,7 +219,7 @@ def read_answer(value: object) -> ModelAnswer:
     if isinstance(choices, list | tuple):
         return _of_choices(value, choices)
     if part_of(value, "error") and not part_of(value, "content"):
-        raise reported(value)
+        raise error_in_answer(value)
     if part_of(value, "content") is None and not part_of(value, "tool_calls"):
         raise InvalidRequest(f"The call returned an object of the type {type(value).__name__}, no answer. {_SHAPES}")
     return _of_message(value)
@@ -228,7 +228,7 @@ def read_answer(value: object) -> ModelAnswer:
 def _of_choices(value: object, choices: list[Any] | tuple[Any, ...]) -> ModelAnswer:
     message = part_of(choices[0], "message") if choices else None
     if message is None:
-        raise reported(value)
+        raise error_in_answer(value)
     return ModelAnswer(
         message={"role": "assistant", **_message_of(message)},
         finish_reason=word_of(part_of(choices[0], "finish_reason")),
@@ -247,7 +247,7 @@ def _of_message(value: object) -> ModelAnswer:
     return ModelAnswer(message={"role": "assistant", **_message_of(value)})
 
 
-def reported(value: object) -> UpstreamFailed:
+def error_in_answer(value: object) -> UpstreamFailed:
     """The error in the place of an answer."""
     error = plain(part_of(value, "error"))
     message = error.get("message") if isinstance(error, dict) else error

@@ -35,15 +35,17 @@ class Refusal:
 def refusal_of(error: BaseException | str) -> Refusal:
     """The error in an exception, or in a text."""
     if isinstance(error, str):
-        return Refusal(text=_sent(error))
+        return Refusal(text=_sendable_text(error))
     response = _attribute(error, "response")
-    said_text, body = _said(error), _body(error, response)
+    said_text, body = _error_text(error), _body(error, response)
     # The exceptions of bare HTTP clients name the status alone; what matters stands in the body.
     text = f"{said_text}\n{body}" if body and body not in said_text else said_text
-    return Refusal(text=_sent(text), status=_status(error, response), retry_after_seconds=_wait(error, response))
+    return Refusal(
+        text=_sendable_text(text), status=_status(error, response), retry_after_seconds=_wait(error, response)
+    )
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     try:
         text = str(error).strip()
     except Exception:
@@ -119,7 +121,7 @@ def _attribute(value: object, name: str) -> object:
         return None
 
 
-def _sent(text: str) -> str:
+def _sendable_text(text: str) -> str:
     if len(text) > 2 * _END_CHARS:
         text = f"{text[:_END_CHARS]}\n…\n{text[-_END_CHARS:]}"
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -57,7 +57,7 @@ class Connection:
             time.sleep(delay)
             attempt += 1
         if isinstance(outcome, httpx.RequestError):
-            raise _wire.unreached(outcome, self.base_url) from outcome
+            raise _wire.unreachable_error(outcome, self.base_url) from outcome
         return _wire.parse(call, outcome)
 
     @contextmanager
@@ -70,7 +70,7 @@ class Connection:
                     raise _wire.failure(response)
                 yield response.iter_bytes()
         except httpx.RequestError as error:
-            raise _wire.unreached(error, self.base_url) from error
+            raise _wire.unreachable_error(error, self.base_url) from error
 
     def _try(self, call: Call[_A]) -> httpx.Response | httpx.RequestError:
         try:
@@ -472,11 +472,11 @@ class Session:
         while True:
             try:
                 with self._connection.stream(self._calls.events(listening.last_id)) as pieces:
-                    listening.connected()
+                    listening.begin_stream()
                     for piece in pieces:
-                        yield from listening.heard(piece)
+                        yield from listening.feed_line(piece)
             except MemoryServiceError as error:
-                listening.failed(error)
+                listening.count_failure(error)
             time.sleep(listening.pause_seconds())
 
     def wait_idle(self, timeout_seconds: float = 25.0) -> bool:
@@ -506,7 +506,7 @@ class Session:
             changes: `model`, `context_window`, `settings`; what is not named stays, None leaves it to the server again.
         """
         session = self._connection.send(self._calls.update(changes))
-        self._wanted = self._wanted.changed(changes)
+        self._wanted = self._wanted.with_changes(changes)
         return session
 
     def delete(self) -> schemas.ErasedSession:
@@ -540,12 +540,12 @@ class Session:
         if isinstance(step, Send):
             return self._connection.send(step.call)
         if isinstance(step, Ask):
-            return self._called(step)
+            return self._call_model(step)
         time.sleep(step.seconds)
         return None
 
-    def _called(self, ask: Ask) -> object:
-        value = _completion.called(ask)
+    def _call_model(self, ask: Ask) -> object:
+        value = _completion.call_model(ask)
         if not ask.streaming:
             return value
         stream = ModelStream(value)

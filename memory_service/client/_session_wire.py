@@ -15,7 +15,7 @@ from pydantic import RootModel
 from memory_service import schemas
 from memory_service.client._messages import plain, usage_report, wire_messages
 from memory_service.client._refusals import refusal_of
-from memory_service.client._wire import Call, Routes, listed, new_key, segment, workspace_root
+from memory_service.client._wire import Call, Routes, list_of_texts, new_key, segment, workspace_root
 from memory_service.errors import InvalidRequest, NotFound
 from memory_service.home import id_of_title
 
@@ -48,7 +48,7 @@ class Wanted:
         """Fields that are given."""
         return cast(schemas.SessionChanges, {name: value for name, value in self.given.items() if value is not None})
 
-    def changed(self, changes: schemas.SessionChanges) -> Wanted:
+    def with_changes(self, changes: schemas.SessionChanges) -> Wanted:
         """Settings after changes."""
         return Wanted(self.given | changes, self.title)
 
@@ -90,7 +90,7 @@ class SessionCalls(Routes):
     def create(self, wanted: Wanted) -> Call[schemas.Session]:
         """The call that begins it."""
         named_fields = {"session_id": self._session_id, "title": wanted.title}
-        body = schemas.checked(schemas.NewSession, **named_fields, **wanted.fields())
+        body = schemas.make_request(schemas.NewSession, **named_fields, **wanted.fields())
         return self._all._post("", schemas.Session, body, new_key())
 
     def status(self) -> Call[schemas.Session]:
@@ -99,7 +99,7 @@ class SessionCalls(Routes):
 
     def update(self, changes: schemas.SessionChanges) -> Call[schemas.Session]:
         """The call that changes it; the same values twice are the same."""
-        body = schemas.checked(schemas.SessionChange, **changes)
+        body = schemas.make_request(schemas.SessionChange, **changes)
         return Call(method="PATCH", path=self._root, answer=schemas.Session, body=body, safe=True)
 
     def delete(self) -> Call[schemas.ErasedSession]:
@@ -125,7 +125,7 @@ class SessionCalls(Routes):
         fields: dict[str, object] = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
         fields |= {} if finish_reason is None else {"finish_reason": finish_reason}
         fields |= {} if after_seq is None else {"after_seq": after_seq}
-        body = schemas.checked(schemas.NewMessages, messages=wire_messages(said), **fields)
+        body = schemas.make_request(schemas.NewMessages, messages=wire_messages(said), **fields)
         return self._post("/messages", schemas.AppendedMessages, body, key or new_key())
 
     def messages(self, view: schemas.ViewName, wire: schemas.Wire) -> Call[schemas.Messages]:
@@ -138,12 +138,12 @@ class SessionCalls(Routes):
 
     def context(self, **options: object) -> Call[schemas.SessionContext]:
         """The call for a prompt."""
-        body = schemas.checked(schemas.SessionContextRequest, **options)
+        body = schemas.make_request(schemas.SessionContextRequest, **options)
         return self._post("/context", schemas.SessionContext, body, new_key(), WORK_SECONDS)
 
     def conversation(self, said: object, **options: object) -> Call[schemas.ConversationContext]:
         """The call for the prompt of a conversation that the caller keeps."""
-        body = schemas.checked(schemas.ConversationRequest, messages=wire_messages(said), **options)
+        body = schemas.make_request(schemas.ConversationRequest, messages=wire_messages(said), **options)
         return self._post("/conversation", schemas.ConversationContext, body, new_key(), WORK_SECONDS)
 
     def overflow(
@@ -153,12 +153,14 @@ class SessionCalls(Routes):
         refusal, report = refusal_of(error), usage_report(usage)
         dicts = {} if report is None else {"usage": report.model_dump(exclude_none=True)}
         known_status = refusal.status if status is None else status
-        body = schemas.checked(schemas.OverflowRequest, error=refusal.text, status=known_status, **dicts, **options)
+        body = schemas.make_request(
+            schemas.OverflowRequest, error=refusal.text, status=known_status, **dicts, **options
+        )
         return self._post("/overflow", schemas.Recovery, body, new_key(), WORK_SECONDS)
 
     def compact(self, **options: object) -> Call[schemas.CompactionReceipt]:
         """The call for a compaction, or for its plan."""
-        body = schemas.checked(schemas.CompactRequest, **options)
+        body = schemas.make_request(schemas.CompactRequest, **options)
         return self._post("/compact", schemas.CompactionReceipt, body, new_key(), WORK_SECONDS)
 
     def compactions(self) -> Call[schemas.Compactions]:
@@ -172,7 +174,7 @@ class SessionCalls(Routes):
 
     def flush(self, reply: str | None) -> Call[schemas.Flush]:
         """The call for a flush."""
-        body = schemas.checked(schemas.FlushRequest, reply=reply)
+        body = schemas.make_request(schemas.FlushRequest, reply=reply)
         return self._post("/flush", schemas.Flush, body, new_key(), WORK_SECONDS)
 
     def flush_prompt(self) -> Call[schemas.FlushPrompt]:
@@ -181,7 +183,7 @@ class SessionCalls(Routes):
 
     def pin(self, text: str | None, seq: int | None) -> Call[schemas.Pin]:
         """The call for a pin."""
-        return self._post("/pins", schemas.Pin, schemas.checked(schemas.NewPin, text=text, seq=seq), new_key())
+        return self._post("/pins", schemas.Pin, schemas.make_request(schemas.NewPin, text=text, seq=seq), new_key())
 
     def pins(self) -> Call[schemas.Pins]:
         """The call for all pins."""
@@ -197,12 +199,12 @@ class SessionCalls(Routes):
 
     def pending(self, call_ids: Collection[str]) -> Call[schemas.AwaitedCalls]:
         """The call that notes calls of tools as running."""
-        body = schemas.checked(schemas.PendingCalls, call_ids=listed("call_ids", call_ids))
+        body = schemas.make_request(schemas.PendingCalls, call_ids=list_of_texts("call_ids", call_ids))
         return self._post("/pending", schemas.AwaitedCalls, body, new_key())
 
     def trim(self, keep_last: int) -> Call[schemas.Trimmed]:
         """The call that shortens the log."""
-        return self._post("/trim", schemas.Trimmed, schemas.checked(schemas.Trim, keep_last=keep_last), new_key())
+        return self._post("/trim", schemas.Trimmed, schemas.make_request(schemas.Trim, keep_last=keep_last), new_key())
 
     def restore(self) -> Call[schemas.Restored]:
         """The call that takes a trim back."""
@@ -258,10 +260,10 @@ def compact_messages_call(
     messages: object, *, pins: Collection[str], tools: Collection[object], **options: object
 ) -> Call[schemas.CompactedMessages]:
     """The call that compacts messages without a session; it keeps nothing, so it can be sent again."""
-    body = schemas.checked(
+    body = schemas.make_request(
         schemas.StatelessRequest,
         messages=wire_messages(messages),
-        pins=listed("pins", pins),
+        pins=list_of_texts("pins", pins),
         tools=[plain(tool) for tool in tools],
         **options,
     )

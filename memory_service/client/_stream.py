@@ -123,9 +123,9 @@ class ReplyStream:
                 try:
                     chunk = self._next()
                 except Exception as error:
-                    raise broken_off(error, self._ended(_FAILED)) from error
+                    raise broken_off(error, self._finish(_FAILED)) from error
                 if chunk is _chunks.OVER:
-                    self._ended("")
+                    self._finish("")
                 else:
                     yield chunk
         finally:
@@ -134,7 +134,7 @@ class ReplyStream:
     def close(self) -> None:
         """End the stream, if it is not over, and append what was said."""
         stream = self._stream
-        self._ended("" if stream is None or stream.over or stream.growing.finished else _LEFT)
+        self._finish("" if stream is None or stream.over or stream.growing.finished else _LEFT)
 
     def __enter__(self) -> Self:
         return self
@@ -147,7 +147,7 @@ class ReplyStream:
     def _next(self) -> object:
         return _chunks.OVER if self._stream is None else self._stream.next()
 
-    def _ended(self, cut_text: str) -> Reply:
+    def _finish(self, cut_text: str) -> Reply:
         with self._ending:
             if self._reply is None:
                 if self._stream is not None:

@@ -134,7 +134,7 @@ def parse(call: Call[_A], response: httpx.Response) -> _A:
         ) from None
 
 
-def unreached(error: httpx.RequestError, base_url: str) -> ConnectionFailed:
+def unreachable_error(error: httpx.RequestError, base_url: str) -> ConnectionFailed:
     """A transport error as `ConnectionFailed`."""
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return ConnectionFailed(
@@ -167,7 +167,7 @@ def retry_delay(call: Call[Any], attempt: int, outcome: httpx.Response | httpx.R
     return RETRY_DELAYS_SECONDS[attempt] if has_failed else None
 
 
-def finished(operation: schemas.Operation) -> schemas.ReindexReport | None:
+def report_of_operation(operation: schemas.Operation) -> schemas.ReindexReport | None:
     """Report of an operation; None while it runs.
 
     Raises:
@@ -307,8 +307,13 @@ class Calls(Routes):
         idempotency_key: str | None,
     ) -> Call[schemas.StoredMemory]:
         """The call for a new memory; with its key it can be sent again."""
-        body = schemas.checked(
-            schemas.NewMemory, text=text, tags=listed("tags", tags), date=day, origin=origin, session_id=session_id
+        body = schemas.make_request(
+            schemas.NewMemory,
+            text=text,
+            tags=list_of_texts("tags", tags),
+            date=day,
+            origin=origin,
+            session_id=session_id,
         )
         return self._post("/memories", schemas.StoredMemory, body, idempotency_key or new_key())
 
@@ -323,8 +328,8 @@ class Calls(Routes):
 
     def put(self, path: str, text: str, etag: str | None) -> Call[schemas.WrittenFile]:
         """The call for a file's new text."""
-        headers = {"If-None-Match": "*"} if etag is None else {"If-Match": _quoted(etag)}
-        body = schemas.checked(schemas.FileWrite, text=text)
+        headers = {"If-None-Match": "*"} if etag is None else {"If-Match": _quote_etag(etag)}
+        body = schemas.make_request(schemas.FileWrite, text=text)
         return Call(
             method="PUT", path=f"{self._root}/{_file(path)}", answer=schemas.WrittenFile, body=body, headers=headers
         )
@@ -333,12 +338,12 @@ class Calls(Routes):
         """The call that erases a file."""
         return replace(
             self._delete(f"/{_file(path)}", schemas.ErasedFile),
-            headers={} if etag is None else {"If-Match": _quoted(etag)},
+            headers={} if etag is None else {"If-Match": _quote_etag(etag)},
         )
 
     def entries(self, **options: Any) -> Call[schemas.MemoryEntries]:
         """The call for a list of entries."""
-        tags = listed("tags", options.pop("tags"))
+        tags = list_of_texts("tags", options.pop("tags"))
         given_fields = {name: str(value) for name, value in options.items() if value is not None}
         return self._get("/entries", schemas.MemoryEntries, given_fields | ({"tag": tags} if tags else {}))
 
@@ -353,24 +358,26 @@ class Calls(Routes):
             method="PATCH",
             path=f"{self._root}/entries/{segment(memory_id)}",
             answer=schemas.ChangedEntry,
-            body=schemas.checked(schemas.EntryChange, **given_fields),
-            headers={} if etag is None else {"If-Match": _quoted(etag)},
+            body=schemas.make_request(schemas.EntryChange, **given_fields),
+            headers={} if etag is None else {"If-Match": _quote_etag(etag)},
         )
 
     def forget(self, memory: str | None, query: str | None, dry_run: bool) -> Call[schemas.ForgottenMemory]:
         """The call that erases what is named; with its key it can be sent again."""
-        body = schemas.checked(schemas.ForgetRequest, memory=memory, query=query, dry_run=dry_run)
+        body = schemas.make_request(schemas.ForgetRequest, memory=memory, query=query, dry_run=dry_run)
         return self._post("/forget", schemas.ForgottenMemory, body, new_key())
 
     def search(self, query: str, **options: object) -> Call[schemas.SearchResults]:
         """The call for a search."""
         return self._post(
-            "/search", schemas.SearchResults, schemas.checked(schemas.SearchRequest, query=query, **options)
+            "/search", schemas.SearchResults, schemas.make_request(schemas.SearchRequest, query=query, **options)
         )
 
     def context(self, query: str, **options: object) -> Call[schemas.Context]:
         """The call for a context."""
-        return self._post("/context", schemas.Context, schemas.checked(schemas.ContextRequest, query=query, **options))
+        return self._post(
+            "/context", schemas.Context, schemas.make_request(schemas.ContextRequest, query=query, **options)
+        )
 
     def receipt(self, receipt_id: str) -> Call[schemas.Receipt]:
         """The call for a receipt."""
@@ -378,7 +385,7 @@ class Calls(Routes):
 
     def start_reindex(self, paths: Collection[str], full: bool) -> Call[schemas.OperationRef]:
         """The call that starts a reindex; with its key it can be sent again."""
-        body = schemas.checked(schemas.ReindexRequest, full=full, paths=listed("paths", paths))
+        body = schemas.make_request(schemas.ReindexRequest, full=full, paths=list_of_texts("paths", paths))
         return self._post("/reindex", schemas.OperationRef, body, new_key())
 
     def operation(self, operation_id: str) -> Call[schemas.Operation]:
@@ -403,7 +410,7 @@ def new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
-def listed(name: str, values: Collection[str]) -> list[str]:
+def list_of_texts(name: str, values: Collection[str]) -> list[str]:
     # A lone string would be taken for its letters.
     if isinstance(values, str):
         raise InvalidRequest(f"The field {name!r} takes a list of texts, not one text. Put it into a list.")
@@ -414,7 +421,7 @@ def _file(path: str) -> str:
     return "memories/" + "/".join(segment(part) for part in path.split("/"))
 
 
-def _quoted(etag: str) -> str:
+def _quote_etag(etag: str) -> str:
     bare = etag.strip('"')
     return bare if bare == "*" else f'"{_visible("etag", bare)}"'
 

@@ -23,7 +23,7 @@ from indexer.language import is_assent, is_estimate, typed_text
 from memory_service.compaction.summary import PromptReading, SummaryRequest
 from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
 from memory_service.messages.shapes import Json
-from memory_service.text.frames import escaped, visible
+from memory_service.text.frames import escape_frames, visible
 from memory_service.text.grounding import SourceText, claims_of, topics_of
 from memory_service.text.identifiers import Identifier, find_identifiers
 from memory_service.text.secrets import without_secrets
@@ -135,7 +135,7 @@ def audit_summary(
     texts = [_HANDLE.sub("", text) for text in reading.inserted_texts]
     beside = [entry.text for entry in request.ledger]
     # Whoever wrote the summary read the messages without what nobody sees, and quotes frames of ours as entities.
-    source_text = SourceText(*map(escaped, (summary_text, *beside)))
+    source_text = SourceText(*map(escape_frames, (summary_text, *beside)))
     source = SourceText(*map(visible, _source_texts(messages, request)), *pins, *texts, days=_days(messages))
     missing_headings, empty_headings = _checked_headings(summary_text, headings)
     return Audit(
@@ -150,7 +150,7 @@ def audit_summary(
         missing_headings=missing_headings,
         empty_headings=empty_headings,
         flagged_texts=tuple(claim for claim in claims_of(summary_text) if not is_granted(claim, request)),
-        unquoted=tuple(rule for rule in _rules(read) if not source_text.holds(_as_quote(escaped(rule)))),
+        unquoted=tuple(rule for rule in _rules(read) if not source_text.holds(_as_quote(escape_frames(rule)))),
         unpinned_texts=tuple(pin for pin in pins if pin.strip() not in summary_text),
     )
 

@@ -265,7 +265,7 @@ class ContextBudget:
         """How full it is, by what the messages take: `Reading.tokens` of `memory_service.llm.token_counter`."""
         return "hard" if tokens >= self.hard_tokens else "soft" if tokens >= self.soft_tokens else "ok"
 
-    def estimated(self, tokens: int) -> int:
+    def to_estimate(self, tokens: int) -> int:
         """Estimate that stays within these tokens of the model: for plans, which only estimate."""
         return int(tokens / self.scale)
 

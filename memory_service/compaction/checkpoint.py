@@ -19,7 +19,7 @@ from memory_service.messages import Message, Numbered, with_texts
 from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.sizes import quarters
 from memory_service.schemas.compaction import LedgerEntry
-from memory_service.text.frames import COMPACTED_CONTEXT, escaped
+from memory_service.text.frames import COMPACTED_CONTEXT, escape_frames
 from memory_service.text.identifiers import find_identifiers
 from memory_service.text.statements import names_of
 from memory_service.text.texts import ENGLISH, TEXTS, Texts
@@ -58,15 +58,15 @@ class Checkpoint:
 
 def _checkpoint_text(checkpoint: Checkpoint) -> str:
     """The text of a checkpoint; empty if there is nothing to say."""
-    texts, pins = checkpoint.texts, _block("pinned", escaped("\n".join(checkpoint.pins)))
+    texts, pins = checkpoint.texts, _block("pinned", escape_frames("\n".join(checkpoint.pins)))
     if not (checkpoint.summary or checkpoint.ledger or checkpoint.request):
         return f"{texts.pins_begin}{texts.pins}\n{pins}" if pins else ""
     pieces = [
         f"{texts.checkpoint_begin}{texts.checkpoint}",
-        _block("summary", escaped(checkpoint.summary.strip())),
+        _block("summary", escape_frames(checkpoint.summary.strip())),
         _block("ledger", checkpoint.ledger.strip()),
         pins,
-        _block("current-request", escaped(checkpoint.request), f' handle="log:{checkpoint.request_seq}"'),
+        _block("current-request", escape_frames(checkpoint.request), f' handle="log:{checkpoint.request_seq}"'),
         texts.toolless.format(upto=checkpoint.toolless_upto) if checkpoint.toolless_upto else "",
         texts.checkpoint_end,
     ]
@@ -80,7 +80,7 @@ def checkpoint_messages(checkpoint: Checkpoint) -> list[Message]:
     return [{"role": checkpoint.role, "content": text}] if text else []
 
 
-def shortened(text: str, limit_chars: int, handle: str, texts: Texts = ENGLISH) -> str:
+def shorten_text(text: str, limit_chars: int, handle: str, texts: Texts = ENGLISH) -> str:
     """A text that is too long for a checkpoint: its head and its tail, with what is missing between them.
 
     A CJK character, which costs a token, counts for four.

@@ -46,8 +46,8 @@ from memory_service.llm.validation import clip_sections
 from memory_service.messages import Numbered, is_system
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
-from memory_service.text.frames import escaped
-from memory_service.text.secrets import redacted, without_secrets
+from memory_service.text.frames import escape_frames
+from memory_service.text.secrets import redact, without_secrets
 from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds, judge_kinds
 from memory_service.text.texts import texts_in
 
@@ -112,7 +112,7 @@ class CompactionDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Terms:
+class _SummaryJob:
     """Terms for writing one summary.
 
     Attributes:
@@ -236,17 +236,19 @@ class Compactor:
             content = self._content(
                 state, snapshot, plan, settings, budget, compaction_options, cancelled, spent or Spent()
             )
-        draft = self._drafted(state, view, shape, settings, budget, compaction_options, content, originals, value)
+        draft = self._make_draft(state, view, shape, settings, budget, compaction_options, content, originals, value)
         for _ in range(_SHORTENED):
             excess = draft.view.tokens - int(budget.usable_tokens / budget.scale)
             shorter = _shorter(content, excess) if excess > 0 and draft.made is not None else None
             if shorter is None:
                 break
             content = shorter
-            draft = self._drafted(state, view, shape, settings, budget, compaction_options, content, originals, value)
-        return _checked(draft, view, state, budget)
+            draft = self._make_draft(
+                state, view, shape, settings, budget, compaction_options, content, originals, value
+            )
+        return _check_draft(draft, view, state, budget)
 
-    def _drafted(
+    def _make_draft(
         self,
         state: Conversation,
         view: View,
@@ -302,7 +304,7 @@ class Compactor:
         labels = Labels(state.head.labels) if compaction_options.identifier_policy == "anonymize" else None
         if labels is not None:
             request = _anonymous(request, labels)
-        terms = _Terms(
+        terms = _SummaryJob(
             rules=_rules(settings.preset, compaction_options),
             window_tokens=_summariser_window(settings.preset, budget.window.tokens),
             pins=tuple(text for text, _ in pin_texts(state)),
@@ -322,7 +324,7 @@ class Compactor:
         if summary.method == "note" and settings.fallback == "last_turns":
             upto = read_upto(snapshot.tail)
             plan = replace(plan, toolless_upto=upto if upto >= plan.tail_start else 0)
-        summary = _framed(summary, request)
+        summary = _escape_summary(summary, request)
         return _Content(
             plan=plan,
             ledger=request.ledger,
@@ -344,8 +346,8 @@ class Compactor:
         except (IndexerError, DamagedWeights) as error:
             return BY_PATTERNS, (f"Rules and decisions were found by patterns, the judge is missing: {error}",)
 
-    def _summary(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
-        summary, audit = self._written(request, terms)
+    def _summary(self, request: SummaryRequest, terms: _SummaryJob) -> tuple[Summary, Audit]:
+        summary, audit = self._write_summary(request, terms)
         labels = terms.labels
         if labels is None:
             return summary, audit
@@ -354,7 +356,7 @@ class Compactor:
             notes.append(f"The model wrote {labels.corrected} identifiers as they are; they were replaced by labels.")
         return replace(summary, text=labels.text(summary.text), notes=(*summary.notes, *notes)), audit
 
-    def _written(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
+    def _write_summary(self, request: SummaryRequest, terms: _SummaryJob) -> tuple[Summary, Audit]:
         if terms.model is None:
             return self._by_rules(request, terms)
         try:
@@ -362,37 +364,39 @@ class Compactor:
         except UpstreamFailed as error:
             if terms.fallback == "none":
                 raise
-            summary, audit = self._instead(terms.model, request, terms, error.kind)
+            summary, audit = self._fall_back(terms.model, request, terms, error.kind)
             if error.reason:
                 summary = replace(summary, notes=(*summary.notes, f"The provider said: {error.reason}"))
         calls, read, wrote = terms.spent.requests, terms.spent.input_tokens, terms.spent.output_tokens
         return replace(summary, calls=calls, input_tokens=read, output_tokens=wrote), audit
 
-    def _instead(self, model: ChatModel, request: SummaryRequest, terms: _Terms, kind: str) -> tuple[Summary, Audit]:
+    def _fall_back(
+        self, model: ChatModel, request: SummaryRequest, terms: _SummaryJob, kind: str
+    ) -> tuple[Summary, Audit]:
         """Fallback for a summary that the model failed to write, by kind of failure."""
         if terms.fallback == "extractive":
             # Only the kind: an error's text may quote anything, and must not become context.
             return self._by_rules(request, terms, f"The model failed ({kind}); the summary was written by rules.")
         note = with_note(request, kind, window_tokens=model.context_window() or terms.window_tokens)
-        return note, _audited(note.text, request=request)
+        return note, _audit_text(note.text, request=request)
 
-    def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
+    def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _SummaryJob) -> tuple[Summary, Audit]:
         from memory_service.compaction.model_summary import summarize
 
         audits: list[tuple[str, Audit, PromptReading]] = []
         headings, pins = terms.rules.headings, terms.pins
         source = SourceTerms(request)
 
-        def found(text: str, reading: PromptReading) -> Audit:
-            return _audited(text, request=request, headings=headings, pins=pins, reading=reading)
+        def audit_of(text: str, reading: PromptReading) -> Audit:
+            return _audit_text(text, request=request, headings=headings, pins=pins, reading=reading)
 
         def faults(text: str, reading: PromptReading) -> tuple[str, ...]:
-            audits.append((text, found(text, reading), reading))
+            audits.append((text, audit_of(text, reading), reading))
             return audit_problems(audits[-1][1], texts_in(request.language))
 
         def mend(text: str, reading: PromptReading) -> MendedSummary:
             keep = terms.rules.keep_unverified
-            return mend_summary(text, found(text, reading), request, source=source, keep=keep)
+            return mend_summary(text, audit_of(text, reading), request, source=source, keep=keep)
 
         summary = summarize(
             request,
@@ -409,9 +413,9 @@ class Compactor:
         )
         summary = self._complete_by_rules(summary, request, terms)
         text, audit, reading = audits[-1]
-        return summary, audit if summary.text == text else found(summary.text, reading)
+        return summary, audit if summary.text == text else audit_of(summary.text, reading)
 
-    def _complete_by_rules(self, summary: Summary, request: SummaryRequest, terms: _Terms) -> Summary:
+    def _complete_by_rules(self, summary: Summary, request: SummaryRequest, terms: _SummaryJob) -> Summary:
         """A model's summary, with lines of rules for what it left out or could not read, where rules may stand in."""
         if terms.fallback != "extractive" or not (summary.unread or (summary.sparse and terms.rules.headings)):
             return summary
@@ -426,7 +430,7 @@ class Compactor:
             notes.append(f"Lines that rules found were put beside what the model wrote: {count}.")
         return replace(summary, text=text, notes=tuple(notes))
 
-    def _by_rules(self, request: SummaryRequest, terms: _Terms, *notes: str) -> tuple[Summary, Audit]:
+    def _by_rules(self, request: SummaryRequest, terms: _SummaryJob, *notes: str) -> tuple[Summary, Audit]:
         from memory_service.compaction.extractive import extract
 
         if request.identifier_policy == "anonymize":
@@ -435,8 +439,8 @@ class Compactor:
         summary = ornament("statements", None, extract, request, embedder=self._embedder)
         if summary is None:
             note = with_note(request, "unreadable", window_tokens=terms.window_tokens)
-            return note, _audited(note.text, request=request)
-        audit = _audited(summary.text, request=request, pins=terms.pins)
+            return note, _audit_text(note.text, request=request)
+        audit = _audit_text(summary.text, request=request, pins=terms.pins)
         no_text = texts_in(request.language).nothing
         text = ornament("grounding", summary.text, drop_ungrounded, summary.text, audit, no_text)
         return replace(summary, text=text, notes=(*summary.notes, *notes)), audit
@@ -447,7 +451,7 @@ def _within(messages: tuple[Numbered, ...], summary: Summary) -> tuple[Numbered,
     return tuple(message for message in messages if any(first <= message.seq <= last for first, last in summary.unread))
 
 
-def _audited(text: str, **terms: Any) -> Audit:
+def _audit_text(text: str, **terms: Any) -> Audit:
     """Findings about a summary; none where it could not be checked, as the count of readers that failed tells."""
     return ornament("grounding", Audit(), audit_summary, text, **terms)
 
@@ -467,9 +471,9 @@ def _summariser_window(preset: Preset, window_tokens: int) -> int:
     return max(tokens, window_tokens) if preset.summary.one_call else tokens
 
 
-def _framed(summary: Summary, request: SummaryRequest) -> Summary:
+def _escape_summary(summary: Summary, request: SummaryRequest) -> Summary:
     """The summary as it may stand in a checkpoint; what escaping adds to it does not make it longer than asked for."""
-    text, target_tokens = escaped(summary.text), request.target_tokens
+    text, target_tokens = escape_frames(summary.text), request.target_tokens
     if text == summary.text or summary.method == "hook" or count_tokens(text) <= target_tokens:
         return replace(summary, text=text)
     return replace(summary, text=clip_sections(text, target_tokens, texts_in(request.language)))
@@ -477,7 +481,7 @@ def _framed(summary: Summary, request: SummaryRequest) -> Summary:
 
 def _by_hook(text: str) -> Summary:
     note = "A hook supplied the summary; it stands as it was given, without secrets, and was not checked."
-    return Summary(text=redacted(text), method="hook", prompt_version="hook", notes=(note,))
+    return Summary(text=redact(text), method="hook", prompt_version="hook", notes=(note,))
 
 
 def original_messages(state: Conversation, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
@@ -505,10 +509,10 @@ def _request(
         dropped=sum(message.seq <= plan.dropped_upto for message in covered),
         prefix=prefix,
         # Summaries of other presets and of hooks, and what people wrote into a log, were never redacted.
-        previous=redacted(state.head.summary),
+        previous=redact(state.head.summary),
         ledger=ledger,
         target_tokens=plan.summary_tokens,
-        instructions=redacted(compaction_options.instructions),
+        instructions=redact(compaction_options.instructions),
         identifier_policy=compaction_options.identifier_policy,
         identifier_instructions=compaction_options.instructions
         if compaction_options.identifier_policy == "custom"
@@ -542,7 +546,7 @@ def _shorter(content: _Content, excess_tokens: int) -> _Content | None:
     return replace(content, summary=replace(summary, text=text))
 
 
-def _checked(draft: CompactionDraft, view: View, state: Conversation, budget: ContextBudget) -> CompactionDraft:
+def _check_draft(draft: CompactionDraft, view: View, state: Conversation, budget: ContextBudget) -> CompactionDraft:
     """The draft; without its record where that is not worth committing."""
     refusal = _refusal(draft.made, draft.view, budget) if draft.made is not None else ""
     if not refusal:

@@ -46,7 +46,7 @@ class Coverage:
     since: str = ""
     until: str = ""
 
-    def written(self, texts: Texts) -> str:
+    def render(self, texts: Texts) -> str:
         """The line as it is written in a language."""
         media = texts.coverage_media.format(media=self.media) if self.media else ""
         times = texts.coverage_times.format(since=self.since, until=self.until) if self.since and self.until else ""

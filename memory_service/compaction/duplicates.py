@@ -122,9 +122,9 @@ def duplicates(
     for result in results:
         if twin := twins.get(result.numbered.seq):
             same += draft.put(result, _see(result, "same", twin, prior.texts))
-        elif latest and (why := _superseded(result, latest)):
+        elif latest and (why := _superseded_by(result, latest)):
             number += draft.put(result, _see(result, *why, prior.texts))
-    return draft.done(
+    return draft.decisions(
         f"{same} results were the same as a later one." if same else "",
         f"{number} texts of files were read again or changed later." if number else "",
     )
@@ -179,7 +179,7 @@ def _latest_of_files(messages: Sequence[Numbered], rules: PruningRules, prior: P
     return latest
 
 
-def _superseded(result: ToolResult, latest: _Latest) -> tuple[Superseded, int] | None:
+def _superseded_by(result: ToolResult, latest: _Latest) -> tuple[Superseded, int] | None:
     """Why a result is out of date, and the number of the one that says so."""
     file = latest.files.get(result.at)
     if file is None:

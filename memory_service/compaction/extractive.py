@@ -243,7 +243,7 @@ def _choose(
     now = [line for line in goals if line.label == LATEST and request.target_tokens < _LATEST_FROM]
     _take_goals(selection, [line for line in goals if line not in now], room)
     if material.coverage and request.target_tokens >= CONTEXT_FROM:
-        selection.take(SummaryLine(section=Section.CONTEXT, text=material.coverage.written(texts)))
+        selection.take(SummaryLine(section=Section.CONTEXT, text=material.coverage.render(texts)))
     lines = {section: _best_first(_of(material, section)) for section in Section}
     lines[Section.FACTS] = list(facts)
     lines[Section.RULES] = _best_first(_deduplicate(lines[Section.RULES]))

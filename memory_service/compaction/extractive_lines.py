@@ -100,8 +100,8 @@ def _open_questions_of(pairs: Sequence[tuple[Numbered, Sequence[Judged]]], *, wi
                 is_heard = True
                 continue
             judgements.append(judged)
-            waiting += _asked(judged)
-            last = judged[0][0] if judged and not _asked(judged) else None
+            waiting += _questions_of(judged)
+            last = judged[0][0] if judged and not _questions_of(judged) else None
         elif _is_reply(item.message):
             waiting, last = [], None
             is_replied = True
@@ -109,7 +109,7 @@ def _open_questions_of(pairs: Sequence[tuple[Numbered, Sequence[Judged]]], *, wi
             sentences = [sentence for sentence, kind in judged if kind[0] is Kind.QUESTION]
     real = [judged for judged in judgements if judged]
     return OpenQuestions(
-        first=_main(next((judged for judged in real if _asked(judged)), real[0] if real else ())),
+        first=_main(next((judged for judged in real if _questions_of(judged)), real[0] if real else ())),
         latest=_main(next((judged for judged in reversed(real) if _instructs(judged)), ()), latest=True),
         waiting=(*waiting, *([last] if last else ()), *sentences),
         replied=is_replied,
@@ -125,7 +125,7 @@ def _is_reply(message: Message) -> bool:
     return bool(text_of(message).strip())
 
 
-def _asked(judgements: Sequence[Judged]) -> list[Sentence]:
+def _questions_of(judgements: Sequence[Judged]) -> list[Sentence]:
     return [sentence for sentence, kind in judgements if _asks(sentence, kind)]
 
 
@@ -135,12 +135,12 @@ def _asks(sentence: Sentence, kind: tuple[Kind, float]) -> bool:
 
 
 def _instructs(judgements: Sequence[Judged]) -> bool:
-    return bool(_asked(judgements)) or any(kind in _BINDING and sure == 1 for _, (kind, sure) in judgements)
+    return bool(_questions_of(judgements)) or any(kind in _BINDING and sure == 1 for _, (kind, sure) in judgements)
 
 
 def _main(judgements: Sequence[Judged], *, latest: bool = False) -> Sentence | None:
     """The ask that a message is about: an order before a question, and of those the most particular."""
-    if not _asked(judgements):
+    if not _questions_of(judgements):
         # What was ordered without asking is what it is about.
         judgements = [judgement for judgement in judgements if judgement[1][0] in _BINDING] if latest else judgements
     ranked_judgements = sorted(
@@ -237,7 +237,7 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     )
     lines = [
         *_goals(earlier, asks),
-        *(_aged(line, newest, oldest) for line in _carried(earlier, asks)),
+        *(_decay_score(line, newest, oldest) for line in _carry_lines(earlier, asks)),
         *_open(asks),
         *(
             line
@@ -249,7 +249,7 @@ def candidate_lines(request: SummaryRequest) -> CandidateLines:
     ]
     since = coverage.since[:10] if coverage else ""
     lines = _last_of_binding(line for line in lines if _may_stand(line, request))
-    kept_lines = unique((_key(line), _focused(_dated(line, since), focus)) for line in lines)
+    kept_lines = unique((_key(line), _boost_focus(_drop_day(line, since), focus)) for line in lines)
     return CandidateLines(lines=tuple(kept_lines), coverage=coverage)
 
 
@@ -368,13 +368,13 @@ def _may_stand(line: SummaryLine, request: SummaryRequest) -> bool:
     return request.identifier_policy != "anonymize" or not has_identifiers(line.text)
 
 
-def _focused(line: SummaryLine, focus: frozenset[str]) -> SummaryLine:
+def _boost_focus(line: SummaryLine, focus: frozenset[str]) -> SummaryLine:
     if not focus or focus.isdisjoint(query_terms(line.text)):
         return line
     return replace(line, score=line.score * _FOCUS)
 
 
-def _dated(line: SummaryLine, since: str) -> SummaryLine:
+def _drop_day(line: SummaryLine, since: str) -> SummaryLine:
     """The line without its day, unless it is a fact of another day than the first or its own words need one."""
     if line.carried or not line.day:
         return line
@@ -443,7 +443,7 @@ def _open(asks: OpenQuestions) -> Iterator[SummaryLine]:
         yield _line(sentence, Section.OPEN, 1.0 + _worth(sentence.text))
 
 
-def _carried(earlier: Iterable[SummaryLine], asks: OpenQuestions) -> Iterator[SummaryLine]:
+def _carry_lines(earlier: Iterable[SummaryLine], asks: OpenQuestions) -> Iterator[SummaryLine]:
     """Lines of the earlier summary, those of a turn that was under way under what they are, scored."""
     for line in earlier:
         kind, sure = kind_of(Sentence(text=line.text, voice=line.voice))
@@ -460,7 +460,7 @@ def _carried(earlier: Iterable[SummaryLine], asks: OpenQuestions) -> Iterator[Su
         yield replace(line, section=section, score=score)
 
 
-def _aged(line: SummaryLine, newest: int, oldest: int) -> SummaryLine:
+def _decay_score(line: SummaryLine, newest: int, oldest: int) -> SummaryLine:
     if line.section not in _AGEING:
         return line
     is_dated = line.section is Section.PLANS and is_promise(line.text)

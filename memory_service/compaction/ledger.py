@@ -35,7 +35,7 @@ from memory_service.messages import (
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.choices import answered_question, asked_in_one_line, chosen_options, options_in
 from memory_service.text.identifiers import find_identifiers, with_measure
-from memory_service.text.secrets import redacted
+from memory_service.text.secrets import redact
 from memory_service.text.sentence_kinds import SentenceKinds
 from memory_service.text.sentences import STATEMENT_CHARS, single_line
 from memory_service.text.statements import (
@@ -137,7 +137,7 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
     inner = message.message
     if is_system(inner):
         return ()
-    text = redacted(_scan_part(own_text_of(inner)))
+    text = redact(_scan_part(own_text_of(inner)))
     result = is_tool_result(inner) or (inner["role"] == "user" and is_tool_output(text))
     pairs = [] if result else [*ornament("statements", (), _typed_statements, inner["role"], text)]
     if result and not is_tool_result(inner):
@@ -150,7 +150,7 @@ def _message_entries(message: Numbered) -> tuple[LedgerEntry, ...]:
 def _failures(result: Message, tool: str) -> list[tuple[str, str]]:
     """The failure that a result tells, with its tool."""
     failure = failure_of(result)
-    return [("failure", redacted(f"{tool}: {failure}" if tool else failure))] if failure else []
+    return [("failure", redact(f"{tool}: {failure}" if tool else failure))] if failure else []
 
 
 def _scan_part(text: str) -> str:
@@ -241,7 +241,7 @@ def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
             if command:
                 ending = f" ({outcome})" if outcome else ""
                 yield _entry(
-                    "command", single_line(redacted(command), STATEMENT_CHARS - len(ending)) + ending, message.seq
+                    "command", single_line(redact(command), STATEMENT_CHARS - len(ending)) + ending, message.seq
                 )
             if result is not None and is_tool_result(result):
                 seq = said_in.get(call["id"], message.seq)
@@ -251,11 +251,11 @@ def _calls(messages: Sequence[Numbered]) -> Iterator[LedgerEntry]:
                 for kind, path in files_of(call, has_failed=outcome not in SUCCESS):
                     opened_text = path if path != OPEN_FILE else opened_text
                     if opened_text:
-                        yield _entry(kind, redacted(opened_text if path == OPEN_FILE else path), message.seq)
+                        yield _entry(kind, redact(opened_text if path == OPEN_FILE else path), message.seq)
         if message.message["role"] == "user":
             text = own_text_of(message.message)
             opened_text = file if (file := opened_file(text)) else opened_text
-            yield from (_entry("file_modified", redacted(path), message.seq) for path in applied_edits(text))
+            yield from (_entry("file_modified", redact(path), message.seq) for path in applied_edits(text))
 
 
 def _calls_with_results(
@@ -299,11 +299,11 @@ def _reply(message: Numbered, text: str, seq: int) -> Iterator[LedgerEntry]:
     """A reply with what it answers, if that was a question or a list of options."""
     before = text_of(message.message)
     options = chosen_options(text, options_in(before))
-    question = question_of(redacted(_scan_part(before)))
+    question = question_of(redact(_scan_part(before)))
     if options:
         chosen_text = "; ".join(option.text for option in options)
         yield _answer_entry(
-            "answer", asked_in_one_line(redacted(_scan_part(before))), f"{text}: {chosen_text}", message.seq, seq
+            "answer", asked_in_one_line(redact(_scan_part(before))), f"{text}: {chosen_text}", message.seq, seq
         )
     elif question and (is_yes(text) or is_no(text)):
         yield _answer_entry("confirmation", question, text, message.seq, seq)
@@ -312,8 +312,8 @@ def _reply(message: Numbered, text: str, seq: int) -> Iterator[LedgerEntry]:
 
 
 def _answer_entry(kind: str, question: str, answer: str, *seqs: int) -> LedgerEntry:
-    text = single_line(redacted(answer[:800]), 100)
-    return _entry(kind, f"“{single_line(redacted(question), 130)}” → “{text}”", *seqs)
+    text = single_line(redact(answer[:800]), 100)
+    return _entry(kind, f"“{single_line(redact(question), 130)}” → “{text}”", *seqs)
 
 
 def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
@@ -323,7 +323,7 @@ def _open_asks(messages: Sequence[Numbered]) -> list[LedgerEntry]:
         role = message.message["role"]
         if role == "assistant" and text_of(message.message).strip() and not tool_calls_of(message.message):
             break
-        ask = ask_of(redacted(typed_text(_scan_part(own_text_of(message.message))))[-4_000:]) if role == "user" else ""
+        ask = ask_of(redact(typed_text(_scan_part(own_text_of(message.message))))[-4_000:]) if role == "user" else ""
         if ask:
             ledger_entries.append(_entry("ask", ask, message.seq))
         if len(ledger_entries) == CAPS["ask"]:

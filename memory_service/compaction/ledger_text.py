@@ -14,7 +14,7 @@ from indexer.language import ornament
 from memory_service.compaction.todos import is_open_todo
 from memory_service.messages.sizes import quarters
 from memory_service.schemas.compaction import LedgerEntry
-from memory_service.text.frames import escaped
+from memory_service.text.frames import escape_frames
 from memory_service.text.statements import (
     is_standing,
 )
@@ -26,7 +26,7 @@ _OUTCOME = lazy_regex(r" \((?:exit (?P<code>-?\d{1,5})|failed)\)\Z")
 
 def _in_words(entry: LedgerEntry, texts: Texts) -> str:
     """The text of an entry, with the words that code put into it in a language."""
-    text = escaped(entry.text)
+    text = escape_frames(entry.text)
     if entry.kind in ("decision", "promise"):
         role = next((role for role, label in ENGLISH.roles.items() if text.startswith(label)), None)
         return texts.roles[role] + text.removeprefix(ENGLISH.roles[role]) if role else text

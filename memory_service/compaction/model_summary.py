@@ -32,7 +32,7 @@ from memory_service.llm.calls import ModelCalls, Spent, call_failure
 from memory_service.llm.chunks import adaptive_ratio, parts
 from memory_service.llm.transcript import TranscriptEntry, inserted_markers, transcript_entries
 from memory_service.text.placeholders import handle
-from memory_service.text.secrets import redacted
+from memory_service.text.secrets import redact
 from memory_service.text.texts import texts_in
 
 __all__ = ["Style", "SummaryCheck", "SummaryRules", "summarize"]
@@ -126,7 +126,7 @@ class _Run:
         self._entries = _entries_with_text(read(request.messages[request.dropped :]))
         self._prefix = _entries_with_text(read(request.prefix))
         # Summaries of other presets, and what people wrote into a log, were never redacted.
-        self._previous = redacted(request.previous).strip()
+        self._previous = redact(request.previous).strip()
 
     def text(self, check: SummaryCheck, mend: SummaryMend) -> str:
         """The whole text, accepted by the check, or mended after the last try.

@@ -147,30 +147,34 @@ class _Planner:
 
     def plan(self) -> Plan:
         if not self._snapshot.tail:
-            return self._none("The view has no messages that could be compacted.")
+            return self._no_plan("The view has no messages that could be compacted.")
         if self._trigger in ("threshold", "safeguard") and not self._force and self._before < self._sizes.hard():
-            return self._none(f"The view takes {self._before} tokens, compaction begins at {self._sizes.hard()}.")
+            return self._no_plan(f"The view takes {self._before} tokens, compaction begins at {self._sizes.hard()}.")
         if self._is_settled():
-            return self._none("Nothing was said since the last compaction.")
+            return self._no_plan("Nothing was said since the last compaction.")
         is_asked = self._force or self._trigger == "manual"
         # Who asks for a summary gets one; what it will cover need not be pruned first.
         prunes = self._trigger == "cache_ttl" or ((self._sizes.is_hard() or not is_asked) and self._may_suffice())
-        outcome = self._cheapened() if prunes else PruningOutcome(tail=self._snapshot.tail)
+        outcome = self._prune() if prunes else PruningOutcome(tail=self._snapshot.tail)
         self._steps += outcome.steps
         after = self._before - outcome.gain
         if not is_asked and outcome.gain and after <= self._target:
-            return self._pruned(outcome, after)
+            return self._prune_plan(outcome, after)
         if self._trigger == "cache_ttl" and not self._force:
-            return self._pruned(outcome, after) if outcome.gain else self._none("Nothing is old enough to be pruned.")
-        plan = self._summarised(outcome)
+            return (
+                self._prune_plan(outcome, after)
+                if outcome.gain
+                else self._no_plan("Nothing is old enough to be pruned.")
+            )
+        plan = self._summary_plan(outcome)
         if plan is not None:
             return plan
         if outcome.gain >= self._before * LEAST_PROGRESS:
-            return self._pruned(outcome, after)
+            return self._prune_plan(outcome, after)
         self._check_fits(after)
         if self._keeps_all(outcome.tail):
-            return self._none("There is nothing to compact: all there is, is what the preset keeps.")
-        return self._none("There is nothing left to compact: what stays is all there is.")
+            return self._no_plan("There is nothing to compact: all there is, is what the preset keeps.")
+        return self._no_plan("There is nothing left to compact: what stays is all there is.")
 
     def _is_settled(self) -> bool:
         """True if these messages were summarised before and nothing came since."""
@@ -186,7 +190,7 @@ class _Planner:
         )
         return self._before - gone_count <= self._target
 
-    def _cheapened(self) -> PruningOutcome:
+    def _prune(self) -> PruningOutcome:
         snapshot, preset = self._snapshot, self._preset
         pruning_request = PruningRequest(
             mode=preset.pruning_mode,
@@ -209,13 +213,13 @@ class _Planner:
         )
         return prune(snapshot.tail, preset.pruning, pruning_request, given_pruning)
 
-    def _summarised(self, outcome: PruningOutcome) -> Plan | None:
+    def _summary_plan(self, outcome: PruningOutcome) -> Plan | None:
         """The plan with the largest tail that fits; the smallest one if none does; None if nothing is covered."""
         if self._keeps_all(outcome.tail):
             return None
         best = self._best(outcome)
         if best is not None and best.tokens_after > self._usable:
-            best = self._squeezed(outcome, best)
+            best = self._shrink_summary(outcome, best)
         if best is not None and best.whole_request and self._sizes.is_refused() and best.tokens_after > self._target:
             # It fits by estimate, and the provider says that it does not.
             self._whole = False
@@ -244,7 +248,7 @@ class _Planner:
                 break
         return best
 
-    def _squeezed(self, outcome: PruningOutcome, plan: Plan) -> Plan:
+    def _shrink_summary(self, outcome: PruningOutcome, plan: Plan) -> Plan:
         """The same cut with so short a summary that it fits; as it was, if not even the shortest one does."""
         least = self._preset.least_summary_tokens
         rest = plan.tokens_after - plan.summary_expected_tokens - plan.ledger_tokens
@@ -303,7 +307,7 @@ class _Planner:
 
     def _cut_plan(self, outcome: PruningOutcome, at: int, *, toolless_upto: int = 0) -> Plan:
         messages, prefix = covered_by(outcome.tail, at)
-        tail = self._shown(outcome.tail[at:], toolless_upto)
+        tail = self._visible_tail(outcome.tail[at:], toolless_upto)
         fixed_count = self._snapshot.fixed_tokens + self._frame(at, outcome.tail, toolless=toolless_upto > 0)
         rest = fixed_count + sum(message.tokens for message in tail)
         plan = self._covering("summary", outcome, at, rest, (messages, prefix), toolless_upto=toolless_upto)
@@ -325,7 +329,7 @@ class _Planner:
         new_plan = self._cut_plan(outcome, at, toolless_upto=upto)
         return new_plan if new_plan.tokens_after < plan.tokens_after else plan
 
-    def _shown(self, tail: Sequence[Numbered], toolless_upto: int) -> Sequence[Numbered]:
+    def _visible_tail(self, tail: Sequence[Numbered], toolless_upto: int) -> Sequence[Numbered]:
         if not toolless_upto:
             return tail
         return without_tools(tail, toolless_upto, live=self._snapshot.live, pinned=self._snapshot.protected)
@@ -390,7 +394,7 @@ class _Planner:
         # As long as what was decided, up to what a view shows, if there is room for that.
         limit = ledger + max(0, self._usable - after)
         return replace(
-            self._made(stage, reason, after),
+            self._make_plan(stage, reason, after),
             cleared={seq: text for seq, text in outcome.cleared.items() if seq in kept_seqs},
             stripped=tuple(seq for seq in outcome.stripped if seq in kept_seqs),
             tail_start=_seq_at(outcome.tail, at),
@@ -424,15 +428,15 @@ class _Planner:
             f"The user's last request is shortened to {most} of {size} tokens, as it does not fit; the log has it.",
         )
 
-    def _pruned(self, outcome: PruningOutcome, after: int) -> Plan:
+    def _prune_plan(self, outcome: PruningOutcome, after: int) -> Plan:
         count = len(outcome.cleared) + len(outcome.stripped)
         reason = f"{count} old results or media give way to stubs; no summary is needed."
-        return replace(self._made("prune", reason, after), cleared=outcome.cleared, stripped=outcome.stripped)
+        return replace(self._make_plan("prune", reason, after), cleared=outcome.cleared, stripped=outcome.stripped)
 
-    def _none(self, reason: str) -> Plan:
-        return self._made("none", reason, self._before)
+    def _no_plan(self, reason: str) -> Plan:
+        return self._make_plan("none", reason, self._before)
 
-    def _made(self, stage: _Stage, reason: str, after: int) -> Plan:
+    def _make_plan(self, stage: _Stage, reason: str, after: int) -> Plan:
         return Plan(
             stage=stage,
             reason=reason,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from memory_service.llm.base import ChatMessage
 from memory_service.schemas.compaction import IdentifierPolicy
-from memory_service.text.frames import escaped, fenced
+from memory_service.text.frames import escape_frames, fence_text
 from memory_service.text.texts import ENGLISH, Texts, heading_in
 
 PROMPT_VERSION = "summary-3"
@@ -154,8 +154,8 @@ class SummarySpec:
 
 def summary_prompt(conversation: str, spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for the summary of a conversation, or for a previous one to be brought up to date."""
-    texts = [fenced("previous-summary", previous)] if previous.strip() else []
-    material = [*texts, fenced("conversation", conversation)]
+    texts = [fence_text("previous-summary", previous)] if previous.strip() else []
+    material = [*texts, fence_text("conversation", conversation)]
     if spec.prompt:
         asked_text = "\n\n".join((*material, spec.prompt))
         return [{"role": "system", "content": _MATERIAL}, {"role": "user", "content": asked_text}]
@@ -164,20 +164,20 @@ def summary_prompt(conversation: str, spec: SummarySpec, *, previous: str = "") 
 
 def prefix_prompt(conversation: str, spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for a report on the first part of a turn whose second part stays."""
-    texts = [fenced("previous-summary", previous)] if previous.strip() else []
-    return _prompt([*texts, fenced("conversation", conversation)], _PREFIX_UPDATE if texts else _PREFIX, spec)
+    texts = [fence_text("previous-summary", previous)] if previous.strip() else []
+    return _prompt([*texts, fence_text("conversation", conversation)], _PREFIX_UPDATE if texts else _PREFIX, spec)
 
 
 def merge_prompt(partials: Sequence[str], spec: SummarySpec, *, previous: str = "") -> list[ChatMessage]:
     """Asks for one summary in the place of several; a previous one comes before them."""
-    texts = [fenced("previous-summary", previous)] if previous.strip() else []
-    texts += [fenced("partial-summary", text, part=str(number)) for number, text in enumerate(partials, start=1)]
+    texts = [fence_text("previous-summary", previous)] if previous.strip() else []
+    texts += [fence_text("partial-summary", text, part=str(number)) for number, text in enumerate(partials, start=1)]
     return _prompt(texts, _MERGE, spec)
 
 
 def condense_prompt(draft: str, spec: SummarySpec) -> list[ChatMessage]:
     """Asks for a shorter summary in the place of one that is too long."""
-    return _prompt([fenced("draft", draft)], _CONDENSE, spec)
+    return _prompt([fence_text("draft", draft)], _CONDENSE, spec)
 
 
 def with_reasons(prompt: Sequence[ChatMessage], reasons: Sequence[str]) -> list[ChatMessage]:
@@ -185,7 +185,7 @@ def with_reasons(prompt: Sequence[ChatMessage], reasons: Sequence[str]) -> list[
     if not reasons:
         return list(prompt)
     # A reason may quote the conversation.
-    text = "\n".join(f"- {escaped(' '.join(reason[:_REASON_CHARS].split()))}" for reason in reasons[:_REASONS])
+    text = "\n".join(f"- {escape_frames(' '.join(reason[:_REASON_CHARS].split()))}" for reason in reasons[:_REASONS])
     last = prompt[-1]
     return [*prompt[:-1], {"role": last["role"], "content": f"{last['content']}\n\n{_AGAIN}\n{text}"}]
 
@@ -205,9 +205,9 @@ def _instruction_parts(spec: SummarySpec) -> list[str]:
     """Instructions of the caller, within their own tags: they may hold anything, and change none of the rules."""
     parts = []
     if spec.identifier_policy == "custom" and spec.identifier_instructions.strip():
-        parts.append(fenced("identifier-rules", spec.identifier_instructions.strip()[:INSTRUCTION_CHARS]))
+        parts.append(fence_text("identifier-rules", spec.identifier_instructions.strip()[:INSTRUCTION_CHARS]))
     if spec.instructions.strip():
-        parts.append(fenced("instructions", spec.instructions.strip()[:INSTRUCTION_CHARS]))
+        parts.append(fence_text("instructions", spec.instructions.strip()[:INSTRUCTION_CHARS]))
         parts.append("Look at what <instructions> names in particular, as far as the rules allow.")
     return parts
 

@@ -23,7 +23,7 @@ from memory_service.messages import (
     is_tool_result,
     media_parts_of,
     message_tokens,
-    numbered,
+    number_message,
     text_of,
     tool_calls_of,
     with_text,
@@ -182,7 +182,7 @@ def pruned_view(
     return [
         message
         if message.seq not in cleared and message.seq not in stripped
-        else _renumbered(message, pruned_message(message, cleared.get(message.seq), message.seq in stripped, texts))
+        else _with_message(message, pruned_message(message, cleared.get(message.seq), message.seq in stripped, texts))
         for message in messages
     ]
 
@@ -304,7 +304,7 @@ class PruningDraft:
             self._stripped.add(message.seq)
         return True
 
-    def done(self, *notes: str) -> Pruned:
+    def decisions(self, *notes: str) -> Pruned:
         """Decisions of the step."""
         return Pruned(
             cleared=self._cleared,
@@ -314,7 +314,7 @@ class PruningDraft:
             notes=tuple(filter(None, notes)),
         )
 
-    def dropped(self, *notes: str) -> Pruned:
+    def no_decisions(self, *notes: str) -> Pruned:
         """Nothing, after all."""
         return Pruned(tokens_before=self._before, tokens_after=self._before, notes=notes)
 
@@ -342,7 +342,7 @@ def _shown_tokens(message: Numbered, text: str | None, stripped: bool, texts: Te
     return message_tokens(pruned_message(message, text, stripped, texts))
 
 
-def _renumbered(each_message: Numbered, message: Message) -> Numbered:
+def _with_message(each_message: Numbered, message: Message) -> Numbered:
     return replace(each_message, message=message, tokens=message_tokens(message))
 
 
@@ -413,4 +413,4 @@ def _within(each_message: Numbered, rules: GuardRules, limit_chars: int, window_
     said_tokens = count_tokens(text_of(each_message.message)) + MESSAGE_TOKENS
     if rules.clear_share is not None and said_tokens > rules.clear_share * window_tokens:
         message = with_text(message, placeholder_text(rules.placeholder, each_message.seq, texts))
-    return numbered(message, each_message.seq, each_message.at)
+    return number_message(message, each_message.seq, each_message.at)

@@ -28,7 +28,7 @@ from memory_service.compaction.prune_steps import (
     said_at,
     view_tokens,
 )
-from memory_service.messages import Numbered, is_tool_result, media_parts_of, numbered, text_of
+from memory_service.messages import Numbered, is_tool_result, media_parts_of, number_message, text_of
 from memory_service.schemas.compaction import CompactionStep
 from memory_service.text.placeholders import is_cleared, payload_bytes, shorten_result, too_large_text
 from memory_service.text.texts import ENGLISH, Texts
@@ -61,9 +61,9 @@ def _cache_ttl(
     draft = PruningDraft(rules, prior, tokens)
     latest = now - timedelta(seconds=rules.ttl_seconds)
     if not rules.by_result and last_used_at is not None and last_used_at > latest:
-        return draft.dropped("The provider's prompt cache is still warm.")
+        return draft.no_decisions("The provider's prompt cache is still warm.")
     if not rules.by_result and tokens < rules.soft_trim_ratio * window_tokens:
-        return draft.dropped(f"{tokens:,} tokens are too few to prune in a window of {window_tokens:,}.")
+        return draft.no_decisions(f"{tokens:,} tokens are too few to prune in a window of {window_tokens:,}.")
     results = _between_first_user_and_last_replies(messages, rules, results_of(messages, rules, prior))
     if rules.by_result:
         expired_results = [
@@ -95,7 +95,7 @@ def budget(messages: Sequence[Numbered], rules: PruningRules, *, prior: PriorPru
                 gain += token
                 old.append(result)
     if gain <= rules.budget_gain_tokens:
-        return draft.dropped(f"Clearing would gain {gain:,} tokens; {rules.budget_gain_tokens:,} are not enough.")
+        return draft.no_decisions(f"Clearing would gain {gain:,} tokens; {rules.budget_gain_tokens:,} are not enough.")
     return _with_note(draft, 0, sum(draft.clear(result) for result in reversed(old)))
 
 
@@ -127,7 +127,7 @@ def _to_target(
     """
     draft = PruningDraft(rules, prior, tokens)
     if tokens <= target_tokens:
-        return draft.dropped()
+        return draft.no_decisions()
     usable = window_tokens if usable_tokens is None else usable_tokens
     newest = min(rules.protect_tokens, int(rules.protect_share * usable))
     before = _start_of_newest(messages, newest)
@@ -135,7 +135,7 @@ def _to_target(
     trims, clears = _trimmed_then_cleared(draft, results, rules, target_tokens)
     gain, least_gain = tokens - draft.tokens, _least_gain(rules, tokens, window_tokens)
     if not force and gain < least_gain:
-        return draft.dropped(f"Pruning would gain {gain:,} tokens; it is done from {least_gain:,} on.")
+        return draft.no_decisions(f"Pruning would gain {gain:,} tokens; it is done from {least_gain:,} on.")
     return _with_note(draft, trims, clears)
 
 
@@ -249,7 +249,7 @@ def _least_gain(rules: PruningRules, tokens: int, window_tokens: int) -> int:
 
 
 def _with_note(draft: PruningDraft, trims: int, clears: int) -> Pruned:
-    return draft.done(
+    return draft.decisions(
         f"{trims} old results were shortened." if trims else "", f"{clears} old results were cleared." if clears else ""
     )
 
@@ -449,7 +449,9 @@ def _truncate_results(
 
 def _shorten_item(each_message: Numbered, limit_chars: int, texts: Texts) -> Numbered:
     message = shorten_result(each_message.message, limit_chars, each_message.seq, texts=texts)
-    return each_message if message is each_message.message else numbered(message, each_message.seq, each_message.at)
+    return (
+        each_message if message is each_message.message else number_message(message, each_message.seq, each_message.at)
+    )
 
 
 def _sharing(tail: Sequence[Numbered]) -> frozenset[int]:

@@ -35,7 +35,7 @@ from memory_service.compaction.view import Conversation, project, shape_of, view
 from memory_service.errors import InvalidRequest
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatModel, not_cancelled
 from memory_service.llm.windows import model_limits
-from memory_service.messages import Message, compact_command, numbered, read_messages, read_sent
+from memory_service.messages import Message, compact_command, number_message, read_messages, read_sent
 from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import ANTHROPIC_ALONE, Json
@@ -193,7 +193,7 @@ def _conversation(messages: Sequence[Mapping[str, Any]], pins: Sequence[str]) ->
     read_sent(messages, most_chars=_MAX_CHARS)
     pairs = [(seq, message) for seq, given_message in enumerate(messages, 1) for message in _messages_of(given_message)]
     return Conversation(
-        messages=tuple(numbered(message, seq) for seq, message in pairs),
+        messages=tuple(number_message(message, seq) for seq, message in pairs),
         pins=tuple(PinRecord(pin_id=f"p{at}", text=text) for at, text in enumerate(pins, 1)),
         last_seq=len(messages),
     )

@@ -23,7 +23,7 @@ from memory_service.messages import (
     is_empty,
     is_system,
     is_tool_result,
-    numbered,
+    number_message,
     tool_calls_of,
     without_thinking,
 )
@@ -155,7 +155,7 @@ def _without_tools(each_message: Numbered, kept_texts: Collection[str]) -> Numbe
     said_message = without_thinking(_without_calls(message) if calls else message)
     if is_empty(said_message):
         return None
-    return each_message if said_message is message else numbered(said_message, each_message.seq, each_message.at)
+    return each_message if said_message is message else number_message(said_message, each_message.seq, each_message.at)
 
 
 def _without_calls(message: Message) -> Message:

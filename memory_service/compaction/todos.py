@@ -17,7 +17,7 @@ from indexer.common import lazy_regex
 from memory_service.compaction.actions import was_refused
 from memory_service.messages import Message, Numbered, ToolCall, arguments_of, is_tool_result, text_of, tool_calls_of
 from memory_service.schemas.compaction import LedgerEntry
-from memory_service.text.secrets import redacted
+from memory_service.text.secrets import redact
 from memory_service.text.sentences import single_line
 
 _TEXT_KEYS = ("content", "step", "title", "text", "task", "description", "subject", "name", "item", "todo")
@@ -153,7 +153,7 @@ def _id_of(value: Mapping[str, object]) -> str:
 def _todo(text: str, state: str = "", todo_id: str = "") -> _Todo:
     state = state.strip().lower()
     mark = "x" if state in _DONE else "~" if state in _DOING else " "
-    return _Todo(mark=mark, text=single_line(redacted(text), _TEXT_CHARS), todo_id=todo_id)
+    return _Todo(mark=mark, text=single_line(redact(text), _TEXT_CHARS), todo_id=todo_id)
 
 
 def _boxes(text: str) -> list[_Todo]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts, shortened
+from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages, pinned_texts, shorten_text
 from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.compaction.prune_steps import GuardRules, guarded_view
 from memory_service.compaction.prune_steps import pruned_message as reduced
@@ -20,13 +20,13 @@ from memory_service.compaction.record import Head, LoggedCompaction, PinRecord
 from memory_service.compaction.summary import without_tools
 from memory_service.compaction.summary_format import folded_line, without_repeated
 from memory_service.compaction.users_request import asked_now
-from memory_service.messages import Message, Numbered, is_system, message_tokens, numbered, own_text_of, text_of
+from memory_service.messages import Message, Numbered, is_system, message_tokens, number_message, own_text_of, text_of
 from memory_service.messages import without_thinking as stripped_of_thinking
 from memory_service.messages.estimate import estimate_tokens
-from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repaired
+from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repair_messages
 from memory_service.schemas.compaction import LedgerEntry
-from memory_service.text.frames import escaped
-from memory_service.text.secrets import redacted
+from memory_service.text.frames import escape_frames
+from memory_service.text.secrets import redact
 from memory_service.text.texts import ENGLISH, Texts, first_language, language_of, talk_language, texts_in
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def project(state: Conversation, shape: ViewShape, *, originals: Originals | Non
     system = [message for message in state.messages if is_system(message.message) and _leads(message, state, opening)]
     tail = tail_of(state, shape, originals=originals)
     checkpoint = checkpoint_messages(checkpoint_of(state, shape))
-    repair = repaired(
+    repair = repair_messages(
         [*(message.message for message in system), *checkpoint, *(message.message for message in tail)],
         pending=state.pending,
         rules=shape.rules,
@@ -328,7 +328,9 @@ def _as_seen(
     if head.seq is not None and not keeps_thinking:
         # Its signature holds for what stood before it, and that is gone.
         message = stripped_of_thinking(message)
-    return each_message if message is each_message.message else numbered(message, each_message.seq, each_message.at)
+    return (
+        each_message if message is each_message.message else number_message(message, each_message.seq, each_message.at)
+    )
 
 
 def _request(state: Conversation, most_chars: int | None, texts: Texts) -> tuple[str, int]:
@@ -345,7 +347,7 @@ def _request(state: Conversation, most_chars: int | None, texts: Texts) -> tuple
         pieces.append(_as_asked(now.request, most_chars, texts))
         seq = now.request.seq
     if now.answer and now.asked_in < head.tail_start:
-        question = escaped(redacted(now.question))
+        question = escape_frames(redact(now.question))
         pieces.append(texts.question.format(seq=now.asked_in, question=question))
         pieces.append(texts.answer.format(seq=now.answer.seq, answer=_as_asked(now.answer, most_chars, texts)))
         seq = seq or now.answer.seq
@@ -359,8 +361,8 @@ def _drop_repeated_asks(ledger: Sequence[LedgerEntry], request: str) -> Sequence
 
 
 def _as_asked(message: Numbered, most_chars: int | None, texts: Texts) -> str:
-    text = escaped(redacted(own_text_of(message.message)))
-    return text if most_chars is None else shortened(text, most_chars, f"log:{message.seq}", texts)
+    text = escape_frames(redact(own_text_of(message.message)))
+    return text if most_chars is None else shorten_text(text, most_chars, f"log:{message.seq}", texts)
 
 
 def whole_request_of(state: Conversation) -> str:

@@ -388,11 +388,11 @@ def load_settings(**arguments: Any) -> Settings:
             "memory-service demo --keep FOLDER, and then --home FOLDER."
         )
     check_format(home)
-    values = _merged(_merged(_file(home / FILE_NAME), environment), given_fields)
+    values = _merge_tables(_merge_tables(_file(home / FILE_NAME), environment), given_fields)
     try:
         return Settings(**{**values, "home": home})
     except ValidationError as error:
-        raise InvalidRequest(_explained(error)) from None
+        raise InvalidRequest(_explain(error)) from None
 
 
 # What Kubernetes gives every container for a Service whose name begins with `memory-service`.
@@ -438,11 +438,11 @@ def _file(path: Path) -> dict[str, Any]:
     return fields
 
 
-def _merged(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
+def _merge_tables(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
     merged_low = dict(low)
     for name, value in high.items():
         below = merged_low.get(name)
-        merged_low[name] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        merged_low[name] = _merge_tables(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
     return merged_low
 
 
@@ -455,7 +455,7 @@ def _setting_names() -> Iterator[tuple[str, str]]:
             yield from ((name, inner) for inner in table.model_fields)
 
 
-def _explained(error: ValidationError) -> str:
+def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
     # What stands below api_keys is a key.
     name = ".".join(str(part) for part in first["loc"][: 1 if first["loc"][0] == "api_keys" else None])

@@ -80,7 +80,7 @@ from memory_service.sessions.records import LogEnd
 if TYPE_CHECKING:
     from memory_service.messages.sizes import Usage
     from memory_service.prompts.build import BuiltContext
-    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.service.short_term import WorkspaceSessions
 
 _Appending = TypeVar("_Appending")
 # The provider's id of an answer.
@@ -105,7 +105,7 @@ class Conversations:
         sessions: Those of the workspace.
     """
 
-    def __init__(self, sessions: ShortTermMemory) -> None:
+    def __init__(self, sessions: WorkspaceSessions) -> None:
         self.sessions = sessions
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._cache: LRU[str, tuple[LogEnd, int, tuple[ComparedMessage, ...]]] = LRU(_KNOWN_SESSIONS)
@@ -167,7 +167,7 @@ class Conversations:
         if model and header is not None and header.model != model:
             self.sessions.store.update(session_id, {"model": model})
 
-    def recovered(
+    def recover(
         self,
         prompt: ConversationPrompt,
         call: ConversationCall,
@@ -194,7 +194,7 @@ class Conversations:
             degraded=(*prompt.degraded, *again.degraded),
         )
 
-    def answered(
+    def append_answer(
         self,
         prompt: ConversationPrompt,
         answer: Sequence[SentMessage],
@@ -443,7 +443,7 @@ class Conversations:
 
         def end_stretch() -> None:
             if stretch:
-                new_messages = self.sessions.sent(session_id, stretch, wire)
+                new_messages = self.sessions.to_wire(session_id, stretch, wire)
                 written_messages.extend(new_messages.messages)
                 beside.append(new_messages.system)
                 stretch.clear()

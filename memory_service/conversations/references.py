@@ -56,9 +56,9 @@ class CompactionItems:
                 compaction=prompt.compaction or early.compaction,
                 degraded=(*early.degraded, *prompt.degraded),
             )
-        return self.referred(prompt, call)
+        return self.with_reference(prompt, call)
 
-    def referred(self, prompt: ConversationPrompt, call: ConversationCall) -> ConversationPrompt:
+    def with_reference(self, prompt: ConversationPrompt, call: ConversationCall) -> ConversationPrompt:
         """A prompt with a reference, if the call asks for compactions and one was made."""
         is_made = prompt.compaction is not None and prompt.compaction.applied
         if call.compact_threshold is None or not is_made:

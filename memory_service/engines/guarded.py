@@ -27,7 +27,7 @@ from memory_service.engines.base import (
 from memory_service.errors import MemoryServiceError
 from memory_service.messages import Message, Numbered, is_system, message_tokens, read_messages, tool_calls_of
 from memory_service.messages.reading import MAX_MESSAGES
-from memory_service.messages.repair import repaired
+from memory_service.messages.repair import repair_messages
 
 _T = TypeVar("_T")
 
@@ -160,13 +160,13 @@ class GuardedEngine:
                 seconds=self._limits.compact,
             )
 
-    def spawned(self, parent: str, child: str, ttl_seconds: float | None) -> None:
+    def begin_subagent(self, parent: str, child: str, ttl_seconds: float | None) -> None:
         """Tell it that a subagent begins."""
         engine = self._loaded_engine()
         if _has(engine, "prepare_subagent_spawn") and self.usable(child):
             self._ask(child, lambda _: engine.prepare_subagent_spawn(parent, child, ttl_seconds))
 
-    def ended(self, child: str, reason: str) -> None:
+    def end_subagent(self, child: str, reason: str) -> None:
         """Tell it that a subagent is over."""
         engine = self._loaded_engine()
         if _has(engine, "on_subagent_ended") and self.usable(child):
@@ -317,7 +317,7 @@ def _check_messages(value: object, token_budget: int, call: AssembleCall) -> tup
             for at in range(0, len(given_wholes), MAX_MESSAGES)
             for message in read_messages(given_wholes[at : at + MAX_MESSAGES])
         ]
-        sound = not repaired(messages).repairs
+        sound = not repair_messages(messages).repairs
         tokens = sum(map(message_tokens, messages))
     except Exception as error:
         # Their author may have put anything into them.

@@ -130,7 +130,7 @@ def _is_momentary(fact: str, judge: TalkJudge) -> bool:
 
 def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Said]:
     question: tuple[str, Utterance] | None = None
-    for item in THROTTLE.paced(utterances):
+    for item in THROTTLE.pace(utterances):
         asked_question = question if question and question[1].role != item.role else None
         parts = ornament("statements", [], _of_message, item, asked_question)
         yield from parts

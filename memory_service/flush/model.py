@@ -40,7 +40,7 @@ from memory_service.text.grounding import (
 from memory_service.text.identifiers import Identifier, find_identifiers, is_year
 from memory_service.text.phrases import is_relative
 from memory_service.text.placeholders import trim_middle
-from memory_service.text.secrets import redacted, without_secrets
+from memory_service.text.secrets import redact, without_secrets
 from memory_service.text.speech import without_inserted
 from memory_service.text.statements import is_yes, reports_will, rules_of
 from memory_service.text.texts import language_of, texts_in
@@ -204,7 +204,7 @@ class _Reader:
         return believed_candidates
 
     def _prompt(self, text: str) -> list[ChatMessage]:
-        return extraction_prompt(text, instructions=redacted(self.instructions))
+        return extraction_prompt(text, instructions=redact(self.instructions))
 
     def _answer(self, prompt: Sequence[ChatMessage]) -> str:
         """An answer that is one.

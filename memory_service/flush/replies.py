@@ -23,10 +23,10 @@ from memory_service.compaction.prompts import INSTRUCTION_CHARS
 from memory_service.flush.notes import Candidate
 from memory_service.llm.base import ChatMessage
 from memory_service.messages import Numbered
-from memory_service.text.frames import fenced, without_thoughts
+from memory_service.text.frames import fence_text, without_thoughts
 from memory_service.text.identifiers import is_range, without_handles
 from memory_service.text.phrases import is_narration, is_pleasantry, reports_nothing
-from memory_service.text.secrets import REDACTED, redacted, without_public_blocks
+from memory_service.text.secrets import REDACTED, redact, without_public_blocks
 from memory_service.text.texts import ENGLISH, TEXTS, in_every_language
 
 FLUSH_PROMPT_VERSION = "flush-2"
@@ -104,9 +104,9 @@ def extraction_prompt(conversation: str, *, instructions: str = "") -> list[Chat
         conversation: As `compaction.transcript` writes it, with handles.
         instructions: What the caller wants it to look at; changes none of the rules.
     """
-    asked_texts = [fenced("conversation", conversation)]
+    asked_texts = [fence_text("conversation", conversation)]
     if instructions.strip():
-        asked_texts.append(fenced("instructions", instructions.strip()[:INSTRUCTION_CHARS]))
+        asked_texts.append(fence_text("instructions", instructions.strip()[:INSTRUCTION_CHARS]))
         asked_texts.append("Look at what <instructions> names in particular, as far as the rules allow.")
     return [
         {"role": "system", "content": f"{_TASK}\n\n{_RULES}"},
@@ -257,7 +257,7 @@ class _Places:
 
 def _lines(reply: str) -> Iterator[str]:
     """Lines that may be facts: list items with their continuations, and plain lines."""
-    text = redacted(_unwrap(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip()))
+    text = redact(_unwrap(without_thoughts(reply[:_MAX_REPLY_CHARS]).strip()))
     if is_failure(text):
         return
     listed_texts = _from_json(text)

@@ -108,7 +108,7 @@ class _Reader:
         self._outcomes: set[str] = set()
 
     def notes(self) -> Iterator[Note]:
-        for item in THROTTLE.paced(self._utterances):
+        for item in THROTTLE.pace(self._utterances):
             notes = self._outcome(item) if item.role == "tool" else self._message(item)
             yield from ornament("statements", (), list, notes)
 

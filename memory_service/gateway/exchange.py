@@ -323,7 +323,7 @@ class Exchange:
         service = self.runtime.service
 
         def append() -> None:
-            service.conversations(self.workspace).answered(
+            service.conversations(self.workspace).append_answer(
                 prompt, answer.messages, usage=answer.report(), finish_reason=answer.finish_reason or None,
                 model=self.target.model or None, cut_text=cut_text,
             )  # fmt: skip
@@ -371,7 +371,7 @@ class Exchange:
                 fields["X-Memory-Tokens"] = "; ".join(f"{part}={getattr(tokens, part)}" for part in parts)
             degraded += prompt.degraded
         if degraded:
-            fields["X-Memory-Degraded"] = _line(self.runtime.place_of(self.request).shown(" | ".join(degraded)))
+            fields["X-Memory-Degraded"] = _line(self.runtime.place_of(self.request).hide_home(" | ".join(degraded)))
         return {name: value for name, value in fields.items() if value}
 
     # Waiting

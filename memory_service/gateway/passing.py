@@ -81,7 +81,7 @@ def _endpoint(runtime: GatewayRuntime) -> Callable[[Request], Awaitable[Response
         try:
             return await _pass_on(runtime, dialect, path, request)
         except MemoryServiceError as error:
-            message = runtime.place_of(request).told(error)
+            message = runtime.place_of(request).error_message(error)
             return json_answer(dialect.error(error.status, error.code, message), error.status, retry_headers(error))
 
     return pass_on
@@ -110,7 +110,7 @@ async def _pass_on(runtime: GatewayRuntime, dialect: Dialect, path: str, request
 
 def _without_upstream(runtime: GatewayRuntime, path: str, content: bytes, kind: str) -> tuple[str, bytes, str]:
     """Path and body without the name of an upstream before the model, and that name; empty if there is none."""
-    names = runtime.relay.upstreams.named
+    names = runtime.relay.upstreams.by_name
     for name in names:
         for begin in (f"models/{name}{slash}" for slash in ("/", "%2F", "%2f")):
             if path.startswith(begin):

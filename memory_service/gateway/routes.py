@@ -132,7 +132,7 @@ async def _answer(
         )
         return await exchange.response()
     except MemoryServiceError as error:
-        message = runtime.place_of(request).told(error)
+        message = runtime.place_of(request).error_message(error)
         return json_answer(dialect.error(error.status, error.code, message), error.status, retry_headers(error))
 
 
@@ -207,12 +207,12 @@ async def _listed_models(runtime: GatewayRuntime, headers: Mapping[str, str]) ->
             degraded.append(f"{name}: {error}")
 
     async with anyio.create_task_group() as group:
-        for name in upstreams.named:
+        for name in upstreams.by_name:
             if upstreams.is_listed(name):
                 group.start_soon(ask, name)
     models = [
         _shown_model(each_fields, f"{name}/" if upstreams.several else "")
-        for name in upstreams.named
+        for name in upstreams.by_name
         for each_fields in fields.get(name, [])
     ]
     own = runtime.service.settings.llm_model

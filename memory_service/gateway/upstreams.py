@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from memory_service.config import Settings, Upstream
 from memory_service.errors import NotFound
-from memory_service.service import TranslatedCall, UpstreamAnswer, end_translating, translated
+from memory_service.service import TranslatedCall, UpstreamAnswer, end_translating, translate_call
 
 __all__ = ["LITELLM", "CallProtocol", "Target", "UpstreamAnswer", "Upstreams", "end_translating"]
 
@@ -92,7 +92,7 @@ class Upstreams:
             self._implicit[LITELLM] = Upstream(protocol="litellm", base_url=settings.llm_api_base)
 
     @property
-    def named(self) -> Mapping[str, Upstream]:
+    def by_name(self) -> Mapping[str, Upstream]:
         """The upstreams by name: those configured, or the ones that `llm_model` stands for."""
         return self._settings.gateway.upstreams or self._implicit
 
@@ -111,12 +111,12 @@ class Upstreams:
         wanted_model = model or own_model
         name, slash, rest = wanted_model.partition("/")
         spoken_keys = _SPOKEN[protocol]
-        if slash and name in self.named and self.named[name].protocol in spoken_keys:
+        if slash and name in self.by_name and self.by_name[name].protocol in spoken_keys:
             return self._target(name, protocol, rest, path)
-        for name, upstream in self.named.items():
+        for name, upstream in self.by_name.items():
             if upstream.protocol in spoken_keys:
                 return self._target(name, protocol, wanted_model, path)
-        known_text = ", ".join(f"{name} ({upstream.protocol})" for name, upstream in self.named.items()) or "none"
+        known_text = ", ".join(f"{name} ({upstream.protocol})" for name, upstream in self.by_name.items()) or "none"
         raise NotFound(
             f"No upstream speaks the protocol of this route; there are: {known_text}. "
             "Set llm_model, or gateway.upstreams to one that does."
@@ -135,14 +135,14 @@ class Upstreams:
         """
         spoken_keys = _SPOKEN[protocol] - {LITELLM}
         name = named_text or next(
-            (name for name, upstream in self.named.items() if upstream.protocol in spoken_keys), ""
+            (name for name, upstream in self.by_name.items() if upstream.protocol in spoken_keys), ""
         )
-        if not name or self.named[name].protocol == LITELLM:
+        if not name or self.by_name[name].protocol == LITELLM:
             raise NotFound(
                 "No upstream has this path: it is passed on to a provider that speaks the client's own protocol, not "
                 "to litellm. Set gateway.upstreams to one that does."
             )
-        theirs: CallProtocol = "messages" if self.named[name].protocol == "anthropic" else "chat"
+        theirs: CallProtocol = "messages" if self.by_name[name].protocol == "anthropic" else "chat"
         target = self._target(name, theirs, "", "")
         version = "/v1/" if theirs == "messages" else "/"
         return replace(target, url=f"{target.url.removesuffix(_PATHS[theirs])}{version}{path}")
@@ -154,19 +154,19 @@ class Upstreams:
 
     def is_listed(self, name: str) -> bool:
         """True if an upstream can be asked for its models."""
-        return self.named[name].protocol != LITELLM
+        return self.by_name[name].protocol != LITELLM
 
     def listing(self, name: str) -> Target:
         """The place that lists the models of an upstream."""
-        protocol: CallProtocol = "messages" if self.named[name].protocol == "anthropic" else "chat"
+        protocol: CallProtocol = "messages" if self.by_name[name].protocol == "anthropic" else "chat"
         target = self._target(name, protocol, "", "")
         return replace(target, url=target.url.removesuffix(_PATHS[protocol]) + _MODELS[protocol])
 
     def secrets(self) -> frozenset[str]:
         """The keys that this server has: those of its callers, and those it may send to a provider."""
-        variables = {upstream.api_key_env for upstream in self.named.values()}
+        variables = {upstream.api_key_env for upstream in self.by_name.values()}
         values = {value for name, value in os.environ.items() if name in variables or name.endswith(_SECRET_VARIABLES)}
-        addresses = (self._settings.llm_api_base, *(upstream.base_url for upstream in self.named.values()))
+        addresses = (self._settings.llm_api_base, *(upstream.base_url for upstream in self.by_name.values()))
         values |= {password for address in addresses if (password := urlsplit(address).password)}
         return frozenset({*values, *self._settings.api_keys} - {""})
 
@@ -176,7 +176,7 @@ class Upstreams:
         return self._settings.llm_timeout_seconds
 
     def _target(self, name: str, protocol: CallProtocol, model: str, path: str) -> Target:
-        upstream = self.named[name]
+        upstream = self.by_name[name]
         base = upstream.base_url.rstrip("/")
         if upstream.protocol == LITELLM and not self._settings.gateway.upstreams:
             model = model if "/" in model else f"{self._provider}/{model}"
@@ -204,7 +204,7 @@ class Upstreams:
         """Send a call to any provider; see `memory_service.llm.translation`."""
         if target.call == "responses":
             raise NotFound(f"The upstream {target.upstream} does not speak the protocol of this route. Name another.")
-        return await translated(
+        return await translate_call(
             TranslatedCall(
                 protocol=target.call,
                 model=target.model,

@@ -36,7 +36,7 @@ from memory_service.hosts.progress import progress_drafts
 from memory_service.memories.drafts import entry_draft
 from memory_service.memories.erasures import Erasures
 from memory_service.memories.store import MemoryStore
-from memory_service.messages import Message, numbered
+from memory_service.messages import Message, number_message
 from memory_service.runtime.answers import reader_failures
 from memory_service.schemas.status import Check
 from memory_service.storage.base import Storage, WorkspaceStorage
@@ -81,7 +81,7 @@ def examine(
     """
     yield _check("home", lambda: _home(settings.home, storage))
     parts = storage.workspace(workspace)
-    embedders = _used(settings, parts, embedder)
+    embedders = _used_models(settings, parts, embedder)
     model = _check("model", lambda: _models(embedders))
     yield model
     if reranker is not None:
@@ -94,7 +94,7 @@ def examine(
     if there.ok and storage.contains(workspace):
         if not (left := _check("left over", lambda: _left_over(parts))).ok:
             yield left
-        index = _opened(settings, parts, embedder)
+        index = _open_index(settings, parts, embedder)
         try:
             yield (sound := _check("index", lambda: _index(index)))
             yield _check("files", lambda: _files(index))
@@ -111,18 +111,20 @@ def examine(
         yield _check("gateway", lambda: _gateway(missed))
 
 
-def _opened(settings: Settings, parts: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> Index:
+def _open_index(settings: Settings, parts: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> Index:
     store, max_file_bytes = parts.open_index(), settings.max_file_bytes
     return Index(parts.open_source(), embedder, store=store, max_file_bytes=max_file_bytes)
 
 
-def _used(settings: Settings, parts: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> list[Embedder]:
+def _used_models(
+    settings: Settings, parts: WorkspaceStorage, embedder: Embedder | LanguageChoice | None
+) -> list[Embedder]:
     """The models that a workspace uses: where it is chosen, that of its index, and the one that it moves to."""
     if not isinstance(embedder, LanguageChoice):
         return [embedder] if embedder else []
     if not parts.scratch.is_dir():
         return [embedder.english]
-    index = _opened(settings, parts, embedder)
+    index = _open_index(settings, parts, embedder)
     try:
         moves, used_embedder = index.moves(), index.embedder
     except (IndexerError, OSError):
@@ -287,7 +289,7 @@ def _engine(settings: Settings, problems: tuple[str, ...]) -> str:
             {"role": "assistant", "content": "Noted. 记住了。"},
             {"role": "user", "content": "Where is the key? 钥匙在哪里？"},
         ]
-        history = [numbered(message, seq) for seq, message in enumerate(talk, 1)]
+        history = [number_message(message, seq) for seq, message in enumerate(talk, 1)]
         engine.assemble(
             "doctor", history, token_budget=_ENGINE_TOKENS, call=AssembleCall(messages=tuple(talk), query=_SAMPLE)
         )

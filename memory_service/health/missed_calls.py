@@ -95,7 +95,7 @@ def _open_own(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
-def told(calls: Iterable[MissedCall]) -> str:
+def missed_calls_note(calls: Iterable[MissedCall]) -> str:
     """One sentence for calls that were missed; empty for none."""
     calls = list(calls)
     if not calls:

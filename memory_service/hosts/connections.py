@@ -63,7 +63,7 @@ class ConnectionNotes:
         folder = _state_folder()
         paths, lock = _missing(folder), folder / "connections.lock"
         try:
-            with WriteLock(lock).held():
+            with WriteLock(lock).hold():
                 try:
                     sweep([folder])
                     notes = cls.load()

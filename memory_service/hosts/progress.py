@@ -99,7 +99,7 @@ class ProgressFile:
         if self._workspace.is_symlink():
             raise InvalidName(f"The workspace {self._workspace.name} is a symbolic link. Put the folder itself there.")
         if make or self._workspace.is_dir():
-            with self._lock.held():
+            with self._lock.hold():
                 disk.sweep([self._path.parent], of=self._path.name)
                 progress = _read(self._path) or Progress()
                 before = copy.deepcopy(progress)
@@ -114,7 +114,7 @@ class ProgressFile:
             yield progress
         finally:
             if progress.rules or self._workspace.is_dir():
-                with self._lock.held():
+                with self._lock.hold():
                     self.keep(progress)
 
     def keep(self, progress: Progress) -> None:
@@ -153,7 +153,7 @@ def sweep_progress(workspace: Path) -> None:
     for draft in progress_drafts(workspace):
         stem = draft.name.removeprefix(".").partition(_SUFFIX)[0]
         with suppress(MemoryServiceError, OSError):
-            with WriteLock(draft.with_name(f"{stem}{_LOCK}"), timeout_seconds=0).held():
+            with WriteLock(draft.with_name(f"{stem}{_LOCK}"), timeout_seconds=0).hold():
                 draft.unlink(missing_ok=True)
 
 

@@ -52,7 +52,7 @@ class QueuedCall:
     session_id: str = ""
     path: Path | None = None
 
-    def written(self) -> bytes:
+    def encode(self) -> bytes:
         """The call as a line of JSON; escaped, as an id may hold half a surrogate pair."""
         fields = {
             "host": self.host,
@@ -90,7 +90,7 @@ class CallQueue:
         Raises:
             StorageFailed: The disk did not take it.
         """
-        self._put(f"{time.time_ns():020d}-{secrets.token_hex(4)}.0{_SUFFIX}", call.written())
+        self._put(f"{time.time_ns():020d}-{secrets.token_hex(4)}.0{_SUFFIX}", call.encode())
 
     def add_index(self, workspace: str) -> None:
         """Ask for the index of a workspace to be brought up to date; once, however often that is asked.
@@ -141,7 +141,7 @@ class CallQueue:
         stem, _, starts = call.path.name.removesuffix(_SUFFIX).rpartition(".")
         count = int(starts) if starts.isdigit() else 0
         if count >= _MOST_STARTS:
-            self.done(call)
+            self.remove(call)
             return None
         return replace(call, path=self._rename(call, f"{stem}.{count + 1}{_SUFFIX}"))
 
@@ -158,7 +158,7 @@ class CallQueue:
             os.replace(call.path, place)
         return place
 
-    def done(self, call: QueuedCall) -> None:
+    def remove(self, call: QueuedCall) -> None:
         """Take a call out."""
         if call.path is not None:
             with storage_errors(call.path.name), suppress(FileNotFoundError):
@@ -175,7 +175,7 @@ class CallQueue:
         if not self._folder.is_dir():
             yield False
             return
-        manager = self._lock.held()
+        manager = self._lock.hold()
         try:
             manager.__enter__()
         except (StorageFailed, NotFound):

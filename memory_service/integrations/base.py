@@ -87,7 +87,7 @@ class LocalSession:
 
     def conversation(self, messages: object, **options: Any) -> schemas.ConversationContext:
         """The prompt of a conversation that the caller keeps; see the client."""
-        request = schemas.checked(schemas.ConversationRequest, messages=wire_messages(messages), **options)
+        request = schemas.make_request(schemas.ConversationRequest, messages=wire_messages(messages), **options)
         self._begin()
         return self._service.conversation(self._workspace, self.session_id, request)
 
@@ -102,7 +102,7 @@ class LocalSession:
     def compact(self, **options: Any) -> schemas.CompactionReceipt:
         """Let a summary stand for the old messages; see the client."""
         return self._service.compact(
-            self._workspace, self.session_id, schemas.checked(schemas.CompactRequest, **options)
+            self._workspace, self.session_id, schemas.make_request(schemas.CompactRequest, **options)
         )
 
     def compactions(self) -> list[schemas.CompactionReceipt]:
@@ -122,7 +122,7 @@ class LocalSession:
             return
         changes = self._wanted_settings.fields()
         try:
-            new = schemas.checked(schemas.NewSession, session_id=self.session_id, **changes)
+            new = schemas.make_request(schemas.NewSession, session_id=self.session_id, **changes)
             self._service.create_session(self._workspace, new)
         except Conflict:
             if not self._wanted_settings.is_met(self.status()):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from indexer.common import lazy_regex
-from memory_service.text.secrets import REDACTED, redacted
+from memory_service.text.secrets import REDACTED, redact
 
 MOST_REASON_CHARS = 300
 # Of a longer text, so much is looked at.
@@ -34,7 +34,7 @@ def provider_reason(text: str, sent_texts: Iterable[str] = (), keys: Iterable[st
         sent_texts: The texts of the call.
         keys: Keys and passwords of the caller, which no form may tell.
     """
-    said_key = redacted(_unwrap(text[:_READ_CHARS].split(" | ")[0]))
+    said_key = redact(_unwrap(text[:_READ_CHARS].split(" | ")[0]))
     for key in filter(None, keys):
         said_key = said_key.replace(key, REDACTED)
     words = " ".join(_without(said_key[:_SAID_CHARS], sent_texts).split())

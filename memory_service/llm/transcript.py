@@ -18,7 +18,7 @@ from memory_service.messages import Message, Numbered, is_system, is_tool_result
 from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import MEDIA, THINKING, text_of_part
 from memory_service.messages.sizes import quarters
-from memory_service.text.frames import escaped, visible, without_thoughts
+from memory_service.text.frames import escape_frames, visible, without_thoughts
 from memory_service.text.placeholders import handle, is_inline, media_label, trim_middle
 from memory_service.text.secrets import without_secrets
 from memory_service.text.texts import ENGLISH, TEXTS, Texts
@@ -169,13 +169,13 @@ def _role(message: Message) -> str:
 
 def _label(name: str) -> str:
     """A name on one line that cannot end the head it stands in."""
-    return escaped(re.sub(r"[\s\[\]［］():]+", " ", name[: 4 * _NAME_CHARS]).strip()[:_NAME_CHARS]) or "unknown"
+    return escape_frames(re.sub(r"[\s\[\]［］():]+", " ", name[: 4 * _NAME_CHARS]).strip()[:_NAME_CHARS]) or "unknown"
 
 
 def _clean(text: str) -> str:
     """A text without encoded bytes, unable to close its fence or to begin another message."""
     text = _ENCODED.sub(_encoded_label, text)
-    return _FALSE_HEAD.sub(r"\1\\", escaped(visible(text)))
+    return _FALSE_HEAD.sub(r"\1\\", escape_frames(visible(text)))
 
 
 def _encoded_label(match: re.Match[str]) -> str:

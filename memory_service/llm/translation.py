@@ -82,7 +82,7 @@ class UpstreamAnswer:
     close: Callable[[], Awaitable[None]]
 
 
-async def translated(call: TranslatedCall) -> UpstreamAnswer:
+async def translate_call(call: TranslatedCall) -> UpstreamAnswer:
     """Send a call.
 
     Raises:

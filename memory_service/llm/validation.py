@@ -17,9 +17,9 @@ from indexer.language import Fences
 from memory_service.llm.answer_shape import is_opening, sections_of, unwrapped_answer
 from memory_service.llm.base import Completion
 from memory_service.messages.sizes import count_tokens, quarters
-from memory_service.text.frames import escaped, without_thoughts
+from memory_service.text.frames import escape_frames, without_thoughts
 from memory_service.text.phrases import is_nothing
-from memory_service.text.secrets import redacted
+from memory_service.text.secrets import redact
 from memory_service.text.texts import ENGLISH, Texts, heading_forms, heading_in
 
 # An answer so much over its cap is cut; beyond that, too much of it would be lost.
@@ -93,7 +93,7 @@ def validate_answer(
 
 def _strip_wrapping(text: str) -> str:
     """An answer without thoughts, without what is wrapped around the whole, and without secrets."""
-    return escaped(redacted(unwrapped_answer(without_thoughts(text).strip())))
+    return escape_frames(redact(unwrapped_answer(without_thoughts(text).strip())))
 
 
 def _in_shape(text: str, headings: Sequence[str], texts: Texts) -> tuple[str, tuple[str, ...], int]:

@@ -58,7 +58,7 @@ class CallPlace:
     def error_message(self, error: MemoryServiceError) -> str:
         """The message of an error, in which what is missing comes with the place where it was looked for."""
         place = SearchedPlace(home=self.service.settings.home, workspace=self.workspace, shows_home=self.shows_home)
-        return place.told(error)
+        return place.error_message(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,11 +157,11 @@ def pack(offers: Sequence[Offer], budget_tokens: int, limits: RelevanceLimits = 
     # The estimate may be off by a few characters of line numbers; the rendered block decides.
     while picked_numbers and quarters(block) > 4 * budget_tokens:
         picked_numbers.pop()
-        block = _rendered(offers, picked_numbers) if picked_numbers else ""
+        block = _render_picked(offers, picked_numbers) if picked_numbers else ""
     return Packed(chosen=tuple(sorted(picked_numbers)), block=block, unpaid=picker.unpaid())
 
 
-def _rendered(offers: Sequence[Offer], picked_numbers: Sequence[int]) -> str:
+def _render_picked(offers: Sequence[Offer], picked_numbers: Sequence[int]) -> str:
     spans = defaultdict[str, list[Offer]](list)
     for offer in sorted((offers[i] for i in picked_numbers), key=lambda offer: offer.ordinal):
         spans[offer.path].append(offer)
@@ -225,7 +225,7 @@ class _Picker:
     def run(self) -> list[int]:
         over = list[_Entry]()
         heapify(self._left)
-        while self._left or self._regained():
+        while self._left or self._regain_room():
             if not self._left:
                 self._left, over = over, []
                 heapify(self._left)
@@ -273,11 +273,11 @@ class _Picker:
         """Probability for 100 tokens that an offer answers what nothing in the block does."""
         return (self._offers[i].answers or 0.0) * self._unanswered * _QUARTERS / self._costs[i]
 
-    def _regained(self) -> int:
+    def _regain_room(self) -> int:
         """Room that the picked ones leave after all: line numbers of neighbours melt into one range."""
         if not self._picked:
             return 0
-        self.block = _rendered(self._offers, self._picked)
+        self.block = _render_picked(self._offers, self._picked)
         regained_count = max(0, self._limit - quarters(self.block) - self._room)
         self._room += regained_count
         return regained_count
@@ -362,7 +362,7 @@ def build_context(
     limits = limits.among(offers)
     pairs = {_key(hits[i]) for i in pack.chosen}
     left = sorted({*range(len(offers))}.difference(pack.chosen))
-    block = (_rendered(offers, included_numbers) if numbers else pack.block) if included_numbers else ""
+    block = (_render_picked(offers, included_numbers) if numbers else pack.block) if included_numbers else ""
     block = in_language(block, language)
     tokens = count_tokens(block)
     spare = budget_tokens - count_tokens(in_language(pack.block, language))

@@ -21,11 +21,11 @@ from memory_service.text.frames import (
     REPEATED,
     REPLACED_TAG,
     UNSEEN,
-    attributed,
-    escaped,
+    attribute_lines,
+    escape_frames,
     visible,
 )
-from memory_service.text.secrets import REDACTED, redacted
+from memory_service.text.secrets import REDACTED, redact
 from memory_service.text.texts import in_every_language, texts_in
 
 GAP = "…\n"
@@ -62,7 +62,7 @@ class Span:
 
 def _block_text(text: str) -> str:
     """A memory's text as it may stand in the block: markup escaped, unseen characters gone."""
-    return escaped(escape(visible(_CONTROL.sub("", text.replace("\r", "\n"))), quote=False))
+    return escape_frames(escape(visible(_CONTROL.sub("", text.replace("\r", "\n"))), quote=False))
 
 
 @cache
@@ -98,7 +98,7 @@ def in_language(block: str, language: str) -> str:
 def path_text(path: str) -> str:
     """A path as it may stand in the block."""
     # Marked, not dropped: a name must not turn into that of another file, nor go on in a second line.
-    return escaped(escape(REPEATED.sub("\ufffd", _UNSEEN_IN_PATH.sub("\ufffd", path))))
+    return escape_frames(escape(REPEATED.sub("\ufffd", _UNSEEN_IN_PATH.sub("\ufffd", path))))
 
 
 def _file(path: str, spans: Sequence[Span]) -> str:
@@ -192,5 +192,5 @@ def days_mark(hit: Hit) -> str:
 @lru_cache(maxsize=4_096)
 def shown_text(text: str, role: Role, *, secrets: bool, language: str = "en") -> str:
     """Text of a passage as it may stand in the block, with whose it is on each line if it is not the user's."""
-    block_text = _block_text(text if secrets else ornament("secrets", REDACTED, redacted, text))
-    return block_text if role == "user" else attributed(block_text, role, texts_in(language))
+    block_text = _block_text(text if secrets else ornament("secrets", REDACTED, redact, text))
+    return block_text if role == "user" else attribute_lines(block_text, role, texts_in(language))

@@ -164,7 +164,7 @@ class DailyNotes:
                 self._pages[day] = revision, page
                 entries = [page.newest(draft) for draft in drafts]
                 return [
-                    _stored(entry, day, duplicate=before is not None)
+                    _stored_memory(entry, day, duplicate=before is not None)
                     for entry, before in zip(entries, known_entries, strict=True)
                     if entry is not None
                 ]
@@ -213,7 +213,7 @@ def _path_of(day: dt.date) -> str:
     return f"memory/{day}.md"
 
 
-def _stored(entry: Entry, day: dt.date, *, duplicate: bool = False) -> StoredMemory:
+def _stored_memory(entry: Entry, day: dt.date, *, duplicate: bool = False) -> StoredMemory:
     return StoredMemory(
         memory_id=entry.memory_id,
         path=_path_of(day),

@@ -79,7 +79,7 @@ def entry_draft(
     Raises:
         InvalidRequest: It has no text or too much, or a tag or field cannot be used.
     """
-    tagged_text = _tagged(_clean(text), tags)
+    tagged_text = _with_tags(_clean(text), tags)
     fields = _fields(checked_origin(origin or "agent"), session_id, messages)
     return EntryDraft(text=tagged_text, folded=fold_words(tagged_text), fields=fields, date=date)
 
@@ -225,7 +225,7 @@ def checked_tags(tags: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_checked_tag, tags)))
 
 
-def _tagged(text: str, tags: Collection[str]) -> str:
+def _with_tags(text: str, tags: Collection[str]) -> str:
     """The text with those tags at its end that it does not have yet."""
     present = set(text.split())
     marks = [f"#{tag}" for tag in checked_tags(tags) if f"#{tag}" not in present]
@@ -313,7 +313,7 @@ def checked_change(change: EntryChange) -> EntryChange:
     )
 
 
-def reworded(text: str, entry: Entry, change: EntryChange, day: dt.date | None) -> str:
+def reword_entry(text: str, entry: Entry, change: EntryChange, day: dt.date | None) -> str:
     """A file with an entry changed. What was written by hand gets a comment, so that it keeps its id.
 
     Args:
@@ -337,7 +337,7 @@ def reworded(text: str, entry: Entry, change: EntryChange, day: dt.date | None) 
             f"The memory {entry.memory_id} is the {entry.role}'s word, which no {author} changes. "
             "Remember what is new as a memory of its own."
         )
-    new_text = _clean(_tagged(words, tags))
+    new_text = _clean(_with_tags(words, tags))
     folded_text = fold_words(new_text)
     for other_entry in find_entries(text, day):
         if other_entry.text_hash == entry_hash(folded_text) and other_entry.memory_id != entry.memory_id:

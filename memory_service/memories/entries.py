@@ -26,7 +26,7 @@ from memory_service.errors import (
     StorageFailed,
 )
 from memory_service.home import citation
-from memory_service.memories.drafts import reworded
+from memory_service.memories.drafts import reword_entry
 from memory_service.memories.format import (
     Entry,
     LineSpan,
@@ -67,7 +67,7 @@ class HeldEntry:
         """Revision of its text."""
         return self.entry.text_hash.hex()
 
-    def said(self) -> MemoryEntry:
+    def to_memory_entry(self) -> MemoryEntry:
         """The entry as it is told."""
         entry, fields = self.entry, self.entry.fields
         return MemoryEntry(
@@ -155,7 +155,7 @@ class EntryStore:
         if known_pair is not None and known_pair[0] == self._documents.revision(path):
             return known_pair[1]
         raw, revision = self._documents.read(path)
-        entries = _held(path, raw.decode("utf-8", "surrogateescape"))
+        entries = _held_entries(path, raw.decode("utf-8", "surrogateescape"))
         if len(entries) <= _KEPT_ENTRIES:
             self._kept[path] = revision, entries
         return entries
@@ -171,7 +171,7 @@ class EntryStore:
             there = self._entries_or_none(path)
             return there, [entry.entry.first_line for entry in there]
 
-        def found(path: str, first: int, last: int, text: str) -> HeldEntry | None:
+        def find(path: str, first: int, last: int, text: str) -> HeldEntry | None:
             there, first_lines = entries_of(path)
             above = bisect_right(first_lines, first)
             held_entry = there[above - 1] if above else None
@@ -181,7 +181,7 @@ class EntryStore:
                 else None
             )
 
-        return found
+        return find
 
     def _entries_or_none(self, path: str) -> Sequence[HeldEntry]:
         try:
@@ -189,7 +189,7 @@ class EntryStore:
         except MemoryServiceError:
             return ()
 
-    def listed(self, wanted_filter: EntryFilter, *, limit: int, after: str = "") -> tuple[list[HeldEntry], str]:
+    def list_entries(self, wanted_filter: EntryFilter, *, limit: int, after: str = "") -> tuple[list[HeldEntry], str]:
         """Some entries, those of the newest day first and there the last one, then those of undated files.
 
         Args:
@@ -259,7 +259,7 @@ class EntryStore:
                     f"The memory {memory_id} was changed: its etag is {now} now. Read it again, then change that."
                 )
             for path in dict.fromkeys(entry.path for entry in bearers):
-                self._rewrite(path, lambda text, day: _changed(text, memory_id, change, day))
+                self._rewrite(path, lambda text, day: _change_entries(text, memory_id, change, day))
         return self._bearers(memory_id)
 
     def forget(self, memory_id: str) -> tuple[HeldEntry, ...]:
@@ -392,7 +392,7 @@ class EntryStore:
         raise kept_changing(path)
 
 
-def forgotten(
+def forgotten_memory(
     gone: Sequence[Removal], *, erased: Erased | None = None, degraded: Sequence[str] = ()
 ) -> ForgottenMemory:
     """An erasure as it is told, without the words that are gone."""
@@ -413,17 +413,17 @@ def check_complete(listing: Listing) -> None:
         raise StorageFailed(f"The folder {failure.path} was left out: {failure.reason}.")
 
 
-def _held(path: str, text: str) -> tuple[HeldEntry, ...]:
+def _held_entries(path: str, text: str) -> tuple[HeldEntry, ...]:
     lines = split_lines(text)
     return tuple(
         HeldEntry(path=path, entry=entry, text=entry_text(lines, entry)) for entry in find_entries(text, day_of(path))
     )
 
 
-def _changed(text: str, memory_id: str, change: EntryChange, day: dt.date | None) -> str:
+def _change_entries(text: str, memory_id: str, change: EntryChange, day: dt.date | None) -> str:
     """A file with every entry of an id changed, the last one first: the lines of the others stay where they are."""
     for entry in reversed([each_entry for each_entry in find_entries(text, day) if each_entry.memory_id == memory_id]):
-        text = reworded(text, entry, change, day)
+        text = reword_entry(text, entry, change, day)
     return text
 
 
@@ -433,7 +433,7 @@ def _removals(path: str, text: str, first: int, last: int) -> tuple[Removal, ...
         raise InvalidRequest(f"Lines {first} to {last} are no range. Lines count from 1.")
     if first > len(lines):
         raise NotFound(f"{path} has {len(lines)} lines, and none with the number {first}. Read it again.")
-    return tuple(_pieces(path, lines, _held(path, text), spans_within(text, first, last, day_of(path))))
+    return tuple(_pieces(path, lines, _held_entries(path, text), spans_within(text, first, last, day_of(path))))
 
 
 def _pieces(
@@ -475,11 +475,11 @@ def _says(entry: str, text: str) -> bool:
     """True if an entry has each line of a text of it, whatever blanks and comments stand between its words."""
     if text in entry:
         return True
-    words = _squashed(_COMMENT.sub("", entry))
-    return all(_squashed(line) in words for line in text.splitlines())
+    words = _squash_blanks(_COMMENT.sub("", entry))
+    return all(_squash_blanks(line) in words for line in text.splitlines())
 
 
-def _squashed(text: str) -> str:
+def _squash_blanks(text: str) -> str:
     return " ".join(text.split())
 
 

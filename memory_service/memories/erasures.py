@@ -46,7 +46,7 @@ class Erasures:
 
         What is refused, before anything was erased, leaves the mark as it was.
         """
-        with self._lock.held():
+        with self._lock.hold():
             before = self.is_marked
             with suppress(OSError):
                 self._mark.touch(mode=disk.FILE_MODE)
@@ -63,7 +63,7 @@ class Erasures:
             elif not before:
                 self._mark.unlink(missing_ok=True)
 
-    def ended(self, work: Callable[[], list[str]]) -> list[str]:
+    def end_broken(self, work: Callable[[], list[str]]) -> list[str]:
         """Ends what was broken off, if something was and nobody is at it.
 
         Args:
@@ -72,7 +72,7 @@ class Erasures:
         is_found = self.is_marked
         if not is_found:
             return []
-        with suppress(MemoryServiceError), self._look.held():
+        with suppress(MemoryServiceError), self._look.hold():
             left = work() if self.is_marked else []
             if not left:
                 self._mark.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from indexer import ITEM, entry_hash, folded, is_blank, item_end, read_comment, role_of, starts_entry
+from indexer import ITEM, entry_hash, fold_entry, is_blank, item_end, read_comment, role_of, starts_entry
 from indexer.common import lazy_regex
 from memory_service.schemas.roles import WhoseWord
 
@@ -136,7 +136,7 @@ def cut_spans(text: str, spans: Sequence[LineSpan]) -> str:
     """A file without some of its lines, and without a time heading that stood above nothing else."""
     lines = split_lines(text)
     for start, end in reversed(spans):
-        _cut(lines, start, end)
+        _cut_lines(lines, start, end)
     return "".join(lines)
 
 
@@ -161,7 +161,7 @@ def blank_spans(text: str, spans: Sequence[LineSpan]) -> tuple[str, str]:
 
 def is_derived(text: str, entry: Entry, days: Iterable[dt.date]) -> bool:
     """True if an entry of a text has the id that its own words give it, on one of some days."""
-    words = folded(split_lines(text)[entry.start_line - 1 : entry.end_line])
+    words = fold_entry(split_lines(text)[entry.start_line - 1 : entry.end_line])
     return any(derive_id(day, words, attempt) == entry.memory_id for day in days for attempt in range(_ATTEMPTS))
 
 
@@ -185,7 +185,7 @@ class _Reader:
             line = lines[at]
             fields = _read_comment(line)
             if fields is not None:
-                entry = self._commented(at, fields)
+                entry = self._commented_entry(at, fields)
                 yield entry
                 at = entry.end_line
             elif at >= code_end and line[0] in " -*+0123456789" and ITEM.match(line):
@@ -198,9 +198,9 @@ class _Reader:
                 code_end = max(code_end, self._fence_end(at)) if at >= code_end else code_end
                 at += 1
 
-    def _commented(self, at: int, fields: dict[str, str]) -> Entry:
+    def _commented_entry(self, at: int, fields: dict[str, str]) -> Entry:
         start, end = self._body(at + 1, fields["id"])
-        words = folded(self.lines[start:end])
+        words = fold_entry(self.lines[start:end])
         return Entry(
             memory_id=fields["id"],
             text_hash=entry_hash(words),
@@ -212,7 +212,7 @@ class _Reader:
         )
 
     def _handwritten(self, at: int, end: int, day: dt.date) -> Entry:
-        words = folded(self.lines[at:end])
+        words = fold_entry(self.lines[at:end])
         return Entry(
             memory_id=derive_id(day, words),
             text_hash=entry_hash(words),
@@ -234,7 +234,7 @@ class _Reader:
         # follows is somebody else's: only the text tells.
         if self.day is not None and ITEM.match(self.lines[start]):
             end = item_end(self.lines, start)
-            if derive_id(self.day, folded(self.lines[start:end])) == memory_id:
+            if derive_id(self.day, fold_entry(self.lines[start:end])) == memory_id:
                 return start, end
         return at, at
 
@@ -277,7 +277,7 @@ def _begins_another(line: str) -> bool:
     return is_blank(line) or _HEADING.match(line) is not None or starts_entry(line)
 
 
-def _cut(lines: list[str], start: int, end: int) -> None:
+def _cut_lines(lines: list[str], start: int, end: int) -> None:
     """Takes lines out of a file, with the time heading that is left without content, and closes the gap."""
     start = _head(lines, start, end)
     before = _blanks(lines[:start][::-1])

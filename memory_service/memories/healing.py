@@ -96,9 +96,9 @@ class IndexRenewal:
         return False
 
     @property
-    def undone(self) -> bool:
+    def pending(self) -> bool:
         """True if it is left for another process."""
-        return bool(self._background.undone)
+        return bool(self._background.pending)
 
     def wait_until_readable(self, seconds: float = 0.0) -> str:
         """Why the index cannot be read yet, after a wait of so many seconds at most; empty if an older one is not it.
@@ -107,9 +107,9 @@ class IndexRenewal:
         """
         if not self.is_due():
             return ""
-        if self._begins and not self._background.undone and time.monotonic() >= self._again:
+        if self._begins and not self._background.pending and time.monotonic() >= self._again:
             self._background.note("index")
-        if self._background.hurry(seconds) is None or not self.is_due():
+        if self._background.drain(seconds) is None or not self.is_due():
             return self._underway() if self.is_due() else ""
         return self._problem or self._underway()
 
@@ -123,7 +123,7 @@ class IndexRenewal:
         if not self.is_due():
             return ()
 
-        def shown(progress: SyncProgress) -> None:
+        def show(progress: SyncProgress) -> None:
             self._progress = progress
             if on_progress is not None:
                 on_progress(progress)
@@ -134,7 +134,7 @@ class IndexRenewal:
                     _log.warning(
                         "The index of %s was made by an older version; it is made anew.", self._index.files.root
                     )
-                    self._index.sync(words_only=True, on_progress=shown, cancelled=cancelled)
+                    self._index.sync(words_only=True, on_progress=show, cancelled=cancelled)
                 self._problem = ""
             except (StoreBusy, SyncCancelled):
                 self._problem = ""  # another process does it, or the next one goes on with it

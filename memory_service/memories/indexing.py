@@ -72,7 +72,7 @@ class WaitingFiles:
         return self.is_small and self.size_bytes <= _TINY_BYTES
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """How many files there are, for messages."""
         return f"{self.changed} changed files ({self.size_bytes:,} bytes)"
 
@@ -86,7 +86,7 @@ class ConcurrencyProbe:
         self._crowded_until = 0.0
 
     @contextmanager
-    def joined(self) -> Iterator[bool]:
+    def enter(self) -> Iterator[bool]:
         """Take part; gives whether nobody else does."""
         with self._changing:
             self._present += 1
@@ -126,7 +126,7 @@ class IndexRefresher:
         with self._turn:
             self._waiting.update(paths)
             mine = self._begun + 1
-            with THROTTLE.standing():
+            with THROTTLE.waiting():
                 while self._running and self._ended < mine:
                     self._turn.wait()
             if self._ended >= mine:
@@ -187,7 +187,7 @@ class DeferredRefresh:
                 self._thread = threading.Thread(target=self._run, name="index-sessions", daemon=True)
                 self._thread.start()
 
-    def hurry(self, seconds: float, *, but: str = "") -> str | None:
+    def drain(self, seconds: float, *, but: str = "") -> str | None:
         """Have it done now, and wait for it; nobody waits for work that has taken this long already.
 
         Args:
@@ -207,7 +207,7 @@ class DeferredRefresh:
             self._hurried = True
             self._turn.notify_all()
             left = max(0.0, since + seconds - time.monotonic())
-            with THROTTLE.standing():
+            with THROTTLE.waiting():
                 is_done = self._turn.wait_for(lambda: self._ended >= mine or self._closed, left)
             return self._outcome if is_done else None
 
@@ -221,7 +221,7 @@ class DeferredRefresh:
             thread.join()
 
     @property
-    def undone(self) -> frozenset[str]:
+    def pending(self) -> frozenset[str]:
         """The paths that wait, or are being worked on."""
         with self._turn:
             return frozenset(self._waiting | self._at_work)

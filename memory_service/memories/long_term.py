@@ -36,7 +36,7 @@ from indexer.common import LRU, THROTTLE
 from memory_service.errors import InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.memories import indexing
 from memory_service.memories.drafts import EntryDraft
-from memory_service.memories.entries import forgotten
+from memory_service.memories.entries import forgotten_memory
 from memory_service.memories.erasures import Erasures
 from memory_service.memories.healing import IndexRenewal, MissingVectorHealing
 from memory_service.memories.indexing import (
@@ -51,7 +51,7 @@ from memory_service.memories.indexing import (
 )
 from memory_service.memories.moving import IndexMoves
 from memory_service.memories.overlap import stated_among
-from memory_service.memories.standing import StandingBlocks, StandingPassage, passage_of
+from memory_service.memories.standing import InjectedPassage, StandingBlocks, passage_of
 from memory_service.memories.store import MemoryStore
 from memory_service.memories.unindexed import OpenLogs, UnindexedMessages
 from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, StoredMemory
@@ -98,7 +98,7 @@ class LongTermMemory:
         self.index = index
         self._records = records
         self.erasures = Erasures(index.files.root)
-        self.prompts = StandingBlocks(records, self._stands)
+        self.prompts = StandingBlocks(records, self._still_in_file)
         self._refresher = IndexRefresher(index)
         self._looking = threading.Lock()
         self._look_again = 0.0
@@ -106,18 +106,20 @@ class LongTermMemory:
         self._was_filled = False
         self._rests = rests
         self._sessions = DeferredRefresh(self._index_sessions, rests=rests)
-        self._just_said = UnindexedMessages(logs, index.last_passage, lambda path: self._held([path]) or ())
+        self._just_said = UnindexedMessages(logs, index.last_passage, lambda path: self._indexed_passages([path]) or ())
         self._searching = ConcurrencyProbe()
         self._large = DeferredRefresh(
             lambda paths: sync_files(self.index, paths, cancelled=lambda: self._large.is_closed), rests=rests
         )
-        self._vectors = DeferredRefresh(lambda _: "; ".join((*self._ended(), *self._healing.heal(None))), rests=rests)
+        self._vectors = DeferredRefresh(
+            lambda _: "; ".join((*self._end_broken_erasures(), *self._healing.heal(None))), rests=rests
+        )
         self._healing = MissingVectorHealing(index, lambda: self._vectors.is_closed, lambda: self._vectors.note(""))
         self._renewal = IndexRenewal(index, rests=rests)
         self._moves = IndexMoves(index, rests=rests)
         self._ready: LRU[str, tuple[int, int]] = LRU(_KEPT_SESSIONS)
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def remember(self, draft: EntryDraft) -> StoredMemory:
         """Append an entry and index it; `degraded` says what of that failed after it was on disk."""
         memory = self.files.notes.append(draft)
@@ -152,7 +154,7 @@ class LongTermMemory:
         paths = list(dict.fromkeys(entry.path for entry in entries))
         return [memories.get(at) for at in range(len(drafts))], [*missing, *self._refresh(paths)]
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def write(self, path: str, text: str, *, if_match: str | None, if_none_match: bool) -> WrittenFile:
         """Replace or make a file and index it; `degraded` says what of that failed after it was on disk."""
         if if_match is None or not self.files.loses(path, text):
@@ -170,52 +172,52 @@ class LongTermMemory:
             return etag, self._refresh([path])
         # However long it takes, the answer comes in time, and a small memory beside it does not wait.
         self._large.note(path)
-        outcome = self._large.hurry(_WRITE_SECONDS)
+        outcome = self._large.drain(_WRITE_SECONDS)
         if outcome is None:
             return etag, [f"index: {path} is being indexed ({len(text):,} characters). Ask again in a moment."]
         return etag, [outcome] if outcome else []
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def delete(self, path: str, *, if_match: str | None = None) -> ErasedFile:
         """Erase a file from disk and index, and look for it; `degraded` says what failed after it was gone."""
         with self._erasing() as left:
-            before = self._held([path])
+            before = self._indexed_passages([path])
             self.files.delete(path, if_match=if_match)
-            erasure, missing = self._erased([path], before, lambda: self.files.exists(path))
+            erasure, missing = self._erase_from_index([path], before, lambda: self.files.exists(path))
             left += missing
         return ErasedFile(path=path, erased=erasure, degraded=left)
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def forget(self, memory_id: str) -> ForgottenMemory:
         """Erase an entry from all files that hold it and from the index."""
         with self._erasing() as left:
             removals = [entry.removal() for entry in self.files.entries.forget(memory_id)]
             paths = list(dict.fromkeys(removal.path for removal in removals))
-            before = self._held(paths)
-            erasure, missing = self._erased(paths, before, lambda: self.files.entries.has(memory_id, paths))
+            before = self._indexed_passages(paths)
+            erasure, missing = self._erase_from_index(paths, before, lambda: self.files.entries.has(memory_id, paths))
             left += missing
-        return forgotten(removals, erased=erasure, degraded=left)
+        return forgotten_memory(removals, erased=erasure, degraded=left)
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def forget_lines(self, path: str, first: int, last: int) -> ForgottenMemory:
         """Erase some lines of a file, and whole the entries that have one of them, from the file and from the index."""
         with self._erasing() as left:
-            before = self._held([path])
+            before = self._indexed_passages([path])
             removals = self.files.entries.forget_lines(path, first, last)
             ids = [removal.memory_id for removal in removals if removal.memory_id]
-            erasure, missing = self._erased(
+            erasure, missing = self._erase_from_index(
                 [path], before, lambda: any(self.files.entries.has(memory_id, [path]) for memory_id in ids)
             )
             left += missing
-        return forgotten(removals, erased=erasure, degraded=left)
+        return forgotten_memory(removals, erased=erasure, degraded=left)
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def change(self, memory_id: str, change: EntryChange, *, etag: str | None) -> tuple[MemoryEntry, list[str]]:
         """Change an entry, and take what it said out of the index; the entry, and what failed after it was on disk."""
         with self._erasing() as left:
             entries = self.files.entries.change(memory_id, change, etag=etag)
             left += [*self._refresh([entry.path for entry in entries]), *self._scrub()]
-        return entries[0].said(), left
+        return entries[0].to_memory_entry(), left
 
     @contextmanager
     def _erasing(self) -> Iterator[list[str]]:
@@ -229,7 +231,7 @@ class LongTermMemory:
     @property
     def is_behind(self) -> bool:
         """True if something was left for another process to index."""
-        return any(value.undone for value in (self._sessions, self._large, self._vectors, self._renewal))
+        return any(value.pending for value in (self._sessions, self._large, self._vectors, self._renewal))
 
     def note_session(self, session_id: str) -> None:
         """Take note that a session's log has grown; it is indexed in the background, a moment later."""
@@ -247,7 +249,7 @@ class LongTermMemory:
             return []
         # A memory that is written beside it has rounds of its own, and does not wait until this is embedded.
         self._sessions.note(path)
-        outcome = self._sessions.hurry(_PATIENCE_SECONDS)
+        outcome = self._sessions.drain(_PATIENCE_SECONDS)
         if outcome is None:
             return None
         if not outcome:
@@ -269,10 +271,10 @@ class LongTermMemory:
         """
         path = session_path(session_id)
         with self._erasing() as left:
-            before = self._held([path])
+            before = self._indexed_passages([path])
             delete()
             self._ready.pop(path)
-            erasure, missing = self._erased([path], before, in_files)
+            erasure, missing = self._erase_from_index([path], before, in_files)
             left += missing
         return erasure, left
 
@@ -305,35 +307,35 @@ class LongTermMemory:
             match = self.search(query, limit=most, kept=kept, mode=mode, order="score", in_view=in_view, **fields)
             hits = sorted(match.hits, key=lambda hit: hit.source == "sessions")  # stable: the better ones stay first
             return replace(match, hits=current_first(hits)[:limit])
-        with self._searching.joined() as alone:
+        with self._searching.enter() as alone:
             # By its words alone it could not be found by vectors.
             waits = alone or mode == "vector"
-            behind = (*self._look(), *self._heard(kept, in_view, waits=waits))
+            behind = (*self._look(), *self._index_pending_sessions(kept, in_view, waits=waits))
             # Before the index is asked: what is indexed meanwhile is found by one of both.
             said_hits = None
             if indexing.BEING_SAID in behind and mode != "vector" and not self._renewal.is_due():
-                waiting = self._sessions.undone - ({session_path(in_view)} if in_view else set())
+                waiting = self._sessions.pending - ({session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
                 said_hits = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
-            match = self._searched(query, limit=limit, mode=mode, filter=kept, **fields)
+            match = self._search_index(query, limit=limit, mode=mode, filter=kept, **fields)
             self._was_filled = self._was_filled or bool(match.hits)
             if not match.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
                 behind = self._look() or ((indexing.BEING_MADE,) if self._looking.locked() else ())
-                behind = (*behind, *self._heard(kept, in_view, waits=waits))
-                match = self._searched(query, limit=limit, mode=mode, filter=kept, **fields)
+                behind = (*behind, *self._index_pending_sessions(kept, in_view, waits=waits))
+                match = self._search_index(query, limit=limit, mode=mode, filter=kept, **fields)
         if said_hits is not None:
             match = replace(match, hits=current_first(interleave_hits(match.hits, said_hits, limit)))
             behind = tuple(indexing.FOUND_BY_WORDS if text == indexing.BEING_SAID else text for text in behind)
         if self.erasures.is_marked:
-            match = replace(match, hits=tuple(hit for hit in match.hits if self._stands(passage_of(hit))))
+            match = replace(match, hits=tuple(hit for hit in match.hits if self._still_in_file(passage_of(hit))))
         ided_hits = tuple(self._with_ids(match.hits))
         behind = (*behind, *self._moves.problems)
         degraded = tuple(dict.fromkeys((*match.degraded, *behind, *filter(None, [match.unjudged]))))
         return SearchResults(hits=ided_hits, mode=match.mode, degraded=degraded)
 
-    def _searched(self, query: str, **asked: Any) -> SearchResults:
+    def _search_index(self, query: str, **asked: Any) -> SearchResults:
         """One search of the index; no hits while one that an older version made is being made anew."""
         try:
             return self.index.search(query, **asked)
@@ -365,7 +367,7 @@ class LongTermMemory:
         if paths and not full:
             self._renewal.renew(cancelled=cancelled)
         try:
-            anew = full or (not paths and not is_unread and bool(self.index.outdated(fetches=True)))
+            anew = full or (not paths and not is_unread and bool(self.index.rebuild_reason(fetches=True)))
             report = self.index.sync(paths, full=anew, on_progress=on_progress, cancelled=cancelled)
         except (EmbeddingError, StoreFull) as error:
             if full:
@@ -375,7 +377,7 @@ class LongTermMemory:
             part = "vector" if isinstance(error, EmbeddingError) else "index"
             report = replace(report, degraded=tuple(dict.fromkeys((*report.degraded, f"{part}: {error}"))))
         self._look_again = 0.0
-        left = self._ended()
+        left = self._end_broken_erasures()
         return replace(report, degraded=(*report.degraded, *left)) if left else report
 
     def bring_up_to_date(self, on_progress: Callable[[SyncProgress], None] | None) -> None:
@@ -393,7 +395,7 @@ class LongTermMemory:
                     behind = (*behind, *self._moves.move(on_progress=on_progress))
             except IndexerError as error:
                 behind = (f"index: {error}",)
-            self._behind = (*behind, *self._ended())
+            self._behind = (*behind, *self._end_broken_erasures())
             self._look_again = time.monotonic() + _LOOK_EVERY_SECONDS
 
     def leave_changes(self) -> None:
@@ -427,7 +429,7 @@ class LongTermMemory:
             except IndexerError as error:
                 looked_seconds, failed_texts = time.monotonic() - started_time, renew or (f"index: {error}",)
             if failed_texts or not paths:
-                self._behind = (*failed_texts, *self._ended(), *self._healing.heal(None, cancelled))
+                self._behind = (*failed_texts, *self._end_broken_erasures(), *self._healing.heal(None, cancelled))
         if not paths:
             self._moves.note()
         return looked_seconds
@@ -437,7 +439,7 @@ class LongTermMemory:
             # Together with what the service writes itself: of a file that both mean, its texts are embedded once.
             return tuple(self._refresh(found.paths))
         before = self._behind
-        self._behind = (f"index: {found.said} are being indexed. Ask again in a moment.",)
+        self._behind = (f"index: {found.summary} are being indexed. Ask again in a moment.",)
         named_paths = found.paths if len(found.paths) <= indexing.NAMED_PATHS else ()
         try:
             report = self.index.sync(named_paths, missing_ok=True, cancelled=cancelled)
@@ -479,32 +481,32 @@ class LongTermMemory:
             self._look_again = 0.0
         return "; ".join((*logs, *report.degraded))
 
-    def _heard(self, kept_filter: SearchFilter, in_view: str, *, waits: bool) -> tuple[str, ...]:
+    def _index_pending_sessions(self, kept_filter: SearchFilter, in_view: str, *, waits: bool) -> tuple[str, ...]:
         """Have what was just said indexed, if one may wait for it and that takes no time; else say that it waits."""
         if kept_filter.sources and "sessions" not in kept_filter.sources:
             return ()
         but = session_path(in_view) if in_view else ""
         if not waits:
             # Several search at once: a round for each would have all of them wait, and the index change under them.
-            return (indexing.BEING_SAID,) if self._sessions.undone - {but} else ()
-        outcome = self._sessions.hurry(_PATIENCE_SECONDS, but=but)
+            return (indexing.BEING_SAID,) if self._sessions.pending - {but} else ()
+        outcome = self._sessions.drain(_PATIENCE_SECONDS, but=but)
         if outcome is None:
             return (indexing.BEING_SAID,)
         return (outcome,) if outcome else ()
 
-    def _stands(self, passage: StandingPassage) -> bool:
+    def _still_in_file(self, passage: InjectedPassage) -> bool:
         """True if files still have what was found: what is erased may not be gone from the index, or a prompt, yet."""
         if passage.source == "sessions":
             return self._just_said.is_said(passage.path, passage.text if self.erasures.is_marked else "")
         return passage.source != "memory" or self.files.says(passage.path, passage.text)
 
-    def _held(self, paths: Collection[str]) -> tuple[StoredPassage, ...] | None:
+    def _indexed_passages(self, paths: Collection[str]) -> tuple[StoredPassage, ...] | None:
         """Passages that the index holds of some files; None if it cannot be read."""
         with suppress(IndexerError):  # it says why when it is brought up to date
             return self.index.passages_of(paths)
         return None
 
-    def _erased(
+    def _erase_from_index(
         self, paths: Collection[str], before: Collection[StoredPassage] | None, in_files: Callable[[], bool]
     ) -> tuple[Erased | None, list[str]]:
         """Take what is gone from files out of the index, and look for it; what a look shows, and what failed."""
@@ -514,7 +516,7 @@ class LongTermMemory:
             missing, scrub = self._refresh(paths), self._scrub()
         missing = list(dict.fromkeys([*missing, *scrub]))
         try:
-            passages = self.index.erased(before, paths) if before is not None else None
+            passages = self.index.erased_passages(before, paths) if before is not None else None
         except IndexerError as error:
             return None, [*missing, f"index: {error}"]
         if passages is None:
@@ -550,8 +552,8 @@ class LongTermMemory:
         if self.erasures.is_marked:
             self._vectors.note("")
 
-    def _ended(self) -> list[str]:
-        return self.erasures.ended(self._end_erasures)
+    def _end_broken_erasures(self) -> list[str]:
+        return self.erasures.end_broken(self._end_erasures)
 
     def _end_erasures(self) -> list[str]:
         if self.index.beside.running:
@@ -568,7 +570,11 @@ class LongTermMemory:
             return self._behind
         try:
             looked_seconds, behind = self._catch_up()
-            self._behind = (*behind, *self._ended(), *self._healing.heal(0 if self._rests else _HEALED_PASSAGES))
+            self._behind = (
+                *behind,
+                *self._end_broken_erasures(),
+                *self._healing.heal(0 if self._rests else _HEALED_PASSAGES),
+            )
             self._look_again = time.monotonic() + max(_LOOK_EVERY_SECONDS, looked_seconds / _LOOK_SHARE)
         finally:
             self._looking.release()
@@ -587,9 +593,9 @@ class LongTermMemory:
         files, logs = self._waiting(plan), unread_logs(plan.failures)
         if self._rests and not files.is_tiny:
             self._large.note("")
-            return looked_seconds, (f"index: {files.said} are to be indexed. Ask again in a moment.", *logs)
+            return looked_seconds, (f"index: {files.summary} are to be indexed. Ask again in a moment.", *logs)
         if not files.is_small:
-            return looked_seconds, (f"index: {files.said} wait. {indexing.RUN_REINDEX}", *logs)
+            return looked_seconds, (f"index: {files.summary} wait. {indexing.RUN_REINDEX}", *logs)
         return looked_seconds, (*(self._refresh(files.paths) if files.paths else ()), *logs)
 
     def _waiting(self, plan: SyncPlan) -> WaitingFiles:

@@ -91,12 +91,14 @@ class ViewText:
             before: What an earlier list said; the nearer it is to this one, the less is to do.
         """
         listed_messages = tuple(messages)
-        if before is not None and (view_text := before._grown(listed_messages)) is not None:
+        if before is not None and (view_text := before._grow(listed_messages)) is not None:
             return view_text
-        values = before._known() if before is not None else {}
+        values = before._text_by_message() if before is not None else {}
         texts = _Texts()
         for message in listed_messages:
-            texts.add(values.get((message.seq, id(message.message))) or ornament("similarity", "", _said, message))
+            texts.add(
+                values.get((message.seq, id(message.message))) or ornament("similarity", "", _message_text, message)
+            )
         return cls(listed_messages, 0, texts)
 
     def says(self, text: str) -> bool:
@@ -107,11 +109,11 @@ class ViewText:
 
         return ornament("similarity", False, read)
 
-    def _known(self) -> dict[tuple[int, int], str]:
+    def _text_by_message(self) -> dict[tuple[int, int], str]:
         texts = self._texts.texts[self._start : self._end]
         return {(message.seq, id(message.message)): text for message, text in zip(self._messages, texts, strict=True)}
 
-    def _grown(self, messages: tuple[Numbered, ...]) -> ViewText | None:
+    def _grow(self, messages: tuple[Numbered, ...]) -> ViewText | None:
         """Copy with messages dropped at the front and added at the end; None if it must be rebuilt."""
         if not messages or not self._messages:
             return None
@@ -125,7 +127,7 @@ class ViewText:
             if len(self._texts.texts) != self._end:
                 return None  # another view has grown out of this one
             for message in messages[len(kept_messages) :]:
-                self._texts.add(ornament("similarity", "", _said, message))
+                self._texts.add(ornament("similarity", "", _message_text, message))
             return ViewText(messages, start, self._texts)
 
 
@@ -138,7 +140,8 @@ def repeats_among(hits: Sequence[Hit], *, longest: float = math.inf) -> dict[int
     behind another stands for it up to `longest` times its size.
     """
     said_texts = [
-        _spoken(f"({hit.passage.date})\n{hit.passage.text}" if hit.passage.date else hit.passage.text) for hit in hits
+        _comparable_passage(f"({hit.passage.date})\n{hit.passage.text}" if hit.passage.date else hit.passage.text)
+        for hit in hits
     ]
     # What says more comes first; so each is compared with those before it alone.
     sizes = [size_of(statements_of(hit.passage.text)) for hit in hits]
@@ -180,7 +183,7 @@ def _day_of(hit: Hit) -> str:
 
 
 @lru_cache(maxsize=4_096)
-def _spoken(passage: str) -> str:
+def _comparable_passage(passage: str) -> str:
     """Comparable text of a passage, cached since the same passages are found again and again."""
     return comparable_text(passage)
 
@@ -197,7 +200,7 @@ def _bits(number: int) -> Iterator[int]:
         number ^= lowest
 
 
-def _said(each_message: Numbered) -> str:
+def _message_text(each_message: Numbered) -> str:
     """The text of a message with who wrote it and when, as a note of it would have them."""
     message = each_message.message
     calls = [call["function"]["arguments"] for call in tool_calls_of(message)]

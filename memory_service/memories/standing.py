@@ -28,7 +28,7 @@ _DIGEST_BYTES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class StandingPassage:
+class InjectedPassage:
     """A passage of a block: where it was found, and its text as it stands there."""
 
     source: str
@@ -36,13 +36,13 @@ class StandingPassage:
     text: str
 
 
-def passage_of(hit: Hit) -> StandingPassage:
+def passage_of(hit: Hit) -> InjectedPassage:
     """A passage that a search found."""
-    return StandingPassage(hit.source, hit.path, hit.passage.text)
+    return InjectedPassage(hit.source, hit.path, hit.passage.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandingBlock:
+class InjectedBlock:
     """A block that was recalled for a turn; its text is empty where nothing was found that the view does not show.
 
     Attributes:
@@ -56,7 +56,7 @@ class StandingBlock:
     asked: str
     text: str
     receipt_id: str
-    passages: tuple[StandingPassage, ...] = ()
+    passages: tuple[InjectedPassage, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -76,7 +76,7 @@ class PromptRecord:
     """
 
     view: int = 0
-    blocks: tuple[StandingBlock, ...] = ()
+    blocks: tuple[InjectedBlock, ...] = ()
     sent: tuple[str, ...] = ()
     version: RecordVersion | None = None
 
@@ -112,7 +112,7 @@ class StandingBlocks:
         stands: Whether a passage is still there where it was found.
     """
 
-    def __init__(self, records: RecordStore, stands: Callable[[StandingPassage], bool]) -> None:
+    def __init__(self, records: RecordStore, stands: Callable[[InjectedPassage], bool]) -> None:
         self._records = records
         self._stands = stands
         self._known: LRU[str, PromptRecord] = LRU(_KEPT_RECORDS)
@@ -124,7 +124,7 @@ class StandingBlocks:
             version = self._records.version(RecordKind.PROMPT, session_id)
         if known is None or known.version != version:
             known = self._known[session_id] = self._read(session_id) or PromptRecord(version=version)
-        return _sound(known, self._stands)
+        return _valid_record(known, self._stands)
 
     def put(self, session_id: str, record: PromptRecord) -> PromptRecord | None:
         """Store a prompt in the place of the one that it was made from.
@@ -136,7 +136,7 @@ class StandingBlocks:
             StorageFailed: The disk did not take it.
         """
         while True:
-            sound = _sound(record, self._stands)
+            sound = _valid_record(record, self._stands)
             version = self._records.put(
                 RecordKind.PROMPT, session_id, _raw(sound), expected=record.version, session=session_id
             )
@@ -144,7 +144,7 @@ class StandingBlocks:
                 return None
             record = replace(sound, version=version)
             # An erasure that has looked at the prompts before this one was stored is over: its text is gone by now.
-            if _sound(record, self._stands) is record:
+            if _valid_record(record, self._stands) is record:
                 self._known[session_id] = record
                 return record
 
@@ -176,10 +176,10 @@ class StandingBlocks:
         for session_id in self._records.keys(RecordKind.PROMPT):
             self._sweep(session_id, stands)
 
-    def _sweep(self, session_id: str, stands: Callable[[StandingPassage], bool]) -> None:
+    def _sweep(self, session_id: str, stands: Callable[[InjectedPassage], bool]) -> None:
         """Take what does not stand any more out of a prompt; one that cannot be read may have that in it, and goes."""
         record = self._read(session_id)
-        sound = _sound(record, stands) if record else PromptRecord()
+        sound = _valid_record(record, stands) if record else PromptRecord()
         if record is not None and sound is record:
             return
         self._records.erase(RecordKind.PROMPT, key=session_id)
@@ -202,18 +202,18 @@ class StandingBlocks:
             return None
 
 
-def _sound(record: PromptRecord, stands: Callable[[StandingPassage], bool]) -> PromptRecord:
+def _valid_record(record: PromptRecord, stands: Callable[[InjectedPassage], bool]) -> PromptRecord:
     """A prompt with those of its blocks whose passages are all still there."""
     blocks = tuple(block for block in record.blocks if all(map(stands, block.passages)))
     return record if len(blocks) == len(record.blocks) else replace(record, blocks=blocks)
 
 
-def _block(found: dict[str, object]) -> StandingBlock:
+def _block(found: dict[str, object]) -> InjectedBlock:
     passages = found["passages"]
     if not isinstance(passages, list) or not isinstance(seq := found["seq"], int):
         raise TypeError("no block")
     texts = {name: str(found[name]) for name in ("said", "asked", "text", "receipt_id")}
-    return StandingBlock(seq=seq, **texts, passages=tuple(StandingPassage(*map(str, each)) for each in passages))
+    return InjectedBlock(seq=seq, **texts, passages=tuple(InjectedPassage(*map(str, each)) for each in passages))
 
 
 def _raw(record: PromptRecord) -> bytes:
@@ -238,6 +238,6 @@ def common_beginning(sent: Sequence[str], before: Sequence[str]) -> int:
     return next((at for at, (one, other) in pairs if one != other), min(len(sent), len(before)))
 
 
-def block_tokens(blocks: Iterable[StandingBlock]) -> int:
+def block_tokens(blocks: Iterable[InjectedBlock]) -> int:
     """Size of the messages of some blocks."""
     return sum(block.tokens for block in blocks)

@@ -101,7 +101,7 @@ class MemoryStore:
             TooLarge: The text has more than 8 MiB, or too many lines.
             StorageFailed: The disk did not take it; the file is as it was.
         """
-        raw = _encoded(path, text)
+        raw = _encode(path, text)
         if (if_match is None) != if_none_match:
             raise InvalidRequest(
                 f"Writing {path} needs one condition. Give If-Match, or If-None-Match: * for a new file."
@@ -212,17 +212,20 @@ class MemoryStore:
             known_text = self._texts.get(path)
             if known_text is None or known_text[0] != revision:
                 raw, revision = self.documents.read(path)
-                known_text = self._texts[path] = revision, _squashed(_COMMENT.sub("", raw.decode("utf-8", "replace")))
+                known_text = self._texts[path] = (
+                    revision,
+                    _squash_blanks(_COMMENT.sub("", raw.decode("utf-8", "replace"))),
+                )
         except MemoryServiceError:
             return False
-        return all(_squashed(line) in known_text[1] for line in text.splitlines())
+        return all(_squash_blanks(line) in known_text[1] for line in text.splitlines())
 
 
-def _squashed(text: str) -> str:
+def _squash_blanks(text: str) -> str:
     return " ".join(text.split())
 
 
-def _encoded(path: str, text: str) -> bytes:
+def _encode(path: str, text: str) -> bytes:
     if _UNWRITABLE.search(text):
         raise InvalidRequest(f"The text for {path} holds a NUL or half a surrogate pair. Leave such characters out.")
     if (lines := text.count("\n")) > MAX_FILE_LINES:

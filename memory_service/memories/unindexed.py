@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from indexer import Hit, IndexerError, Passage, SearchFilter, StoredPassage, is_openclaw, split_transcript
 from memory_service.errors import InvalidName
-from memory_service.messages import Numbered, numbered
+from memory_service.messages import Numbered, number_message
 from memory_service.schemas.sessions import FoundMessage
 from memory_service.sessions.search import SessionKeywordSearch
 
@@ -123,7 +123,7 @@ class UnindexedMessages:
                 path=path,
                 ordinal=ordinal,
                 passage=passage,
-                message=numbered({"role": "user", "content": passage.text}, next(self._numbers)),
+                message=number_message({"role": "user", "content": passage.text}, next(self._numbers)),
             )
             for ordinal, passage in self._waiting(path, log)
         )

@@ -11,10 +11,10 @@ from collections.abc import Collection
 from indexer import (
     EXTRA_MARK,
     Folders,
-    composed,
     is_memory_path,
     is_session_path,
     name_fault,
+    to_nfc,
 )
 from indexer.common import lazy_regex
 from memory_service.errors import InvalidName
@@ -95,10 +95,7 @@ def _path_fault(path: str) -> str:
     if not path:
         return "is empty"
     # The other form of a name, as it may stand on the disk, can be shorter.
-    if (
-        len(path) > _MAX_PATH_CHARS
-        and len(composed(path[: _MOST_CHARS_OF_ONE * _MAX_PATH_CHARS + 1])) > _MAX_PATH_CHARS
-    ):
+    if len(path) > _MAX_PATH_CHARS and len(to_nfc(path[: _MOST_CHARS_OF_ONE * _MAX_PATH_CHARS + 1])) > _MAX_PATH_CHARS:
         return f"has {len(path):,} characters, more than {_MAX_PATH_CHARS}"
     if fault := name_fault(path):
         return fault
@@ -115,6 +112,6 @@ def _segment_fault(segment: str) -> str:
         return "has an empty part"
     if segment.startswith("."):
         return "has a part that begins with a dot"
-    if min(len(segment.encode()), len(composed(segment).encode())) > _MAX_SEGMENT_BYTES:
+    if min(len(segment.encode()), len(to_nfc(segment).encode())) > _MAX_SEGMENT_BYTES:
         return _TOO_LONG
     return ""

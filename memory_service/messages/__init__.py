@@ -36,7 +36,7 @@ from memory_service.messages.shapes import (
     with_texts,
     without_thinking,
 )
-from memory_service.messages.sizes import Numbered, message_tokens, numbered
+from memory_service.messages.sizes import Numbered, message_tokens, number_message
 from memory_service.messages.writing import to_litellm, to_mistral, to_openai
 from memory_service.messages.writing_anthropic import to_anthropic
 
@@ -56,7 +56,7 @@ __all__ = [
     "is_tool_result",
     "media_parts_of",
     "message_tokens",
-    "numbered",
+    "number_message",
     "own_text_of",
     "parts_of",
     "read_messages",

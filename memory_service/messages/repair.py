@@ -6,7 +6,7 @@ orphan_result     result without its call            kept as the user's text, dr
 duplicate_result  two results of one call            one counts, see `units`
 late_result       the other came later, says more    kept as the user's text
 moved_result      result not behind its call         moved there, in the order of the calls
-missing_result    call without a result              answered, unless everything still waits for it: see `closed`
+missing_result    call without a result              answered, unless everything still waits for it: see `close_calls`
 call_id           two calls with one id, or none     the later one gets a new id
 empty             message that says nothing          dropped
 thinking          thinking where it may not stand    dropped
@@ -123,7 +123,7 @@ class _Item:
 _Step = Callable[[Sequence[_Item]], Iterator[_Item | MessageRepair]]
 
 
-def repaired(
+def repair_messages(
     messages: Sequence[Message], *, pending: Collection[str] = (), rules: Rules = PORTABLE, language: str = "en"
 ) -> Repaired:
     """Makes a sequence of messages valid on the wire.
@@ -330,8 +330,8 @@ def to_wire(
     Args:
         messages: The view.
         wire: The shape.
-        pending: See `repaired`.
-        language: See `repaired`.
+        pending: See `repair_messages`.
+        language: See `repair_messages`.
         model: The model that is asked; some want what others refuse.
     """
     messages = [with_texts(message, _encodable) if _is_torn(message) else message for message in messages]
@@ -341,19 +341,21 @@ def to_wire(
         ahead, marked_fields = with_marks_taken(system if isinstance(system, list) else [], turns, most)
         return marked_fields, ahead or system
     if wire == "mistral":
-        return to_mistral(repaired(messages, pending=pending, rules=MISTRAL, language=language).messages), None
+        return to_mistral(repair_messages(messages, pending=pending, rules=MISTRAL, language=language).messages), None
     return to_openai(messages, model=model), None
 
 
-def closed(messages: Sequence[Message], *, pending: Collection[str] = (), language: str = "en") -> Sequence[Message]:
+def close_calls(
+    messages: Sequence[Message], *, pending: Collection[str] = (), language: str = "en"
+) -> Sequence[Message]:
     """Messages whose last calls all have a result: one that is not there is told as interrupted, or as running.
 
     For what a model is asked with now; a result that comes later takes that place.
 
     Args:
         messages: A list that is valid but for the results that its last message waits for.
-        pending: See `repaired`.
-        language: See `repaired`.
+        pending: See `repair_messages`.
+        language: See `repair_messages`.
     """
     at = len(messages) - 1
     while at >= 0 and is_tool_result(messages[at]):

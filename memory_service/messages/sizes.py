@@ -81,7 +81,7 @@ class Numbered:
     redacted: bool = field(default=False, compare=False, repr=False)
 
 
-def numbered(message: Message, seq: int, at: str = "") -> Numbered:
+def number_message(message: Message, seq: int, at: str = "") -> Numbered:
     """A message with its number and size."""
     return Numbered(seq=seq, message=message, tokens=message_tokens(message), at=at)
 

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 
 from memory_service.compaction.view import View
 from memory_service.llm.token_anchor import scale_tokens
-from memory_service.memories.standing import StandingBlock
+from memory_service.memories.standing import InjectedBlock
 from memory_service.messages import Message, is_tool_result, message_tokens, user_message
 from memory_service.schemas.compaction import PromptTokens
 
@@ -51,7 +51,7 @@ def prompt_of(
     view: View,
     *,
     system_prompt: str = "",
-    blocks: Iterable[StandingBlock] = (),
+    blocks: Iterable[InjectedBlock] = (),
     window_tokens: int,
     scale: float = 1.0,
 ) -> Prompt:
@@ -96,7 +96,7 @@ def prompt_of(
     )
 
 
-def placeable(view: View, blocks: Sequence[StandingBlock], turn: int) -> tuple[StandingBlock, ...]:
+def placeable(view: View, blocks: Sequence[InjectedBlock], turn: int) -> tuple[InjectedBlock, ...]:
     """The blocks whose place is in a view; in one of somebody else's engine, that of the turn alone."""
     places = _places(view)
     return tuple(

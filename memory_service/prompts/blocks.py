@@ -16,7 +16,7 @@ from indexer import Hit
 from memory_service.compaction.view import View
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.memories.receipts import Receipts
-from memory_service.memories.standing import PromptRecord, StandingBlock, block_tokens, digest_of
+from memory_service.memories.standing import InjectedBlock, PromptRecord, block_tokens, digest_of
 from memory_service.messages import Numbered
 from memory_service.messages.sizes import MESSAGE_TOKENS
 from memory_service.prompts.assemble import placeable
@@ -45,7 +45,9 @@ class MemoryRoom:
     beside_tokens: int
     earlier_tokens: int
 
-    def kept(self, earlier: tuple[StandingBlock, ...], own: StandingBlock | None = None) -> tuple[StandingBlock, ...]:
+    def fitting_blocks(
+        self, earlier: tuple[InjectedBlock, ...], own: InjectedBlock | None = None
+    ) -> tuple[InjectedBlock, ...]:
         """The blocks of earlier turns if they fit beside that of this one, else none of them."""
         tokens = block_tokens(earlier)
         fits = tokens <= self.earlier_tokens and tokens + (own.tokens if own else 0) <= self.beside_tokens
@@ -63,8 +65,8 @@ class PromptMemory:
         is_new: Whether it was not recalled before, so that the receipt is to be stored.
     """
 
-    blocks: tuple[StandingBlock, ...] = ()
-    turn: StandingBlock | None = None
+    blocks: tuple[InjectedBlock, ...] = ()
+    turn: InjectedBlock | None = None
     receipt: Receipt | None = None
     is_new: bool = False
     degraded: tuple[str, ...] = ()
@@ -104,28 +106,30 @@ class SessionBlocks:
         """
         turn = snapshot.state.turn
         seq = turn.seq if turn else 0
-        standing = placeable(view, _sound(record, snapshot.state), seq)
+        standing = placeable(view, _valid_blocks(record, snapshot.state), seq)
         if question is None:
-            return PromptMemory(blocks=room.kept(standing))
+            return PromptMemory(blocks=room.fitting_blocks(standing))
         earlier = tuple(block for block in standing if block.seq != seq)
         own = turn_block(snapshot, record, question)
         if own is not None and own.tokens <= room.own_tokens:
             receipt = self._receipt(own.receipt_id)
             degraded = tuple(receipt.degraded) if receipt else ()
-            return PromptMemory(blocks=(*room.kept(earlier, own), own), turn=own, receipt=receipt, degraded=degraded)
+            return PromptMemory(
+                blocks=(*room.fitting_blocks(earlier, own), own), turn=own, receipt=receipt, degraded=degraded
+            )
         asked = question.digest
         question = replace(question, budget_tokens=min(question.budget_tokens, room.own_tokens - MESSAGE_TOKENS))
         if question.budget_tokens < 1:
-            return PromptMemory(blocks=room.kept(earlier))
+            return PromptMemory(blocks=room.fitting_blocks(earlier))
         try:
-            found = self._recalls.found(snapshot, question)
+            found = self._recalls.find_passages(snapshot, question)
         except MemoryServiceError as error:
-            return PromptMemory(blocks=room.kept(earlier), degraded=(f"recall: {error}",))
+            return PromptMemory(blocks=room.fitting_blocks(earlier), degraded=(f"recall: {error}",))
         fitting_block = partial(
             self._fitting_block, snapshot, found, question, asked=asked, most_tokens=room.own_tokens, at=at
         )
         context, own = fitting_block(beside=earlier)
-        if room.kept(earlier, own) != earlier:
+        if room.fitting_blocks(earlier, own) != earlier:
             earlier = ()
             context, own = fitting_block(beside=earlier)
         return PromptMemory(
@@ -141,15 +145,15 @@ class SessionBlocks:
         asked: str,
         most_tokens: int,
         at: dt.datetime,
-        beside: Sequence[StandingBlock],
-    ) -> tuple[Context, StandingBlock]:
+        beside: Sequence[InjectedBlock],
+    ) -> tuple[Context, InjectedBlock]:
         """The block of what was found, smaller than its budget where it takes more than these tokens.
 
         A block is packed by characters, and a window holds tokens: digits and identifiers take more of them.
         """
         tries = 0
         while True:
-            context = self._recalls.packed(snapshot, found, question, at, beside=beside)
+            context = self._recalls.pack_block(snapshot, found, question, at, beside=beside)
             own, tries = _block(context, found.hits, asked, snapshot.state.turn), tries + 1
             if own.tokens <= most_tokens or tries == _MOST_TRIES:
                 return context, own
@@ -163,14 +167,14 @@ class SessionBlocks:
             return None
 
 
-def turn_block(snapshot: SessionSnapshot, record: PromptRecord, question: Question) -> StandingBlock | None:
+def turn_block(snapshot: SessionSnapshot, record: PromptRecord, question: Question) -> InjectedBlock | None:
     """The block that this question got in this turn; None if it is to be searched for.
 
     Where nothing was found, it is asked again until the turn goes on: there is nothing that would move.
     """
     turn = snapshot.state.turn
     seq = turn.seq if turn else 0
-    own = next((block for block in _sound(record, snapshot.state) if block.seq == seq), None)
+    own = next((block for block in _valid_blocks(record, snapshot.state) if block.seq == seq), None)
     if own is None or own.asked != question.digest:
         return None
     goes_on = turn is not None and snapshot.state.messages[-1] is not turn
@@ -181,9 +185,9 @@ def _said_digest(said: Numbered | None) -> str:
     return digest_of(said.message) if said else ""
 
 
-def _block(context: Context, hits: Sequence[Hit], asked: str, said: Numbered | None) -> StandingBlock:
+def _block(context: Context, hits: Sequence[Hit], asked: str, said: Numbered | None) -> InjectedBlock:
     """The block of a turn."""
-    return StandingBlock(
+    return InjectedBlock(
         seq=said.seq if said else 0,
         said=_said_digest(said),
         asked=asked,
@@ -193,13 +197,13 @@ def _block(context: Context, hits: Sequence[Hit], asked: str, said: Numbered | N
     )
 
 
-def _sound(record: PromptRecord, state: SessionState) -> tuple[StandingBlock, ...]:
+def _valid_blocks(record: PromptRecord, state: SessionState) -> tuple[InjectedBlock, ...]:
     """The blocks of a prompt whose view still counts, and whose messages are what they were."""
     if record.view != state.changed_seq:
         return ()
     return tuple(block for block in record.blocks if _is_said(block, state))
 
 
-def _is_said(block: StandingBlock, state: SessionState) -> bool:
+def _is_said(block: InjectedBlock, state: SessionState) -> bool:
     said = [each for each in state.between(block.seq, block.seq) if each.message["role"] == "user"]
     return block.said == _said_digest(said[-1] if said else None)

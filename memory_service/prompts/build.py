@@ -20,7 +20,7 @@ from memory_service.llm.base import not_cancelled
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.standing import PromptRecord, SentDigests, common_beginning
 from memory_service.messages.estimate import estimate_tokens
-from memory_service.messages.repair import closed
+from memory_service.messages.repair import close_calls
 from memory_service.messages.sizes import MESSAGE_TOKENS, tools_tokens
 from memory_service.prompts.assemble import Prompt, prompt_of
 from memory_service.prompts.blocks import MemoryRoom, PromptMemory, SessionBlocks, turn_block
@@ -39,7 +39,7 @@ from memory_service.schemas.compaction import (
 from memory_service.schemas.memories import Receipt
 
 if TYPE_CHECKING:
-    from memory_service.runtime.session_services import SessionServices, SessionSnapshot
+    from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 
 # However small the window, a block of this size says something.
@@ -86,7 +86,7 @@ class Contexts:
 
     def __init__(
         self,
-        services: SessionServices,
+        services: SessionRuntime,
         compactions: SessionCompactions,
         flushes: Flushes,
         recalls: SessionRecall,
@@ -135,10 +135,10 @@ class Contexts:
         if call.auto and owned and view is None:
             # The engine failed just now, and nobody has kept the session small.
             self._prepare(work, cancelled)
-        return self._assembled(work, view or work.snapshot.view())
+        return self._assemble(work, view or work.snapshot.view())
 
     def _by_engine(self, work: _Work) -> View | None:
-        tokens = work.budget.estimated(work.budget.usable_tokens)
+        tokens = work.budget.to_estimate(work.budget.usable_tokens)
         return self._adapter.view(
             work.snapshot, tokens=tokens, query=work.decision.query, system_prompt=work.call.system_prompt
         )
@@ -149,7 +149,7 @@ class Contexts:
         flush = self._flushes.due(work.snapshot, work.tokens(), work.budget)
         preset = work.snapshot.options.preset
         prunes = compacts and preset.pruning_mode in ("cache_ttl", "budget")
-        asked = work.asked(compacts=compacts) is not None
+        asked = work.requested_compaction(compacts=compacts) is not None
         due = compacts and preset.auto
         if not (flush or (work.is_hard() and due) or prunes or asked):
             return
@@ -159,7 +159,7 @@ class Contexts:
             if flush:
                 work.note_flush(self._flushes.before(work.snapshot, hard=work.is_hard(), cancelled=cancelled))
                 work.again()
-            if (wish := work.asked(compacts=compacts)) is not None:
+            if (wish := work.requested_compaction(compacts=compacts)) is not None:
                 self._compact(work, wish, cancelled)
             if prunes:
                 self._compact(work, CompactionCall(cause="cache_ttl"), cancelled)
@@ -170,11 +170,11 @@ class Contexts:
 
     def _compact(self, work: _Work, wish: CompactionCall, cancelled: Callable[[], bool]) -> None:
         for _ in range(_COMPACTION_ATTEMPTS):
-            if work.memory_tokens and self._compactions.cuts(work.snapshot, work.sized(wish)):
+            if work.memory_tokens and self._compactions.cuts(work.snapshot, work.with_overhead(wish)):
                 # What was said comes first: memories get what it leaves.
                 work.reserve(0)
             call = replace(
-                work.sized(wish),
+                work.with_overhead(wish),
                 # One that failed just now is not tried again within the same answer.
                 flushes=work.flush is None or not work.flush.degraded,
                 on_flush=work.note_flush,
@@ -204,13 +204,13 @@ class Contexts:
             return
         work.degraded += (f"compaction: {work.failure}",)
 
-    def _assembled(self, work: _Work, view: View) -> BuiltContext:
+    def _assemble(self, work: _Work, view: View) -> BuiltContext:
         call = work.call
         if not call.auto and work.snapshot.state.open_command is not None:
             work.degraded += ("compaction: the user asked for /compact, and `auto` is off. Ask with auto.",)
         for _ in range(_RECORD_ATTEMPTS):
             record = self._services.longterm.prompts.of(work.session_id)
-            recalled = self._recalled(work, view, record)
+            recalled = self._recall(work, view, record)
             prompt = self._prompt(work, view, recalled)
             sent = self._digests.of(prompt.messages, call.format)
             cached_tokens = prompt.beginning_tokens(common_beginning(sent, record.sent))
@@ -219,7 +219,7 @@ class Contexts:
                 receipt = receipt.model_copy(update={"cached_prefix_tokens": cached_tokens})
             blocks = recalled.blocks if call.memory_budget_tokens else record.blocks
             made = replace(record, view=work.snapshot.state.changed_seq, blocks=blocks, sent=sent)
-            is_kept, left = self._kept(work, record, made, receipt if recalled.is_new else None)
+            is_kept, left = self._store_prompt(work, record, made, receipt if recalled.is_new else None)
             if is_kept:
                 break
         return BuiltContext(
@@ -235,16 +235,16 @@ class Contexts:
             degraded=(*self._missing(work), *recalled.degraded, *left),
         )
 
-    def _recalled(self, work: _Work, view: View, record: PromptRecord) -> PromptMemory:
+    def _recall(self, work: _Work, view: View, record: PromptRecord) -> PromptMemory:
         call, budget = work.call, work.budget
         if not call.memory_budget_tokens:
             return PromptMemory()
-        usable, taken = budget.estimated(budget.usable_tokens) + work.memory_tokens, view.tokens
+        usable, taken = budget.to_estimate(budget.usable_tokens) + work.memory_tokens, view.tokens
         total = usable - taken
         room = MemoryRoom(
             own_tokens=max(total, 0),
             # A compaction is not due because of what could go.
-            beside_tokens=max(0, budget.estimated(budget.hard_tokens) + work.memory_tokens - taken),
+            beside_tokens=max(0, budget.to_estimate(budget.hard_tokens) + work.memory_tokens - taken),
             earlier_tokens=int(_EARLIER_SHARE * usable),
         )
         left = max(total - MESSAGE_TOKENS, 0)
@@ -265,7 +265,7 @@ class Contexts:
             scale=work.snapshot.scale(),
         )
         state = work.snapshot.state
-        ready = closed(prompt.messages, pending=state.pending, language=view_language(state))
+        ready = close_calls(prompt.messages, pending=state.pending, language=view_language(state))
         if ready is not prompt.messages:
             prompt = prompt.with_messages(ready)
         most = min(call.max_tokens or prompt.tokens.window, prompt.tokens.window)
@@ -273,7 +273,7 @@ class Contexts:
             raise work.failure or _refusal(prompt, most, _remedy(call, work.snapshot.options.preset.auto))
         return prompt
 
-    def _kept(
+    def _store_prompt(
         self, work: _Work, before: PromptRecord, made: PromptRecord, receipt: Receipt | None
     ) -> tuple[bool, tuple[str, ...]]:
         """Store a prompt, and its receipt if there is a new one.
@@ -285,17 +285,17 @@ class Contexts:
             return True, ()
         is_kept, left, snapshot = True, tuple[str, ...](), work.snapshot
         try:
-            with snapshot.session.held(snapshot.state):
+            with snapshot.session.hold(snapshot.state):
                 if made != before:
-                    is_kept, left = self._stored(work.session_id, made)
+                    is_kept, left = self._store_record(work.session_id, made)
                 if is_kept and receipt is not None:
                     self._receipts.put(receipt, session_id=work.session_id)
         except (StorageFailed, Conflict) as error:
             left = (*left, f"receipt: {error}")
         return is_kept, left
 
-    def _stored(self, session_id: str, made: PromptRecord) -> tuple[bool, tuple[str, ...]]:
-        """Store a prompt; see `_kept`."""
+    def _store_record(self, session_id: str, made: PromptRecord) -> tuple[bool, tuple[str, ...]]:
+        """Store a prompt; see `_store_prompt`."""
         try:
             stored = self._services.longterm.prompts.put(session_id, made)
         except StorageFailed as error:
@@ -315,7 +315,7 @@ class _Work:
 
     def __init__(
         self,
-        services: SessionServices,
+        services: SessionRuntime,
         session_id: str,
         call: SessionContextRequest,
         tools_tokens: int,
@@ -366,7 +366,7 @@ class _Work:
         )
         record = self._services.longterm.prompts.of(self.session_id)
         own = turn_block(self.snapshot, record, self.question)
-        usable = self.budget.estimated(self.budget.usable_tokens)
+        usable = self.budget.to_estimate(self.budget.usable_tokens)
         most = max(_LEAST_MEMORY_TOKENS, int(usable * _MOST_MEMORY_SHARE))
         self.reserve(min(budget_tokens, most) if own is None else own.tokens)
 
@@ -378,7 +378,7 @@ class _Work:
         self.overhead_tokens = system + self.tools_tokens + memory_tokens
         self._measure()
 
-    def sized(self, wish: CompactionCall) -> CompactionCall:
+    def with_overhead(self, wish: CompactionCall) -> CompactionCall:
         """A call for a compaction, with what is sent beside the view."""
         return replace(wish, overhead_tokens=self.overhead_tokens, most_tokens=self.call.max_tokens)
 
@@ -396,7 +396,7 @@ class _Work:
             self._decide()
         self._measure()
 
-    def asked(self, *, compacts: bool) -> CompactionCall | None:
+    def requested_compaction(self, *, compacts: bool) -> CompactionCall | None:
         """The compaction that the conversation itself asks for: by `/compact`, or by an answer that was cut.
 
         Args:

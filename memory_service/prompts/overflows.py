@@ -46,7 +46,7 @@ from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:
     from memory_service.prompts.build import BuiltContext, Contexts
-    from memory_service.runtime.session_services import SessionServices, SessionSnapshot
+    from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 Remedy = Literal["compact", "truncate", "strip_media", "drop_thinking", "wait", "give_up"]
 
@@ -219,7 +219,7 @@ class Overflows:
     """Recovers the sessions of one workspace."""
 
     def __init__(
-        self, services: SessionServices, compactions: SessionCompactions, contexts: Contexts, adapter: EngineAdapter
+        self, services: SessionRuntime, compactions: SessionCompactions, contexts: Contexts, adapter: EngineAdapter
     ) -> None:
         self._services = services
         self._compactions = compactions
@@ -243,22 +243,22 @@ class Overflows:
         """
         with self._services.alone(session_id):
             snapshot = self._services.snapshot(session_id)
-            failure = self._meant(snapshot, call)
-            learned = self._learned(snapshot, failure)
+            failure = self._classify(snapshot, call)
+            learned = self._learn_window(snapshot, failure)
             if learned:
                 snapshot = self._services.snapshot(session_id)
             while True:
-                decision = self._decided(snapshot, call, failure)
+                decision = self._decide_step(snapshot, call, failure)
                 self._services.tell("overflow", session_id, failure=failure.kind, remedy=decision.remedy)
                 if decision.remedy == "give_up":
                     self._forget(session_id)
                     return self._answer("give_up", decision, failure, learned=learned)
-                done = self._taken(snapshot, decision, call, failure, cancelled)
+                done = self._take_step(snapshot, decision, call, failure, cancelled)
                 if done is not None:
                     return replace(done, learned_window=learned)
                 snapshot = self._services.snapshot(session_id)
 
-    def _meant(self, snapshot: SessionSnapshot, call: OverflowRequest) -> ProviderFailure:
+    def _classify(self, snapshot: SessionSnapshot, call: OverflowRequest) -> ProviderFailure:
         failure = classify(call.error, status=call.status)
         usage = usage_of(call.usage)
         if usage is not None and failure.kind == "other" and not call.error.strip():
@@ -267,7 +267,7 @@ class Overflows:
                 return replace(failure, kind="token_overflow", requested_tokens=counted)
         return failure
 
-    def _learned(self, snapshot: SessionSnapshot, failure: ProviderFailure) -> int | None:
+    def _learn_window(self, snapshot: SessionSnapshot, failure: ProviderFailure) -> int | None:
         """Note the window that the error told, if it is smaller than the one that was worked with."""
         window = failure.window_tokens if failure.kind == "token_overflow" else None
         if window is None or window >= snapshot.options.window.tokens:
@@ -278,7 +278,7 @@ class Overflows:
         )
         return window
 
-    def _decided(self, snapshot: SessionSnapshot, call: OverflowRequest, failure: ProviderFailure) -> Decision:
+    def _decide_step(self, snapshot: SessionSnapshot, call: OverflowRequest, failure: ProviderFailure) -> Decision:
         view = snapshot.view()
         tail = tail_of(snapshot.state, snapshot.shape)
         share = _OVERSIZED_SHARE * snapshot.options.window.tokens
@@ -300,7 +300,7 @@ class Overflows:
         tried = self._tried.get(session_id) or RecoveryAttempts()
         self._tried[session_id] = replace(tried, compacted=tried.compacted + 1)
 
-    def _taken(
+    def _take_step(
         self,
         snapshot: SessionSnapshot,
         decision: Decision,
@@ -313,21 +313,21 @@ class Overflows:
         note = ""
         try:
             if decision.remedy == "compact":
-                receipt = self._compacted(snapshot, failure, cancelled)
+                receipt = self._compact(snapshot, failure, cancelled)
                 # An engine may have sent more than the view that there is nothing left to compact of.
-                if not receipt.applied and not (_by_engine(decision) and self._adapter.limited(snapshot.session_id)):
+                if not receipt.applied and not (_by_engine(decision) and self._adapter.is_limited(snapshot.session_id)):
                     return None
                 if receipt.applied:
                     self._count_compacted(snapshot.session_id)
                 if snapshot.options.preset.recovery.replays:
-                    stripped = self._stripped(self._services.snapshot(snapshot.session_id), 2)
+                    stripped = self._strip_media(self._services.snapshot(snapshot.session_id), 2)
                     notes = (MEDIA_REMOVED_NOTE if stripped else "", CONTINUE_NOTE if receipt.continue_note else "")
                     note = "\n\n".join(filter(None, notes))
             elif decision.remedy == "truncate":
-                if not self._truncated(snapshot):
+                if not self._truncate_results(snapshot):
                     return None
             elif decision.remedy == "strip_media":
-                if not self._stripped(snapshot, decision.tried.strips):
+                if not self._strip_media(snapshot, decision.tried.strips):
                     return None
                 note = MEDIA_REMOVED_NOTE
             context = self._prompt(snapshot, call, note, decision)
@@ -342,7 +342,7 @@ class Overflows:
             return self._answer("give_up", given_up, failure)
         return self._answer("retry", decision, failure, context=context, receipt=receipt)
 
-    def _compacted(
+    def _compact(
         self, snapshot: SessionSnapshot, failure: ProviderFailure, cancelled: Callable[[], bool]
     ) -> CompactionReceipt:
         view, target = snapshot.view(), None
@@ -356,7 +356,7 @@ class Overflows:
             cancelled=cancelled,
         )
 
-    def _truncated(self, snapshot: SessionSnapshot) -> bool:
+    def _truncate_results(self, snapshot: SessionSnapshot) -> bool:
         """Cut the largest results to what fits twice over."""
         tail = tail_of(snapshot.state, snapshot.shape)
         size = sum(each.tokens for each in tail)
@@ -364,19 +364,19 @@ class Overflows:
             min(size // 2, snapshot.budget().emergency_target_tokens),
             texts_in(newest_language(snapshot.state)),
         )
-        cut = truncate_results(tail, room, protected=_pinned(snapshot.state), texts=texts)
-        return bool(cut.cleared) and self._committed(
+        cut = truncate_results(tail, room, protected=_pinned_seqs(snapshot.state), texts=texts)
+        return bool(cut.cleared) and self._commit(
             snapshot, cleared=dict(cut.cleared), reason="oversized results were cut"
         )
 
-    def _stripped(self, snapshot: SessionSnapshot, times: int) -> bool:
+    def _strip_media(self, snapshot: SessionSnapshot, times: int) -> bool:
         """Let media give way to labels: the older half of their bytes first, then all of them."""
         tail = tail_of(snapshot.state, snapshot.shape, originals=snapshot.session.originals(snapshot.state))
         limit = media_bytes(tail) // 2 if times < 2 else 0
         stripped = media_to_bytes(tail, limit).stripped
-        return bool(stripped) and self._committed(snapshot, stripped=stripped, reason="media gave way to labels")
+        return bool(stripped) and self._commit(snapshot, stripped=stripped, reason="media gave way to labels")
 
-    def _committed(
+    def _commit(
         self,
         snapshot: SessionSnapshot,
         *,
@@ -409,7 +409,7 @@ class Overflows:
         return True
 
     def _prompt(self, snapshot: SessionSnapshot, call: OverflowRequest, note: str, decision: Decision) -> BuiltContext:
-        told, last = _asked(call), self._calls.get(snapshot.session_id) or (SessionContextRequest(), 0)
+        told, last = _prompt_request(call), self._calls.get(snapshot.session_id) or (SessionContextRequest(), 0)
         asked, tools_tokens = (told, None) if told else last
         context = self._contexts.context(
             snapshot.session_id,
@@ -449,7 +449,7 @@ class Overflows:
         )
 
 
-def _asked(call: OverflowRequest) -> SessionContextRequest | None:
+def _prompt_request(call: OverflowRequest) -> SessionContextRequest | None:
     """How the new prompt is made, if the request tells that; else it is made as the last one of the session was."""
     options = PromptOptions.model_fields.keys() - {"format"}
     told = call.model_fields_set & options
@@ -461,5 +461,5 @@ def _by_engine(decision: Decision) -> bool:
     return decision.remedy not in ("truncate", "strip_media") and decision.tried.compactions <= 1
 
 
-def _pinned(state: SessionState) -> tuple[int, ...]:
+def _pinned_seqs(state: SessionState) -> tuple[int, ...]:
     return tuple(pin.target for pin in state.pins if pin.target is not None)

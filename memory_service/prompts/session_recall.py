@@ -19,8 +19,8 @@ from memory_service.memories.block import RelevanceLimits, build_context, candid
 from memory_service.memories.format import Entry
 from memory_service.memories.overlap import ViewText
 from memory_service.memories.receipts import Receipts, new_receipt_id
-from memory_service.memories.standing import StandingBlock, StandingPassage, digest_of, passage_of
-from memory_service.messages import numbered, own_text_of, user_message
+from memory_service.memories.standing import InjectedBlock, InjectedPassage, digest_of, passage_of
+from memory_service.messages import number_message, own_text_of, user_message
 from memory_service.runtime.log_changes import unreadable
 from memory_service.runtime.models import make_prompt_judge
 from memory_service.schemas.compaction import BRANCH_MARK, Recall, RecallMode
@@ -31,7 +31,7 @@ from memory_service.text.judge_weights import DamagedWeights
 from memory_service.text.recall import decide_recall
 
 if TYPE_CHECKING:
-    from memory_service.runtime.session_services import SessionServices, SessionSnapshot
+    from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 _EVERYTHING = 1 << 62
 _KEPT_SESSIONS = 32
@@ -63,7 +63,7 @@ class RecallPlan:
     outright: bool = True
 
 
-def _unsearched(reason: str) -> RecallPlan:
+def _no_search(reason: str) -> RecallPlan:
     return RecallPlan(decision=Recall(searched=False, query="", reason=reason))
 
 
@@ -77,16 +77,16 @@ def last_turns(snapshot: SessionSnapshot) -> tuple[str, str]:
 def recall_decision(snapshot: SessionSnapshot, query: str | None, wanted: RecallMode, budget_tokens: int) -> RecallPlan:
     """Decide if memories are searched, for what, and why."""
     if budget_tokens == 0:
-        return _unsearched("the budget for memories is 0")
+        return _no_search("the budget for memories is 0")
     if wanted == "never":
-        return _unsearched("recall is off")
+        return _no_search("recall is off")
     if query is not None and query.strip():
         return RecallPlan(decision=Recall(searched=True, query=query, reason="a query was given"))
     if snapshot.state.is_commanded:
-        return _unsearched("the command /compact needs no memory")
+        return _no_search("the command /compact needs no memory")
     said = snapshot.state.turn
     if said is None:
-        return _unsearched("the user has said nothing yet")
+        return _no_search("the user has said nothing yet")
     made = decide_recall(own_text_of(said.message))
     if wanted == "always":
         query = made.query or own_text_of(said.message)
@@ -150,7 +150,7 @@ class Recalled:
     """
 
     context: Context | None = None
-    passages: tuple[StandingPassage, ...] = ()
+    passages: tuple[InjectedPassage, ...] = ()
     degraded: tuple[str, ...] = ()
 
 
@@ -185,7 +185,7 @@ class SessionRecall:
         receipts: Where receipts are kept.
     """
 
-    def __init__(self, services: SessionServices, receipts: Receipts) -> None:
+    def __init__(self, services: SessionRuntime, receipts: Receipts) -> None:
         self._services = services
         self._receipts = receipts
         self._live: LRU[str, tuple[int, SessionKeywordSearch]] = LRU(_KEPT_SESSIONS)
@@ -197,7 +197,7 @@ class SessionRecall:
         question: Question,
         *,
         forgotten: int = 0,
-        beside: Sequence[StandingBlock] = (),
+        beside: Sequence[InjectedBlock] = (),
         at: dt.datetime,
     ) -> Recalled:
         """A block of what is not in view, with its stored receipt.
@@ -210,24 +210,24 @@ class SessionRecall:
             at: The present moment.
         """
         try:
-            found = self.found(snapshot, question, forgotten)
+            found = self.find_passages(snapshot, question, forgotten)
         except MemoryServiceError as error:
             return Recalled(degraded=(f"recall: {error}",))
-        context, degraded = self.packed(snapshot, found, question, at, beside), found.degraded
+        context, degraded = self.pack_block(snapshot, found, question, at, beside), found.degraded
         try:
-            with snapshot.session.held(snapshot.state) if snapshot else nullcontext():
+            with snapshot.session.hold(snapshot.state) if snapshot else nullcontext():
                 self._receipts.put(context.receipt, session_id=snapshot.session_id if snapshot else "")
         except (StorageFailed, Conflict) as error:
             degraded = (*degraded, f"receipt: {error}")
         return Recalled(context=context, passages=passages_in(context, found.hits), degraded=degraded)
 
-    def packed(
+    def pack_block(
         self,
         snapshot: SessionSnapshot | None,
         found: SearchedPassages,
         question: Question,
         at: dt.datetime,
-        beside: Sequence[StandingBlock] = (),
+        beside: Sequence[InjectedBlock] = (),
     ) -> Context:
         """The block of what was found, without what other blocks show."""
         head = snapshot.state.head if snapshot else None
@@ -246,7 +246,7 @@ class SessionRecall:
             silence=found.silence,
         )
 
-    def _judged(self, question: Question, hits: Sequence[Hit]) -> tuple[bool, str, tuple[str, ...]]:
+    def _judge(self, question: Question, hits: Sequence[Hit]) -> tuple[bool, str, tuple[str, ...]]:
         """If a prompt was judged; why nothing belongs into it, or nothing; and what kept it from being judged."""
         judge = make_prompt_judge(self._services.shared.settings) if question.prompt else None
         if judge is None:
@@ -259,7 +259,9 @@ class SessionRecall:
         except (IndexerError, DamagedWeights) as error:
             return False, "", (f"recall: the judge of prompts is missing. {error}",)
 
-    def found(self, snapshot: SessionSnapshot | None, question: Question, forgotten: int = 0) -> SearchedPassages:
+    def find_passages(
+        self, snapshot: SessionSnapshot | None, question: Question, forgotten: int = 0
+    ) -> SearchedPassages:
         """Passages that answer a question and that the view does not show.
 
         Raises:
@@ -278,7 +280,7 @@ class SessionRecall:
         except IndexerError as error:
             raise StorageFailed(str(error)) from error
         hits = tuple(hit for hit in self._noted_elsewhere(found.hits, view) if not view.text.says(hit.passage.text))
-        judged, silence, missing = self._judged(question, hits)
+        judged, silence, missing = self._judge(question, hits)
         searched = (*found.degraded, *missing)
         return SearchedPassages(
             hits=hits, judged=judged, silence=silence, searched=searched, degraded=(*searched, *view.degraded)
@@ -352,13 +354,13 @@ def _is_of(entry: Entry, view: _InView) -> bool:
     return session == view.root and first.isdigit() and int(first) >= view.first_seq
 
 
-def passages_in(context: Context, hits: Sequence[Hit]) -> tuple[StandingPassage, ...]:
+def passages_in(context: Context, hits: Sequence[Hit]) -> tuple[InjectedPassage, ...]:
     """Those of some passages that are in a block."""
     lines = {(item.path, item.start_line, item.end_line) for item in context.receipt.included}
     return tuple(passage_of(hit) for hit in hits if (hit.path, hit.passage.start_line, hit.passage.end_line) in lines)
 
 
-def _shown_in(blocks: Sequence[StandingBlock]) -> Callable[[str], bool]:
+def _shown_in(blocks: Sequence[InjectedBlock]) -> Callable[[str], bool]:
     """Tells of a text whether one of some blocks says it."""
     texts = [passage.text for block in blocks for passage in block.passages]
-    return ViewText.of([numbered(user_message(text), at) for at, text in enumerate(texts)]).says
+    return ViewText.of([number_message(user_message(text), at) for at, text in enumerate(texts)]).says

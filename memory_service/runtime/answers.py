@@ -142,11 +142,14 @@ def _statement(statement: Stated) -> schemas.Statement:
 
 def receipt(made: schemas.Receipt, *, fusion: str) -> schemas.Receipt:
     """A receipt as it is stored, with scores as people see them."""
-    shown_fields = {"included": _shown(made.included, fusion), "omitted": _shown(made.omitted, fusion)}
+    shown_fields = {
+        "included": _with_shown_scores(made.included, fusion),
+        "omitted": _with_shown_scores(made.omitted, fusion),
+    }
     return made.model_copy(update=shown_fields)
 
 
-def _shown(items: Iterable[_Item], fusion: str) -> list[_Item]:
+def _with_shown_scores(items: Iterable[_Item], fusion: str) -> list[_Item]:
     return [item.model_copy(update={"score": _shown_score(item.score, fusion)}) for item in items]
 
 
@@ -189,7 +192,7 @@ def status(
         rebuild=_rebuild(found.rebuild) if found.rebuild else None,
         watching=schemas.Watching(mode=watched.mode, reason=watched.reason) if watched else None,
         reader_failures=reader_failures(),
-        degraded=[*_degraded(found), *degraded],
+        degraded=[*_degraded_parts(found), *degraded],
     )
 
 
@@ -211,7 +214,7 @@ def failures(failed: Iterable[IndexFailure]) -> list[schemas.FileFailure]:
     return [schemas.FileFailure(path=failure.path, reason=failure.reason) for failure in failed]
 
 
-def _degraded(found: IndexStatus) -> Iterable[str]:
+def _degraded_parts(found: IndexStatus) -> Iterable[str]:
     if found.problem:
         yield f"vector: {found.problem}"
     if found.unembedded and not found.outdated and found.counts:
@@ -263,7 +266,7 @@ def planned_report(plan: SyncPlan) -> schemas.ReindexReport:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Errors of the index, as those of the service."""
     try:
         yield

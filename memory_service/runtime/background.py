@@ -259,13 +259,13 @@ class Operations:
             if is_due():
                 self._record(operation)
 
-        def cancelled() -> bool:
+        def is_cancelled() -> bool:
             if is_due():
                 self._look(operation)
             return operation.stop.is_set()
 
         try:
-            report = work(on_progress, cancelled)
+            report = work(on_progress, is_cancelled)
         except SyncCancelled as error:
             self._end(operation, state="cancelled", error=str(error))
         except IndexerError as error:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from memory_service.llm.base import ChatModel
     from memory_service.runtime.engine_adapter import EngineAdapter
     from memory_service.runtime.flushes import Flushes
-    from memory_service.runtime.session_services import SessionServices, SessionSnapshot
+    from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 _log = logging.getLogger("memory_service.compactions")
 # Source: Claude Code and Codex stop after three failures in a row; each may cost a call of a model.
@@ -98,7 +98,7 @@ class SessionCompactions:
     """
 
     def __init__(
-        self, services: SessionServices, compactor: Compactor, adapter: EngineAdapter, flushes: Flushes
+        self, services: SessionRuntime, compactor: Compactor, adapter: EngineAdapter, flushes: Flushes
     ) -> None:
         self._services = services
         self._compactor = compactor
@@ -120,16 +120,16 @@ class SessionCompactions:
         mode, preset, overrides = call.request.mode, call.request.preset, call.request.overrides
         if mode == "plan":
             snapshot = self._services.snapshot(session_id, preset=preset, overrides=overrides)
-            return self._unlike_engine(session_id, self._planned(snapshot, call))
+            return self._unlike_engine(session_id, self._plan_receipt(snapshot, call))
         check_summary_model(self._services.shared.settings, call.request.model or "")
         with self._services.alone(session_id, compacting=True):
             snapshot = self._services.snapshot(session_id, preset=preset, overrides=overrides)
             if mode == "preview":
                 draft = self._draft(snapshot, call, cancelled, Spent())
-                receipt = self._shown(snapshot, call, draft, applied=None)
+                receipt = self._receipt_of(snapshot, call, draft, applied=None)
                 receipt = receipt.model_copy(update={"messages": to_openai(draft.view.messages)})
                 return self._unlike_engine(session_id, receipt)
-            return self._applied(snapshot, call, cancelled)
+            return self._apply(snapshot, call, cancelled)
 
     def undo(self, session_id: str, compaction_id: str) -> CompactionReceipt:
         """Back to the exact view before a compaction; what was said since stays.
@@ -192,7 +192,7 @@ class SessionCompactions:
             target_tokens=plan.summary_tokens,
         )
 
-    def _planned(self, snapshot: SessionSnapshot, call: CompactionCall) -> CompactionReceipt:
+    def _plan_receipt(self, snapshot: SessionSnapshot, call: CompactionCall) -> CompactionReceipt:
         return receipt_of_plan(self._plan(snapshot, call), snapshot.options, call.trigger, call.request.mode)
 
     def _plan(self, snapshot: SessionSnapshot, call: CompactionCall) -> Plan:
@@ -231,7 +231,7 @@ class SessionCompactions:
         """The model that the call or the session names for its summaries; None for that of the service."""
         return self._services.shared.models.of_name(request.model or snapshot.options.summary_model)
 
-    def _applied(
+    def _apply(
         self, snapshot: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]
     ) -> CompactionReceipt:
         services, session_id, before = self._services, snapshot.session_id, snapshot.view().tokens
@@ -250,7 +250,7 @@ class SessionCompactions:
                 return receipt.model_copy(update={"degraded": [*receipt.degraded, *missed_texts]})
             draft = self._draft(snapshot, call, cancelled, spending, verdict)
             seq = snapshot.session.commit(draft.made, snapshot.state) if draft.made is not None else None
-            receipt = self._shown(snapshot, call, draft, applied=seq)
+            receipt = self._receipt_of(snapshot, call, draft, applied=seq)
             fields = {
                 "degraded": [*receipt.degraded, *verdict.failures, *missed_texts],
                 "continue_note": verdict.provided.continue_note,
@@ -309,7 +309,7 @@ class SessionCompactions:
         self, snapshot: SessionSnapshot, call: CompactionCall, cancelled: Callable[[], bool]
     ) -> tuple[SessionSnapshot, list[str]]:
         """The session after the flush that comes before a summary, if one is due; and what the flush missed."""
-        if not call.flushes or call.trigger == "cache_ttl" or not self._flushes.wanted(snapshot):
+        if not call.flushes or call.trigger == "cache_ttl" or not self._flushes.is_due(snapshot):
             return snapshot, []
         if not self._adapter.owns_compaction(snapshot.session_id) and not self._covers_news(snapshot, call):
             return snapshot, []
@@ -358,8 +358,8 @@ class SessionCompactions:
         compaction_options = CompactCall(
             trigger=call.trigger, instructions=request.instructions or "", force=request.force
         )
-        compaction = self._adapter.compacted(
-            snapshot, target_tokens=budget.estimated(request.target_tokens or target), call=compaction_options
+        compaction = self._adapter.compact(
+            snapshot, target_tokens=budget.to_estimate(request.target_tokens or target), call=compaction_options
         )
         if compaction is None or not compaction.compacted or call.trigger != "manual":
             return None
@@ -388,7 +388,7 @@ class SessionCompactions:
         )
         strikes.last_seq, strikes.tokens = snapshot.state.last_seq, own.reading().tokens
 
-    def _shown(
+    def _receipt_of(
         self, snapshot: SessionSnapshot, call: CompactionCall, draft: CompactionDraft, *, applied: int | None
     ) -> CompactionReceipt:
         if draft.made is None:

@@ -19,7 +19,7 @@ from memory_service.messages import Message, is_system, message_tokens, text_of
 from memory_service.runtime.session import SessionState
 
 if TYPE_CHECKING:
-    from memory_service.runtime.session_services import SessionServices, SessionSnapshot
+    from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 _KEPT_SESSIONS = 1_024
 
@@ -31,7 +31,7 @@ class EngineAdapter:
         services: What work on the sessions needs, the engine among it.
     """
 
-    def __init__(self, services: SessionServices) -> None:
+    def __init__(self, services: SessionRuntime) -> None:
         self._services = services
         self._engine = services.engine
         self._changing = threading.Lock()
@@ -51,7 +51,7 @@ class EngineAdapter:
         """The name of the engine that keeps a session small by itself; empty if the service does."""
         return self._engine.name if self._engine and self.owns_compaction(session_id) else ""
 
-    def appended(self, session_id: str) -> None:
+    def notice_append(self, session_id: str) -> None:
         """Something was said: the engine hears of it soon, while others go on."""
         if self._engine is None:
             return
@@ -61,7 +61,7 @@ class EngineAdapter:
             self._telling.add(session_id)
         threading.Thread(target=self._tell, args=(session_id,), name="context-engine-hears", daemon=True).start()
 
-    def limited(self, session_id: str) -> bool:
+    def is_limited(self, session_id: str) -> bool:
         """True if the engine has less room in a session than there is, since a provider refused what it gave."""
         return session_id in self._limits and self._engine is not None and self._engine.usable(session_id)
 
@@ -93,7 +93,7 @@ class EngineAdapter:
         messages = engine.assemble(snapshot.session_id, snapshot.state.messages, token_budget=room, call=call)
         return None if messages is None else _view_of(messages, pins, snapshot.state, own)
 
-    def compacted(self, snapshot: SessionSnapshot, *, target_tokens: int, call: CompactCall) -> Compacted | None:
+    def compact(self, snapshot: SessionSnapshot, *, target_tokens: int, call: CompactCall) -> Compacted | None:
         """Have the engine compact; None if it cannot, or none is there.
 
         After an overflow it gets no larger a budget for the session again, as long as the process lives.
@@ -105,15 +105,15 @@ class EngineAdapter:
         self._engine.hear(snapshot.session_id, snapshot.state.messages)
         return self._engine.compact(snapshot.session_id, token_budget=target_tokens, call=call)
 
-    def spawned(self, parent: str, child: str, ttl_seconds: float | None) -> None:
+    def begin_subagent(self, parent: str, child: str, ttl_seconds: float | None) -> None:
         """A subagent begins."""
         if self._engine is not None:
-            self._engine.spawned(parent, child, ttl_seconds)
+            self._engine.begin_subagent(parent, child, ttl_seconds)
 
-    def ended(self, child: str, reason: str) -> None:
+    def end_subagent(self, child: str, reason: str) -> None:
         """A subagent is over."""
         if self._engine is not None:
-            self._engine.ended(child, reason)
+            self._engine.end_subagent(child, reason)
 
     def _tell(self, session_id: str) -> None:
         # Taken out first: what is said from now on needs another look.

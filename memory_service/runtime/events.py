@@ -116,7 +116,7 @@ class Subscription:
         return self.events()
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """True if nothing new will come; what came before can still be taken."""
         return self._closed
 

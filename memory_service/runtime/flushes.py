@@ -34,7 +34,7 @@ from memory_service.text.recall import words_to_keep
 from memory_service.text.speech import said_moment
 
 if TYPE_CHECKING:
-    from memory_service.runtime.session_services import SessionServices, SessionSnapshot
+    from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
     from memory_service.schemas.sessions import AppendedMessages
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
@@ -44,7 +44,7 @@ _BYTES_PER_TOKEN = 4
 class Flushes:
     """Flushes the sessions of one workspace."""
 
-    def __init__(self, services: SessionServices) -> None:
+    def __init__(self, services: SessionRuntime) -> None:
         self._services = services
 
     def due(self, snapshot: SessionSnapshot, tokens: int, budget: ContextBudget) -> str:
@@ -60,7 +60,7 @@ class Flushes:
             return ""
         return f"{tokens:,} tokens of {budget.soft_tokens:,} before a compaction"
 
-    def wanted(self, snapshot: SessionSnapshot) -> bool:
+    def is_due(self, snapshot: SessionSnapshot) -> bool:
         """True if flushes are on, and something was said since the last one."""
         return snapshot.options.flush.mode != "off" and bool(_stretch(snapshot.state))
 
@@ -119,8 +119,8 @@ class Flushes:
             try:
                 # What a message asked to remember is remembered by now.
                 messages = [message for message in stretch if not _words_to_keep(message.message)]
-                entry = self._found(snapshot, messages, reply, verdict.instructions, cancelled, spending)
-                report = self._written(snapshot, stretch, entry)
+                entry = self._find_facts(snapshot, messages, reply, verdict.instructions, cancelled, spending)
+                report = self._write(snapshot, stretch, entry)
             finally:
                 self._tell(session_id, report, spending)
             counted_fields = {
@@ -148,7 +148,7 @@ class Flushes:
         )
         services.hooks.tell("flush", event)
 
-    def _found(
+    def _find_facts(
         self,
         snapshot: SessionSnapshot,
         stretch: Sequence[Numbered],
@@ -247,7 +247,7 @@ class Flushes:
         text = f"{len(candidates)} facts found" if candidates else "nothing was found to note"
         return _Found(candidates=candidates, method="extractive", reason=text, degraded=(degraded,) if degraded else ())
 
-    def _written(self, snapshot: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> Flush:
+    def _write(self, snapshot: SessionSnapshot, stretch: Sequence[Numbered], found: _Found) -> Flush:
         session_id = snapshot.session_id
         drafts = [
             entry_draft(
@@ -261,7 +261,7 @@ class Flushes:
         ]
         # Of a session that was deleted meanwhile nothing is written any more.
         memories, missing = self._services.longterm.remember_all(
-            drafts, during=lambda: snapshot.session.held(snapshot.state)
+            drafts, during=lambda: snapshot.session.hold(snapshot.state)
         )
         written_memories = [
             FlushedMemory(
@@ -334,7 +334,7 @@ def _words_to_keep(message: Message) -> str:
 
 
 def remember_asked(
-    services: SessionServices, session_id: str, messages: Sequence[object], appended_messages: AppendedMessages
+    services: SessionRuntime, session_id: str, messages: Sequence[object], appended_messages: AppendedMessages
 ) -> list[str]:
     """Remember what messages that were just appended ask to remember.
 

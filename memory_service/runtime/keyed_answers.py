@@ -82,7 +82,7 @@ class KeyedAnswers:
         content = hashlib.blake2b(content, digest_size=_CONTENT_BYTES).digest()
         records = self._records(workspace)
         try:
-            claim = self._claimed(records, kind, name, content, session_id)
+            claim = self._claim(records, kind, name, content, session_id)
         except StorageFailed as error:
             # What cannot be noted, as in a home that is not there yet, or is only read, is done all the same.
             _log.warning("an idempotency key was not noted: %s", error)
@@ -115,7 +115,7 @@ class KeyedAnswers:
             time.sleep(_ASK_AGAIN_SECONDS)
         return answer
 
-    def _claimed(
+    def _claim(
         self, records: RecordStore, kind: RecordKind, name: str, content: bytes, session_id: str
     ) -> _Claim | tuple[bytes, bool] | None:
         """A claim to act; or the answer that there is, or None while another one acts."""

@@ -67,7 +67,7 @@ class _Patience:
 
     def wait(self, turn: threading.Event, key: SessionKey, other_texts: str) -> None:
         name = f"session {key[1]!r} of workspace {key[0]!r}"
-        with THROTTLE.standing():
+        with THROTTLE.waiting():
             self._wait(turn, name, other_texts)
 
     def _wait(self, turn: threading.Event, name: str, other_texts: str) -> None:
@@ -119,7 +119,7 @@ class SessionLocks:
             CallCancelled: `cancelled` became true.
             Conflict: The thread is in another session.
         """
-        with self._entered(key, _Patience(timeout_seconds, cancelled), compaction=False):
+        with self._enter(key, _Patience(timeout_seconds, cancelled), compaction=False):
             yield
 
     @contextmanager
@@ -128,11 +128,11 @@ class SessionLocks:
     ) -> Iterator[None]:
         """Be alone in a session and have one of the places for compactions; arguments and errors as `session`."""
         patience = _Patience(timeout_seconds, cancelled)
-        with self._entered(key, patience, compaction=False), self._entered(key, patience, compaction=True):
+        with self._enter(key, patience, compaction=False), self._enter(key, patience, compaction=True):
             yield
 
     @contextmanager
-    def _entered(self, key: SessionKey, patience: _Patience, *, compaction: bool) -> Iterator[None]:
+    def _enter(self, key: SessionKey, patience: _Patience, *, compaction: bool) -> Iterator[None]:
         thread = threading.get_ident()
         with self._changing:
             lock = self._compactions if compaction else self._session_lock(key, thread)

@@ -154,19 +154,19 @@ def make_models(settings: Settings) -> Models:
         return Models()
     from memory_service.llm.litellm import LiteLLMModel
 
-    def made(name: str) -> LiteLLMModel:
+    def make(name: str) -> LiteLLMModel:
         windows = settings.context_windows
         window_tokens = windows.get(name) or windows.get(name.rpartition("/")[2])
         return LiteLLMModel(name, api_base=settings.llm_api_base or None, window_tokens=window_tokens)
 
-    fallbacks = tuple(map(made, settings.llm_fallback_model))
-    memories = made(settings.llm_model)
+    fallbacks = tuple(map(make, settings.llm_fallback_model))
+    memories = make(settings.llm_model)
     own = settings.compaction.model
     return Models(
-        summaries=made(own) if own else memories,
+        summaries=make(own) if own else memories,
         memories=memories,
         fallbacks=fallbacks,
-        named=lru_cache(_NAMED_MODELS)(made),
+        named=lru_cache(_NAMED_MODELS)(make),
     )
 
 

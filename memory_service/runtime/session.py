@@ -25,7 +25,7 @@ from memory_service.messages import (
     compact_command,
     is_system,
     media_parts_of,
-    numbered,
+    number_message,
     own_text_of,
     read_messages,
     was_cut,
@@ -217,21 +217,21 @@ class _Fold:
             return
         if read and read[-1]["role"] == "assistant":
             reason = given_value.get("finish_reason") or given_value.get("stop_reason")
-            self._ended(record.seq if was_cut(reason) else 0)
+            self._set_cut(record.seq if was_cut(reason) else 0)
         # One message of Anthropic's may be several of ours: they share its number.
-        self._messages += [numbered(each_message, record.seq, record.ts) for each_message in read]
+        self._messages += [number_message(each_message, record.seq, record.ts) for each_message in read]
         if message.media:
             self._media[record.seq] = message.media
         if message.usage is not None:
             self._count(record.seq, message.usage)
 
-    def _ended(self, cut_seq: int) -> None:
+    def _set_cut(self, cut_seq: int) -> None:
         if cut_seq != self._state.cut_seq:
             self._state = replace(self._state, cut_seq=cut_seq)
 
     def _count(self, seq: int, usage: Usage) -> None:
         if was_cut(usage.finish_reason):
-            self._ended(seq)
+            self._set_cut(seq)
         self._state = replace(self._state, usages=(*self._state.usages, Counted(seq=seq, usage=usage))[-_USAGES:])
 
     def _compact(self, record: Record, made: Compaction) -> None:
@@ -359,7 +359,7 @@ class OpenSession:
         self._view_sizes = (state, shape, view.view_sizes)
         return view
 
-    def seen(self, shape: ViewShape, state: SessionState) -> View:
+    def last_view(self, shape: ViewShape, state: SessionState) -> View:
         """The last view that was made, new or not; one is made if there is none."""
         return self._view[2] if self._view is not None else self.view(shape, state)
 
@@ -387,9 +387,9 @@ class OpenSession:
         """
         return self.log.append(bodies, edition=_there(on))
 
-    def held(self, on: SessionState) -> AbstractContextManager[None]:
+    def hold(self, on: SessionState) -> AbstractContextManager[None]:
         """Keep the session from being deleted while something made from a state of it is stored; see `SessionLog`."""
-        return self.log.held(_there(on))
+        return self.log.hold(_there(on))
 
     def commit(self, made: Compaction, on: SessionState) -> int:
         """Write a compaction if the head is still the one that it was planned on; gives its number.

@@ -142,8 +142,8 @@ def options_of(
         settings=settings.context_windows.get(model or "") or settings.context_window,
         model=limits.window_tokens if limits else None,
         preset=chosen_preset.thresholds.window_tokens,
-        refuse_below=_given(compaction.refuse_below_tokens, chosen_preset.thresholds.refuse_below),
-        warn_below=_given(compaction.warn_below_tokens, chosen_preset.thresholds.warn_below),
+        refuse_below=_or_default(compaction.refuse_below_tokens, chosen_preset.thresholds.refuse_below),
+        warn_below=_or_default(compaction.warn_below_tokens, chosen_preset.thresholds.warn_below),
     )
     return SessionOptions(
         preset=chosen_preset,
@@ -169,13 +169,13 @@ def _tables(settings: Settings, given_jsons: Mapping[str, Json]) -> tuple[Compac
     if unknown_names:
         raise InvalidRequest(f"A session has no setting {unknown_names[0][:80]!r}. It may set {', '.join(TABLES)}.")
     return (
-        _merged(settings.compaction, "compaction", given_jsons),
-        _merged(settings.pruning, "pruning", given_jsons),
-        _merged(settings.flush, "flush", given_jsons),
+        _merge_settings(settings.compaction, "compaction", given_jsons),
+        _merge_settings(settings.pruning, "pruning", given_jsons),
+        _merge_settings(settings.flush, "flush", given_jsons),
     )
 
 
-def _merged(table: Table, name: str, given_jsons: Mapping[str, Json]) -> Table:
+def _merge_settings(table: Table, name: str, given_jsons: Mapping[str, Json]) -> Table:
     own = given_jsons.get(name)
     if own is None:
         return table
@@ -206,7 +206,7 @@ def _pruning(preset: Preset, table: PruningTable) -> Preset:
     return replace(preset, pruning=rules, pruning_mode=modes.get(table.mode, preset.pruning_mode))
 
 
-def _given(own: int | None, otherwise: int) -> int:
+def _or_default(own: int | None, otherwise: int) -> int:
     return otherwise if own is None else own
 
 

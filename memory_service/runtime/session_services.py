@@ -39,7 +39,7 @@ _OPEN_SESSIONS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedServices:
+class ServiceParts:
     """Services shared by all workspaces."""
 
     settings: Settings
@@ -73,7 +73,7 @@ class SessionSnapshot:
         return reading_of(self.state, view_sizes, self._scale(), self.options.model_name, anchored=anchored)
 
     def _scale(self) -> tuple[float, ReadingSource]:
-        return scale_of(self.state, lambda: self.session.seen(self.shape, self.state), self.options.model_name)
+        return scale_of(self.state, lambda: self.session.last_view(self.shape, self.state), self.options.model_name)
 
     def budget(
         self, *, overhead_tokens: int = 0, tools_tokens: int = 0, most_tokens: int | None = None
@@ -88,7 +88,7 @@ class SessionSnapshot:
         )
 
 
-class SessionServices:
+class SessionRuntime:
     """The sessions of one workspace, and what work on them needs.
 
     Args:
@@ -104,7 +104,7 @@ class SessionServices:
         workspace: str,
         logs: LogStore,
         longterm: LongTermMemory,
-        services: SharedServices,
+        services: ServiceParts,
         engine: GuardedEngine | None = None,
     ) -> None:
         self.workspace = workspace
@@ -129,7 +129,7 @@ class SessionServices:
                 session = self._sessions[session_id] = OpenSession(log)
             return session
 
-    def ensured(self, session_id: str, *, model: str | None = None) -> OpenSession:
+    def get_or_create(self, session_id: str, *, model: str | None = None) -> OpenSession:
         """A session; begun if it is not there."""
         try:
             return self.session(session_id)
@@ -139,7 +139,7 @@ class SessionServices:
                 begin_log(self.logs, SessionHeader(session_id=session_id, model=model))
             return self.session(session_id)
 
-    def created(
+    def create(
         self,
         session_id: str,
         *,
@@ -159,7 +159,7 @@ class SessionServices:
         begin_log(self.logs, header)
         return self.session(session_id)
 
-    def deleted(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
+    def delete(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
         """A session is no more, nor what is beside its log, which goes first."""
         self.logs.delete(session_id, first=first)
         self._sessions.pop(session_id)

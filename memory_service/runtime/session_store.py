@@ -54,7 +54,7 @@ from memory_service.sessions.records import (
 )
 
 if TYPE_CHECKING:
-    from memory_service.runtime.session_services import SessionServices, SessionSnapshot
+    from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 MAX_PINS = 64
 _KEYED_ATTEMPTS = 16
@@ -63,7 +63,7 @@ _KEYED_ATTEMPTS = 16
 class SessionStore:
     """Store of the sessions of one workspace: begin, append, read, pin, trim, delete."""
 
-    def __init__(self, services: SessionServices, receipts: Receipts) -> None:
+    def __init__(self, services: SessionRuntime, receipts: Receipts) -> None:
         self._services = services
         self._receipts = receipts
 
@@ -86,7 +86,7 @@ class SessionStore:
         check_new(self._services.shared.settings, settings or {}, model=model, context_window=context_window)
         text = id_of_title(title) if title.strip() else ""
         name = session_id or text or f"{self._services.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
-        self._services.created(
+        self._services.create(
             name, model=model, context_window=context_window, settings=settings or {}, title=title.strip()
         )
         return self.summary(name)
@@ -112,7 +112,7 @@ class SessionStore:
         session.note(notes, state)
         return self.summary(session_id)
 
-    def listed(self) -> list[schemas.ListedSession]:
+    def list_sessions(self) -> list[schemas.ListedSession]:
         """All sessions, the last active first."""
         return self._services.logs.list()
 
@@ -157,7 +157,7 @@ class SessionStore:
 
         def delete() -> None:
             # What it was asked for last stands in its receipts.
-            services.deleted(session_id, first=lambda: self._forget_prompts(session_id))
+            services.delete(session_id, first=lambda: self._forget_prompts(session_id))
             if services.engine:
                 kept_texts.extend(services.engine.forget(session_id))
 
@@ -226,24 +226,26 @@ class SessionStore:
             StorageFailed: The disk did not take them; nothing was appended.
         """
         items = check_messages(messages, verbatim=verbatim)
-        session, at = self._opened(session_id, model, at)
+        session, at = self._open_for_append(session_id, model, at)
         # Settings of the service may have come since that contradict the session's.
         check_settings(self._services.shared.settings, session.state())
         texts = [_json(message) for message in items]
-        append, is_replayed = _appended(session, texts, usage, key, at)
+        append, is_replayed = _append_batch(session, texts, usage, key, at)
         self._services.longterm.note_session(session_id)
         snapshot = self._services.snapshot(session_id, session=session)
-        return _told(snapshot, append, replayed=is_replayed, skipped=len(messages) - len(items))
+        return _append_answer(snapshot, append, replayed=is_replayed, skipped=len(messages) - len(items))
 
     def standing(self, session_id: str) -> schemas.AppendedMessages:
         """The session as it stands, as the answer to one who appended nothing."""
-        return _told(self._services.snapshot(session_id))
+        return _append_answer(self._services.snapshot(session_id))
 
-    def _opened(self, session_id: str, model: str | None, at: LogEnd | None) -> tuple[OpenSession, LogEnd | None]:
+    def _open_for_append(
+        self, session_id: str, model: str | None, at: LogEnd | None
+    ) -> tuple[OpenSession, LogEnd | None]:
         """A session to append to, begun if it is not there, and the end of its log if that matters."""
         if at is None or at.edition:
-            return self._services.ensured(session_id, model=model), at
-        session = self._services.created(session_id, model=model, context_window=None, settings={})
+            return self._services.get_or_create(session_id, model=model), at
+        session = self._services.create(session_id, model=model, context_window=None, settings={})
         state = session.state()
         if state.messages:
             raise Conflict("The session was begun meanwhile. Look at it again.")
@@ -272,13 +274,13 @@ class SessionStore:
 
     def log_view(self, session_id: str, *, since_seq: int = 0, limit: int | None = None) -> schemas.Messages:
         """Everything ever said, as it was given; of a log that OpenClaw wrote, too."""
-        pairs, degraded = self.said(session_id, since_seq=since_seq, limit=limit)
+        pairs, degraded = self.iter_messages(session_id, since_seq=since_seq, limit=limit)
         found_pairs = [(seq, json.loads(text)) for seq, text in pairs]
         return schemas.Messages(
             messages=[message for _, message in found_pairs], seqs=[seq for seq, _ in found_pairs], degraded=[*degraded]
         )
 
-    def said(
+    def iter_messages(
         self, session_id: str, *, since_seq: int = 0, limit: int | None = None, media: bool = True
     ) -> tuple[Iterator[tuple[int, str]], tuple[str, ...]]:
         """All logged messages one by one, to keep memory flat: number and JSON of each; and the degraded parts."""
@@ -327,7 +329,7 @@ class SessionStore:
         """
         if (text is None) == (seq is None):
             raise InvalidRequest("A pin is of a text or of a message. Send text, or seq.")
-        session = self._services.ensured(session_id) if text is not None else self._services.session(session_id)
+        session = self._services.get_or_create(session_id) if text is not None else self._services.session(session_id)
         state = session.state()
         words = text if text is not None else _text_at(state, seq or 0)
         if not words.strip() or len(words) > MAX_PIN_CHARS:
@@ -433,7 +435,7 @@ def _text_at(state: SessionState, seq: int) -> str:
     return text_of(message.message)
 
 
-def _appended(
+def _append_batch(
     session: OpenSession, texts: Sequence[str], usage: Usage | None, key: str | None, at: LogEnd | None
 ) -> tuple[Appended | None, bool]:
     """Writes messages and what belongs to them as one batch, unless they stand there by the same key.
@@ -453,7 +455,7 @@ def _appended(
         return _numbers(batch, len(texts)), False
     for _ in range(_KEYED_ATTEMPTS if key else 0):
         state = session.state()
-        if append := _replayed(state, key or "", texts):
+        if append := _replay_key(state, key or "", texts):
             return append, True
         with suppress(Conflict):
             # Who sends the same at the same time must not come between the look and the append.
@@ -467,7 +469,7 @@ def _numbers(batch: Appended, messages: int) -> Appended:
     return Appended(first_seq=batch.first_seq, last_seq=batch.first_seq + max(messages, 1) - 1)
 
 
-def _replayed(state: SessionState, key: str, texts: Sequence[str]) -> Appended | None:
+def _replay_key(state: SessionState, key: str, texts: Sequence[str]) -> Appended | None:
     """Log numbers of messages that came with the same key before.
 
     Raises:
@@ -489,7 +491,7 @@ def _hash(*texts: str) -> str:
     return digest.hexdigest()
 
 
-def _told(
+def _append_answer(
     snapshot: SessionSnapshot, append: Appended | None = None, *, replayed: bool = False, skipped: int = 0
 ) -> schemas.AppendedMessages:
     """The answer to an append."""

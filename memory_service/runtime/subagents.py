@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 from memory_service import schemas
-from memory_service.compaction.checkpoint import shortened
+from memory_service.compaction.checkpoint import shorten_text
 from memory_service.compaction.record import PinRecord
 from memory_service.compaction.view import view_language
 from memory_service.errors import InvalidRequest, MemoryServiceError
@@ -19,7 +19,7 @@ from memory_service.messages import text_of
 from memory_service.runtime.engine_adapter import EngineAdapter
 from memory_service.runtime.flushes import Flushes
 from memory_service.runtime.session import SessionState
-from memory_service.runtime.session_services import SessionServices
+from memory_service.runtime.session_services import SessionRuntime
 from memory_service.runtime.session_store import SessionStore
 from memory_service.sessions.records import Unpin
 from memory_service.text.texts import Texts, texts_in
@@ -49,9 +49,7 @@ class SubagentEnd:
 class Subagents:
     """The subagents of one workspace."""
 
-    def __init__(
-        self, services: SessionServices, store: SessionStore, flushes: Flushes, adapter: EngineAdapter
-    ) -> None:
+    def __init__(self, services: SessionRuntime, store: SessionStore, flushes: Flushes, adapter: EngineAdapter) -> None:
         self._services = services
         self._store = store
         self._flushes = flushes
@@ -91,10 +89,10 @@ class Subagents:
         if state.head.summary:
             opening = words["opening"].format(parent=parent) + state.head.summary
             self._store.append(begun_session.session_id, [{"role": "user", "content": opening}])
-        self._adapter.spawned(parent, begun_session.session_id, ttl_seconds)
+        self._adapter.begin_subagent(parent, begun_session.session_id, ttl_seconds)
         return self._store.summary(begun_session.session_id)
 
-    def ended(self, child: str, reason: str) -> SubagentEnd:
+    def end(self, child: str, reason: str) -> SubagentEnd:
         """Keep what a subagent found, and tell its parent; a second time does nothing.
 
         Args:
@@ -108,9 +106,9 @@ class Subagents:
         link = next((pin for pin in state.pins if pin.pin_id.startswith(f"{_PARENT}:")), None)
         if link is None:
             return SubagentEnd(parent=None)
-        written_count, degraded = self._flushed(child)
+        written_count, degraded = self._flush(child)
         self._services.session(child).note([Unpin(pin_id=link.pin_id)], state)
-        self._adapter.ended(child, reason)
+        self._adapter.end_subagent(child, reason)
         _, parent, until = f"{link.pin_id}:".split(":", 2)
         if (until := until.rstrip(":")) and time.time() > int(until):
             return SubagentEnd(parent=None, written=written_count, degraded=degraded)
@@ -121,7 +119,7 @@ class Subagents:
         messages = self._store.append(parent, [{"role": "user", "content": _outcome(child, reason, state, texts)}])
         return SubagentEnd(parent=parent, seq=messages.first_seq, written=written_count, degraded=degraded)
 
-    def _flushed(self, child: str) -> tuple[int, tuple[str, ...]]:
+    def _flush(self, child: str) -> tuple[int, tuple[str, ...]]:
         try:
             report = self._flushes.flush(child)
         except MemoryServiceError as error:
@@ -142,6 +140,6 @@ def _outcome(child: str, reason: str, state: SessionState, texts: Texts) -> str:
         "",
     )
     how = " ".join(reason.split())[:_REASON_CHARS] or words["silent"]
-    return words["outcome"].format(child=child, how=how) + shortened(
+    return words["outcome"].format(child=child, how=how) + shorten_text(
         answer or words["nothing"], _ANSWER_CHARS, words["session"].format(child=child), texts
     )

@@ -49,7 +49,7 @@ class WorkspaceWatcher:
         self._changing = threading.Lock()
         self._followed: OrderedDict[str, _Followed] = OrderedDict()
         self._stop = threading.Event()
-        self._watch = Watch(self._homes, self._changed, self._stop, timing=self._timing)
+        self._watch = Watch(self._homes, self._index_changes, self._stop, timing=self._timing)
         self._thread: threading.Thread | None = None
         self._failure = ""
 
@@ -113,12 +113,12 @@ class WorkspaceWatcher:
         with self._changing:
             return [_watched_folders(value.memory.index) for value in self._followed.values()]
 
-    def _changed(self, root: Path, paths: Collection[str]) -> float:
+    def _index_changes(self, root: Path, paths: Collection[str]) -> float:
         with self._changing:
             memory = next(
                 (value.memory for value in self._followed.values() if value.memory.index.files.root == root), None
             )
-        with THROTTLE.behind():
+        with THROTTLE.background():
             return memory.catch_up(paths, cancelled=self._stop.is_set) if memory else 0.0
 
 
@@ -155,7 +155,7 @@ def follow(
     """
     text = ""
 
-    def changed(_: Path, paths: Collection[str]) -> float:
+    def index_changes(_: Path, paths: Collection[str]) -> float:
         nonlocal text
         started_time = time.monotonic()
         texts, failure = tuple[str, ...](), ""
@@ -173,7 +173,7 @@ def follow(
         text = failure
         return looked_seconds
 
-    Watch(lambda: [_watched_folders(index)], changed, stop, timing=timing or WatchTiming()).run()
+    Watch(lambda: [_watched_folders(index)], index_changes, stop, timing=timing or WatchTiming()).run()
 
 
 def _watched_folders(index: Index) -> Watched:

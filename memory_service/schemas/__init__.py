@@ -87,7 +87,7 @@ from memory_service.schemas.memories import (
     Statement,
     Until,
     WrittenFile,
-    checked,
+    make_request,
 )
 from memory_service.schemas.roles import NotedOrigin
 from memory_service.schemas.sessions import (
@@ -291,5 +291,5 @@ __all__ = [
     "WorkspaceSummary",
     "Workspaces",
     "WrittenFile",
-    "checked",
+    "make_request",
 ]

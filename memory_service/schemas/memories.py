@@ -129,7 +129,7 @@ class Request(BaseModel):
 R = TypeVar("R", bound=BaseModel)
 
 
-def checked(shape: type[R], **values: object) -> R:
+def make_request(shape: type[R], **values: object) -> R:
     """A request with these values.
 
     Raises:

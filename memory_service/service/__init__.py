@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
     from memory_service.conversations.join import ANSWER
     from memory_service.conversations.seals import is_sealed_here
-    from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translated
+    from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translate_call
     from memory_service.messages.response_items import TRIGGER, items_of_messages, messages_of_items
     from memory_service.messages.server_events import EventSplitter, ServerEvent, Unreadable
     from memory_service.runtime.answers import reader_failures
@@ -67,7 +67,7 @@ __all__ = [
     "preset_settings",
     "reader_failures",
     "shown_prompt",
-    "translated",
+    "translate_call",
     "without_collector",
 ]
 # Where each stands that is not the service itself.
@@ -77,7 +77,7 @@ _MODULES = {
     "memory_service.conversations.join": ("ANSWER",),
     "memory_service.conversations.call_places": ("CallOverview", "call_overview"),
     "memory_service.conversations.seals": ("is_sealed_here",),
-    "memory_service.llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translated"),
+    "memory_service.llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translate_call"),
     "memory_service.storage.files.sample": ("SAMPLES", "Recording", "copy_sample"),
     "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
     "memory_service.messages.server_events": ("EventSplitter", "ServerEvent", "Unreadable"),
@@ -113,9 +113,9 @@ def open_at_once(home: Path | str | None, *, embeds: bool, rests: bool = False) 
         rests: Whether what takes long to index is left to another process.
     """
     if "memory_service.service.facade" in sys.modules:
-        return _opened(home, embeds, rests)
+        return _open_service(home, embeds, rests)
     with without_collector():
-        return _opened(home, embeds, rests)
+        return _open_service(home, embeds, rests)
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def without_collector() -> Iterator[None]:
         gc.freeze()
 
 
-def _opened(home: Path | str | None, embeds: bool, rests: bool) -> MemoryService:
+def _open_service(home: Path | str | None, embeds: bool, rests: bool) -> MemoryService:
     require_server("MemoryService")
     from indexer import LanguageChoice
     from memory_service.config import load_settings

@@ -26,7 +26,7 @@ from memory_service.memories.drafts import checked_tags
 from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.workspace_summaries import workspace_summaries
 from memory_service.runtime import answers
-from memory_service.runtime.answers import translated
+from memory_service.runtime.answers import translate_errors
 from memory_service.runtime.background import Operations
 from memory_service.runtime.events import EventHub
 from memory_service.runtime.keyed_answers import KeyedAnswers
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
     from memory_service.conversations.join import Conversations
     from memory_service.conversations.references import CompactionItems
-    from memory_service.runtime.session_services import SharedServices
-    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.runtime.session_services import ServiceParts
+    from memory_service.service.short_term import WorkspaceSessions
     from memory_service.storage.files.joining import HomeJoin
 
 # Parts for providers' clients, checks and measurements are imported where they are used: a search has no need of them.
@@ -88,7 +88,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         self._embedder = embedder or make_embedder(settings)
         self._reranker = make_reranker(settings)
         self._models = models or make_models(settings)
-        self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, self._shared, rests=rests)
+        self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, self._shared_services, rests=rests)
         storage = self._workspaces.storage
         self._presence = Presence(storage.coordination)
         self._operations = Operations(self._records, self._presence)
@@ -102,12 +102,12 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         storage = self._workspaces.storage
         return storage.workspace(workspace).records if workspace else storage.records
 
-    def _shared(self) -> SharedServices:
+    def _shared_services(self) -> ServiceParts:
         """The services that all sessions share; made, and their code loaded, with the first of them."""
         from memory_service.runtime.locks import SessionLocks
-        from memory_service.runtime.session_services import SharedServices
+        from memory_service.runtime.session_services import ServiceParts
 
-        return SharedServices(
+        return ServiceParts(
             settings=self.settings,
             session_locks=SessionLocks(self.settings.compaction.max_concurrent),
             events=self.events,
@@ -135,7 +135,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     # Search and context
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def search(
         self,
         workspace: str,
@@ -173,7 +173,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             history: Tell all values that the facts found have had.
         """
         value = time.perf_counter()
-        with translated():
+        with translate_errors():
             kept_filter = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
@@ -198,7 +198,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             took_ms=1000 * (time.perf_counter() - value),
         )
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def context(
         self,
         workspace: str,
@@ -220,7 +220,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         if budget_tokens < 0:
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._workspaces.readable(workspace)
-        with translated():
+        with translate_errors():
             kept_filter = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
@@ -259,7 +259,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     # Sessions
 
-    def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
+    def sessions(self, workspace: str, *, make: bool = False) -> WorkspaceSessions:
         """The parts that work on the sessions of a workspace, of which one that is not there has none unless made."""
         return self._workspaces.sessions(workspace, make=make)
 
@@ -297,8 +297,8 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     ) -> ConversationPrompt | None:
         """The prompt to send after a provider refused one; None where the refusal is the caller's to see."""
         items = self._compaction_items(workspace)
-        again = self.conversations(workspace).recovered(prompt, call, error, status, cancelled=cancelled)
-        return items.referred(again, call) if again is not None else None
+        again = self.conversations(workspace).recover(prompt, call, error, status, cancelled=cancelled)
+        return items.with_reference(again, call) if again is not None else None
 
     def compact_conversation(
         self, workspace: str, call: ConversationCall, *, cancelled: Callable[[], bool] = not_cancelled
@@ -369,7 +369,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         prompt = ConversationPrompt(messages=(), session_id=session_id, last_seq=after_seq)
         conversations = self.conversations(workspace)
         conversations.sessions.snapshot(session_id)
-        conversations.answered(prompt, messages, usage=usage, finish_reason=finish_reason, model=model)
+        conversations.append_answer(prompt, messages, usage=usage, finish_reason=finish_reason, model=model)
         return conversations.sessions.store.standing(session_id)
 
     def recalled_prompt(self, workspace: str, call: ConversationCall) -> ConversationPrompt:
@@ -454,11 +454,11 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     def examine(self, workspace: str, *, measures: bool = False) -> Iterator[Check]:
         """Check every part by using it, one after the other; and if wanted, measure the index on its own passages."""
         from memory_service.health.doctor import examine
-        from memory_service.health.missed_calls import told
+        from memory_service.health.missed_calls import missed_calls_note
 
         check_workspace(workspace)
         failing = self._workspaces.known_problems(workspace)
-        missed_text = told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC)))
+        missed_text = missed_calls_note(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC)))
         return examine(
             self.settings,
             self._workspaces.storage,
@@ -477,7 +477,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def warm_up(self) -> None:
         """Load the models now instead of at the first search."""
-        with translated():
+        with translate_errors():
             if (embedder := self._workspaces.first_embedder) is not None:
                 embedder.embed_query("warm")
             if self._reranker is not None:

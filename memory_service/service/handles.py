@@ -138,7 +138,7 @@ def original_of_file(
         next_handle=_following_lines(handle, file_text),
         memory_ids=tuple(dict.fromkeys(inside)),
     )
-    return _cut(whole, handle)
+    return _cut_to_answer(whole, handle)
 
 
 def _following_lines(handle: Handle, found: FileText) -> str | None:
@@ -158,8 +158,10 @@ def original_of_messages(handle: Handle, store: SessionStore, session_id: str | 
         title = f"{session}, medium {handle.medium} of message {handle.first}"
         place = citation(log, handle.first, handle.first)
         return Original(title=title, place=place, text=f"{mime}, {len(content):,} bytes", media=(content, mime))
-    pairs, _ = store.said(session, since_seq=handle.first - 1, limit=_MAX_MESSAGES + 1, media=False)
-    parts = list(_spoken(takewhile(lambda numbered_pair: not handle.last or numbered_pair[0] <= handle.last, pairs)))
+    pairs, _ = store.iter_messages(session, since_seq=handle.first - 1, limit=_MAX_MESSAGES + 1, media=False)
+    parts = list(
+        _message_texts(takewhile(lambda numbered_pair: not handle.last or numbered_pair[0] <= handle.last, pairs))
+    )
     if not parts:
         store.message(session, handle.first)  # tells why there is none
     texts, rest = parts[:_MAX_MESSAGES], parts[_MAX_MESSAGES:]
@@ -170,14 +172,14 @@ def original_of_messages(handle: Handle, store: SessionStore, session_id: str | 
         text="\n\n".join(f"log:{seq} {role}: {text}" for seq, role, text in texts) if several else texts[0][2],
         next_handle=citation(log, rest[0][0], handle.last or _NO_END) if rest else None,
     )
-    return _cut(whole, replace(handle, words=whole.place))
+    return _cut_to_answer(whole, replace(handle, words=whole.place))
 
 
 def _asking_session(handle: Handle, store: SessionStore) -> str:
     """The session whose model has called a tool with a handle, and has no result; empty for none or several."""
     pattern = re.compile(rf"(?<![\w:]){re.escape(handle.words)}(?!\d|[-–#]\d)")
     asking = list[str]()
-    for session in islice(store.listed(), _ASKING_SESSIONS):
+    for session in islice(store.list_sessions(), _ASKING_SESSIONS):
         waiting = _waiting_calls(store.messages_of(session.session_id))
         if any(pattern.search(arguments) for arguments in waiting):
             asking.append(session.session_id)
@@ -199,7 +201,7 @@ def _waiting_calls(messages: Sequence[Numbered]) -> Iterator[str]:
 
 def _only_session(handle: Handle, store: SessionStore) -> str:
     """The session of a workspace that has no other."""
-    session_ids = [session.session_id for session in store.listed()]
+    session_ids = [session.session_id for session in store.list_sessions()]
     if len(session_ids) == 1:
         return session_ids[0]
     names = f"; the last active are {', '.join(session_ids[:_SHOWN_SESSIONS])}" if session_ids else ""
@@ -208,7 +210,7 @@ def _only_session(handle: Handle, store: SessionStore) -> str:
     )
 
 
-def _spoken(pairs: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
+def _message_texts(pairs: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
     """Number, role and text of messages; what is more than text stays JSON, as it was given."""
     for seq, body in pairs:
         message = json.loads(body)
@@ -222,7 +224,7 @@ def _check_order(first: int, last: int) -> None:
         raise InvalidRequest(f"The id names {first} to {last}. Both count from 1, and the first comes first.")
 
 
-def _cut(whole: Original, handle: Handle) -> Original:
+def _cut_to_answer(whole: Original, handle: Handle) -> Original:
     """So much of a text as one answer may hold."""
     end = handle.start_char + _MAX_CHARS
     following = f"{handle.words}#C{end}" if end < len(whole.text) else whole.next_handle

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from indexer import SyncProgress
 from memory_service.memories.workspaces import indexed_paths
 from memory_service.runtime import answers
-from memory_service.runtime.answers import translated
+from memory_service.runtime.answers import translate_errors
 from memory_service.runtime.background import Operations
 from memory_service.runtime.watching import SyncedChange, follow
 from memory_service.schemas.status import Operation, ReindexReport, Status
@@ -59,8 +59,8 @@ class IndexUseCases(ABC):
     def plan(self, workspace: str, paths: Collection[str] = ()) -> ReindexReport:
         """The plan of a reindex, without doing it."""
         memory = self._workspaces.readable(workspace)
-        with translated():
-            return answers.planned_report(memory.index.plan(self._indexed(memory, paths)))
+        with translate_errors():
+            return answers.planned_report(memory.index.plan(self._indexed_paths(memory, paths)))
 
     def reindex(
         self,
@@ -73,24 +73,26 @@ class IndexUseCases(ABC):
     ) -> ReindexReport:
         """Bring the index up to date with the files, here and now."""
         memory = self._workspaces.readable(workspace)
-        with translated():
-            report = memory.sync(self._indexed(memory, paths), full=full, on_progress=on_progress, cancelled=cancelled)
+        with translate_errors():
+            report = memory.sync(
+                self._indexed_paths(memory, paths), full=full, on_progress=on_progress, cancelled=cancelled
+            )
         return answers.reindex_report(report)
 
-    def _indexed(self, memory: LongTermMemory, paths: Collection[str]) -> tuple[str, ...]:
+    def _indexed_paths(self, memory: LongTermMemory, paths: Collection[str]) -> tuple[str, ...]:
         """Paths of a workspace as the index has them."""
         return indexed_paths(paths, extra_folders(memory.index.files.root, self.settings.extra_paths)) if paths else ()
 
     def index_words(self, workspace: str, *, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Make all that changed be found by its words, which takes a moment; `reindex` makes its vectors."""
         memory = self._workspaces.memory(workspace)
-        with translated():
+        with translate_errors():
             memory.index.sync(words_only=True, cancelled=cancelled)
 
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """Start a reindex in the background."""
         memory = self._workspaces.readable(workspace)
-        checked_texts = self._indexed(memory, paths)
+        checked_texts = self._indexed_paths(memory, paths)
         return self._operations.start(
             workspace,
             lambda on_progress, cancelled: memory.sync(
@@ -113,14 +115,14 @@ class IndexUseCases(ABC):
     def status(self, workspace: str) -> Status:
         """How a workspace stands, and what its context engine failed to do; loads the engine."""
         memory = self._workspaces.readable(workspace)
-        with translated():
+        with translate_errors():
             status = memory.index.status()
         engine = self._workspaces.engine(workspace)
         return answers.status(
             workspace,
             status,
             self.settings,
-            degraded=(*(engine.problems() if engine else ()), *self._missed(workspace)),
+            degraded=(*(engine.problems() if engine else ()), *self._missed_calls(workspace)),
             watched=self._workspaces.watching.state(workspace),
         )
 
@@ -131,10 +133,10 @@ class IndexUseCases(ABC):
 
         return MissedCalls(self.settings.home)
 
-    def _missed(self, workspace: str) -> Iterator[str]:
-        from memory_service.health.missed_calls import told
+    def _missed_calls(self, workspace: str) -> Iterator[str]:
+        from memory_service.health.missed_calls import missed_calls_note
 
-        if missed_text := told(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC))):
+        if missed_text := missed_calls_note(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC))):
             yield f"gateway: {missed_text}"
 
     def watch(self) -> None:
@@ -150,5 +152,5 @@ class IndexUseCases(ABC):
     ) -> None:
         """Index what changes in one workspace, here and now, until told to stop; see `watching.follow`."""
         memory = self._workspaces.memory(workspace)
-        with translated():
-            follow(memory.index, on_followed, stop, only=self._indexed(memory, paths))
+        with translate_errors():
+            follow(memory.index, on_followed, stop, only=self._indexed_paths(memory, paths))

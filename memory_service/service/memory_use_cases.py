@@ -22,7 +22,7 @@ from memory_service.memories.drafts import checked_change, checked_origin, check
 from memory_service.memories.entries import EntryFilter
 from memory_service.memories.file_text import check_range, read_range
 from memory_service.memories.workspaces import memory_path, stored_path
-from memory_service.runtime.answers import translated
+from memory_service.runtime.answers import translate_errors
 from memory_service.schemas.entries import (
     MAX_LISTED,
     ChangedEntry,
@@ -33,14 +33,14 @@ from memory_service.schemas.entries import (
     Removal,
     StoredMemory,
 )
-from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile, checked
+from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile, make_request
 from memory_service.schemas.roles import NotedOrigin, WhoseWord
 from memory_service.storage.files.document_files import read_extra
 
 if TYPE_CHECKING:
     from memory_service.runtime.keyed_answers import KeyedAnswers
     from memory_service.service.handles import Handle, Original
-    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.service.short_term import WorkspaceSessions
     from memory_service.service.workspace import OpenWorkspaces
 
 # Of what a search finds, so much is looked at for the words of a memory that is to be forgotten, and so much shown
@@ -57,7 +57,7 @@ class MemoryUseCases(ABC):
     _workspaces: OpenWorkspaces
 
     @abstractmethod
-    def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
+    def sessions(self, workspace: str, *, make: bool = False) -> WorkspaceSessions:
         """The parts that work on the sessions of a workspace; see `MemoryService.sessions`."""
 
     def remember(
@@ -100,12 +100,12 @@ class MemoryUseCases(ABC):
         """All memory files, by path."""
         return self._workspaces.readable(workspace).files.list()
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def get(self, workspace: str, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
         """A range of lines of a memory file, or of a file of an extra folder that the index lists."""
         memory = self._workspaces.readable(workspace)
         if path.startswith(EXTRA_MARK):
-            with translated():
+            with translate_errors():
                 path, place = memory.index.locate(path)
             check_range(start_line, lines)
             return read_range(read_extra(place, path), path, start_line=start_line, lines=lines)
@@ -180,10 +180,10 @@ class MemoryUseCases(ABC):
             since=since,
             until=until,
         )
-        entries, following = self._workspaces.readable(workspace).files.entries.listed(
+        entries, following = self._workspaces.readable(workspace).files.entries.list_entries(
             wanted_filter, limit=limit, after=cursor or ""
         )
-        return MemoryEntries(entries=[entry.said() for entry in entries], next_cursor=following or None)
+        return MemoryEntries(entries=[entry.to_memory_entry() for entry in entries], next_cursor=following or None)
 
     def entry(self, workspace: str, memory: str) -> MemoryEntry:
         """One entry.
@@ -195,7 +195,7 @@ class MemoryUseCases(ABC):
         long_term = self._workspaces.readable(workspace)
         entries = long_term.files.entries
         if (place := _place(memory)) is None:
-            return entries.get(memory).said()
+            return entries.get(memory).to_memory_entry()
         there = [
             entry
             for entry in entries.of_file(stored_path(long_term.files.documents, place.path))
@@ -205,7 +205,7 @@ class MemoryUseCases(ABC):
             raise NotFound(
                 f"There are {len(there)} memories at {repr(memory)[1:-1][:80]}, not one. Give the id of one."
             )
-        return there[0].said()
+        return there[0].to_memory_entry()
 
     def edit(
         self,
@@ -233,7 +233,7 @@ class MemoryUseCases(ABC):
             PreconditionFailed: It was changed meanwhile.
         """
         own = None if tags is None else checked_tags(tags)
-        change = checked_change(checked(EntryChange, text=text, tags=own, origin=origin))
+        change = checked_change(make_request(EntryChange, text=text, tags=own, origin=origin))
         memory_id = memory if _place(memory) is None else self.entry(workspace, memory).memory_id
         memory_entry, left = self._workspaces.memory(workspace).change(memory_id, change, etag=etag)
         return ChangedEntry(**dict(memory_entry), degraded=left)
@@ -287,7 +287,9 @@ class MemoryUseCases(ABC):
             raise InvalidRequest(f"{place.words} is a whole session. Delete the session, or name its messages.")
         store, session_id = self.sessions(workspace).store, place.session_id or ""
         pairs = [
-            (seq, text) for seq, text in store.said(session_id, media=False)[0] if place.first <= seq <= place.last
+            (seq, text)
+            for seq, text in store.iter_messages(session_id, media=False)[0]
+            if place.first <= seq <= place.last
         ]
         path = session_path(session_id)
         removals = [
@@ -317,7 +319,7 @@ class MemoryUseCases(ABC):
     def _candidates(self, workspace: str, words: str) -> tuple[list[Removal], list[Removal]]:
         """Memories that have some words, and others that a search finds for them."""
         memory = self._workspaces.readable(workspace)
-        with translated():
+        with translate_errors():
             hits = memory.search(words, limit=_LOOKED_AT, kept=_MEMORIES, snippets=False).hits
         removals = dict[str, Removal]()
         for hit in hits:
@@ -326,9 +328,9 @@ class MemoryUseCases(ABC):
             with suppress(NotFound):
                 for removal in memory.files.entries.within(hit.path, first, last):
                     removals.setdefault(removal.memory_id or removal.citation, removal)
-        text = _folded(words)
+        text = _fold_text(words)
         named_removals = [
-            each_removal for each_removal in removals.values() if text in _folded(each_removal.text or "")
+            each_removal for each_removal in removals.values() if text in _fold_text(each_removal.text or "")
         ]
         return named_removals, [
             each_removal for each_removal in removals.values() if each_removal not in named_removals
@@ -366,5 +368,5 @@ def _would_go(removals: Collection[Removal], *, named: int | None = None) -> For
     )
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     return " ".join(text.casefold().split())

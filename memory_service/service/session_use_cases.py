@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memory_service.config import Settings
     from memory_service.runtime.display import SessionDetails, ShownMessage
     from memory_service.runtime.events import Subscription
-    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.service.short_term import WorkspaceSessions
 
 _NEW_SESSION = said.NewSession()
 _COMPACTION = made.CompactRequest()
@@ -36,7 +36,7 @@ class SessionUseCases(ABC):
     settings: Settings
 
     @abstractmethod
-    def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
+    def sessions(self, workspace: str, *, make: bool = False) -> WorkspaceSessions:
         """The parts that work on the sessions of a workspace; see `MemoryService.sessions`."""
 
     @abstractmethod
@@ -67,7 +67,7 @@ class SessionUseCases(ABC):
 
     def list_sessions(self, workspace: str) -> said.Sessions:
         """All sessions of a workspace, the last active first."""
-        sessions = self.sessions(workspace).store.listed()
+        sessions = self.sessions(workspace).store.list_sessions()
         names = [session.session_id for session in sessions if session.last_seq is None and session.size_bytes]
         why = "does not end with a record of this service. Read it to see why."
         return said.Sessions(sessions=sessions, degraded=[f"log: {name} {why}" for name in names])
@@ -120,7 +120,7 @@ class SessionUseCases(ABC):
 
     # Messages
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def append(
         self,
         workspace: str,
@@ -158,7 +158,7 @@ class SessionUseCases(ABC):
         missing = "usage: none of its numbers is known; nothing was counted."
         return appended_messages.model_copy(update={"degraded": [*appended_messages.degraded, missing]})
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def messages(
         self,
         workspace: str,
@@ -188,7 +188,7 @@ class SessionUseCases(ABC):
         self, workspace: str, session_id: str, *, since_seq: int = 0, limit: int | None = None
     ) -> tuple[Iterator[tuple[int, str]], Sequence[str]]:
         """Number and JSON of all logged messages one by one, to keep memory flat; and the degraded parts."""
-        return self.sessions(workspace).store.said(session_id, since_seq=since_seq, limit=limit)
+        return self.sessions(workspace).store.iter_messages(session_id, since_seq=since_seq, limit=limit)
 
     def message(self, workspace: str, session_id: str, seq: int) -> str:
         """The JSON of one logged message, byte for byte as it was given."""
@@ -198,7 +198,7 @@ class SessionUseCases(ABC):
         """A medium of a logged message (counted from 1) and its MIME type."""
         return self.sessions(workspace).store.medium(session_id, seq, number)
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def session_search(self, workspace: str, session_id: str, query: str, limit: int = 10) -> said.FoundMessages:
         """Search the messages of a session by words, whether its view still shows them or not."""
         return self.sessions(workspace).search(session_id, query, limit=limit)
@@ -238,7 +238,7 @@ class SessionUseCases(ABC):
 
     # Prompts
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def session_context(
         self,
         workspace: str,
@@ -256,7 +256,7 @@ class SessionUseCases(ABC):
         """
         sessions = self.sessions(workspace)
         context = sessions.context(session_id, request, cancelled=cancelled)
-        messages = sessions.sent(session_id, context.prompt.messages, request.format)
+        messages = sessions.to_wire(session_id, context.prompt.messages, request.format)
         return made.SessionContext(
             messages=messages.messages,
             system=messages.system,
@@ -281,7 +281,7 @@ class SessionUseCases(ABC):
         """The next step after a provider refused a prompt, decided and taken: what to send instead, or to give up."""
         sessions = self.sessions(workspace)
         step = sessions.recover(session_id, request, cancelled=cancelled)
-        messages = sessions.sent(session_id, step.messages, request.format)
+        messages = sessions.to_wire(session_id, step.messages, request.format)
         return made.Recovery(
             action=step.action,
             messages=messages.messages,
@@ -369,7 +369,7 @@ class SessionUseCases(ABC):
         """Wait until no compaction runs and none is to be tried again; tells whether that is so."""
         return self.sessions(workspace).wait_idle(session_id, timeout_seconds=timeout_seconds)
 
-    def _made_sessions(self, workspace: str, session_id: str | None, check: Callable[[], object]) -> ShortTermMemory:
+    def _made_sessions(self, workspace: str, session_id: str | None, check: Callable[[], object]) -> WorkspaceSessions:
         """The sessions of a workspace, which is made if what is to be written there passes `check`."""
         if self.has_workspace(workspace):
             return self.sessions(workspace)

@@ -26,7 +26,7 @@ from memory_service.runtime.compactions import SessionCompactions
 from memory_service.runtime.engine_adapter import EngineAdapter
 from memory_service.runtime.events import Subscription
 from memory_service.runtime.flushes import Flushes, remember_asked
-from memory_service.runtime.session_services import SessionServices, SessionSnapshot, SharedServices
+from memory_service.runtime.session_services import ServiceParts, SessionRuntime, SessionSnapshot
 from memory_service.runtime.session_store import SessionStore, on_wire
 from memory_service.runtime.subagents import Subagents
 from memory_service.schemas.compaction import FlushPrompt
@@ -37,7 +37,7 @@ from memory_service.storage.logs import LogStore
 _KEPT_ESTIMATES = 1_024
 
 
-class ShortTermMemory:
+class WorkspaceSessions:
     """The sessions of one workspace.
 
     Args:
@@ -56,12 +56,12 @@ class ShortTermMemory:
         logs: LogStore,
         longterm: LongTermMemory,
         receipts: Receipts,
-        shared: SharedServices,
+        shared: ServiceParts,
         compactor: Compactor,
         engine: GuardedEngine | None = None,
     ) -> None:
         self.longterm = longterm
-        self._services = SessionServices(workspace, logs, longterm, shared, engine)
+        self._services = SessionRuntime(workspace, logs, longterm, shared, engine)
         self._adapter = EngineAdapter(self._services)
         self.store = SessionStore(self._services, receipts)
         self.flushes = Flushes(self._services)
@@ -90,7 +90,7 @@ class ShortTermMemory:
             session_id, messages, usage=usage, model=model, key=key, verbatim=verbatim, at=at
         )
         self._services.settle(session_id)
-        self._adapter.appended(session_id)
+        self._adapter.notice_append(session_id)
         failures = [
             *self._adapter.failures(session_id),
             *remember_asked(self._services, session_id, messages, new_messages),
@@ -121,7 +121,7 @@ class ShortTermMemory:
             self._services.settle(session_id)
         return step
 
-    def sent(self, session_id: str, messages: Sequence[Message], wire: Wire) -> schemas.Messages:
+    def to_wire(self, session_id: str, messages: Sequence[Message], wire: Wire) -> schemas.Messages:
         """Messages of a prompt of a session, in the shape of a provider."""
         return on_wire(messages, wire, self._services.session(session_id).state())
 

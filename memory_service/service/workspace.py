@@ -27,8 +27,8 @@ from memory_service.storage.files.file_storage import FileStorage
 if TYPE_CHECKING:
     from memory_service.compaction.compactor import Compactor
     from memory_service.engines import GuardedEngine
-    from memory_service.runtime.session_services import SharedServices
-    from memory_service.service.short_term import ShortTermMemory
+    from memory_service.runtime.session_services import ServiceParts
+    from memory_service.service.short_term import WorkspaceSessions
 
 _MOST_OPEN = 256
 _HOSTS_FOLDER = ".hosts"  # of `memory_service.hosts.progress`
@@ -54,7 +54,7 @@ class OpenWorkspaces:
         settings: Settings,
         embedder: Embedder | LanguageChoice | None,
         reranker: Reranker | None,
-        shared: Callable[[], SharedServices],
+        shared: Callable[[], ServiceParts],
         *,
         rests: bool = False,
     ) -> None:
@@ -65,10 +65,10 @@ class OpenWorkspaces:
         self._reranker = reranker
         self._make_shared = shared
         self._rests = rests
-        self._shared: tuple[SharedServices, Compactor] | None = None
+        self._shared: tuple[ServiceParts, Compactor] | None = None
         self._sharing = threading.Lock()
         self._open: OrderedDict[str, LongTermMemory] = OrderedDict()
-        self._sessions: dict[str, ShortTermMemory] = {}
+        self._sessions: dict[str, WorkspaceSessions] = {}
         # As long as the service: what failed is asked no more, however often its workspace is opened.
         self._engines: dict[str, GuardedEngine] = {}
         self._opening = threading.Lock()
@@ -85,7 +85,7 @@ class OpenWorkspaces:
             return self.readable(DEFAULT_WORKSPACE).index.embedder
         return self._embedder
 
-    def _of_sessions(self) -> tuple[SharedServices, Compactor]:
+    def _of_sessions(self) -> tuple[ServiceParts, Compactor]:
         """The services that all sessions share, and their compactor; made with the first, as most calls need none."""
         with self._sharing:
             if self._shared is None:
@@ -148,9 +148,9 @@ class OpenWorkspaces:
         self.watching.use(workspace, memory)
         return memory
 
-    def sessions(self, workspace: str, *, make: bool = False) -> ShortTermMemory:
+    def sessions(self, workspace: str, *, make: bool = False) -> WorkspaceSessions:
         """The sessions of a workspace; none, unless they are made, where nobody wrote to it."""
-        from memory_service.service.short_term import ShortTermMemory
+        from memory_service.service.short_term import WorkspaceSessions
 
         longterm = self.memory(workspace, make=True) if make else self.readable(workspace)
         services, compactor = self._of_sessions()
@@ -158,7 +158,7 @@ class OpenWorkspaces:
             memory = self._sessions.get(workspace)
             if memory is not None and memory.longterm is longterm:
                 return memory
-            found_memory = ShortTermMemory(
+            found_memory = WorkspaceSessions(
                 workspace,
                 self.storage.workspace(workspace).logs,
                 longterm,

@@ -390,7 +390,7 @@ class _Form:
     read: Callable[[Fields], Body]
 
 
-def _trimmed(fields: Fields) -> TrimRecord:
+def _trim_record(fields: Fields) -> TrimRecord:
     return TrimRecord(
         backup=fields.text("backup"),
         lines=fields.integer("lines"),
@@ -436,6 +436,6 @@ _FORMS: dict[str, _Form] = {
             key=this_fields.text("key"), messages=this_fields.integer("messages"), content=this_fields.text("content")
         ),
     ),
-    "trimmed": _Form(TrimRecord, _trimmed),
+    "trimmed": _Form(TrimRecord, _trim_record),
     "erased": _Form(ErasedRecord, lambda this_fields: ErasedRecord(was=this_fields.text_or("was", "message"))),
 }

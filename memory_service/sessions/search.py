@@ -77,7 +77,7 @@ class SessionKeywordSearch:
         listed_messages = tuple(message for message in messages if message.seq <= upto)
         if before is not None and (before.upto, before._messages) == (upto, listed_messages):
             return before
-        reads = {id(each_message.message): read for each_message, read in before._known()} if before else {}
+        reads = {id(each_message.message): read for each_message, read in before._read_messages()} if before else {}
         return cls(
             listed_messages,
             tuple(reads.get(id(message.message)) or _read(message.message) for message in listed_messages),
@@ -111,7 +111,7 @@ class SessionKeywordSearch:
         text = _excerpt(self._read[at].text, self._windows[place][1], weights)
         return FoundMessage(seq=message.seq, role=message.message["role"], text=text, score=round(score, 6))
 
-    def _known(self) -> Iterator[tuple[Numbered, _Read]]:
+    def _read_messages(self) -> Iterator[tuple[Numbered, _Read]]:
         return zip(self._messages, self._read, strict=True)
 
 

@@ -124,7 +124,7 @@ class SessionLog(Protocol):
             StorageFailed: The storage did not take it; the log is as it was.
         """
 
-    def held(self, edition: int) -> AbstractContextManager[None]:
+    def hold(self, edition: int) -> AbstractContextManager[None]:
         """Keeps a log from being deleted, trimmed or written to by others; for moments.
 
         Whoever stores elsewhere what was made from it does so within: it is not stored after the log was erased.

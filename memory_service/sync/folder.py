@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from indexer import EVERGREEN, MEMORY_FOLDER, composed
+from indexer import EVERGREEN, MEMORY_FOLDER, to_nfc
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError, NotFound, TooLarge
 from memory_service.home import shown_name
 from memory_service.memories.file_text import etag_of, not_utf8
@@ -58,7 +58,7 @@ class FolderScan:
     def leave_out(self, path: str, reason: str, *, is_failure: bool = False) -> None:
         """Name a file or folder that is not synced."""
         self.left_out.append(FileTrouble(path=path, reason=reason, is_failure=is_failure))
-        self._blocked.add(composed(path))
+        self._blocked.add(to_nfc(path))
 
     def blocks(self, key: str) -> bool:
         """True if a path stands for, or below, what was left out: it only seems to be missing."""
@@ -139,7 +139,7 @@ class SyncFolder:
                 self._take(path, scan)
 
     def _take(self, path: str, scan: FolderScan) -> None:
-        key = composed(path)
+        key = to_nfc(path)
         try:
             file = self.read(path)
         except MemoryServiceError as error:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from indexer import composed
+from indexer import to_nfc
 from memory_service.client import MemoryClient
 from memory_service.errors import (
     ConnectionFailed,
@@ -151,7 +151,7 @@ class WorkspaceSync:
         started = time.monotonic()
         with storage_errors(str(self._root)):
             os.lstat(self._root)
-        with WriteLock(self._root / NOTES_FOLDER / "sync.lock", timeout_seconds=_LOCK_SECONDS).held():
+        with WriteLock(self._root / NOTES_FOLDER / "sync.lock", timeout_seconds=_LOCK_SECONDS).hold():
             self._manifest = Manifest(self._root, self._url, self._client.workspace)
             plan = self._make_plan()
             report = SyncReport(
@@ -171,7 +171,7 @@ class WorkspaceSync:
         there = {key: etag for key, (_, etag) in remote.items()}
         steps = list[SyncStep]()
         for key in sorted({*scan.files, *there, *self._manifest.files}):
-            if not scan.blocks(key) and not any(key == composed(trouble.path) for trouble in left_out):
+            if not scan.blocks(key) and not any(key == to_nfc(trouble.path) for trouble in left_out):
                 path = remote[key][0] if key in remote else key
                 try:
                     steps.append(self._step(path, scan.files.get(key), there.get(key)))
@@ -192,7 +192,7 @@ class WorkspaceSync:
             )
         remote, left_out = dict[str, tuple[str, str]](), list[FileTrouble]()
         for file in files:
-            key = composed(file.path)
+            key = to_nfc(file.path)
             fault = self._folder.fault_of(file.path)
             if is_conflict_copy(file.path):
                 fault = f"{file.path} has the name of a conflict's copy, which is not synced. Rename it on the server."
@@ -210,7 +210,7 @@ class WorkspaceSync:
 
     def _step(self, path: str, local: FolderFile | None, etag: str | None) -> SyncStep:
         """The next step for a file; where both sides changed, their texts are compared."""
-        key = composed(path)
+        key = to_nfc(path)
         action = decide(self._manifest.files.get(key), local.digest if local else None, etag, deletes=self._deletes)
         if action != "compare" or local is None:
             return SyncStep(path=path, action=action, etag=etag or "")
@@ -257,7 +257,7 @@ class WorkspaceSync:
 
     def _take(self, step: SyncStep, report: SyncReport) -> None:
         """Take the step of a file; again from a new look, as long as somebody changes it meanwhile."""
-        local = self._scan.files.get(composed(step.path))
+        local = self._scan.files.get(to_nfc(step.path))
         for _ in range(ATTEMPTS):
             try:
                 is_complete = self._effect(step, local, report)
@@ -276,7 +276,7 @@ class WorkspaceSync:
 
     def _effect(self, step: SyncStep, local: FolderFile | None, report: SyncReport) -> bool:
         """Do what a step says; gives whether it was done, as the file here may have changed since."""
-        key = composed(step.path)
+        key = to_nfc(step.path)
         match step.action:
             case "keep":
                 return True
@@ -312,7 +312,7 @@ class WorkspaceSync:
 
     def _upload(self, path: str, text: str, etag: str) -> bool:
         file = self._client.put(path, text, etag=etag or None)
-        self._manifest.note(composed(path), file.etag or text_digest(text), text)
+        self._manifest.note(to_nfc(path), file.etag or text_digest(text), text)
         return True
 
     def _download(self, step: SyncStep, local: FolderFile | None) -> bool:
@@ -320,14 +320,14 @@ class WorkspaceSync:
         if text_there is None:
             return False
         text, etag = text_there
-        if not self._folder.replace(local.path if local else composed(step.path), text, seen=local):
+        if not self._folder.replace(local.path if local else to_nfc(step.path), text, seen=local):
             return False
-        self._manifest.note(composed(step.path), etag, text)
+        self._manifest.note(to_nfc(step.path), etag, text)
         return True
 
     def _merge(self, step: SyncStep, local: FolderFile) -> bool:
         """Put the merged text here, note the server's as the base, then send it: each is a state to go on from."""
-        key, text = composed(step.path), step.text or ""
+        key, text = to_nfc(step.path), step.text or ""
         self._manifest.begin(key, step.etag, text, step.merged)
         if not self._folder.replace(local.path, step.merged, seen=local):
             return False
@@ -340,6 +340,6 @@ class WorkspaceSync:
         text = step.text or ""
         if not self._folder.replace(local.path, text, seen=local):
             return False
-        self._manifest.note(composed(step.path), step.etag, text)
+        self._manifest.note(to_nfc(step.path), step.etag, text)
         report.conflicts.append(ConflictCopy(path=local.path, copy=copy))
         return True

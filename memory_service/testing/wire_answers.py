@@ -199,20 +199,20 @@ def _anthropic_answer(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _anthropic_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
-    def told(kind: str, **fields: Any) -> str:
+    def make_event(kind: str, **fields: Any) -> str:
         return ServerEvent(kind, json.dumps({"type": kind, **fields})).encode()
 
     answer = _anthropic_answer(reply, body)
     usage = answer["usage"]
-    yield told("message_start", message={**answer, "content": [], "stop_reason": None})
-    yield told("ping")
+    yield make_event("message_start", message={**answer, "content": [], "stop_reason": None})
+    yield make_event("ping")
     for index, block in enumerate(answer["content"]):
-        yield told("content_block_start", index=index, content_block={**block, **_EMPTY_BLOCKS[block["type"]]})
+        yield make_event("content_block_start", index=index, content_block={**block, **_EMPTY_BLOCKS[block["type"]]})
         for delta in _deltas(block):
-            yield told("content_block_delta", index=index, delta=delta)
-        yield told("content_block_stop", index=index)
-    yield told("message_delta", delta={"stop_reason": answer["stop_reason"], "stop_sequence": None}, usage=usage)
-    yield told("message_stop")
+            yield make_event("content_block_delta", index=index, delta=delta)
+        yield make_event("content_block_stop", index=index)
+    yield make_event("message_delta", delta={"stop_reason": answer["stop_reason"], "stop_sequence": None}, usage=usage)
+    yield make_event("message_stop")
 
 
 def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -272,31 +272,31 @@ def _response(reply: Reply, body: Mapping[str, Any]) -> dict[str, Any]:
 def _response_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
     numbers = count()
 
-    def told(kind: str, **fields: Any) -> str:
+    def make_event(kind: str, **fields: Any) -> str:
         name = f"response.{kind}"
         return ServerEvent(name, json.dumps({"type": name, "sequence_number": next(numbers), **fields})).encode()
 
     response = _response(reply, body)
     begun_fields = {**response, "status": "in_progress", "output": [], "usage": None}
-    yield told("created", response=begun_fields)
-    yield told("in_progress", response=begun_fields)
+    yield make_event("created", response=begun_fields)
+    yield make_event("in_progress", response=begun_fields)
     for index, item in enumerate(response["output"]):
         place = {"output_index": index, "item_id": item["id"]}
         values = {name: value for name, value in item.items() if name not in ("content", "arguments")}
-        yield told("output_item.added", output_index=index, item={**values, **_EMPTY_ITEMS.get(item["type"], {})})
+        yield make_event("output_item.added", output_index=index, item={**values, **_EMPTY_ITEMS.get(item["type"], {})})
         if item["type"] == "message":
             part = item["content"][0]
-            yield told("content_part.added", content_index=0, part={**part, "text": ""}, **place)
+            yield make_event("content_part.added", content_index=0, part={**part, "text": ""}, **place)
             for word in _words(reply.text):
-                yield told("output_text.delta", content_index=0, delta=word, logprobs=[], **place)
-            yield told("output_text.done", content_index=0, text=reply.text, logprobs=[], **place)
-            yield told("content_part.done", content_index=0, part=part, **place)
+                yield make_event("output_text.delta", content_index=0, delta=word, logprobs=[], **place)
+            yield make_event("output_text.done", content_index=0, text=reply.text, logprobs=[], **place)
+            yield make_event("content_part.done", content_index=0, part=part, **place)
         elif item["type"] == "function_call":
             for word in _words(reply.arguments):
-                yield told("function_call_arguments.delta", delta=word, **place)
-            yield told("function_call_arguments.done", arguments=reply.arguments, name=item["name"], **place)
-        yield told("output_item.done", output_index=index, item=item)
-    yield told("incomplete" if response["incomplete_details"] else "completed", response=response)
+                yield make_event("function_call_arguments.delta", delta=word, **place)
+            yield make_event("function_call_arguments.done", arguments=reply.arguments, name=item["name"], **place)
+        yield make_event("output_item.done", output_index=index, item=item)
+    yield make_event("incomplete" if response["incomplete_details"] else "completed", response=response)
 
 
 _RESPONSES = count(1)

@@ -86,11 +86,11 @@ def _last_run(lines: Sequence[Option | None]) -> list[Option]:
 
 def chosen_options(reply: str, options: Sequence[Option]) -> list[Option]:
     """The options that a reply takes, in its order; none if it takes none of them."""
-    found = [option for label in chosen_labels(reply) for option in _taken(label, options)]
+    found = [option for label in chosen_labels(reply) for option in _options_of(label, options)]
     return list(dict.fromkeys(found))
 
 
-def _taken(label: ChoiceLabel, options: Sequence[Option]) -> Iterator[Option]:
+def _options_of(label: ChoiceLabel, options: Sequence[Option]) -> Iterator[Option]:
     if label.place is None:
         yield from options
     elif label.place:
@@ -114,9 +114,9 @@ def answered_question(reply: str, before: str) -> str:
     """
     question, options = question_of(before), options_in(before)
     if chosen_options(reply, options):
-        return _asked(before, question)
+        return _question_end(before, question)
     answers = is_bare_assent(reply) or (_is_short(reply) and not is_order(reply) and not asks(reply))
-    return _asked(before, question) if question and answers else ""
+    return _question_end(before, question) if question and answers else ""
 
 
 def _is_short(reply: str) -> bool:
@@ -125,7 +125,7 @@ def _is_short(reply: str) -> bool:
     return len(reply) <= _SHORT_UNSPACED if has_unspaced(reply) else len(reply.split()) <= _SHORT_WORDS
 
 
-def _asked(before: str, question: str) -> str:
+def _question_end(before: str, question: str) -> str:
     """The end of a text from its question on, or from its options if those stand before it."""
     end = before[-_END_CHARS:].strip()
     at = end.find(question[:80].rstrip("…")) if question else -1
@@ -145,5 +145,5 @@ def asked_in_one_line(before: str) -> str:
     if question := question_of(before):
         return question
     options = options_in(before)
-    asked = _asked(before, "").partition("\n")[0] if options else ""
+    asked = _question_end(before, "").partition("\n")[0] if options else ""
     return next(iter(split_sentences(asked.strip(_MARKS + "#"))), "")

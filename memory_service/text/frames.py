@@ -1,7 +1,7 @@
 """Prompt frames: tags around texts, escaping of what is inside, and removal of reasoning tags.
 
-Invariants: pure; linear; a text that went through `escaped` opens and closes no frame and says of no text that it was
-replaced, however its signs are spelled, and holds no character that a model reads and nobody sees; escaping twice
+Invariants: pure; linear; a text that went through `escape_frames` opens and closes no frame and says of no text that it
+was replaced, however its signs are spelled, and holds no character that a model reads and nobody sees; escaping twice
 changes nothing more; all other signs stay. Of a text that is not the user's every line begins with whose it is, and
 none like a turn of a conversation. A
 reasoning tag such as `<think>` that is only spoken of, in the middle of a line, is no thought; what was never closed is
@@ -81,18 +81,18 @@ _BROKEN = {"(": "&lpar;", "（": "&lpar;", "{": "&lcub;", "｛": "&lcub;"}
 _LOOKALIKES = str.maketrans("аеіјорсутхԁһԛԝѕոαεικνορυ", "aeijopcytxdhqwsnaeikvopu")
 
 
-def _spelled(*names: str) -> str:
+def _loosely(*names: str) -> str:
     """A pattern for names that may have blanks between their letters, and `-` for `_`."""
     return "|".join(r"\s*".join("[-_]*" if char in "-_ " else re.escape(char) for char in name) for name in names)
 
 
 _NAMES = {
     "tag": lazy_regex(
-        rf"(?:{_spelled(*PROMPT_TAGS, *VIEW_TAGS)})(?![\w-])|{_spelled('file')}(?:\s+path|\s*>)|--\s*memory\s+id"
-        rf"|{_spelled(REPLACED_TAG)}\s+(?:by|date)\b|{_spelled(ALSO_TAG)}\s+days\b"
+        rf"(?:{_loosely(*PROMPT_TAGS, *VIEW_TAGS)})(?![\w-])|{_loosely('file')}(?:\s+path|\s*>)|--\s*memory\s+id"
+        rf"|{_loosely(REPLACED_TAG)}\s+(?:by|date)\b|{_loosely(ALSO_TAG)}\s+days\b"
     ),
     "line": lazy_regex(
-        _spelled(
+        _loosely(
             *(
                 unicodedata.normalize("NFKC", line).strip("[]").lower()
                 for name in ("checkpoint_begin", "checkpoint_end", "pins_begin")
@@ -109,12 +109,12 @@ def visible(text: str) -> str:
     return REPEATED.sub("", _HIDDEN.sub(r"\1", _LINE_END.sub("\n", text))) if _HINT.search(text) else text
 
 
-def escaped(text: str) -> str:
+def escape_frames(text: str) -> str:
     """A text as it may stand within our frames: what would open or close one begins with an entity instead."""
     return _without_marks(_FIRST.sub(_as_entity, visible(text)))
 
 
-def fenced(name: str, text: str, **attributes: str) -> str:
+def fence_text(name: str, text: str, **attributes: str) -> str:
     """A text between the tags of a name.
 
     Args:
@@ -123,29 +123,29 @@ def fenced(name: str, text: str, **attributes: str) -> str:
         attributes: Values without quotation marks, written into the opening tag.
     """
     written = "".join(f' {key}="{value}"' for key, value in attributes.items())
-    return f"<{name}{written}>\n{escaped(text)}\n</{name}>"
+    return f"<{name}{written}>\n{escape_frames(text)}\n</{name}>"
 
 
 def _as_entity(found: re.Match[str]) -> str:
     kind, rest = str(found.lastgroup), _REST.match(found.string, found.end())
-    return _ENTITIES[kind] if rest and _NAMES[kind].match(_folded(rest[1])) else found[0]
+    return _ENTITIES[kind] if rest and _NAMES[kind].match(_fold_letters(rest[1])) else found[0]
 
 
 def _without_marks(text: str) -> str:
     """A text in which no bracket begins what looks like a mark of ours."""
     # Few texts have the words; folding each bracket of the others would be dear.
-    plain = _folded(unescape(text))
+    plain = _fold_letters(unescape(text))
     return _MARK.sub(_as_bracket, text) if "replaced" in plain or "recalled" in plain else text
 
 
 def _as_bracket(found: re.Match[str]) -> str:
     opening = found["opening"]
-    if len(opening) > 1 or not _MARK_WORDS.search(_folded(unescape(found["inner"]))):
+    if len(opening) > 1 or not _MARK_WORDS.search(_fold_letters(unescape(found["inner"]))):
         return opening
     return _BROKEN.get(opening, "&lsqb;")
 
 
-def _folded(text: str) -> str:
+def _fold_letters(text: str) -> str:
     """A text as it reads: wide, styled and foreign letters that look like ours are ours, marks on them are gone."""
     if text.isascii():
         return text.lower()
@@ -180,7 +180,7 @@ _HEADS = {
 _HEAD = lazy_regex(r"[\[［【#＃(（<]")
 
 
-def attributed(text: str, speaker: str, texts: Texts = ENGLISH) -> str:
+def attribute_lines(text: str, speaker: str, texts: Texts = ENGLISH) -> str:
     """A text that is not the user's: each line begins with whose it is, and none as a turn of a conversation does.
 
     Args:
@@ -197,7 +197,7 @@ def attributed(text: str, speaker: str, texts: Texts = ENGLISH) -> str:
 
 def _unspoken(line: str) -> str:
     """A line without the meaning of a turn of a conversation that its beginning has."""
-    turn = _TURN.match(_folded(unescape(line[:_TURN_CHARS]).strip()))
+    turn = _TURN.match(_fold_letters(unescape(line[:_TURN_CHARS]).strip()))
     if turn is None:
         return line
     if turn["colon"]:

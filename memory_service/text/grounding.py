@@ -103,7 +103,7 @@ class SourceText:
             case "path":
                 return self._holds_path(text)
             case "uuid" | "hash" | "email":
-                return _bordered(self._lowered, text.lower(), self._lowered_atoms)
+                return _stands_alone(self._lower_text, text.lower(), self._lowered_atoms)
             case "version":
                 return any(map(self._holds_words, {text, text.removeprefix("v"), f"v{text}"}))
             case "id" if text[0] == "#":
@@ -147,14 +147,14 @@ class SourceText:
 
     def _holds_shortened(self, text: str) -> bool:
         """True if one line of the texts has all words of a quotation, in their order."""
-        words = _WORDS.findall(_spoken(text))
+        words = _WORDS.findall(_plain_speech(text))
         if len(words) < 3 or not all(word in self._line_words for word in words):
             return False
         lines = self._line_words[min(words, key=lambda word: len(self._line_words[word]))]
         return any(_is_within(words, self._lines[at]) for at in lines[:_SHORTENED_LINES])
 
     def _holds_words(self, text: str) -> bool:
-        return _bordered(self._text, _plain(text).strip(), self._atoms)
+        return _stands_alone(self._text, _plain(text).strip(), self._atoms)
 
     def _holds_amount(self, amount: Amount) -> bool:
         if any(same in self._amounts for same in same_amounts(amount)):
@@ -162,7 +162,7 @@ class SourceText:
         family, value = amount
         if not value or (not family and value in self._values):
             return True
-        if any(bare in self._spelled for bare_family, bare in same_amounts(amount) if not bare_family):
+        if any(bare in self._spelled_amounts for bare_family, bare in same_amounts(amount) if not bare_family):
             return True
         return amount in self._durations if family == "s" else family == "%" and self._holds_share(value)
 
@@ -206,27 +206,29 @@ class SourceText:
         return any(self._holds_words(path[:at]) and self._starts_path(path[at + 1 :]) for at in cuts)
 
     def _starts_path(self, path: str) -> bool:
-        return _bordered(self._text, path, self._atoms, not_after="/\\")
+        return _stands_alone(self._text, path, self._atoms, not_after="/\\")
 
     def _holds_quote(self, text: str) -> bool:
-        pieces = [_spoken(piece).strip(" .,!?;:\"'") for piece in _ELLIPSIS.split(text)]
-        return all(_bordered(self._spoken_text, piece, self._lowered_atoms, strict=False) for piece in pieces if piece)
+        pieces = [_plain_speech(piece).strip(" .,!?;:\"'") for piece in _ELLIPSIS.split(text)]
+        return all(
+            _stands_alone(self._spoken_text, piece, self._lowered_atoms, strict=False) for piece in pieces if piece
+        )
 
     @cached_property
     def _atoms(self) -> frozenset[str]:
         return frozenset(_ATOM.findall(self._text))
 
     @cached_property
-    def _lowered(self) -> str:
+    def _lower_text(self) -> str:
         return self._text.lower()
 
     @cached_property
     def _lowered_atoms(self) -> frozenset[str]:
-        return frozenset(_ATOM.findall(self._lowered))
+        return frozenset(_ATOM.findall(self._lower_text))
 
     @cached_property
     def _spoken_text(self) -> str:
-        return _spoken(self._raw)
+        return _plain_speech(self._raw)
 
     @cached_property
     def _amounts(self) -> frozenset[Amount]:
@@ -246,7 +248,7 @@ class SourceText:
         return frozenset(values_of(self._raw))
 
     @cached_property
-    def _spelled(self) -> frozenset[float]:
+    def _spelled_amounts(self) -> frozenset[float]:
         return frozenset(spelled_amounts(self._raw))
 
     @cached_property
@@ -318,7 +320,7 @@ def _plain(text: str) -> str:
     return text.replace("\\\\", "\\")
 
 
-def _spoken(text: str) -> str:
+def _plain_speech(text: str) -> str:
     return _BLANKS.sub(" ", text.translate(_QUOTE_SIGNS).translate(_EMPHASIS)).lower()
 
 
@@ -327,7 +329,7 @@ def _with_precision(text: str) -> Iterator[tuple[Amount, Precision]]:
 
 
 def _spoken_lines(text: str) -> list[str]:
-    return [_spoken(line) for line in text.split("\n")]
+    return [_plain_speech(line) for line in text.split("\n")]
 
 
 def _is_within(words: list[str], line: list[str]) -> bool:
@@ -336,7 +338,7 @@ def _is_within(words: list[str], line: list[str]) -> bool:
     return all(word in rest for word in words)
 
 
-def _bordered(text: str, words: str, atoms: frozenset[str], *, not_after: str = "", strict: bool = True) -> bool:
+def _stands_alone(text: str, words: str, atoms: frozenset[str], *, not_after: str = "", strict: bool = True) -> bool:
     """True if words stand in a text with borders on both sides; none if the words end in a sign.
 
     Args:

@@ -105,7 +105,7 @@ def amounts_of(text: str) -> Iterator[Amount]:
 def values_of(text: str) -> Iterator[float]:
     """The numbers of a text, in figures, whatever they measure."""
     for match in _NUMBER.finditer(text):
-        yield _rounded(_figures(match))
+        yield _round(_figures(match))
 
 
 def _amount(match: re.Match[str]) -> Amount:
@@ -113,7 +113,7 @@ def _amount(match: re.Match[str]) -> Amount:
     family, scale = (_unit(match["unit"]) if match["unit"] else None) or ("", 1.0)
     if match[0][0] in _SIGNS:
         family = _UNITS[match[0][0]][0]
-    return family, _rounded(value * scale)
+    return family, _round(value * scale)
 
 
 def _figures(match: re.Match[str]) -> float:
@@ -151,7 +151,7 @@ def _unit(word: str) -> tuple[str, float] | None:
     return _UNITS.get(word) or _UNITS_LOWER.get(word.lower())
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{value:.9g}")
 
 
@@ -180,13 +180,13 @@ def same_amounts(amount: Amount) -> Iterator[Amount]:
     yield amount
     scales = {"s": _TIME_UNITS, "b": _SIZE_UNITS, "": _COUNT_UNITS}.get(family, {1.0: "", 1e4: "", 1e8: ""})
     for scale in scales:
-        yield "", _rounded(value / scale)
+        yield "", _round(value / scale)
     if family == "b":  # KB for KiB is how most people write
         for power in (1, 2, 3, 4):
-            yield family, _rounded(value / 1_000**power * 1_024**power)
-            yield family, _rounded(value / 1_024**power * 1_000**power)
+            yield family, _round(value / 1_000**power * 1_024**power)
+            yield family, _round(value / 1_024**power * 1_000**power)
     if family == "%":
-        yield "", _rounded(value / 100)
+        yield "", _round(value / 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,10 +58,10 @@ def said_messages(messages: Iterable[Mapping[str, Any]], asked: set[str]) -> lis
         messages: What is to be kept.
         asked: Ids of calls that asked the memory. Those found here are added, as a result may come later.
     """
-    return [kept for message in messages if (kept := _said(message, asked)) is not None]
+    return [kept for message in messages if (kept := _own_message(message, asked)) is not None]
 
 
-def _said(message: Mapping[str, Any], asked: set[str]) -> Mapping[str, Any] | None:
+def _own_message(message: Mapping[str, Any], asked: set[str]) -> Mapping[str, Any] | None:
     """A message as it was said; None if nobody said it."""
     content, calls = message.get("content"), message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():

@@ -64,11 +64,11 @@ class Weights:
             name: {
                 "labels": each.labels,
                 "bias": [round(float(value), 3) for value in each.bias],
-                "matrix": [_packed(row) for row in each.matrix],
+                "matrix": [_pack_row(row) for row in each.matrix],
             }
             for name, each in self.functions.items()
         }
-        named = {"embedder": self.embedder, "figures": self.figures, "mean": _packed(self.mean)}
+        named = {"embedder": self.embedder, "figures": self.figures, "mean": _pack_row(self.mean)}
         return json.dumps({**named, "functions": functions}, indent=1)
 
 
@@ -98,7 +98,7 @@ def read_weights(path: Path, *, embedder: str, figures: Sequence[str], widths: M
         DamagedWeights: The file is not there or not whole, or belongs to another model or other figures.
     """
     try:
-        weights = _parsed(json.loads(path.read_text("utf-8")))
+        weights = _parse_weights(json.loads(path.read_text("utf-8")))
         whole = all(_fits(weights.functions[name], len(weights.mean) + width) for name, width in widths.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedWeights(
@@ -113,11 +113,11 @@ def read_weights(path: Path, *, embedder: str, figures: Sequence[str], widths: M
     return weights
 
 
-def _parsed(read: Mapping[str, object]) -> Weights:
+def _parse_weights(read: Mapping[str, object]) -> Weights:
     functions = {
         name: LinearFunction(
             labels=tuple(each["labels"]),
-            matrix=np.stack([_unpacked(row) for row in each["matrix"]]),
+            matrix=np.stack([_unpack_row(row) for row in each["matrix"]]),
             bias=np.asarray(each["bias"], np.float64),
         )
         for name, each in read["functions"].items()  # type: ignore[attr-defined]  # checked by the reader of the file
@@ -125,7 +125,7 @@ def _parsed(read: Mapping[str, object]) -> Weights:
     return Weights(
         embedder=str(read["embedder"]),
         figures=tuple(read["figures"]),  # type: ignore[arg-type]  # likewise
-        mean=_unpacked(read["mean"]),  # type: ignore[arg-type]  # likewise
+        mean=_unpack_row(read["mean"]),  # type: ignore[arg-type]  # likewise
         functions=functions,
     )
 
@@ -135,11 +135,11 @@ def _fits(function: LinearFunction, figures: int) -> bool:
     return shapes and bool(np.isfinite(function.matrix).all() and np.isfinite(function.bias).all())
 
 
-def _packed(row: Floats) -> str:
+def _pack_row(row: Floats) -> str:
     """A row as base64 of thousandths, two bytes each."""
     return base64.b64encode(np.clip(np.rint(row * 1000), -32_768, 32_767).astype("<i2").tobytes()).decode("ascii")
 
 
-def _unpacked(text: str) -> Floats:
+def _unpack_row(text: str) -> Floats:
     row: Floats = np.frombuffer(base64.b64decode(text, validate=True), "<i2").astype(np.float64) / 1000
     return row

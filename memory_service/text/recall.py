@@ -107,7 +107,7 @@ def _decision(text: str) -> RecallDecision:
     if (command := _COMMAND.match(message)) and (decision := _of_command(command)):
         return decision
     parts = message_parts(without_inserted(message) or message)
-    said = _said(parts)
+    said = _query_words(parts)
     if not said:
         pasted = any(part.kind == "pasted" for part in parts)
         return _no("it is only code or output, without a question" if pasted else "it says nothing")
@@ -118,7 +118,7 @@ def _decision(text: str) -> RecallDecision:
     return _general(said)
 
 
-def _said(parts: Sequence[MessagePart]) -> str:
+def _query_words(parts: Sequence[MessagePart]) -> str:
     """The words that a message asks with: typed ones and the quotations in them, or quoted lines if nothing else."""
     quoted = [part for part in parts if part.kind == "quoted"]
     within = {part.start for part in quoted if part.text[0] in _QUOTATION}
@@ -136,7 +136,7 @@ def _of_command(command: re.Match[str]) -> RecallDecision | None:
         return _no(f"the command /{name} names nothing to look for")
     why = ": what is known of it may say otherwise" if name in _KEEPS_MEMORY else ""
     return RecallDecision(
-        search=True, query=_cut(_BLANKS.sub(" ", rest)), reason=f"the command /{name}{why}", outright=True
+        search=True, query=_cut_query(_BLANKS.sub(" ", rest)), reason=f"the command /{name}{why}", outright=True
     )
 
 
@@ -184,7 +184,7 @@ def _yes(said: str, reason: str) -> RecallDecision:
 def _query_of(said: str) -> str:
     """Search query of a message: without courtesies, a long message cut to its questions, beginning and end."""
     text = _BLANKS.sub(" ", _without_courtesies(said if len(said) <= _LONG_CHARS else _essence(said))).strip()
-    return _cut(text)
+    return _cut_query(text)
 
 
 def _without_courtesies(said: str) -> str:
@@ -217,7 +217,7 @@ def _sentences(text: str) -> list[str]:
     return [each for match in _SENTENCE.finditer(text) if (each := match[0].strip())] or [text.strip()]
 
 
-def _cut(text: str) -> str:
+def _cut_query(text: str) -> str:
     if len(text) <= _MAX_QUERY_CHARS:
         return text
     space = text.rfind(" ", _MAX_QUERY_CHARS - 60, _MAX_QUERY_CHARS)

@@ -68,10 +68,10 @@ _ONLY_LISTED = lazy_regex(r"[\s,;，、|/`'\"()\[\]{}:*•-]+")
 
 def particulars(text: str) -> dict[str, int]:
     """Counts of links, paths, codes, ids, numbers, counts and names in a text, by kind."""
-    return _searched(text)[0]
+    return _find_specifics(text)[0]
 
 
-def _searched(text: str) -> tuple[dict[str, int], str]:
+def _find_specifics(text: str) -> tuple[dict[str, int], str]:
     """Specifics of a text by kind, and the text without its codes, links, paths and ids."""
     found: dict[str, int] = {}
     digits = _DIGIT.search(text) is not None
@@ -126,7 +126,7 @@ def is_bare_list(text: str) -> bool:
     """True if a text is nothing but paths, links or ids, which are kept elsewhere."""
     if any(map(str.isalpha, text.split())):
         return False
-    found, rest = _searched(text)
+    found, rest = _find_specifics(text)
     return not found.keys().isdisjoint((*_IDENTIFIERS, "code")) and not _ONLY_LISTED.sub("", rest)
 
 

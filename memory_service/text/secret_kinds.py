@@ -40,7 +40,7 @@ from memory_service.text.secret_proofs import (
 _Match = re.Match[str]
 
 
-def _any(found: _Match) -> bool:
+def _true(found: _Match) -> bool:
     return True
 
 
@@ -65,7 +65,7 @@ class SecretKind:
     pattern: re.Pattern[str]
     hints: tuple[str, ...] = ()
     near: re.Pattern[str] | None = None
-    is_one: Callable[[_Match], bool] = _any
+    is_one: Callable[[_Match], bool] = _true
     wide: bool = False
     within: Callable[[_Match], str] | None = None
     length: int = 0
@@ -148,7 +148,7 @@ _BARE = r"[\"'`“「]?(?P<bare>(?:[^\s\"'`“”「」,;，。；、&]|&(?!\w{1
 _ASCII = r"(?P<bare>[!#-&(-+\--:<-_a-~]{3,}+)"
 
 
-def _stated(name: str, between: str, value: str) -> re.Pattern[str]:
+def _field(name: str, between: str, value: str) -> re.Pattern[str]:
     return lazy_regex(rf"(?P<name>{name}){_FOR}{between}(?:{_QUOTED}|{value})", re.IGNORECASE)
 
 
@@ -158,8 +158,8 @@ _CODE_HINTS = (" pin", " otp", " cvv", " cvc", "code", "combination", "码", "�
 _SEED_HINTS = ("seed", "phrase", "mnemonic", "wallet", "助记词", "助記詞", "短语")
 
 _ANNOUNCED = (
-    SecretKind(name="password", pattern=_stated(_PASSWORD, _SIGN, _BARE), hints=_PASSWORD_HINTS, is_one=is_given),
-    SecretKind(name="password in a sentence", pattern=_stated(_PASSWORD, _IS, _ASCII), hints=_PASSWORD_HINTS,
+    SecretKind(name="password", pattern=_field(_PASSWORD, _SIGN, _BARE), hints=_PASSWORD_HINTS, is_one=is_given),
+    SecretKind(name="password in a sentence", pattern=_field(_PASSWORD, _IS, _ASCII), hints=_PASSWORD_HINTS,
          is_one=is_coded),
     SecretKind(name="password that is a word", hints=_PASSWORD_HINTS, is_one=is_said_plainly, pattern=lazy_regex(
         rf"(?:{_PASSWORD}){_FOR}[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}(?:now[ \t])?"
@@ -171,8 +171,8 @@ _ANNOUNCED = (
     SecretKind(name="passphrase", hints=("phrase", "短语"), is_one=is_prose_free, pattern=lazy_regex(
         rf"(?:{_PHRASE}){_FOR}(?:{_SIGN}|[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}|是)[\"'“「]?"
         r"(?P<secret>[^\n.。;；\"”」]{4,120})", re.IGNORECASE)),
-    SecretKind(name="token or key", pattern=_stated(_TOKEN, _SIGN, _BARE), hints=_TOKEN_HINTS, is_one=is_code_like),
-    SecretKind(name="token in a sentence", pattern=_stated(_TOKEN, _IS, _ASCII), hints=_TOKEN_HINTS, is_one=is_coded),
+    SecretKind(name="token or key", pattern=_field(_TOKEN, _SIGN, _BARE), hints=_TOKEN_HINTS, is_one=is_code_like),
+    SecretKind(name="token in a sentence", pattern=_field(_TOKEN, _IS, _ASCII), hints=_TOKEN_HINTS, is_one=is_coded),
     SecretKind(name="token without a sign", hints=_TOKEN_HINTS, is_one=is_unsigned_key, pattern=lazy_regex(
         r"(?P<before>\w{0,12}[ _-])?(?:tokens?|keys?|secrets?|credentials?|密钥|令牌|私钥)[ \t]{1,2}[\"'`“]?"
         r"(?P<secret>[A-Za-z0-9_+/=.-]{16,}+)", re.IGNORECASE)),
@@ -181,8 +181,8 @@ _ANNOUNCED = (
         r"(?P<name>(?<![A-Z0-9_$])[A-Z0-9_]{0,60}(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|_KEY|APIKEY"
         r"|CREDENTIALS|_DSN|SALT)(?:_BASE|_\d)?)(?P<gap>[ ]?=[ ]?)(?!=)"
         r"(?:\"(?P<q1>[^\"\n]{3,}+)\"|'(?P<q2>[^'\n]{3,}+)'|[\"']?(?P<bare>[^\s\"';,&]{3,}+))")),
-    SecretKind(name="PIN or door code", pattern=_stated(_CODE, _SIGN, _BARE), hints=_CODE_HINTS, is_one=is_number_code),
-    SecretKind(name="PIN in a sentence", pattern=_stated(_CODE, _IS, _ASCII), hints=_CODE_HINTS, is_one=is_number_code),
+    SecretKind(name="PIN or door code", pattern=_field(_CODE, _SIGN, _BARE), hints=_CODE_HINTS, is_one=is_number_code),
+    SecretKind(name="PIN in a sentence", pattern=_field(_CODE, _IS, _ASCII), hints=_CODE_HINTS, is_one=is_number_code),
     SecretKind(name="PIN without a sign", hints=_CODE_HINTS, pattern=lazy_regex(
         r"(?:(?<![A-Za-z])PIN|(?i:pin[ -](?:code|number)|(?:door|gate|alarm|safe|garage|keypad)[ -]code))[ \t]{1,2}"
         r"(?P<secret>\d{4,8}+[#*]?)(?![\w-])"

@@ -226,7 +226,7 @@ def is_bearer(found: _Match) -> bool:
 
 def is_basic(found: _Match) -> bool:
     """True if a word behind "basic" is a name and a password in base64."""
-    decoded = _decoded(found["secret"])
+    decoded = _decode_base64(found["secret"])
     return ":" in decoded and decoded.isprintable()
 
 
@@ -235,7 +235,7 @@ def writing_of(found: _Match) -> str:
     word = found["secret"]
     if word.islower() or word.isupper() or word.isdecimal():
         return ""
-    decoded = _decoded(word)
+    decoded = _decode_base64(word)
     return decoded if len(decoded) >= 8 and _is_writing(decoded) else ""
 
 
@@ -243,7 +243,7 @@ def _is_writing(text: str) -> bool:
     return all(char.isprintable() or char in "\r\n\t" for char in text)
 
 
-def _decoded(word: str) -> str:
+def _decode_base64(word: str) -> str:
     """The text that a word is base64 of; empty if there is none."""
     plain = word[:_MOST_DECODED].rstrip("=").replace("-", "+").replace("_", "/")
     plain = plain[: len(plain) - 1] if len(plain) % 4 == 1 else plain

@@ -28,7 +28,7 @@ __all__ = [
     "announces_secret",
     "has_secret",
     "names_secret",
-    "redacted",
+    "redact",
     "without_public_blocks",
 ]
 
@@ -78,26 +78,26 @@ class _Secret:
     end: int
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """A text with `[redacted]` in the place of each secret: keys, tokens, passwords, numbers of cards and accounts.
 
     What names the secret stays, such as `password:` or the user of a URL. A text whose secrets cannot be told is one.
     """
-    return ornament("secrets", REDACTED, _redacted, text)
+    return ornament("secrets", REDACTED, _redact, text)
 
 
-def _redacted(text: str) -> str:
+def _redact(text: str) -> str:
     # What one secret hid may be seen once that is gone.
     for _ in range(_MOST_PASSES):
         found = sorted(_find_secrets(text), key=lambda secret: (secret.start, -secret.end))
         if not found:
             break
-        text = _replaced(text, found)
+        text = _replace_secrets(text, found)
     return text
 
 
 def has_secret(text: str) -> bool:
-    """True if a text holds a secret: whether `redacted` would change it."""
+    """True if a text holds a secret: whether `redact` would change it."""
     return ornament("secrets", True, lambda: next(_find_secrets(text), None) is not None)
 
 
@@ -135,7 +135,7 @@ def _near(places: _Places) -> Iterator[SecretKind]:
 
 def _spans(kind: SecretKind, places: _Places) -> Iterator[tuple[int, int]]:
     text = places.text
-    for found in _found(kind, places):
+    for found in _find_matches(kind, places):
         start, end = place_of(found)
         if kind.length:
             while end - start < kind.length and (more := _MORE.match(text, end)):
@@ -147,7 +147,7 @@ def _spans(kind: SecretKind, places: _Places) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _found(kind: SecretKind, places: _Places) -> Iterator[re.Match[str]]:
+def _find_matches(kind: SecretKind, places: _Places) -> Iterator[re.Match[str]]:
     """Matches of a pattern, searched near its hints only: most texts are long and hold few."""
     text = places.text
     if kind.wide:
@@ -168,7 +168,7 @@ class _Places:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lowered = _lowered(text)
+        self.lowered = _lower(text)
         self._known: dict[str | re.Pattern[str], list[int]] = {}
 
     def of(self, kind: SecretKind) -> list[int]:
@@ -213,7 +213,7 @@ def _stretches(places: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _lowered(text: str) -> str:
+def _lower(text: str) -> str:
     """A text in lower case with every character at its place."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.translate(_LOWER)
@@ -239,7 +239,7 @@ def _public_blocks(text: str) -> Iterator[tuple[int, int]]:
         yield begin.start(), at
 
 
-def _replaced(text: str, found: Iterable[_Secret]) -> str:
+def _replace_secrets(text: str, found: Iterable[_Secret]) -> str:
     kept, at = list[str](), 0
     for secret in found:
         if secret.start >= at:
@@ -307,6 +307,6 @@ def _plain_of(odd: str) -> str:
 def without_secrets(messages: Iterable[Numbered]) -> tuple[Numbered, ...]:
     """The messages with `[redacted]` in the place of each secret; what went through before is not read again."""
     return tuple(
-        each if each.redacted else replace(each, message=with_texts(each.message, redacted), redacted=True)
+        each if each.redacted else replace(each, message=with_texts(each.message, redact), redacted=True)
         for each in messages
     )

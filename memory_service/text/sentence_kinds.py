@@ -113,10 +113,10 @@ def judge_kinds(messages: Sequence[Numbered], judge: TalkJudge) -> SentenceKinds
         DamagedWeights: There are no weights for that model.
     """
     speakers = ornament("statements", frozenset[tuple[str, str]](), speakers_of, messages)
-    sentences = [] if speakers else ornament("statements", list[Sentence](), _chosen, messages, speakers)
+    sentences = [] if speakers else ornament("statements", list[Sentence](), _choose_sentences, messages, speakers)
     if not sentences:
         return BY_PATTERNS
-    judged = judge.judgements(_spoken(sentences), most_chars=_MOST_CHARS)
+    judged = judge.judgements(_judge_inputs(sentences), most_chars=_MOST_CHARS)
     by_message: dict[int, list[Sentence]] = {}
     kinds: dict[tuple[int, int], tuple[Kind, float]] = {}
     weights: dict[tuple[int, int], float] = {}
@@ -149,7 +149,7 @@ def _repeats_itself(text: str) -> bool:
     return len(words) > _MANY_WORDS and len(set(words)) * _MANY_WORDS < len(words)
 
 
-def _chosen(messages: Sequence[Numbered], speakers: Speakers) -> list[Sentence]:
+def _choose_sentences(messages: Sequence[Numbered], speakers: Speakers) -> list[Sentence]:
     """The sentences that are judged, in order; of a tool's output one without text tells that there was some."""
     found: dict[int, list[Sentence]] = {}
     left = _MOST_SENTENCES
@@ -168,7 +168,7 @@ def _sentences(item: Numbered, speakers: Speakers) -> list[Sentence]:
     return ornament("statements", [], sentences_of, item, speakers)
 
 
-def _spoken(sentences: Sequence[Sentence]) -> list[Spoken]:
+def _judge_inputs(sentences: Sequence[Sentence]) -> list[Spoken]:
     """Texts to be judged: short answers with the question that they answer."""
     from indexer.language import asks
     from memory_service.text.sentence_judge import Spoken, answering

@@ -319,7 +319,7 @@ def split_text(text: str, *, wrapped: bool = True, code_lines: int = _CODE_LINES
 def _clauses_of_text(text: str, wrapped: bool, code_lines: int) -> tuple[str, ...]:
     text = _within(text, tool=False)
     lines = _lines("\n".join(led_lines(text)) if wrapped else text, code_lines)
-    whole = (sentence for line in (_unwrapped(lines) if wrapped else lines) for sentence in _with_reasons(line))
+    whole = (sentence for line in (_unwrap_lines(lines) if wrapped else lines) for sentence in _with_reasons(line))
     return tuple(clause for sentence in whole for clause in _clauses(sentence))
 
 
@@ -419,7 +419,7 @@ def _bare(line: str) -> str:
     return line.strip("| ").rstrip("= ")
 
 
-def _unwrapped(lines: Sequence[str]) -> Iterator[str]:
+def _unwrap_lines(lines: Sequence[str]) -> Iterator[str]:
     waiting: list[str] = []
     for line in lines:
         goes_on = (

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from indexer.common import UNSPACED, lazy_regex
-from indexer.language import ANY, STOP_WORDS, fold, has_unspaced, ornament, query_terms, simplified
+from indexer.language import ANY, STOP_WORDS, fold, has_unspaced, ornament, query_terms, simplify
 from memory_service.text.phrases import picture_of
 
 Key: TypeAlias = tuple[object, ...]
@@ -274,7 +274,7 @@ def size_of(statements: tuple[str, ...]) -> int:
 
 def comparable_text(text: str) -> str:
     """A text as `covers` looks into it; what lies beyond `_SEARCHED_CHARS` is not read."""
-    text = _SPEAKERS.sub(_ended, _with_pictures(text[:_SEARCHED_CHARS]))
+    text = _SPEAKERS.sub(_end_label, _with_pictures(text[:_SEARCHED_CHARS]))
     words = " ".join(token for token in _tokens(text) if token != "?")
     return f" {_END} {words} {_END} "
 
@@ -286,7 +286,7 @@ def _with_pictures(text: str) -> str:
     return _ASIDE.sub(lambda aside: f". {picture_of(aside[0]) or aside[0]}. ", text)
 
 
-def _ended(label: re.Match[str]) -> str:
+def _end_label(label: re.Match[str]) -> str:
     """The label of a speaker, and an end behind it: the first sentence begins there."""
     return f"{label[0]}{_END} " if _can_speak(label["name"]) else label[0]
 
@@ -385,9 +385,9 @@ def _compatible(a: str, b: str) -> bool:
     return not a or not b or a == b
 
 
-def _unified(text: str) -> str:
+def _unify_writing(text: str) -> str:
     """A text in one writing: case, width, accents, Traditional characters, dashes, days of the week."""
-    unified = simplified(text).translate(_DASHES)
+    unified = simplify(text).translate(_DASHES)
     if unified.isascii():
         return unified
     return _LAST_HAN.sub("", _WEEK_HAN.sub("周", unified).replace("周天", "周日"))
@@ -395,7 +395,7 @@ def _unified(text: str) -> str:
 
 def _tokens(text: str) -> Iterator[str]:
     """Words, signs and ends of sentences in order, without articles."""
-    for token in _TOKEN.findall(_unified(text)):
+    for token in _TOKEN.findall(_unify_writing(text)):
         if token in _EMPTY:
             continue
         if token[0] in _END_SIGNS:
@@ -436,10 +436,10 @@ def _keys(plain: str, tokens: tuple[str, ...]) -> Iterator[Key]:
     if len(starts) == 1:
         yield "turned", tokens[starts[0] :] + tokens[: starts[0]]
     if has_unspaced(plain):
-        yield from _timed(_unified(plain))
+        yield from _time_keys(_unify_writing(plain))
 
 
-def _timed(text: str) -> Iterator[Key]:
+def _time_keys(text: str) -> Iterator[Key]:
     """The one time that a Chinese sentence begins with, or has behind its subject, and the rest of it."""
     times = list(_TIME_HAN.finditer(text))
     if len(times) == 1 and times[0].start() <= _SUBJECT_CHARS and not _FIXED_HAN.search(text):

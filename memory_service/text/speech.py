@@ -89,7 +89,7 @@ def read_speech(
         zone: Whose days count where only the moment of a message is known.
         before: What was said before it: a day that was stated there still holds.
     """
-    return list(_speech(list(_opened(messages, zone, _stated_day(before, messages)))))
+    return list(_speech(list(_open_messages(messages, zone, _stated_day(before, messages)))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +115,8 @@ def _stated_day(before: Sequence[Numbered], messages: Sequence[Numbered]) -> dt.
     return None
 
 
-def _opened(messages: Sequence[Numbered], zone: dt.tzinfo, stated: dt.date | None) -> Iterator[_Opened]:
-    for item in THROTTLE.paced(messages):
+def _open_messages(messages: Sequence[Numbered], zone: dt.tzinfo, stated: dt.date | None) -> Iterator[_Opened]:
+    for item in THROTTLE.pace(messages):
         message = item.message
         if is_system(message):
             continue

@@ -48,13 +48,13 @@ _NAME = lazy_regex(f"(?i){ANY.statements.names}")
 
 def rules_of(text: str) -> list[str]:
     """The sentences in which a user says what must or must not be done."""
-    found = _found(text, _RULE, _RULE_HINTS)
+    found = _find_sentences(text, _RULE, _RULE_HINTS)
     return [rule for rule in found if not _ASKED.search(rule.lower())]
 
 
 def decisions_of(text: str) -> list[str]:
     """The sentences that decide something."""
-    found = _found(text, _DECISION, _DECISION_HINTS)
+    found = _find_sentences(text, _DECISION, _DECISION_HINTS)
     return [decision for decision in found if not _UNDECIDED.search(decision.lower())]
 
 
@@ -65,7 +65,7 @@ def speaks_of_deciding(text: str) -> bool:
 
 def promises_of(text: str) -> list[str]:
     """The sentences that promise or demand something for a day or an hour."""
-    return _found(text, _DUE, _DUE_HINTS)
+    return _find_sentences(text, _DUE, _DUE_HINTS)
 
 
 def is_promise(sentence: str) -> bool:
@@ -140,7 +140,7 @@ def _sentences(text: str) -> list[str]:
     return [single_line(sentence) for line in text.splitlines() for sentence in split_sentences(line)]
 
 
-def _found(text: str, pattern: re.Pattern[str], hints: tuple[str, ...]) -> list[str]:
+def _find_sentences(text: str, pattern: re.Pattern[str], hints: tuple[str, ...]) -> list[str]:
     """The sentences in which a pattern is found, each once; no questions, and nothing that others say."""
     if not _may_have(text, hints) or pattern.search(text.lower()) is None:
         return []

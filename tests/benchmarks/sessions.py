@@ -27,7 +27,7 @@ from memory_service.config import Settings
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.short_term import ShortTermMemory
+from memory_service.service.short_term import WorkspaceSessions
 
 _TOPICS = ("invoice", "greenhouse", "courier", "website", "supplier", "refund", "newsletter", "pots", "watering")
 
@@ -79,7 +79,7 @@ def _bare(folder: Path, raw: bytes, count: int) -> dict[str, float]:
         return _times(append, count)
 
 
-def _append(sessions: ShortTermMemory, folder: Path, count: int) -> dict[str, object]:
+def _append(sessions: WorkspaceSessions, folder: Path, count: int) -> dict[str, object]:
     message = messages(1)[0]
     raw = json.dumps(message).encode() + b"\n"
     bare = _bare(folder, raw, count)
@@ -87,7 +87,7 @@ def _append(sessions: ShortTermMemory, folder: Path, count: int) -> dict[str, ob
     return {"append": ours, "bare_fsync": bare, "above_fsync_ms": round(ours["p50_ms"] - bare["p50_ms"], 2)}
 
 
-def _search(service: MemoryService, sessions: ShortTermMemory, count: int) -> dict[str, object]:
+def _search(service: MemoryService, sessions: WorkspaceSessions, count: int) -> dict[str, object]:
     """Both in turn, no question twice, so that what else the machine does falls on both."""
     laps = dict[str, list[float]](quiet=[], after_append=[])
     for number in range(2 * count):

@@ -78,7 +78,7 @@ class _Rounds:
         prompt = self._service.conversation_prompt(_WORKSPACE, ConversationCall(messages=self._talk))
         answer: dict[str, object] = {"role": "assistant", "content": f"On day {number} it comes at nine."}
         self._talk.append(answer)
-        self._service.conversations(_WORKSPACE).answered(prompt, [answer])
+        self._service.conversations(_WORKSPACE).append_answer(prompt, [answer])
 
     def flush(self, number: int) -> object:
         return self._service.flush(_WORKSPACE, f"talk-{number}")

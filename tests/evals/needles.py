@@ -24,7 +24,7 @@ from memory_service.messages import text_of
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.short_term import ShortTermMemory
+from memory_service.service.short_term import WorkspaceSessions
 
 Language = Literal["en", "zh"]
 SESSION = "needles"
@@ -195,7 +195,7 @@ def in_rounds(turns: Sequence[list[dict[str, Any]]], rounds: int) -> Iterator[li
         yield [message for each in part for message in each]
 
 
-def measured(sessions: ShortTermMemory, language: Language, *, seed: int, rounds: int = ROUNDS) -> Score:
+def measured(sessions: WorkspaceSessions, language: Language, *, seed: int, rounds: int = ROUNDS) -> Score:
     """Talk, compact, and look for every fact."""
     found, turns = conversation(random.Random(f"{language}{seed}"), language)
     name, sizes = f"{SESSION}-{language}-{seed}", list[int]()
@@ -214,7 +214,7 @@ def measured(sessions: ShortTermMemory, language: Language, *, seed: int, rounds
     )
 
 
-def is_reachable(sessions: ShortTermMemory, session_id: str, needle: Needle) -> bool:
+def is_reachable(sessions: WorkspaceSessions, session_id: str, needle: Needle) -> bool:
     """Whether one search of the session, or one context, shows the fact."""
     hits = sessions.search(session_id, needle.question, limit=SEARCH_LIMIT).results
     if any(needle.text in hit.text for hit in hits):

@@ -21,7 +21,7 @@ from memory_service.compaction.extractive import extract
 from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.flush.candidates import find_candidates
-from memory_service.messages import Message, Numbered, numbered
+from memory_service.messages import Message, Numbered, number_message
 
 # Every planted sentence has this name.
 MARK = "Zentrix"
@@ -282,7 +282,7 @@ def _talk(*turns: tuple[str, str]) -> tuple[Numbered, ...]:
     messages: list[Message] = [
         {"role": "user" if role == "u" else "assistant", "content": text} for role, text in turns
     ]
-    return tuple(numbered(message, seq, "2026-11-20T10:00:00Z") for seq, message in enumerate(messages, 1))
+    return tuple(number_message(message, seq, "2026-11-20T10:00:00Z") for seq, message in enumerate(messages, 1))
 
 
 def planted(text: str) -> list[str]:

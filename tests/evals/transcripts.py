@@ -23,7 +23,7 @@ from indexer.language.terms import fold
 from memory_service.compaction.stateless import compact
 from memory_service.flush.candidates import find_candidates
 from memory_service.hosts.transcripts import TranscriptPlace, read_on
-from memory_service.messages import Numbered, numbered, read_messages, text_of
+from memory_service.messages import Numbered, number_message, read_messages, text_of
 from memory_service.text.correction_judge import TalkJudge
 
 _FOLDER = Path(__file__).parent / "agents"
@@ -283,7 +283,7 @@ def _held(wanted: Sequence[str], ledger: str, form: str, below: str) -> tuple[in
 def _flushed(transcript: AgentTranscript, embedder: Embedder | None) -> list[str]:
     judge = TalkJudge(embed=embedder.embed_documents, embedder=embedder.fingerprint) if embedder else None
     stretch: list[Numbered] = [
-        numbered(message, at, "2026-01-17T10:00:00+00:00")
+        number_message(message, at, "2026-01-17T10:00:00+00:00")
         for at, given in enumerate(transcript.messages, 1)
         for message in read_messages([given])
     ]

@@ -59,7 +59,7 @@ class FileRows:
         return CorpusFile(path=self.state.path, source=self.state.source, table=table, file=self.number)
 
     @cached_property
-    def tagged(self) -> tuple[PassageRow, ...]:
+    def tagged_rows(self) -> tuple[PassageRow, ...]:
         """The passages that have a tag."""
         return tuple(row for row in self.rows.values() if row.stored.passage.tags)
 
@@ -73,7 +73,7 @@ class FileRows:
         return found
 
     @cached_property
-    def embedded(self) -> tuple[Mask, Vectors]:
+    def embedded_vectors(self) -> tuple[Mask, Vectors]:
         """Passages that have a vector, and those vectors."""
         vectors = [row.vector for row in self.rows.values()]
         flat = np.frombuffer(b"".join(filter(None, vectors)), "<f4")
@@ -81,7 +81,7 @@ class FileRows:
         return mask, flat.reshape(int(mask.sum()), -1) if len(flat) else flat.reshape(0, 0)
 
     @cached_property
-    def unembedded(self) -> tuple[int, ...]:
+    def unembedded_keys(self) -> tuple[int, ...]:
         """Keys of the passages that lack a vector."""
         return tuple(key for key, row in self.rows.items() if row.vector is None)
 
@@ -91,7 +91,7 @@ class FileRows:
         return {row.stored.text_hash: row.vector for row in self.rows.values() if row.vector is not None}
 
     @cached_property
-    def stated(self) -> Mapping[int, list[int]]:
+    def keys_by_thing(self) -> Mapping[int, list[int]]:
         """Keys of the passages that state a thing, by its number."""
         found = defaultdict[int, list[int]](list)
         for key, row in self.rows.items():
@@ -108,7 +108,7 @@ class FileRows:
     def size_bytes(self) -> int:
         """Room that texts and vectors take."""
         texts = (len(row.stored.passage.text.encode("utf-8", "surrogatepass")) for row in self.rows.values())
-        return sum(texts) + self.embedded[1].nbytes
+        return sum(texts) + self.embedded_vectors[1].nbytes
 
     def is_among(self, filter: SearchFilter) -> bool:
         """True if a filter lets passages of this file pass."""
@@ -116,21 +116,21 @@ class FileRows:
 
     def near(self, vector: Vectors, filter: SearchFilter) -> tuple[Ints, Floats]:
         """Keys of the passages that a filter lets pass, and their cosines."""
-        mask, vectors = self.embedded
+        mask, vectors = self.embedded_vectors
         table = self.columns.table[mask]
-        allowed = self._allowed(dict(zip(COLUMNS, table.T, strict=True)), filter)
+        allowed = self._allowed_rows(dict(zip(COLUMNS, table.T, strict=True)), filter)
         vectors = vectors[allowed]
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
         return table[allowed, 0], np.vecdot(vectors, vector) / np.maximum(lengths, 1e-12)
 
-    def _allowed(self, columns: Mapping[str, Ints], filter: SearchFilter) -> Mask:
+    def _allowed_rows(self, columns: Mapping[str, Ints], filter: SearchFilter) -> Mask:
         days, first, last = columns["day"], columns["start_line"], columns["end_line"]
         allowed = np.ones(len(days), bool)
         if filter.since or filter.until:
             since = filter.since.toordinal() if filter.since else 1
             allowed &= (days >= since) & (days <= (filter.until or dt.date.max).toordinal())
         if filter.tags:
-            allowed &= np.isin(columns["key"], [row.stored.key for row in self.tagged if row.has(filter.tags)])
+            allowed &= np.isin(columns["key"], [row.stored.key for row in self.tagged_rows if row.has(filter.tags)])
         for lines in filter.without:
             if lines.path == self.state.path:
                 allowed &= ~((first >= lines.start_line) & (last <= lines.end_line))
@@ -157,19 +157,19 @@ class Contents:
     labels: Mapping[str, int] = field(default_factory=dict)
     updated_at: dt.datetime | None = None
 
-    def changed(self, since: int) -> Iterator[tuple[str, FileRows]]:
+    def changed_files(self, since: int) -> Iterator[tuple[str, FileRows]]:
         """Files that were written after a revision, by path."""
         return ((path, file) for path, file in self.files.items() if file.state.revision > since)
 
-    def unembedded(self, which: Unembedded) -> list[int]:
+    def unembedded_keys(self, which: Unembedded) -> list[int]:
         """Keys of passages that lack a vector, the newest first."""
         folders = None if which.paths is None else [path.rstrip("/") for path in which.paths]
         keys = (
             key
             for path, file in self.files.items()
-            if file.unembedded
+            if file.unembedded_keys
             and (folders is None or any(path == each or path.startswith(f"{each}/") for each in folders))
-            for key in file.unembedded
+            for key in file.unembedded_keys
             if which.below is None or key < which.below
         )
         return sorted(keys, reverse=True)[: which.limit]
@@ -178,7 +178,9 @@ class Contents:
         """Keys of passages that state facts of things."""
         keys = list[int]()
         for thing in which.things:
-            among = [key for file in self.files.values() if thing in file.stated for key in file.stated[thing]]
+            among = [
+                key for file in self.files.values() if thing in file.keys_by_thing for key in file.keys_by_thing[thing]
+            ]
             if len(among) >= which.least:
                 keys += self._newest(among, which.limit)
         return keys
@@ -230,12 +232,12 @@ class Draft:
                 del self._paths[key]
         for key, ordinal, passage in write.moved:
             if key in rows:
-                rows[key] = self._moved(rows[key], ordinal, passage)
+                rows[key] = self._move(rows[key], ordinal, passage)
         for key, things in write.stated:
             if key in rows:
                 rows[key] = replace(rows[key], things=things)
         for new in write.inserted:
-            row = self._inserted(write.state, new)
+            row = self._insert(write.state, new)
             rows[row.stored.key] = row
             self._paths[row.stored.key] = write.path
         self._put(write, known, rows)
@@ -256,11 +258,11 @@ class Draft:
         for key in known.rows:
             del self._paths[key]
 
-    def _moved(self, row: PassageRow, ordinal: int, passage: Passage) -> PassageRow:
+    def _move(self, row: PassageRow, ordinal: int, passage: Passage) -> PassageRow:
         stored = row.stored._replace(ordinal=ordinal, passage=passage)
         return replace(row, stored=stored, label=self._label(passage.label))
 
-    def _inserted(self, state: FileState, new: NewPassage) -> PassageRow:
+    def _insert(self, state: FileState, new: NewPassage) -> PassageRow:
         stored = StoredPassage(
             key=next(self._numbers),
             path=state.path,
@@ -274,7 +276,7 @@ class Draft:
             terms=Counter(new.terms),
             label=self._label(new.passage.label),
             greeted=self._label(new.greeted or None),
-            vector=self._checked(new.vector) if new.vector is not None else None,
+            vector=self._check_vector(new.vector) if new.vector is not None else None,
             things=new.things,
         )
 
@@ -285,7 +287,7 @@ class Draft:
             self._labels[name] = next(self._numbers)
         return self._labels[name]
 
-    def _checked(self, vector: bytes) -> bytes:
+    def _check_vector(self, vector: bytes) -> bytes:
         if not vector or len(vector) != self._vector_bytes:
             raise StoreError(
                 f"A vector of {len(vector):,} bytes does not fit the index, whose vectors have {self._vector_bytes:,}. "
@@ -299,7 +301,7 @@ class Draft:
         for key, vector in vectors:
             path = self._paths.get(key)
             if path is not None and self._files[path].rows[key].vector is None:
-                found[path][key] = replace(self._files[path].rows[key], vector=self._checked(vector))
+                found[path][key] = replace(self._files[path].rows[key], vector=self._check_vector(vector))
         for path, rows in found.items():
             file = self._files[path]
             state = file.state._replace(revision=self.revision)

@@ -78,10 +78,10 @@ class _Generations:
         self._folder = Path(tempfile.mkdtemp(prefix="index-")) if packed else None
         if self._folder is not None:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        self.live = self.another()
+        self.live = self.new_generation()
         self.next: _Generation | None = None
 
-    def another(self) -> _Generation:
+    def new_generation(self) -> _Generation:
         """A generation that is not begun yet."""
         return _Generation(self._folder / f"{secrets.token_hex(4)}.pack" if self._folder else None)
 
@@ -105,11 +105,11 @@ class InMemoryStore:
         self._generations = generations
         self._generation = generation
         self._held = threading.local()
-        self.beside = InMemoryBeside(generations, self.reopened)
+        self.beside = InMemoryBeside(generations, self.reopen)
         self.segments = InMemorySegments(self)
         return self
 
-    def reopened(self, generation: _Generation | None = None) -> InMemoryStore:
+    def reopen(self, generation: _Generation | None = None) -> InMemoryStore:
         """The same index in another store, as if opened by somebody else; or the index of a next generation."""
         return type(self).__new__(type(self))._open(self._generations, generation)
 
@@ -147,7 +147,7 @@ class InMemoryStore:
         )
         if since is None or since == now.revision:
             return head
-        files = ((file.number, path, file.state.source) for path, file in now.changed(since))
+        files = ((file.number, path, file.state.source) for path, file in now.changed_files(since))
         gone = (number for number, revision in now.gone.items() if revision > since)
         return replace(head, files=tuple(files), gone=tuple(gone))
 
@@ -170,11 +170,11 @@ class InMemoryStore:
                 places = range(max(first, 0), sys.maxsize if before is None else before)
                 rows = known[-1:] if first < 0 else [row for row in known if row.stored.ordinal in places]
             case Unembedded():
-                rows = [row for key in now.unembedded(which) if (row := now.row(key))]
+                rows = [row for key in now.unembedded_keys(which) if (row := now.row(key))]
             case OfThings():
                 rows = [row for key in now.stating(which) if (row := now.row(key))]
             case OfTags(tags=tags):
-                rows = [row for file in now.files.values() for row in file.tagged if row.has(tags)]
+                rows = [row for file in now.files.values() for row in file.tagged_rows if row.has(tags)]
             case _:
                 rows = [row for key in which if (row := now.row(key))]
         return {row.stored.key: row.stored for row in rows}
@@ -188,7 +188,7 @@ class InMemoryStore:
             previous.since,
         ):
             return previous
-        files = [file.columns for _, file in now.changed(since) if file.rows]
+        files = [file.columns for _, file in now.changed_files(since) if file.rows]
         return Corpus(
             revision=now.revision,
             files=tuple(sorted(files, key=attrgetter("path"))),
@@ -231,7 +231,7 @@ class InMemoryStore:
             files=len(now.files),
             failed_files=sum(bool(file.state.failure) for file in now.files.values()),
             passages=len(now.paths),
-            embedded=sum(len(file.rows) - len(file.unembedded) for file in now.files.values()),
+            embedded=sum(len(file.rows) - len(file.unembedded_keys) for file in now.files.values()),
             size_bytes=sum(file.size_bytes for file in now.files.values()),
             updated_at=now.updated_at,
         )
@@ -350,11 +350,11 @@ class InMemorySegments:
 
     def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
         """See `SegmentSource`."""
-        made = [file for file in self._files() if file.embedded[0].any()]
+        made = [file for file in self._files() if file.embedded_vectors[0].any()]
         for start in range(0, len(made), _FILES):
             part = made[start : start + _FILES]
-            keys = [file.columns.table[file.embedded[0], 0] for file in part]
-            yield np.concatenate(keys), np.concatenate([file.embedded[1] for file in part])
+            keys = [file.columns.table[file.embedded_vectors[0], 0] for file in part]
+            yield np.concatenate(keys), np.concatenate([file.embedded_vectors[1] for file in part])
 
     def _files(self) -> Sequence[FileRows]:
         return [*self._store.contents.files.values()]
@@ -377,7 +377,7 @@ class InMemoryBeside:
         return BesideState(running=self._generations.rebuilding.locked(), others=self._generations.next is not None)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """See `Beside`."""
         if not self._generations.rebuilding.acquire(timeout=_LOCK_SECONDS):
             raise StoreBusy(
@@ -388,7 +388,7 @@ class InMemoryBeside:
         finally:
             self._generations.rebuilding.release()
 
-    def unfinished(self) -> Unfinished | None:
+    def unfinished_generation(self) -> Unfinished | None:
         """See `Beside`."""
         made = self._generations.next
         return Unfinished("next", self._opened(made)) if made is not None and made.contents.generation else None
@@ -398,7 +398,7 @@ class InMemoryBeside:
         made = self._generations.next
         if made is None or made.contents.fingerprint not in (None, fingerprint):
             self.remove()
-            made = self._generations.next = self._generations.another()
+            made = self._generations.next = self._generations.new_generation()
         return self._opened(made)
 
     def room(self) -> None:

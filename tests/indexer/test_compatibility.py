@@ -172,7 +172,7 @@ def test_a_note_in_another_language_changes_nothing(workspace: Workspace) -> Non
     workspace.write_items("memory/2026-11-20.md", CHINESE_NOTES[:1])
     report = index.sync()
     assert report.degraded == ()
-    assert not index.moves() and not index.outdated()
+    assert not index.moves() and not index.rebuild_reason()
     assert model(index) == CHOICE.english.fingerprint
 
 
@@ -189,7 +189,7 @@ def test_a_workspace_that_becomes_another_language_moves_over_once(workspace: Wo
     assert found.hits and found.degraded == ()
     status = index.status()
     assert status.moving and not status.outdated and status.unembedded == 0
-    assert "made with the model" in index.outdated()
+    assert "made with the model" in index.rebuild_reason()
     index.sync(full=True)
     assert model(index) == CHOICE.others.fingerprint
     assert not index.moves() and not index.status().moving
@@ -262,7 +262,7 @@ def test_a_named_model_stays_whatever_is_written(workspace: Workspace) -> None:
     assert index.status().choice == "" and model(index) == CHOICE.english.fingerprint
     # Named now, chosen before: it is another model as any.
     other = workspace.index(HashEmbedder(seed=2))
-    assert "made with the model" in other.outdated() and not other.moves()
+    assert "made with the model" in other.rebuild_reason() and not other.moves()
 
 
 def test_an_index_of_another_model_is_made_anew_with_the_chosen_one(workspace: Workspace) -> None:

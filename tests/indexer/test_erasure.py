@@ -109,7 +109,7 @@ def test_what_other_rules_stored_is_erased(
     (workspace.root / "memory/gone.md").unlink()
     assert index.sync().changed == 1
     assert index.scrub()
-    found = index.erased(before, ["memory/a.md", "memory/gone.md"])
+    found = index.erased_passages(before, ["memory/a.md", "memory/gone.md"])
     assert (found.passages, found.left) == (3, ())
     assert not on_disk(workspace, b"vaultword") and not on_disk(workspace, "密码".encode())
     index.check()

@@ -37,9 +37,9 @@ def test_greetings_against_loops(files: list[list[tuple[int, int]]]) -> None:
         np.array([name for _, name in every], np.int64),
     )
     assert list(zip(found.rows.tolist(), found.speakers.tolist(), found.others.tolist(), strict=True)) == expected
-    assert Counter(found.named({7: "kate"})) == Counter((label, other, "kate") for _, label, other in expected)
-    assert list(found.named({})) == []
-    assert list(found.named({7: "kate"}, np.zeros(row, bool))) == []
+    assert Counter(found.with_names({7: "kate"})) == Counter((label, other, "kate") for _, label, other in expected)
+    assert list(found.with_names({})) == []
+    assert list(found.with_names({7: "kate"}, np.zeros(row, bool))) == []
 
 
 @pytest.fixture(params=["in memory", "packed"])

@@ -149,10 +149,10 @@ def test_what_is_erased_is_nowhere(pair: Pair) -> None:
         (pair.workspace.root / secret).unlink(missing_ok=True)
         index.sync([secret], missing_ok=True)
         assert index.scrub()
-        found = index.erased(before, [secret])
+        found = index.erased_passages(before, [secret])
         assert (found.passages, found.left) == (25, ())
         assert {"rows", "full text", "vectors"} <= set(found.checked)
-    unfinished = pair.memory.beside.unfinished()
+    unfinished = pair.memory.beside.unfinished_generation()
     assert unfinished is not None and secret not in unfinished.store.file_states()
     pair.agree()
 
@@ -171,7 +171,7 @@ def test_a_rebuild_is_one_at_a_time_and_goes_on(workspace: Workspace) -> None:
     store = InMemoryStore()
     index = workspace.synced(HashEmbedder(), store=store)
     before = index.search("word1 word2").hits
-    with store.beside.locked(), pytest.raises(StoreBusy, match="running"):
+    with store.beside.hold_lock(), pytest.raises(StoreBusy, match="running"):
         index.sync(full=True)
     with pytest.raises(SyncCancelled):
         index.sync(full=True, cancelled=lambda: True)

@@ -602,7 +602,7 @@ def test_the_ranking_without_names_is_what_it_was(workspace: Workspace, question
     view = view_of(workspace, in_memory=True)
     words = find_terms(view, question)
     named = find_named(view, question, words)
-    assert {"summer", "小雨"} <= view.greeted.keys(), "there are nicknames that are words"
+    assert {"summer", "小雨"} <= view.greeted_names.keys(), "there are nicknames that are words"
     query = Query(text=question, limit=50, mode="hybrid", filter=SearchFilter(), today=TODAY)
     heard = vector_text(question, words, view, embedder.reads)
     assert vector_text(question, words, view, embedder.reads, named) == heard

@@ -47,7 +47,7 @@ class Workspace:
 
     def store(self) -> IndexStore:
         """The store, as another process would open it."""
-        return self._shared.reopened() if self._shared else open_store("sqlite", self.root)
+        return self._shared.reopen() if self._shared else open_store("sqlite", self.root)
 
     def write(self, path: str, text: str | bytes) -> Path:
         file = self.root / path

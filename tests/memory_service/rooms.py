@@ -15,10 +15,10 @@ from memory_service.messages import Message, text_of, to_openai
 from memory_service.prompts.build import BuiltContext
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.runtime.models import Models
-from memory_service.schemas import checked
+from memory_service.schemas import make_request
 from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.short_term import ShortTermMemory
+from memory_service.service.short_term import WorkspaceSessions
 from tests.serving import settings
 from tests.wire import problems
 
@@ -46,7 +46,7 @@ class Room:
         self.home = home
         made = models or Models(summaries=model, memories=model)
         self.service = MemoryService(settings(home, **given), embedder=embedder or HashEmbedder(), models=made)
-        self.sessions: ShortTermMemory = self.service.sessions(W, make=True)
+        self.sessions: WorkspaceSessions = self.service.sessions(W, make=True)
 
     def __enter__(self) -> Room:
         return self
@@ -82,7 +82,7 @@ class Room:
         return self.sessions.compactions.undo(S, compaction_id or "")
 
     def context(self, **call: Any) -> BuiltContext:
-        return self.sessions.context(S, checked(SessionContextRequest, **{"recall": "never", **call}))
+        return self.sessions.context(S, make_request(SessionContextRequest, **{"recall": "never", **call}))
 
     def view(self) -> tuple[Message, ...]:
         return self.sessions.snapshot(S).view().messages

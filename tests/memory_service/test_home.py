@@ -13,7 +13,7 @@ HOME = Path("/srv/memories")
 
 
 def told(error: MemoryServiceError, *, workspace: str = "shop", shows_home: bool = False, home: Path = HOME) -> str:
-    return SearchedPlace(home=home, workspace=workspace, shows_home=shows_home).told(error)
+    return SearchedPlace(home=home, workspace=workspace, shows_home=shows_home).error_message(error)
 
 
 def test_who_may_know_the_home_is_told_it_once() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service.home import announced, tighten
+from memory_service.home import announce_server, tighten
 from memory_service.hosts.connect import HostTarget, connect, disconnect
 from memory_service.hosts.hooks.hook_calls import handle_hook
 from memory_service.schemas import SessionContextRequest
@@ -41,7 +41,7 @@ def opened(home: Path) -> MemoryService:
 
 def furnish(home: Path) -> None:
     """All that a service makes in a home."""
-    with opened(home) as service, announced(home, "http://127.0.0.1:1", "0" * 16):
+    with opened(home) as service, announce_server(home, "http://127.0.0.1:1", "0" * 16):
         service.remember("default", "Deploys go out on Tuesdays.")
         picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgo" * 3000}}
         service.append("default", "s1", [SAID, {"role": "user", "content": [picture]}, SAID])
@@ -165,7 +165,7 @@ def test_drafts_of_killed_processes_are_swept(tmp_path: Path) -> None:
     held, done = threading.Event(), threading.Event()
 
     def work() -> None:
-        with WriteLock(folder / ".hosts" / "claude-code-at-work.lock").held():
+        with WriteLock(folder / ".hosts" / "claude-code-at-work.lock").hold():
             held.set()
             done.wait(20)
 

@@ -425,7 +425,7 @@ def check_those_who_wait_together_share_a_sync(home: Path) -> None:
         syncs = list[Call]()
         threads = [threading.Thread(target=ask, args=(n,)) for n in range(20)]
         with recorded(home, synced):
-            with others.held():
+            with others.hold():
                 for thread in threads:
                     thread.start()
                 time.sleep(0.5)

@@ -13,7 +13,7 @@ from memory_service.compaction.plan_sizes import LEAST_PROGRESS
 from memory_service.compaction.record import Compaction
 from memory_service.compaction.view import project
 from memory_service.errors import Conflict, Incompressible, UpstreamFailed
-from memory_service.memories.standing import StandingBlock
+from memory_service.memories.standing import InjectedBlock
 from memory_service.messages import message_tokens as size_of
 from memory_service.messages import text_of
 from memory_service.messages.sizes import count_tokens
@@ -151,7 +151,7 @@ def i3_valid_on_every_wire(change: Change) -> None:
     if not after.view.messages:
         return
     turns = [each.seq for each in after.state.messages if each.message["role"] == "user"]
-    blocks = [StandingBlock(seq=seq, said="", asked="", text=MEMORY, receipt_id="") for seq in turns[-3:] or [0]]
+    blocks = [InjectedBlock(seq=seq, said="", asked="", text=MEMORY, receipt_id="") for seq in turns[-3:] or [0]]
     placed = placeable(after.view, blocks, blocks[-1].seq)
     prompt = prompt_of(after.view, system_prompt="You help.", blocks=placed, window_tokens=world.window)
     for messages in (after.view.messages, prompt.messages):

@@ -324,8 +324,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "an announced body of the very limit is refused": _mutant(
             body_limit,
-            "elif _announced(scope) > self._max_bytes:",
-            "elif _announced(scope) >= self._max_bytes:",
+            "elif _content_length(scope) > self._max_bytes:",
+            "elif _content_length(scope) >= self._max_bytes:",
             _keyed(keys.check_an_announced_body_has_a_limit),
         ),
         "the body is judged before the key": _mutant(

@@ -33,7 +33,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "logs are told apart by their last line": _mutant(
             log_offsets,
-            "            return self._glimpsed(stream) == self._glances\n",
+            "            return self._glimpse(stream) == self._glances\n",
             "            return True\n",
             erased.check_a_log_in_the_same_file_is_read_afresh,
         ),
@@ -63,13 +63,13 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "a flush writes what was deleted meanwhile": _mutant(
             flushes,
-            "            drafts, during=lambda: snapshot.session.held(snapshot.state)\n",
+            "            drafts, during=lambda: snapshot.session.hold(snapshot.state)\n",
             "            drafts\n",
             erased.check_a_delete_stops_what_is_under_way,
         ),
         "a receipt is stored behind a delete": _mutant(
             recalls,
-            "            with snapshot.session.held(snapshot.state):\n",
+            "            with snapshot.session.hold(snapshot.state):\n",
             "            if True:\n",
             erased.check_no_receipt_follows_a_delete,
         ),
@@ -123,7 +123,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "the lock on contents is let go too early": _mutant(
             jsonl_log,
-            "        with self._blobs_lock.held():\n            new = ",
+            "        with self._blobs_lock.hold():\n            new = ",
             "        if True:\n            new = ",
             erased.check_a_sweep_waits_for_who_names,
         ),
@@ -165,7 +165,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "a mark is never looked for": _mutant(
             long_term,
-            "        return self.erasures.ended(self._end_erasures)\n",
+            "        return self.erasures.end_broken(self._end_erasures)\n",
             "        return []\n",
             erased.check_a_broken_erasure_is_ended,
         ),

@@ -19,8 +19,8 @@ PLANTED_WORK: Mapping[str, Planted] = MappingProxyType(
         ),
         "a compaction waits twice": _mutant(
             locks,
-            "self._entered(key, patience, compaction=True):",
-            "self._entered(key, _Patience(timeout_seconds, cancelled), compaction=True):",
+            "self._enter(key, patience, compaction=True):",
+            "self._enter(key, _Patience(timeout_seconds, cancelled), compaction=True):",
             working.check_a_compaction_waits_once_in_all,
         ),
         "a flush waits for the compaction": _mutant(

@@ -12,7 +12,7 @@ from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.record import Head
 from memory_service.compaction.view import View
 from memory_service.messages import Message, is_system, text_of, to_anthropic, to_litellm, to_mistral, to_openai
-from memory_service.messages.repair import MISTRAL, repaired
+from memory_service.messages.repair import MISTRAL, repair_messages
 from memory_service.runtime.session import SessionState
 from memory_service.runtime.session_services import SessionSnapshot
 from tests.properties.said import Outcome
@@ -113,5 +113,5 @@ def on_wire(messages: Sequence[Message], provider: Provider, pending: frozenset[
     if provider == "anthropic":
         return to_anthropic(messages)[1]
     if provider == "mistral":
-        return to_mistral(repaired(messages, pending=pending, rules=MISTRAL).messages)
+        return to_mistral(repair_messages(messages, pending=pending, rules=MISTRAL).messages)
     return to_openai(messages) if provider == "openai" else to_litellm(messages)

@@ -20,7 +20,7 @@ from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import StatelessRequest
 from memory_service.service import MemoryService
 from memory_service.testing import ScriptedModel
-from memory_service.text.frames import escaped, visible
+from memory_service.text.frames import escape_frames, visible
 from tests.memory_service.rooms import summary
 from tests.properties.hostile import (
     BLOCK_TAGS,
@@ -192,7 +192,7 @@ def test_what_people_write_stays_as_it_is() -> None:
         "👨\u200d👩\u200d👧 ❤\ufe0f\u200d🔥 1\ufe0f\u20e3 می\u200cخواهم "
         "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
     )
-    assert escaped(said) == said
+    assert escape_frames(said) == said
 
 
 SIGNS = st.sampled_from(

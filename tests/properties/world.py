@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_service.compaction.audit import Audit
-from memory_service.compaction.compactor import Compactor, _Terms
+from memory_service.compaction.compactor import Compactor, _SummaryJob
 from memory_service.compaction.presets import PRESETS
 from memory_service.compaction.record import PinRecord
 from memory_service.compaction.summary import Summary, SummaryRequest
@@ -30,7 +30,7 @@ from memory_service.runtime.engine_adapter import EngineAdapter
 from memory_service.runtime.flushes import Flushes
 from memory_service.runtime.locks import SessionLocks
 from memory_service.runtime.session import SessionState
-from memory_service.runtime.session_services import SessionServices, SessionSnapshot, SharedServices
+from memory_service.runtime.session_services import ServiceParts, SessionRuntime, SessionSnapshot
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.sessions.records import Body, MessageRecord, Pending, Unpin
 from memory_service.storage.files.log_folder import LogFolder
@@ -53,7 +53,7 @@ class Recording(Compactor):
         super().__init__(**arguments)
         self.requests: list[SummaryRequest] = []
 
-    def _summary(self, request: SummaryRequest, terms: _Terms) -> tuple[Summary, Audit]:
+    def _summary(self, request: SummaryRequest, terms: _SummaryJob) -> tuple[Summary, Audit]:
         self.requests.append(request)
         return super()._summary(request, terms)
 
@@ -97,7 +97,7 @@ class World:
             flush=FlushTable(mode="off"),
         )
         self._open()
-        self.services.created(SESSION, model=None, context_window=window, settings={})
+        self.services.create(SESSION, model=None, context_window=window, settings={})
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
@@ -200,9 +200,9 @@ class World:
         """Begins anew on the same files, as another process would."""
         hooks = Hooks()
         hooks.before_compaction(self._between)
-        shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=hooks)
+        shared = ServiceParts(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=hooks)
         logs = LogFolder(self.home / "sessions", now=self._now)
-        self.services = SessionServices("w", logs, self._memory, shared)
+        self.services = SessionRuntime("w", logs, self._memory, shared)
         self.compactor = Recording()
         adapter, flushes = EngineAdapter(self.services), Flushes(self.services)
         self.compactions = SessionCompactions(self.services, self.compactor, adapter, flushes)
@@ -217,8 +217,8 @@ class World:
         return self.services.session(SESSION).append(list(bodies)).first_seq
 
     def _rival(self, wanted: Compact) -> None:
-        shared = SharedServices(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=Hooks())
-        services = SessionServices("w", LogFolder(self.home / "sessions", now=self._now), self._memory, shared)
+        shared = ServiceParts(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=Hooks())
+        services = SessionRuntime("w", LogFolder(self.home / "sessions", now=self._now), self._memory, shared)
         other = SessionCompactions(services, Compactor(), EngineAdapter(services), Flushes(services))
         state = services.snapshot(SESSION).state
         try:

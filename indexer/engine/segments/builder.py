@@ -262,7 +262,7 @@ def _codebook(codes: Codes, corpus: Corpus) -> dict[str, Array]:
 
 
 def _entries(store: IndexStore, corpus: Corpus) -> Iterator[TermEntries]:
-    for chunk in THROTTLE.paced(store.segments.terms()):
+    for chunk in THROTTLE.pace(store.segments.terms()):
         rows, mask = corpus.rows(chunk.passages.astype(np.int64, copy=False))
         if not mask.all():
             # Earlier versions left terms of passages that were removed under other rules than stored them.
@@ -274,7 +274,7 @@ def _entries(store: IndexStore, corpus: Corpus) -> Iterator[TermEntries]:
 
 def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
     """The codes of all vectors, made block by block; those of any store that gives the same vectors are the same."""
-    blocks = THROTTLE.paced(_blocks(store.segments.vectors(), _CODED_ROWS))
+    blocks = THROTTLE.pace(_blocks(store.segments.vectors(), _CODED_ROWS))
     first = list(islice(blocks, _FITTED_BLOCKS))
     if not first:
         return None
@@ -285,7 +285,7 @@ def _codes(store: IndexStore, corpus: Corpus) -> Codes | None:
         levels=np.zeros((len(corpus), coder.dimensions), np.int8),
         scales=np.zeros(len(corpus), np.float16),
     )
-    for keys, vectors in THROTTLE.paced(chain(first, blocks)):
+    for keys, vectors in THROTTLE.pace(chain(first, blocks)):
         part = codes.coder.encode(vectors)
         rows, mask = corpus.rows(keys)
         codes.bits[:, rows] = part.bits[:, mask]
@@ -302,17 +302,17 @@ def _blocks(chunks: Iterable[tuple[Ints, Vectors]], size: int) -> Iterator[tuple
         count += len(chunk[0])
         if count < size:
             continue
-        keys, vectors = _one(waiting)
+        keys, vectors = _concatenate(waiting)
         whole = count - count % size
         for start in range(0, whole, size):
             yield keys[start : start + size], vectors[start : start + size]
         count -= whole
         waiting = [(keys[whole:], vectors[whole:])] if count else []
     if count:
-        yield _one(waiting)
+        yield _concatenate(waiting)
 
 
-def _one(chunks: Sequence[tuple[Ints, Vectors]]) -> tuple[Ints, Vectors]:
+def _concatenate(chunks: Sequence[tuple[Ints, Vectors]]) -> tuple[Ints, Vectors]:
     """Several chunks as one; a single one is not copied."""
     if len(chunks) == 1:
         return chunks[0]

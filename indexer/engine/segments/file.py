@@ -166,7 +166,7 @@ def _bytes(array: Array) -> memoryview:
 
 def _write(stream: BinaryIO, content: memoryview) -> None:
     """Write piece by piece, each synced: otherwise whoever syncs a small file meanwhile waits for all of it."""
-    for start in THROTTLE.paced(range(0, len(content), _PIECE)):
+    for start in THROTTLE.pace(range(0, len(content), _PIECE)):
         stream.write(content[start : start + _PIECE])
         if start:
             sync_file(stream.fileno())

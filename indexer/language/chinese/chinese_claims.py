@@ -23,7 +23,7 @@ from indexer.language.fact_words import (
     value_of,
     words_of,
 )
-from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, ended, is_nobody
+from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, end_claims, is_nobody
 
 _TRAILING = lazy_regex(
     "(?:现在|目前|如今|已经?|刚刚?|最近|以后|今后|从今天起|从现在起|统一|都|的|也|又|已|被|今天|昨天|上周|上个?月|本周|下周起|开始"
@@ -77,7 +77,7 @@ def chinese_claims(clause: Clause) -> Iterator[Claim]:
         found = match.groupdict()
         stated = _IS_ALSO.sub("", found.get("rest") or found["was"])
         text = f"{found.get('s') or found.get('t') or ''}{stated}"
-        yield from ended(_stated(dataclasses.replace(clause, text=text)))
+        yield from end_claims(_stated(dataclasses.replace(clause, text=text)))
     else:
         yield from _stated(clause)
 
@@ -118,7 +118,7 @@ def _often(clause: Clause) -> Iterator[Claim]:
             yield from clause.holds(subject, "day", match["v"])
         else:
             yield clause.claim(subject | words_of(match["o"]), "cadence", match["v"], single=False)
-            yield clause.turned(subject | words_of(match["o"]), "cadence", match["v"], on=True)
+            yield clause.toggle(subject | words_of(match["o"]), "cadence", match["v"], on=True)
     elif (match := _EACH_FEW.match(clause.text)) and (subject := clause.subject_of(_plain(match["s"]) or "我")):
         yield clause.claim(subject | words_of(match["o"]), "cadence", match["v"])
     elif (match := _BARE.match(clause.text)) and "了" not in match["n"]:
@@ -241,7 +241,7 @@ def _holder(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[
 
 def _ended(clause: Clause, subject: frozenset[str], attribute: str, text: str) -> Iterator[Claim]:
     if value := value_of(text)[0]:
-        yield clause.turned(subject, attribute, value, on=False)
+        yield clause.toggle(subject, attribute, value, on=False)
 
 
 def _left(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
@@ -396,7 +396,7 @@ def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[
     for name in re.split("和|与|跟", _plain(parts.get("s", "")))[:2]:
         if subject := clause.subject_of(name):
             yield clause.claim(subject, attribute, value, changes=wording.changes)
-            yield clause.turned(subject, attribute, value, on=True, changes=wording.changes)
+            yield clause.toggle(subject, attribute, value, on=True, changes=wording.changes)
 
 
 def _state(clause: Clause) -> Iterator[Claim]:

@@ -30,7 +30,7 @@ from indexer.language.fact_words import (
     value_of,
     words_of,
 )
-from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, ended
+from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, end_claims
 
 _I = re.IGNORECASE
 _NOT = r"(?:n['’]t| not) "
@@ -201,7 +201,7 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
 def _tool_of(clause: Clause, text: str, kind: str) -> Iterator[Claim]:
     value, corrects = value_of(text)
     if value and " " not in kind and kind != value.split()[-1]:
-        yield clause.turned(frozenset({WE}), "use", value, on=True, changes=corrects)
+        yield clause.toggle(frozenset({WE}), "use", value, on=True, changes=corrects)
 
 
 def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Iterator[Claim]:
@@ -237,7 +237,7 @@ def _held_by(clause: Clause, attribute: str, thing: str, holder: str, *, changes
         value = " ".join(sorted(who)) if name.casefold() in ("i", "me") else value_of(name)[0]
         if value:
             yield clause.claim(subject, attribute, value, changes=changes)
-            yield clause.turned(subject, attribute, value, on=True, changes=changes)
+            yield clause.toggle(subject, attribute, value, on=True, changes=changes)
 
 
 def _holder(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
@@ -254,7 +254,7 @@ def _holder(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[
 
 def _ended(clause: Clause, subject: frozenset[str], attribute: str, text: str) -> Iterator[Claim]:
     if value := value_of(text)[0]:
-        yield clause.turned(subject, attribute, value, on=False)
+        yield clause.toggle(subject, attribute, value, on=False)
 
 
 def _left(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
@@ -344,12 +344,12 @@ def _ends(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
     value = value_of(_ARTICLES.sub("", rest))[0]
     if not denied and subject and value and len(value.split()) <= 3:
         for attribute in ("status", "role", *_GIVEN_UP):
-            yield clause.turned(subject, attribute, value, on=False)
+            yield clause.toggle(subject, attribute, value, on=False)
 
 
 def _ended_of(stated: Clause) -> Iterator[Claim]:
     """The values that a clause would claim, as what does not hold."""
-    yield from ended(_stated(stated, frozenset(_table().words_of(stated.text.lower()))))
+    yield from end_claims(_stated(stated, frozenset(_table().words_of(stated.text.lower()))))
 
 
 def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterator[Claim]:
@@ -423,11 +423,11 @@ def _matching(pattern: str) -> Callable[[str, str, bool], str]:
     """The part of a value that a pattern finds at its beginning, or nothing."""
     compiled = lazy_regex(pattern, _I)
 
-    def found(text: str, _whole: str, _moved: bool) -> str:
+    def find(text: str, _whole: str, _moved: bool) -> str:
         match = compiled.match(text)
         return (match.groupdict().get("v") or text) if match else ""
 
-    return found
+    return find
 
 
 _INSTEAD_OF = lazy_regex(r"\b(?:instead|switched|dropped|quit|stopped)\b", _I)
@@ -515,7 +515,7 @@ def _deployed(clause: Clause, _wording: Wording, named: str, parts: Parts) -> It
     ):
         yield from clause.holds(words - {WE, ME} | {"deploy"}, "target", value)
         if is_tool(value):
-            yield clause.turned(frozenset({WE}), "use", value_of(value)[0], on=True)
+            yield clause.toggle(frozenset({WE}), "use", value_of(value)[0], on=True)
 
 
 def _contact(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:

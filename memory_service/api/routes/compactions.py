@@ -11,7 +11,7 @@ from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, grant_of, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
-from memory_service.api.requests import Once, SessionId, Shared, json_response, queued
+from memory_service.api.requests import Once, SessionId, Shared, in_queue, json_response
 
 compactions_router = APIRouter(tags=["compactions"], responses=error_responses(401, 403, 422, 503))
 
@@ -40,7 +40,7 @@ async def compact(
     nothing is changed, and `reason` says so; `force` compacts all the same.
     """
     return await once.slow(
-        lambda: shared.service.compact(workspace, session_id, body, cancelled=shared.pools.cancelled)
+        lambda: shared.service.compact(workspace, session_id, body, cancelled=shared.pools.is_ending)
     )
 
 
@@ -50,7 +50,7 @@ async def compact(
     summary="List the compactions",
     responses=success_response(200, examples.COMPACTIONS) | error_responses(400, 404),
 )
-@queued("read")
+@in_queue("read")
 def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Compactions:
     """The receipts of all compactions of a session, newest first, undone ones too."""
     return shared.service.compactions(workspace, session_id)
@@ -62,7 +62,7 @@ def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared)
     summary="Read the receipt of a compaction",
     responses=success_response(200, examples.COMPACTION_RECEIPT) | error_responses(400, 404),
 )
-@queued("read")
+@in_queue("read")
 def receipt(
     workspace: WorkspaceName, session_id: SessionId, compaction_id: CompactionId, shared: Shared
 ) -> schemas.CompactionReceipt:
@@ -96,11 +96,11 @@ async def compact_messages(body: schemas.StatelessRequest, shared: Shared) -> Re
 
     Any key may call it. `receipt.summary` and `receipt.covered` say what stands for what, counted from 1.
     """
-    return await shared.pools.stateless.run(lambda: json_response(_compacted(body, shared)))
+    return await shared.pools.stateless.run(lambda: json_response(_compact_stateless(body, shared)))
 
 
-def _compacted(body: schemas.StatelessRequest, shared: Shared) -> schemas.CompactedMessages:
-    return shared.service.compact_messages(body, cancelled=shared.pools.cancelled)
+def _compact_stateless(body: schemas.StatelessRequest, shared: Shared) -> schemas.CompactedMessages:
+    return shared.service.compact_messages(body, cancelled=shared.pools.is_ending)
 
 
 flushes_router = APIRouter(
@@ -130,13 +130,13 @@ async def flush(
     memories, or rules do where there is none. Each stretch is searched once, and a known fact is not stored again.
     """
     reply = body.reply if body else None
-    return await once.slow(lambda: shared.service.flush(workspace, session_id, reply, cancelled=shared.pools.cancelled))
+    return await once.slow(lambda: shared.service.flush(workspace, session_id, reply, cancelled=shared.pools.is_ending))
 
 
 @flushes_router.get(
     "/flush-prompt", summary="Read the flush prompt", responses=success_response(200, examples.FLUSH_PROMPT)
 )
-@queued("read")
+@in_queue("read")
 def flush_prompt(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.FlushPrompt:
     """The prompt for an agent that finds the memories itself. It answers `NO_REPLY` if there are none."""
     return shared.service.flush_prompt(workspace, session_id)

@@ -66,14 +66,14 @@ async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotate
         ),
         receive=request.receive,
     )
-    shared.metrics.missed(answer.faults)
+    shared.metrics.count_degraded(answer.faults)
     return JSONResponse(answer.answer, background=BackgroundTask(_done_afterwards, answer.afterwards, shared.pools))
 
 
 async def _done_afterwards(work: Callable[[Callable[[], bool]], None], pools: Pools) -> None:
     # What is not done now, the next hook does.
     with suppress(TooManyRequests, CallCancelled):
-        await pools.work.run(lambda: work(pools.cancelled))
+        await pools.work.run(lambda: work(pools.is_ending))
 
 
 def _call_of(body: bytes) -> dict[str, object]:

@@ -19,8 +19,8 @@ from memory_service.api.requests import (
     Once,
     Shared,
     condition,
+    in_queue,
     json_response,
-    queued,
     well_encoded,
 )
 
@@ -69,7 +69,7 @@ Lines = Annotated[int | None, Query(ge=1, le=10**9, description="How many lines;
     summary="Remember something",
     responses=success_response(201, examples.STORED) | error_responses(409, 413),
 )
-@queued("append")
+@in_queue("append")
 def remember(workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, key: IdempotencyKey = None) -> Response:
     """Append a memory to the file of its day. It is on disk and searchable when the answer arrives.
 
@@ -85,15 +85,15 @@ def remember(workspace: WorkspaceName, body: schemas.NewMemory, shared: Shared, 
         idempotency_key=key,
     )
     if not (memory.replayed or memory.duplicate):
-        shared.metrics.remembered()
-    shared.metrics.missed(memory.degraded)
+        shared.metrics.count_memory()
+    shared.metrics.count_degraded(memory.degraded)
     return json_response(memory, 201, replayed=memory.replayed)
 
 
 @memories_router.get(
     "/memories", summary="List the memory files", responses=success_response(200, examples.FILES) | error_responses(404)
 )
-@queued("read")
+@in_queue("read")
 def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
     """All memory files of the workspace, by path."""
     return schemas.MemoryFiles(files=shared.service.files(workspace))
@@ -104,7 +104,7 @@ def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
     summary="Read a memory file",
     responses=success_response(200, examples.TEXT, ETAG_HEADER) | error_responses(404),
 )
-@queued("read")
+@in_queue("read")
 def read_file(
     workspace: WorkspaceName,
     path: ReadPath,
@@ -124,7 +124,7 @@ def read_file(
     summary="Write a memory file",
     responses=success_response(200, examples.WRITTEN, ETAG_HEADER) | error_responses(404, 412, 413),
 )
-@queued("append")
+@in_queue("append")
 def write_file(
     workspace: WorkspaceName,
     path: FilePath,
@@ -142,7 +142,7 @@ def write_file(
     must = condition(if_match, if_none_match)
     file = shared.service.put(workspace, path, body.text, if_match=must.if_match, if_none_match=must.if_none_match)
     response.headers["ETag"] = f'"{file.etag}"'
-    shared.metrics.missed(file.degraded)
+    shared.metrics.count_degraded(file.degraded)
     return file
 
 
@@ -151,13 +151,13 @@ def write_file(
     summary="Erase a memory file",
     responses=success_response(200, examples.ERASED) | error_responses(404, 412),
 )
-@queued("append")
+@in_queue("append")
 def delete_file(
     workspace: WorkspaceName, path: FilePath, shared: Shared, if_match: DeletedIfMatch = None
 ) -> schemas.ErasedFile:
     """Erase a file from disk and from the index. With `If-Match`, one that was changed meanwhile stays: 412."""
     file = shared.service.delete(workspace, path, if_match=condition(if_match, None).if_match)
-    shared.metrics.missed(file.degraded)
+    shared.metrics.count_degraded(file.degraded)
     return file
 
 
@@ -188,7 +188,7 @@ EntryIfMatch = Annotated[
 
 
 @memories_router.get("/entries", summary="List the entries", responses=success_response(200, examples.ENTRIES))
-@queued("read")
+@in_queue("read")
 def list_entries(
     workspace: WorkspaceName,
     shared: Shared,
@@ -221,7 +221,7 @@ def list_entries(
     summary="Read an entry",
     responses=success_response(200, examples.ENTRY, ETAG_HEADER) | error_responses(404, 409),
 )
-@queued("read")
+@in_queue("read")
 def read_entry(
     workspace: WorkspaceName, memory_id: MemoryIdPath, shared: Shared, response: Response
 ) -> schemas.MemoryEntry:
@@ -236,7 +236,7 @@ def read_entry(
     summary="Change an entry",
     responses=success_response(200, examples.CHANGED, ETAG_HEADER) | error_responses(404, 409, 412),
 )
-@queued("append")
+@in_queue("append")
 def edit(
     workspace: WorkspaceName,
     memory_id: MemoryIdPath,
@@ -259,7 +259,7 @@ def edit(
         etag=condition(if_match, None).if_match,
     )
     response.headers["ETag"] = f'"{entry.etag}"'
-    shared.metrics.missed(entry.degraded)
+    shared.metrics.count_degraded(entry.degraded)
     return entry
 
 
@@ -268,13 +268,13 @@ def edit(
     summary="Forget a memory",
     responses=success_response(200, examples.FORGOTTEN) | error_responses(404, 409),
 )
-@queued("append")
+@in_queue("append")
 def forget(
     workspace: WorkspaceName, memory_id: MemoryIdPath, shared: Shared, dry_run: DryRun = False
 ) -> schemas.ForgottenMemory:
     """Erase an entry from its file and from the index."""
     memory = shared.service.forget(workspace, memory_id, dry_run=dry_run)
-    shared.metrics.missed(memory.degraded)
+    shared.metrics.count_degraded(memory.degraded)
     return memory
 
 
@@ -290,7 +290,7 @@ async def forget_named(workspace: WorkspaceName, body: schemas.ForgetRequest, sh
     A citation is that of a result: lines of a file, a whole file, or a message of a session; an entry goes whole.
     Words erase only where they stand in one memory alone: else 409, and a dry run shows which come into question.
     """
-    return await once.queued(
+    return await once.run_queued(
         "append",
         lambda: shared.service.forget(workspace, body.memory, query=body.query, dry_run=body.dry_run),
     )
@@ -305,15 +305,15 @@ search_router = APIRouter(prefix="/v1/workspaces/{workspace}", tags=["search"], 
     summary="Search the memories",
     responses=success_response(200, examples.RESULTS) | error_responses(400, 401, 403, 404, 413, 422, 503),
 )
-@queued("search")
+@in_queue("search")
 def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared) -> Response:
     """The passages that answer a question, best first, by meaning and by words.
 
     The query is plain text: quotes, operators and wildcards have no special meaning.
     """
     results = shared.service.search(workspace, **dict(body))
-    shared.metrics.searched(results.took_ms / 1000)
-    shared.metrics.missed(results.degraded)
+    shared.metrics.count_search(results.took_ms / 1000)
+    shared.metrics.count_degraded(results.degraded)
     return json_response(results)
 
 
@@ -331,13 +331,13 @@ context_router = APIRouter(
     summary="Make a context for a prompt",
     responses=success_response(200, examples.CONTEXT) | error_responses(413),
 )
-@queued("context")
+@in_queue("context")
 def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> Response:
     """The memories that a prompt needs, as a block that is never over the budget, wrapper included."""
     started_time = time.perf_counter()
     context = shared.service.context(workspace, **dict(body))
-    shared.metrics.injected(time.perf_counter() - started_time, context.tokens)
-    shared.metrics.missed(context.degraded)
+    shared.metrics.count_context(time.perf_counter() - started_time, context.tokens)
+    shared.metrics.count_degraded(context.degraded)
     return json_response(context)
 
 
@@ -347,7 +347,7 @@ def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shar
     summary="Read the receipt of a context",
     responses=success_response(200, examples.RECEIPT),
 )
-@queued("read")
+@in_queue("read")
 def receipt(
     workspace: WorkspaceName,
     receipt_id: Annotated[str, Path(description="From the context.", examples=["r20261120-0123456789abcdef"])],

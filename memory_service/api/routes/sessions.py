@@ -14,7 +14,7 @@ from memory_service.api import examples
 from memory_service.api.auth import WorkspaceName, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
-from memory_service.api.requests import IdempotencyKey, Once, SessionId, Shared, json_response, queued
+from memory_service.api.requests import IdempotencyKey, Once, SessionId, Shared, in_queue, json_response
 from memory_service.api.streams import log_pieces
 
 sessions_router = APIRouter(
@@ -42,11 +42,11 @@ async def begin(workspace: WorkspaceName, body: schemas.NewSession, shared: Shar
 
     The answer says which context window is used, who decided it, and what is wrong with it if it is small.
     """
-    return await once.queued("append", lambda: shared.service.create_session(workspace, body))
+    return await once.run_queued("append", lambda: shared.service.create_session(workspace, body))
 
 
 @sessions_router.get("", summary="List the sessions", responses=success_response(200, examples.SESSIONS))
-@queued("read")
+@in_queue("read")
 def sessions(workspace: WorkspaceName, shared: Shared) -> schemas.Sessions:
     """All sessions of the workspace, the last active first."""
     return shared.service.list_sessions(workspace)
@@ -55,7 +55,7 @@ def sessions(workspace: WorkspaceName, shared: Shared) -> schemas.Sessions:
 @sessions_router.get(
     "/{session_id}", summary="See how a session stands", responses=success_response(200, examples.SESSION)
 )
-@queued("read")
+@in_queue("read")
 def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Session:
     """Its size and pressure, its window and where that is from, what was compacted, flushed and pinned."""
     return shared.service.session_status(workspace, session_id)
@@ -66,7 +66,7 @@ def session(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> 
     summary="Change a session",
     responses=success_response(200, examples.SESSION) | error_responses(413),
 )
-@queued("append")
+@in_queue("append")
 def change(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.SessionChange, shared: Shared
 ) -> schemas.Session:
@@ -81,24 +81,24 @@ def change(
 @sessions_router.delete(
     "/{session_id}", summary="Erase a session", responses=success_response(200, examples.SESSION_ERASED)
 )
-@queued("append")
+@in_queue("append")
 def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.ErasedSession:
     """Erase its log, what is kept beside it, and its part of the index. Memories that were flushed stay."""
     done_delete_session = shared.service.delete_session(workspace, session_id)
-    shared.metrics.missed(done_delete_session.degraded)
+    shared.metrics.count_degraded(done_delete_session.degraded)
     return done_delete_session
 
 
 @sessions_router.get(
     "/{session_id}/search", summary="Search a session", responses=success_response(200, examples.FOUND)
 )
-@queued("read")
+@in_queue("read")
 def search(
     workspace: WorkspaceName, session_id: SessionId, query: SearchText, shared: Shared, limit: Limit = 10
 ) -> schemas.FoundMessages:
     """The messages in which something was said, found by words alone, whether the view still shows it or not."""
     messages = shared.service.session_search(workspace, session_id, query, limit)
-    shared.metrics.missed(messages.degraded)
+    shared.metrics.count_degraded(messages.degraded)
     return messages
 
 
@@ -112,7 +112,7 @@ async def await_results(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.PendingCalls, shared: Shared, once: Once
 ) -> Response:
     """Note that tool calls run for long: until their results come, they are not taken for lost."""
-    return await once.queued("append", lambda: shared.service.pending(workspace, session_id, body.call_ids))
+    return await once.run_queued("append", lambda: shared.service.pending(workspace, session_id, body.call_ids))
 
 
 @sessions_router.post(
@@ -125,7 +125,7 @@ async def trim(
     workspace: WorkspaceName, session_id: SessionId, body: schemas.Trim, shared: Shared, once: Once
 ) -> Response:
     """Move all but the last lines of the log into a file beside it. `restore` takes that back."""
-    return await once.queued("append", lambda: shared.service.trim(workspace, session_id, body.keep_last))
+    return await once.run_queued("append", lambda: shared.service.trim(workspace, session_id, body.keep_last))
 
 
 @sessions_router.post(
@@ -136,7 +136,7 @@ async def trim(
 )
 async def restore(workspace: WorkspaceName, session_id: SessionId, shared: Shared, once: Once) -> Response:
     """Put back what the last trim took out of the log; what was appended since stays."""
-    return await once.queued("append", lambda: shared.service.restore(workspace, session_id))
+    return await once.run_queued("append", lambda: shared.service.restore(workspace, session_id))
 
 
 messages_router = APIRouter(
@@ -178,7 +178,7 @@ _AS_FILE = {"Content-Disposition": "attachment", "X-Content-Type-Options": "nosn
     summary="Append messages",
     responses=success_response(200, examples.APPENDED) | error_responses(409, 413),
 )
-@queued("append")
+@in_queue("append")
 def append(
     workspace: WorkspaceName,
     session_id: SessionId,
@@ -204,14 +204,14 @@ def append(
         finish_reason=body.finish_reason,
         model=body.model,
     )
-    shared.metrics.appended(0 if messages.replayed else len(body.messages))
+    shared.metrics.count_messages(0 if messages.replayed else len(body.messages))
     return json_response(messages, replayed=messages.replayed)
 
 
 @messages_router.get(
     "", response_model=schemas.Messages, summary="Read the messages", responses=success_response(200, examples.MESSAGES)
 )
-@queued("read")
+@in_queue("read")
 def read(
     workspace: WorkspaceName,
     session_id: SessionId,
@@ -229,7 +229,7 @@ def read(
 
 
 @messages_router.get("/{seq}", response_class=Response, summary="Read one message", responses=_MESSAGE)
-@queued("read")
+@in_queue("read")
 def message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: Shared) -> Response:
     """One message of the log, word for word: what a stub or a handle `log:<seq>` in a view stands for."""
     text = shared.service.message(workspace, session_id, seq)
@@ -237,19 +237,19 @@ def message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: S
 
 
 @messages_router.delete("/{seq}", summary="Erase a message", responses=success_response(200, examples.ERASED_MESSAGES))
-@queued("append")
+@in_queue("append")
 def erase_message(workspace: WorkspaceName, session_id: SessionId, seq: Seq, shared: Shared) -> schemas.ErasedMessages:
     """Erase one message, from the log and from the index, with the compactions whose summaries were made of it.
 
     The numbers of the others stay. Memories that were flushed stay, too, and so do branches of the session.
     """
     gone_erase_messages = shared.service.erase_messages(workspace, session_id, [seq])
-    shared.metrics.missed(gone_erase_messages.degraded)
+    shared.metrics.count_degraded(gone_erase_messages.degraded)
     return gone_erase_messages
 
 
 @messages_router.get("/{seq}/media/{number}", response_class=Response, summary="Read a medium", responses=_MEDIUM)
-@queued("read")
+@in_queue("read")
 def medium(workspace: WorkspaceName, session_id: SessionId, seq: Seq, number: MediumNumber, shared: Shared) -> Response:
     """One image, sound or file of a message: what a handle `log:<seq>#<number>` in a view stands for."""
     content, mime = shared.service.medium(workspace, session_id, seq, number)
@@ -284,9 +284,10 @@ async def context(
     are null if nothing was. When `flush.mode` is `agent`, send `flush.prompt` to the model in a turn of its own, and
     its reply to the route `flush`.
     """
-    service, cancelled = shared.service, shared.pools.cancelled
-    return await once.queued(
-        "prompt", lambda: _counted(shared, service.session_context(workspace, session_id, body, cancelled=cancelled))
+    service, cancelled = shared.service, shared.pools.is_ending
+    return await once.run_queued(
+        "prompt",
+        lambda: _count_prompt(shared, service.session_context(workspace, session_id, body, cancelled=cancelled)),
     )
 
 
@@ -308,14 +309,14 @@ async def conversation(
     What the session does not have yet is appended to it. A list that differs from what was said there (an edited
     question, an answer that was asked for again) goes on in a branch, whose id the answer has.
     """
-    service, cancelled = shared.service, shared.pools.cancelled
-    return await once.queued(
-        "prompt", lambda: _counted(shared, service.conversation(workspace, session_id, body, cancelled=cancelled))
+    service, cancelled = shared.service, shared.pools.is_ending
+    return await once.run_queued(
+        "prompt", lambda: _count_prompt(shared, service.conversation(workspace, session_id, body, cancelled=cancelled))
     )
 
 
-def _counted(shared: Shared, made: schemas.SessionContext) -> schemas.SessionContext:
-    shared.metrics.prompted(made.tokens.total, made.cached_prefix_tokens)
+def _count_prompt(shared: Shared, made: schemas.SessionContext) -> schemas.SessionContext:
+    shared.metrics.count_prompt(made.tokens.total, made.cached_prefix_tokens)
     return made
 
 
@@ -341,8 +342,8 @@ async def overflow(
 
 
 def _recovery(workspace: str, session_id: str, body: schemas.OverflowRequest, shared: Shared) -> schemas.Recovery:
-    recovery = shared.service.overflow(workspace, session_id, body, cancelled=shared.pools.cancelled)
-    shared.metrics.recovered(recovery.remedy)
+    recovery = shared.service.overflow(workspace, session_id, body, cancelled=shared.pools.is_ending)
+    shared.metrics.count_recovery(recovery.remedy)
     return recovery
 
 
@@ -370,18 +371,18 @@ async def pin(
 
     A text begins the session if it is not there.
     """
-    return await once.queued("append", lambda: shared.service.pin(workspace, session_id, body.text, seq=body.seq))
+    return await once.run_queued("append", lambda: shared.service.pin(workspace, session_id, body.text, seq=body.seq))
 
 
 @pins_router.get("", summary="List the pins", responses=success_response(200, examples.PINS))
-@queued("read")
+@in_queue("read")
 def pins(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.Pins:
     """All pins of the session, oldest first."""
     return shared.service.pins(workspace, session_id)
 
 
 @pins_router.delete("/{pin_id}", summary="Remove a pin", responses=success_response(200, examples.REMOVED_PIN))
-@queued("append")
+@in_queue("append")
 def unpin(workspace: WorkspaceName, session_id: SessionId, pin_id: PinId, shared: Shared) -> schemas.RemovedPin:
     """Keep it no longer: the next compaction may cover it."""
     return shared.service.unpin(workspace, session_id, pin_id)

@@ -17,7 +17,7 @@ from memory_service.api.auth import EVERY_WORKSPACE, WorkspaceName, grant_of, in
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
 from memory_service.api.metrics import CONTENT_TYPE
-from memory_service.api.requests import Once, SessionId, Shared, queued
+from memory_service.api.requests import Once, SessionId, Shared, in_queue
 from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, last_event_id
 
 status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
@@ -28,7 +28,7 @@ status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
     summary="List the workspaces",
     responses=success_response(200, examples.WORKSPACES) | error_responses(401, 403, 503),
 )
-@queued("read")
+@in_queue("read")
 def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> schemas.Workspaces:
     """All workspaces that the key is for: files, sessions, last change, project."""
     names = [name for name in shared.service.workspaces() if grant in (EVERY_WORKSPACE, name)]
@@ -41,7 +41,7 @@ def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> sche
     summary="See how a workspace stands",
     responses=success_response(200, examples.STATUS) | error_responses(400, 401, 403, 404, 422, 503),
 )
-@queued("status")
+@in_queue("status")
 def status(workspace: WorkspaceName, shared: Shared) -> schemas.Status:
     """Counts, share of passages with a vector, files that changed since the last reindex, model and sizes."""
     return shared.service.status(workspace)
@@ -69,7 +69,7 @@ OperationId = Annotated[
 async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared: Shared, once: Once) -> Response:
     """Bring the index up to date with the files, in the background. The files are never changed."""
     start = shared.service.start_reindex
-    return await once.queued(
+    return await once.run_queued(
         "append", lambda: schemas.OperationRef(operation_id=start(workspace, body.paths, full=body.full).operation_id)
     )
 
@@ -79,7 +79,7 @@ async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared
     summary="See how far an operation is",
     responses=success_response(200, examples.OPERATION),
 )
-@queued("status")
+@in_queue("status")
 def operation(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
     """State, progress, rate and time left; the report when it is done."""
     return shared.service.operation(workspace, operation_id)
@@ -88,7 +88,7 @@ def operation(workspace: WorkspaceName, operation_id: OperationId, shared: Share
 @operations_router.delete(
     "/operations/{operation_id}", summary="Cancel an operation", responses=success_response(200, examples.OPERATION)
 )
-@queued("status")
+@in_queue("status")
 def cancel(workspace: WorkspaceName, operation_id: OperationId, shared: Shared) -> schemas.Operation:
     """Stop it after the batch at hand. What it has written stays, and the next reindex goes on from there."""
     return shared.service.cancel(workspace, operation_id)
@@ -129,7 +129,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 
 
 @events_router.get("/events", response_class=Response, summary="Follow a session", responses=_STREAM)
-@queued("read")
+@in_queue("read")
 def events(
     workspace: WorkspaceName,
     session_id: SessionId,
@@ -179,7 +179,7 @@ async def live() -> schemas.Health:
     summary="Whether the server can serve",
     responses=success_response(200, examples.HEALTHY) | _UNREADY,
 )
-@queued("health")
+@in_queue("health")
 def ready(shared: Shared, response: Response) -> schemas.Health:
     """Unavailable while the model is loading or the home cannot be used; ok without a model that failed to load."""
     faults = list(shared.service.ready())
@@ -203,7 +203,7 @@ async def version(shared: Shared) -> schemas.Version:
     summary="Numbers for Prometheus",
     responses=_NUMBERS | error_responses(401, 403),
 )
-@queued("health")
+@in_queue("health")
 def metrics(shared: Shared) -> Response:
     """Requests, latencies, tokens injected, memories written, degraded answers. With keys, one for `*` is needed."""
     return Response(shared.metrics.exposition(), media_type=CONTENT_TYPE)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from memory_service.cli.output import emit_value, indented
+from memory_service.cli.output import emit_value, indent_lines
 
 
 @click.command()
@@ -43,14 +43,14 @@ def _next_steps(words: Mapping[str, str], home_option: str) -> None:
     """Print commands to go on with."""
     click.echo()
     click.secho(words["own"], bold=True)
-    click.echo(indented(f'memory-service remember "…"{home_option}'))
-    click.echo(indented(f"memory-service serve{home_option}     {words['serve']}\n{words['python']}"))
+    click.echo(indent_lines(f'memory-service remember "…"{home_option}'))
+    click.echo(indent_lines(f"memory-service serve{home_option}     {words['serve']}\n{words['python']}"))
     code = (
         f'session = MemoryClient("http://127.0.0.1:8765").session("support-42")   {words["imported"]}',
         'session.append({"role": "user", "content": "…"})',
         f'session.context(system_prompt="…").messages                            {words["sent"]}',
     )
-    click.echo(indented("\n".join(code), "     "))
+    click.echo(indent_lines("\n".join(code), "     "))
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def run_demo(home: Path, telling: Telling) -> None:
         demo.notes()
         demo.conversation()
         demo.flushes()
-        demo.reindexed()
+        demo.reindex()
         demo.checkpoint()
         for number, (question, answer) in enumerate(telling.story.questions):
             demo.question(question, answer, asks_for_pin=number > 0)
@@ -128,7 +128,7 @@ class _Demo:
             if flush["place"]:
                 telling.line("found", place=flush["place"])
 
-    def reindexed(self) -> None:
+    def reindex(self) -> None:
         """The index after the conversation."""
         telling, words = self._telling, self._story.lines
         telling.step()
@@ -145,7 +145,7 @@ class _Demo:
         for figures in self._compactions:
             telling.line("compacted", **figures)
         telling.line("keeps")
-        for text in _kept(str(self._messages()[0].get("content", "")), self._story):
+        for text in _checkpoint_lines(str(self._messages()[0].get("content", "")), self._story):
             telling.quote(text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…")
         items = [json.loads(message.text) for message in self._recording.messages]
         fields = [dict(message) for message in self._service.messages(WORKSPACE, self._session_id, "log").messages]
@@ -183,7 +183,7 @@ class _Demo:
         context = self._context()
         events = list[str]()
         if context.flush is not None and context.flush.path:
-            self._flushes.append(self._flushed(context.flush))
+            self._flushes.append(self._flush_figures(context.flush))
             self._telling.note("flush", message=said, **self._flushes[-1])
             events.append(words["flush_event"].format(count=len(context.flush.written)))
         if context.compaction is not None:
@@ -229,7 +229,7 @@ class _Demo:
         }
         return figures, again
 
-    def _flushed(self, report: Flush) -> dict[str, Any]:
+    def _flush_figures(self, report: Flush) -> dict[str, Any]:
         """Figures of a flush, with some of its memories as they stand in the file, and where a search finds the first.
 
         Memories stand in the files of their days: that of the day of most of them is shown.
@@ -264,7 +264,7 @@ def _entries(text: str, memory_ids: Sequence[str]) -> Iterator[str]:
             yield "\n".join(lines[at : at + 2])
 
 
-def _kept(checkpoint: str, story: Story) -> Iterator[str]:
+def _checkpoint_lines(checkpoint: str, story: Story) -> Iterator[str]:
     """Lines of a checkpoint that show its content."""
     summary, _, ledger = checkpoint.partition("<ledger>")
     for (label, heading), text, lines in zip(

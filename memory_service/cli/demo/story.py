@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from memory_service.cli.output import indented
+from memory_service.cli.output import indent_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Telling:
         if self._prints:
             click.echo()
             click.secho(f"{number}. {title}", bold=True)
-            click.secho(indented(text.format(window=self.story.window_tokens)), dim=True)
+            click.secho(indent_lines(text.format(window=self.story.window_tokens)), dim=True)
 
     def note(self, name: str, **figures: object) -> None:
         """Note figures that no line shows."""
@@ -99,4 +99,4 @@ class Telling:
 
     def _echo(self, text: str, by: str) -> None:
         if self._prints:
-            click.echo(indented(text, by))
+            click.echo(indent_lines(text, by))

@@ -51,7 +51,7 @@ from memory_service.hosts.progress import (
 from memory_service.hosts.projects import project_of
 from memory_service.hosts.queue import HookWork
 from memory_service.llm.base import not_cancelled
-from memory_service.memories.standing import StandingBlock, StandingBlocks, StandingPassage
+from memory_service.memories.standing import InjectedBlock, InjectedPassage, StandingBlocks
 from memory_service.messages import text_of
 from memory_service.prompts.session_recall import Question, Recalled, last_turns
 from memory_service.runtime.session_options import RULES_ALONE
@@ -163,7 +163,7 @@ class HookCall:
         self._has_failed = False
         self._rules = dict[str, str]()
 
-    @THROTTLE.passing()
+    @THROTTLE.foreground()
     def answer(self) -> HostAnswer:
         """The answer; never an error."""
         event = self._event
@@ -181,7 +181,7 @@ class HookCall:
             is_kept=not self._has_failed,
         )
 
-    @THROTTLE.behind()
+    @THROTTLE.background()
     def finish(self, work: HookWork, cancelled: Callable[[], bool]) -> HostAnswer:
         """Work that the call left behind its answer, done; see `memory_service.hosts.queue`."""
         done_answer = self.answer() if work == "all" else HostAnswer()
@@ -221,7 +221,7 @@ class HookCall:
             progress.told = self._event.kind == "session_start"
             return self._opening(progress, snapshot)
 
-    @THROTTLE.behind()
+    @THROTTLE.background()
     def afterwards(self, cancelled: Callable[[], bool]) -> None:
         """Read the rest of a long transcript, flush, and before a compaction of the host make a summary of our own.
 
@@ -233,7 +233,7 @@ class HookCall:
         # A line that is left out is a fault too, and what stands behind it is read all the same.
         while self._log.unread_bytes not in (0, before) and not cancelled():
             before = self._log.unread_bytes
-            THROTTLE.give_way()  # to another hook of the conversation, which waits for the file
+            THROTTLE.yield_to_foreground()  # to another hook of the conversation, which waits for the file
             with self._noting(), self._log.open_progress(make=True) as progress:
                 self._store(progress)
         with self._noting(), suppress(NotFound, CallCancelled):
@@ -372,7 +372,7 @@ class HookCall:
             if query and tokens > 0:
                 sessions = self._service.sessions(self._log.workspace)
                 blocks = self._given_blocks(sessions.longterm.prompts)
-                blocks += _blocks_of(StandingPassage("", "", beside)) if beside else ()
+                blocks += _blocks_of(InjectedPassage("", "", beside)) if beside else ()
                 question = Question(
                     query=query, budget_tokens=tokens, prompt=judged_text, before=_before(snapshot, judged_text)
                 )
@@ -383,7 +383,7 @@ class HookCall:
         self._faults += _lasting(recall.degraded)
         return recall
 
-    def _given_blocks(self, prompts: StandingBlocks) -> tuple[StandingBlock, ...]:
+    def _given_blocks(self, prompts: StandingBlocks) -> tuple[InjectedBlock, ...]:
         before = prompts.of(self._log.session_id)
         return before.blocks if before.view == _GIVEN_BY_HOOKS else ()
 
@@ -394,7 +394,7 @@ class HookCall:
         with suppress(NotFound):
             prompts = self._service.sessions(self._log.workspace).longterm.prompts
             before, session_id = prompts.of(self._log.session_id), self._log.session_id
-            new = _blocks_of(*((StandingPassage("", "", record),) if record else ()), *recall.passages)
+            new = _blocks_of(*((InjectedPassage("", "", record),) if record else ()), *recall.passages)
             blocks = (*self._given_blocks(prompts), *new)[-_MOST_GIVEN:]
             if blocks or before.blocks:  # else a workspace would be made for nothing
                 with self._noting():
@@ -482,10 +482,10 @@ class HookCall:
                 self._service.unpin(self._log.workspace, self._log.session_id, pin_id)
 
 
-def _blocks_of(*passages: StandingPassage) -> tuple[StandingBlock, ...]:
+def _blocks_of(*passages: InjectedPassage) -> tuple[InjectedBlock, ...]:
     """Passages that an agent was given, each a block: one that is changed or erased does not take others with it."""
     return tuple(
-        StandingBlock(seq=0, said="", asked="", text="", receipt_id="", passages=(passage,)) for passage in passages
+        InjectedBlock(seq=0, said="", asked="", text="", receipt_id="", passages=(passage,)) for passage in passages
     )
 
 

@@ -14,7 +14,7 @@ from memory_service.compaction.checkpoint import (
     Checkpoint,
     checkpoint_messages,
     pinned_texts,
-    shortened,
+    shorten_text,
 )
 from memory_service.compaction.users_request import AskedNow, asked_now
 from memory_service.compaction.view import pin_texts, view_language, view_texts
@@ -70,9 +70,9 @@ def _asked_words(now: AskedNow, texts: Texts) -> str:
     """The newest request in words; an answer stands with its question."""
     pieces = list[str]()
     if now.request and now.request is not now.answer:
-        pieces.append(shortened(own_text_of(now.request.message), _REQUEST_CHARS, handle(now.request.seq), texts))
+        pieces.append(shorten_text(own_text_of(now.request.message), _REQUEST_CHARS, handle(now.request.seq), texts))
     if now.answer:
-        answer = shortened(own_text_of(now.answer.message), _REQUEST_CHARS, handle(now.answer.seq), texts)
+        answer = shorten_text(own_text_of(now.answer.message), _REQUEST_CHARS, handle(now.answer.seq), texts)
         pieces.append(texts.question.format(seq=now.asked_in, question=now.question))
         pieces.append(texts.answer.format(seq=now.answer.seq, answer=answer))
     return "\n\n".join(pieces)

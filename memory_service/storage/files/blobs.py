@@ -74,7 +74,7 @@ class Blobs:
             if target.exists():
                 disk.remove_durably(target)
 
-    def all(self) -> Iterator[str]:
+    def hashes(self) -> Iterator[str]:
         """The SHA-256 of every content."""
         for folder in self.folders():
             yield from sorted(file.name for file in folder.iterdir() if _SHA256.fullmatch(file.name))

@@ -117,7 +117,7 @@ class WriteLock:
         self._processes: FileLock | None = None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Waits for the lock; makes its folder if need be.
 
         Raises:

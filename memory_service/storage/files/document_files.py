@@ -129,7 +129,7 @@ class FileDocuments:
 
     def writing(self) -> AbstractContextManager[None]:
         """Keeps all other writers of the service out."""
-        return self._lock.held()
+        return self._lock.hold()
 
     def leftovers(self) -> Sequence[str]:
         """Names of the drafts of killed writers."""

@@ -44,19 +44,19 @@ class FileCoordination:
 
     def lock(self, name: str, *, timeout_seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
         """See `Coordination`."""
-        return WriteLock(self._home / f"{name}{_SUFFIX}", timeout_seconds=timeout_seconds).held()
+        return WriteLock(self._home / f"{name}{_SUFFIX}", timeout_seconds=timeout_seconds).hold()
 
     def lease(self, name: str, seconds: float = LEASE_SECONDS) -> Callable[[], None] | None:
         """See `Coordination`."""
         make_shared_folder(self._home)
         stack, file = ExitStack(), self._lease_file(name)
-        with self._leasing.held():
+        with self._leasing.hold():
             if not self._is_free(file):
                 return None
-            stack.enter_context(WriteLock(file, timeout_seconds=0).held())
+            stack.enter_context(WriteLock(file, timeout_seconds=0).hold())
 
         def give_back() -> None:
-            with self._leasing.held():
+            with self._leasing.hold():
                 if self._leases.pop(file, None) is not None:
                     file.unlink(missing_ok=True)
                     stack.close()
@@ -69,7 +69,7 @@ class FileCoordination:
         file = self._lease_file(name)
         if not file.exists():
             return False
-        with self._leasing.held():
+        with self._leasing.hold():
             if is_free := self._is_free(file):
                 file.unlink(missing_ok=True)
             return not is_free
@@ -77,7 +77,7 @@ class FileCoordination:
     def _is_free(self, file: Path) -> bool:
         """True if nobody has a lease; nobody takes or gives back one meanwhile."""
         try:
-            with WriteLock(file, timeout_seconds=0).held():
+            with WriteLock(file, timeout_seconds=0).hold():
                 return True
         except StorageFailed:
             # One that cannot be looked at is that of somebody.

@@ -103,7 +103,7 @@ class PromptFiles:
 
     @contextmanager
     def _lock_held(self, path: Path) -> Iterator[None]:
-        with self._faults(path), self._lock.held():
+        with self._faults(path), self._lock.hold():
             yield
 
     @contextmanager

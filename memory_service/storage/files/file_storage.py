@@ -72,7 +72,7 @@ class FileStorage:
     def contains(self, name: str) -> bool:
         """True if a workspace has a folder that is no link."""
         folder = self._folder(name)
-        with storage_errors(self._named(name)):
+        with storage_errors(self._name_for_messages(name)):
             return not folder.is_symlink() and folder.is_dir()
 
     def make(self, name: str) -> None:
@@ -82,13 +82,15 @@ class FileStorage:
             InvalidName: A link or a file stands in its place.
         """
         folder = self._folder(name)
-        with storage_errors(self._named(name)):
+        with storage_errors(self._name_for_messages(name)):
             if folder.is_symlink():
-                raise InvalidName(f"{self._named(name)} is a symbolic link. Put the folder itself there.")
+                raise InvalidName(f"{self._name_for_messages(name)} is a symbolic link. Put the folder itself there.")
             make_home(self._home)
             disk.make_folder(folder)
             if not folder.is_dir():
-                raise InvalidName(f"A file stands where the folder of {self._named(name)} would be. Move it away.")
+                raise InvalidName(
+                    f"A file stands where the folder of {self._name_for_messages(name)} would be. Move it away."
+                )
 
     def workspace(self, name: str) -> WorkspaceStorage:
         """The files of a workspace."""
@@ -105,7 +107,7 @@ class FileStorage:
     def contents(self, name: str) -> WorkspaceContents:
         """Numbers on a workspace, from a look at its files."""
         folder = self._folder(name)
-        with storage_errors(self._named(name)):
+        with storage_errors(self._name_for_messages(name)):
             status = folder.stat()
             files = scan_workspace(folder).files.values()
         changes = [disk.moment(change_times(file)[0] / 1e9) for file in files]
@@ -151,7 +153,7 @@ class FileStorage:
         check_workspace(name)
         return self._home / name
 
-    def _named(self, name: str) -> str:
+    def _name_for_messages(self, name: str) -> str:
         """A workspace for messages, with the home that it is looked for in."""
         return f"the workspace {name} of the home {self._home}"
 

@@ -84,7 +84,7 @@ def plan_join(home: Path, path: Path) -> HomeJoin:
         raise InvalidRequest(f"{path} is this home itself. Name the other one.")
     check_format(path)
     with storage_errors(f"the home {path}"):
-        files = tuple(file for folder in _workspaces(path) for file in _planned(home / folder.name, folder))
+        files = tuple(file for folder in _workspaces(path) for file in _plan_files(home / folder.name, folder))
     return HomeJoin(home=str(home), other=str(path), files=files)
 
 
@@ -142,7 +142,7 @@ def _workspaces(home: Path) -> Iterator[Path]:
             yield folder
 
 
-def _planned(here: Path, there: Path) -> Iterator[JoinedFile]:
+def _plan_files(here: Path, there: Path) -> Iterator[JoinedFile]:
     for path in _paths(there):
         target = path
         if (here / path).exists() and not _is_same(here / path, there / path):

@@ -119,7 +119,7 @@ class JsonlLog:
         if not bodies:
             raise InvalidRequest("There is nothing to append. Send at least one record.")
         drafts = [draft_record(body) for body in bodies]
-        with self.file.held(edition) if edition else self.file.writing() as descriptor:
+        with self.file.hold(edition) if edition else self.file.writing() as descriptor:
             self.file.expect(expected_last_seq)
             if not self.file.offsets.last_seq:
                 header = first_header(self.file.session_id, bodies[0])
@@ -138,13 +138,13 @@ class JsonlLog:
                 self.file.replace(descriptor, [encode(draft, seq=record.seq, ts=record.ts) for record, draft in drafts])
 
     @contextmanager
-    def held(self, edition: int) -> Iterator[None]:
+    def hold(self, edition: int) -> Iterator[None]:
         """Keeps a log from being deleted, trimmed or written to by others; for moments.
 
         Raises:
             Conflict: The log is another one now, or there is none.
         """
-        with self.file.held(edition):
+        with self.file.hold(edition):
             yield
 
     def read(self, since_seq: int = 0, *, media: bool = True) -> Iterator[Record]:
@@ -154,19 +154,19 @@ class JsonlLog:
             StorageFailed: The log cannot be read.
         """
         with ExitStack() as stack:
-            yield from self._records(self._opened(stack, since_seq), media)
+            yield from self._records(self._open_from(stack, since_seq), media)
 
     def follow(self, edition: int = 0, since_seq: int = 0) -> Followed:
         """The records after `since_seq`, as `read` gives them without media; all, if the log is another edition."""
         with ExitStack() as stack:
-            opening = self._opened(stack, since_seq, edition)
+            opening = self._open_from(stack, since_seq, edition)
             return Followed(
                 edition=opening.edition,
                 is_same=opening.edition == edition,
                 records=tuple(self._records(opening, False)),
             )
 
-    def _opened(self, stack: ExitStack, since_seq: int, edition: int | None = None) -> _Opened:
+    def _open_from(self, stack: ExitStack, since_seq: int, edition: int | None = None) -> _Opened:
         """The log, opened to be read from a record on; from its beginning, if it is not of the edition given."""
         with self.file.reading() as descriptor:
             offsets = self.file.offsets
@@ -263,7 +263,7 @@ class JsonlLog:
             StorageFailed: The disk did not take it; the log is as it was.
         """
         path = self.file.path
-        with self.file.held(edition) as descriptor:
+        with self.file.hold(edition) as descriptor:
             self.file.expect(expected_last_seq)
             kept_chunks, gone_count = log_recovery.trim_lines(disk.whole_lines(descriptor), keep)
             backup = save_beside(path, lambda: disk.pieces(descriptor), "bak")
@@ -310,7 +310,7 @@ class JsonlLog:
         with self.file.writing(must_exist=True) as descriptor:
             bodies = change(_stored_records(disk.whole_lines(descriptor)))
             first()
-            self.file.replace(descriptor, (_rewritten(line, bodies) for line in disk.whole_lines(descriptor)))
+            self.file.replace(descriptor, (_rewrite(line, bodies) for line in disk.whole_lines(descriptor)))
             return [backup.name for backup in self._backups(descriptor)]
 
     @contextmanager
@@ -321,7 +321,7 @@ class JsonlLog:
             yield
             return
         # Nobody may sweep a content between the moment it is found there and the one it is named.
-        with self._blobs_lock.held():
+        with self._blobs_lock.hold():
             new = list[str]()
             try:
                 for content in contents:
@@ -345,7 +345,7 @@ def _stored_records(lines: Iterable[bytes]) -> Iterator[Record]:
                 yield Record(seq=place.seq, ts=place.ts, kind=place.kind, body=Unknown(kind=place.kind, text=""))
 
 
-def _rewritten(line: bytes, bodies: Mapping[int, Body]) -> bytes:
+def _rewrite(line: bytes, bodies: Mapping[int, Body]) -> bytes:
     """A line with the new body of its record, if there is one; its number, time and place in its batch stay."""
     place = stamp(line)
     if place is None or place.seq not in bodies:

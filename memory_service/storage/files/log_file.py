@@ -53,9 +53,9 @@ class LogFile:
         self.recovery = LogRecovery(path, self.offsets)
         self._is_open = False
 
-    def locked(self) -> AbstractContextManager[None]:
+    def hold_lock(self) -> AbstractContextManager[None]:
         """Keeps all others from writing, whether there is a log or not."""
-        return self._lock.held()
+        return self._lock.hold()
 
     @contextmanager
     def writing(self, *, must_exist: bool = False, mend: bool = True) -> Iterator[int]:
@@ -66,7 +66,7 @@ class LogFile:
         with storage_errors(self.path.name):
             # First without the lock, whose file would be made in what a link leads to.
             self._check_place()
-        with self._lock.held(), self._guard, storage_errors(self.path.name):
+        with self._lock.hold(), self._guard, storage_errors(self.path.name):
             self._check_place()
             create = 0 if must_exist else os.O_CREAT
             with open_no_follow(self.path, os.O_RDWR | os.O_APPEND | create) as descriptor:
@@ -79,7 +79,7 @@ class LogFile:
                         disk.drop_empty(self.path, descriptor)
 
     @contextmanager
-    def held(self, edition: int) -> Iterator[int]:
+    def hold(self, edition: int) -> Iterator[int]:
         """Gives the file to who changes it, if it is still the log that was read."""
         with ExitStack() as stack:
             try:
@@ -145,7 +145,7 @@ class LogFile:
 
     def _mend(self, descriptor: int) -> None:
         """Cuts a torn end, and writes a header if the log has lost its own. The lock is held."""
-        self.recovery.cut(descriptor)
+        self.recovery.cut_torn_end(descriptor)
         if not self.recovery.has_header(descriptor):
             self.write(descriptor, [draft_record(SessionHeader(session_id=self.session_id, rebuilt=True))])
             self.recovery.note("header", f"{self.path.name} had lost its header and has a new one.")

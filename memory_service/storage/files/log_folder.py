@@ -79,7 +79,7 @@ class LogFolder:
         Raises:
             StorageFailed: The folder or a log cannot be read.
         """
-        sessions = (self._measured(name.removesuffix(SUFFIX)) for name in self._names() if _is_log(name))
+        sessions = (self._listing_row(name.removesuffix(SUFFIX)) for name in self._names() if _is_log(name))
         return sorted((file for file in sessions if file), key=lambda file: file.last_activity, reverse=True)
 
     def containing(self, mark: bytes) -> Iterator[str]:
@@ -161,13 +161,13 @@ class LogFolder:
             for draft in disk.draft_files(self._folder):
                 name, suffix, _ = draft.name[1:].partition(SUFFIX)
                 is_ours = bool(suffix) and SESSION_NAME.fullmatch(name)
-                with self._log(name).file.locked() if is_ours else nullcontext():
+                with self._log(name).file.hold_lock() if is_ours else nullcontext():
                     draft.unlink(missing_ok=True)
             self._sweep_blobs()
 
     def _sweep_blobs(self) -> None:
         if any(map(disk.draft_files, self._blobs.folders())):
-            with self._blobs_lock.held():
+            with self._blobs_lock.hold():
                 disk.sweep(self._blobs.folders())
 
     def _log(self, session_id: str) -> JsonlLog:
@@ -188,7 +188,7 @@ class LogFolder:
             with os.scandir(self._folder) as entries:
                 return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
 
-    def _measured(self, session_id: str) -> ListedSession | None:
+    def _listing_row(self, session_id: str) -> ListedSession | None:
         """Listing row read from the end of a log; None if it is gone."""
         name = f"{session_id}{SUFFIX}"
         try:
@@ -208,8 +208,8 @@ class LogFolder:
 
     def _remove_unnamed(self, *, but: Iterable[str]) -> None:
         """Removes the contents that no file names but these, and those that a crash left, which none names at all."""
-        with self._blobs_lock.held():
-            unnamed_keys = set(self._blobs.all())
+        with self._blobs_lock.hold():
+            unnamed_keys = set(self._blobs.hashes())
             for file in set(self._names()).difference(but):
                 if not unnamed_keys:
                     break

@@ -141,7 +141,7 @@ class Offsets:
             # Everything before the last batch was on the disk before that was begun.
             if fresh and batch is not None and not self._is_sound(stream, batch):
                 self._take_back(batch)
-            self._glances = self._glimpsed(stream)
+            self._glances = self._glimpse(stream)
         self.size_bytes = max(now[0], self.end)
         self._signature = now
 
@@ -152,9 +152,9 @@ class Offsets:
             return False
         # The number of a file that was deleted may be given again at once.
         with open(descriptor, "rb", closefd=False) as stream:
-            return self._glimpsed(stream) == self._glances
+            return self._glimpse(stream) == self._glances
 
-    def _glimpsed(self, stream: BinaryIO) -> tuple[bytes, bytes]:
+    def _glimpse(self, stream: BinaryIO) -> tuple[bytes, bytes]:
         """The beginnings of the first line and of the last record."""
         if not self._starts:
             return b"", b""

@@ -69,7 +69,7 @@ class LogRecovery:
                 self._read_header = seq
         return seq is not None or not self._offsets.last_seq
 
-    def cut(self, descriptor: int) -> None:
+    def cut_torn_end(self, descriptor: int) -> None:
         """Cuts a torn end off. The lock of the log is held.
 
         Raises:

@@ -107,7 +107,7 @@ def _recorded_session(sample: Sample) -> Path:
     Raises:
         NotFound: The installation lacks the sample.
     """
-    path = _bundled(sample) / "sessions" / f"{sample.session_id}.jsonl"
+    path = _bundled_folder(sample) / "sessions" / f"{sample.session_id}.jsonl"
     if not path.is_file():
         raise NotFound(f"The recorded session is not at {path}. Reinstall memory-service.")
     return path
@@ -127,7 +127,7 @@ def copy_sample(home: Path, *, with_session: bool = True, language: str = "en") 
         StorageFailed: It cannot be written there.
     """
     sample = SAMPLES[language]
-    source = _bundled(sample)
+    source = _bundled_folder(sample)
     target = home / "default"
     try:
         if target.is_dir() and any(target.iterdir()):
@@ -144,7 +144,7 @@ def copy_sample(home: Path, *, with_session: bool = True, language: str = "en") 
     return target
 
 
-def _bundled(sample: Sample) -> Path:
+def _bundled_folder(sample: Sample) -> Path:
     package = Path(__file__).parents[2]
     path, checkout = package / sample.installed, package.parent / "data" / sample.checkout
     source = path if path.is_dir() else checkout

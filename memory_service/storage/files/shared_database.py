@@ -72,7 +72,7 @@ class SharedDatabase:
 
     def rows(self, sql: str, bindings: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query; none as long as nobody wrote."""
-        with self._translated():
+        with self._translate_errors():
             return self._database().rows(sql, bindings) if self._is_made() else []
 
     @contextmanager
@@ -82,7 +82,7 @@ class SharedDatabase:
         Raises:
             StorageFailed: The disk does not take it, or other processes write for too long.
         """
-        with self._writing, self._translated():
+        with self._writing, self._translate_errors():
             database = self._database()
             if not self._is_made():
                 make_shared_folder(self._home)
@@ -93,7 +93,7 @@ class SharedDatabase:
 
     def cut_log(self) -> None:
         """Leave nothing of what was erased in the log of the database."""
-        with self._translated():
+        with self._translate_errors():
             if not self._database().cut_log():
                 raise StorageFailed("What was erased stands in .shared/records.sqlite-wal: others read it. Try again.")
 
@@ -125,7 +125,7 @@ class SharedDatabase:
         return place == self._made
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except StoreError as error:
@@ -144,12 +144,12 @@ class DatabaseRecords:
 
     def get(self, kind: RecordKind, key: str) -> StoredRecord | None:
         """See `RecordStore`."""
-        rows = self._database.rows(f"SELECT raw, id FROM records WHERE {_ONE}", self._one(kind, key))
+        rows = self._database.rows(f"SELECT raw, id FROM records WHERE {_ONE}", self._record_key(kind, key))
         return StoredRecord(bytes(rows[0][0]), _version(rows[0][1])) if rows else None
 
     def version(self, kind: RecordKind, key: str) -> RecordVersion | None:
         """See `RecordStore`."""
-        rows = self._database.rows(f"SELECT id FROM records WHERE {_ONE}", self._one(kind, key))
+        rows = self._database.rows(f"SELECT id FROM records WHERE {_ONE}", self._record_key(kind, key))
         return _version(rows[0][0]) if rows else None
 
     def put(
@@ -166,7 +166,7 @@ class DatabaseRecords:
         until = expires.timestamp() if expires else _FOREVER
         with self._database.writing() as database:
             if expected != ANY:
-                known = database.value(f"SELECT id FROM records WHERE {_ONE}", self._one(kind, key))
+                known = database.value(f"SELECT id FROM records WHERE {_ONE}", self._record_key(kind, key))
                 if (None if known is None else _version(known)) != expected:
                     return None
             stored = database.insert(
@@ -214,7 +214,7 @@ class DatabaseRecords:
         """See `RecordStore`."""
         return []
 
-    def _one(self, kind: RecordKind, key: str) -> tuple[str, str, str, float]:
+    def _record_key(self, kind: RecordKind, key: str) -> tuple[str, str, str, float]:
         return self._scope, kind.value, key, time.time()
 
 

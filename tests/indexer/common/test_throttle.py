@@ -56,38 +56,38 @@ def passes(traffic: BackgroundThrottle) -> bool:
 
 def waited(traffic: BackgroundThrottle) -> float:
     started = time.monotonic()
-    traffic.give_way()
+    traffic.yield_to_foreground()
     return time.monotonic() - started
 
 
 def test_an_empty_road_is_not_waited_for() -> None:
     traffic = BackgroundThrottle()
-    with traffic.behind():
+    with traffic.background():
         time.sleep(_WORK_SECONDS)
         assert passes(traffic)
 
 
 def test_it_waits_for_what_passes_and_no_longer() -> None:
     traffic = BackgroundThrottle()
-    with traffic.behind():
+    with traffic.background():
         time.sleep(_WORK_SECONDS)
-        with elsewhere(traffic.passing):
+        with elsewhere(traffic.foreground):
             seconds = waited(traffic)
     assert seconds >= _LONG, "it has worked for long: it waits as long as it ever does"
 
 
 def test_only_what_is_behind_gives_way() -> None:
     traffic = BackgroundThrottle()
-    with elsewhere(traffic.passing):
+    with elsewhere(traffic.foreground):
         assert passes(traffic)
 
 
 def test_nobody_gives_way_to_himself_or_to_what_is_behind() -> None:
     traffic = BackgroundThrottle()
-    with traffic.passing(), traffic.behind():
+    with traffic.foreground(), traffic.background():
         time.sleep(_WORK_SECONDS)
         assert passes(traffic)
-        with elsewhere(lambda: in_turn(traffic.behind(), traffic.passing)):
+        with elsewhere(lambda: in_turn(traffic.background(), traffic.foreground)):
             time.sleep(_WORK_SECONDS)
             assert passes(traffic)
 
@@ -103,10 +103,10 @@ def test_who_waits_for_what_is_behind_is_not_given_way_to() -> None:
 
     @contextmanager
     def waiting() -> Iterator[None]:
-        with traffic.passing(), traffic.standing():
+        with traffic.foreground(), traffic.waiting():
             yield
 
-    with traffic.behind(), elsewhere(waiting):
+    with traffic.background(), elsewhere(waiting):
         time.sleep(_WORK_SECONDS)
         assert passes(traffic)
 
@@ -116,19 +116,19 @@ def test_after_a_wait_it_passes_again() -> None:
 
     @contextmanager
     def after_a_wait() -> Iterator[None]:
-        with traffic.passing():
-            with traffic.standing():
+        with traffic.foreground():
+            with traffic.waiting():
                 pass
             yield
 
-    with traffic.behind(), elsewhere(after_a_wait):
+    with traffic.background(), elsewhere(after_a_wait):
         time.sleep(_WORK_SECONDS)
         assert waited(traffic) >= _LONG
 
 
 def test_a_call_that_takes_long_is_waited_for_at_its_beginning_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     traffic = BackgroundThrottle()
-    with traffic.behind(), elsewhere(traffic.passing):
+    with traffic.background(), elsewhere(traffic.foreground):
         time.sleep(_WORK_SECONDS)
         assert waited(traffic) >= _LONG
         monkeypatch.setattr("indexer.common.throttle._AWAITED_SECONDS", 0.1)
@@ -138,8 +138,8 @@ def test_a_call_that_takes_long_is_waited_for_at_its_beginning_alone(monkeypatch
 
 def test_whoever_has_done_little_waits_little() -> None:
     traffic = BackgroundThrottle()
-    with elsewhere(traffic.passing), traffic.behind():
-        traffic.give_way()
+    with elsewhere(traffic.foreground), traffic.background():
+        traffic.yield_to_foreground()
         least = min(waited(traffic) for _ in range(200))
         assert least < _LONG, "each wait is as long as the work before it, not the longest there is"
 
@@ -147,9 +147,9 @@ def test_whoever_has_done_little_waits_little() -> None:
 def test_what_ends_with_an_error_has_passed() -> None:
     traffic = BackgroundThrottle()
     for _ in range(2):
-        with pytest.raises(KeyError), traffic.passing():
+        with pytest.raises(KeyError), traffic.foreground():
             raise KeyError
-    with traffic.behind():
+    with traffic.background():
         time.sleep(_WORK_SECONDS)
         assert passes(traffic)
 
@@ -158,12 +158,12 @@ def test_each_thread_waits_for_its_own_work() -> None:
     traffic, others = BackgroundThrottle(), list[float]()
 
     def work() -> None:
-        with traffic.behind():
+        with traffic.background():
             others.append(waited(traffic))
 
-    with traffic.behind():
+    with traffic.background():
         time.sleep(_WORK_SECONDS)
-        with elsewhere(traffic.passing):
+        with elsewhere(traffic.foreground):
             thread = threading.Thread(target=work)
             thread.start()
             thread.join()
@@ -174,8 +174,8 @@ def test_each_thread_waits_for_its_own_work() -> None:
 
 def test_pieces_come_whole_and_in_order() -> None:
     traffic, pauses = BackgroundThrottle(), list[float]()
-    with traffic.behind(), elsewhere(traffic.passing):
-        pieces = traffic.paced(range(3))
+    with traffic.background(), elsewhere(traffic.foreground):
+        pieces = traffic.pace(range(3))
         assert next(pieces) == 0
         for expected in (1, 2):
             time.sleep(_WORK_SECONDS)
@@ -194,9 +194,9 @@ def test_helpers_give_way_as_the_thread_that_they_help() -> None:
             list(pool.map(traffic.handed_on(lambda piece: time.sleep(_WORK_SECONDS)), range(4)))
             return time.monotonic() - started
 
-    with elsewhere(traffic.passing):
+    with elsewhere(traffic.foreground):
         assert any(seconds() < 4 * _WORK_SECONDS + 2 * _LONG for _ in range(10)), "a busy machine is not so each time"
-        with traffic.behind():
+        with traffic.background():
             assert seconds() >= 4 * _WORK_SECONDS + 3 * _LONG
 
 
@@ -208,7 +208,7 @@ def test_helpers_are_nice_to_other_programs_and_nobody_else_changes() -> None:
         seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
     before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    for block in (traffic.passing, traffic.behind):
+    for block in (traffic.foreground, traffic.background):
         with block(), ThreadPoolExecutor(1) as pool:
             list(pool.map(traffic.handed_on(look), range(2)))
     assert seen == [before, before, max(before, 10), max(before, 10)]

@@ -34,11 +34,11 @@ def written(foreign: float) -> Writing:
 def test_most_of_what_is_written_decides_and_an_index_does_not_go_to_and_fro(
     foreign: float, made_with: str, chosen: HashEmbedder
 ) -> None:
-    assert CHOICE.chosen(written(foreign), made_with) is chosen
+    assert CHOICE.choose(written(foreign), made_with) is chosen
 
 
 def test_where_nothing_is_written_it_is_english() -> None:
-    assert CHOICE.chosen(Writing(shares={}), OTHERS.fingerprint) is ENGLISH
+    assert CHOICE.choose(Writing(shares={}), OTHERS.fingerprint) is ENGLISH
 
 
 def test_each_index_has_the_model_that_made_it() -> None:

@@ -148,7 +148,7 @@ def test_a_provider_that_is_away_at_the_first_sync_leaves_an_index_of_words(root
     assert index.sync(["MEMORY.md"]).embedded == 2, "the next write makes up for its file"
     found = index.search("bins")
     assert (found.mode, found.degraded) == ("hybrid", ())
-    assert index.outdated() == "" and index.status().unembedded == 0
+    assert index.rebuild_reason() == "" and index.status().unembedded == 0
     index.close()
 
 

@@ -45,7 +45,7 @@ def test_the_runs_of_background_work_rest_while_somebody_is_waited_for() -> None
         done.extend(places)
 
     started = time.monotonic()
-    with elsewhere(THROTTLE.passing), THROTTLE.behind():
+    with elsewhere(THROTTLE.foreground), THROTTLE.background():
         run_in_threads([10] * 8, work, threads=2, run_tokens=10, name="test")
     # Four runs for each of two, with a rest as long as a run before all but the first.
     assert time.monotonic() - started >= 0.05 * 4 + 0.04 * 3

@@ -54,31 +54,31 @@ def texts(found: Sequence[Hit]) -> list[str]:
 
 
 def test_the_best_by_the_second_look_go_first_and_keep_their_scores() -> None:
-    found, problem = Reranking(Overlap()).reranked(hits(5), "key")
+    found, problem = Reranking(Overlap()).rerank(hits(5), "key")
     assert not problem
     assert texts(found) == texts(hits(5)[::-1])
     assert {one.score for one in found} == {1.0} and {len(one.signals) for one in found} == {0}
 
 
 def test_an_explanation_has_its_score() -> None:
-    found, _ = Reranking(Overlap()).reranked((hit("a b", explained=True), hit("a", explained=True)), "a")
+    found, _ = Reranking(Overlap()).rerank((hit("a b", explained=True), hit("a", explained=True)), "a")
     assert [one.signals for one in found] == [{"text": 1.0, "rerank": 1.0}, {"text": 1.0, "rerank": 0.5}]
 
 
 def test_equals_stay_in_order_and_the_rest_comes_after() -> None:
     reranker = Overlap(lambda _, texts: np.zeros(len(texts)))
     many = hits(RERANKED_HITS + 30)
-    found, problem = Reranking(reranker).reranked(many, "key")
+    found, problem = Reranking(reranker).rerank(many, "key")
     assert (found, problem) == (many, "")
     assert sum(map(len, reranker.asked)) == RERANKED_HITS
 
 
 def test_long_texts_are_read_in_part_and_few_hits_not_at_all() -> None:
     reranker = Overlap()
-    Reranking(reranker).reranked((hit("long " * 10_000), hit("short")), "x")
+    Reranking(reranker).rerank((hit("long " * 10_000), hit("short")), "x")
     assert [len(text) for text in reranker.asked[0]] == [READ_CHARACTERS, 5]
     reranker.asked.clear()
-    assert Reranking(reranker).reranked((hit("one"),), "x") == ((hit("one"),), "")
+    assert Reranking(reranker).rerank((hit("one"),), "x") == ((hit("one"),), "")
     assert reranker.asked == []
 
 
@@ -101,7 +101,7 @@ def broken(_: str, __: Sequence[str]) -> Scores:
     ],
 )
 def test_where_it_fails_the_order_stands(score: Callable[[str, Sequence[str]], Scores], told: str) -> None:
-    found, problem = Reranking(Overlap(score)).reranked(hits(5), "key")
+    found, problem = Reranking(Overlap(score)).rerank(hits(5), "key")
     assert found == hits(5)
     assert told in problem and problem.startswith("rerank: ")
 
@@ -118,15 +118,15 @@ def test_what_takes_too_long_is_left_and_stops() -> None:
     reranker = Overlap(score)
     reranking = Reranking(reranker, deadline_seconds=0.05)
     for _ in range(4):
-        found, problem = reranking.reranked(hits(30), "key")
+        found, problem = reranking.rerank(hits(30), "key")
         assert found == hits(30) and "took longer than 0.05 s" in problem
-    _, problem = reranking.reranked(hits(30), "key")
+    _, problem = reranking.rerank(hits(30), "key")
     assert "is busy" in problem, "no thread is added to those that hang"
     assert not done.is_set(), "what hangs is not waited for"
     go_on.set()
     assert done.wait(60)
     deadline = time.monotonic() + 60
-    while "busy" in Reranking.reranked(reranking, hits(2), "key")[1] and time.monotonic() < deadline:
+    while "busy" in Reranking.rerank(reranking, hits(2), "key")[1] and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(reranker.asked) <= 4 + 1 + 1, "what was left does not go on with the rest"
 
@@ -178,10 +178,10 @@ def together(found: Sequence[Hit]) -> float:
 
 def test_what_the_model_says_is_weighed_against_relevance() -> None:
     before = judged([0.6, 0.5, 0.4, 0.001, 0.001])
-    found, problem = told([0.1, 0.0, 0.9, 0.1, 0.2]).reranked(before, "which?")
+    found, problem = told([0.1, 0.0, 0.9, 0.1, 0.2]).rerank(before, "which?")
     assert not problem and together(found) == pytest.approx(together(before), abs=1e-3)
     assert texts(found)[:2] == ["note 2", "note 0"] and (found[0].relevance or 0.0) > 0.7
-    found, _ = told([0.1, 0.0, 0.0, 0.9, 0.1]).reranked(before, "which?")
+    found, _ = told([0.1, 0.0, 0.0, 0.9, 0.1]).rerank(before, "which?")
     assert texts(found)[0] == "note 0", "a preference does not undo all that the ranking knows"
     assert (found[0].relevance or 0.0) > 0.4 and {one.score for one in found} == {one.score for one in before}
 
@@ -189,20 +189,20 @@ def test_what_the_model_says_is_weighed_against_relevance() -> None:
 @pytest.mark.parametrize("change", [lambda s: s * 1e300, lambda s: s * 1e-9 + 7, lambda s: 1 / (1 + np.exp(-s))])
 def test_the_scale_of_scores_makes_no_difference(change: Callable[[Scores], Scores]) -> None:
     scores, before = np.array([0.01, 0.03, 0.02, 0.04]), judged([0.7, 0.6, 0.2, 0.1])
-    wanted, other = (told(each.tolist()).reranked(before, "?")[0] for each in (scores, change(scores)))
+    wanted, other = (told(each.tolist()).rerank(before, "?")[0] for each in (scores, change(scores)))
     assert texts(other) == texts(wanted)
     assert [one.relevance for one in other] == pytest.approx([one.relevance for one in wanted], abs=0.01)
 
 
 def test_equal_scores_change_nothing() -> None:
     before = judged([0.9, 0.0, 0.4, 1.0, 0.0])
-    assert told([3.0] * 5).reranked(before, "which?") == (before, "")
+    assert told([3.0] * 5).rerank(before, "which?") == (before, "")
 
 
 def test_the_least_sure_are_looked_at() -> None:
     before = judged([0.99, 0.98, *(0.001 for _ in range(RERANKED_HITS)), 0.3, 0.6])
     reranker = Overlap(lambda _, texts: np.arange(len(texts), dtype=float))
-    found, _ = Reranking(reranker).reranked(before, "which?")
+    found, _ = Reranking(reranker).rerank(before, "which?")
     asked = {text for part in reranker.asked for text in part}
     assert len(asked) == RERANKED_HITS and {"note 0", "note 1", "note 52", "note 53"} <= asked
     unread = [one for one in found if one.passage.text not in asked]
@@ -217,7 +217,7 @@ def test_relevance_stays_a_probability_whatever_the_model_is_worth(apart: float)
         chances = np.sort(random.beta(0.15, 3.0, 60))[::-1]
         answers = random.random(60) < chances
         scores = apart * answers + random.normal(size=60)
-        found, _ = told(scores.tolist()).reranked(judged(chances.tolist()), "which?")
+        found, _ = told(scores.tolist()).rerank(judged(chances.tolist()), "which?")
         said += [one.relevance or 0.0 for one in found]
         true += [bool(answers[int(one.passage.text.split()[1])]) for one in found]
     error, _ = calibration_error(np.array(said), np.array(true))
@@ -230,7 +230,7 @@ def test_relevance_stays_a_probability_whatever_the_model_is_worth(apart: float)
 )
 def test_nonsense_changes_neither_order_nor_relevance(scores: Scores) -> None:
     before = judged([0.9, 0.5, 0.4, 0.01, 0.01])
-    found, problem = Reranking(Overlap(lambda *_: scores)).reranked(before, "which?")
+    found, problem = Reranking(Overlap(lambda *_: scores)).rerank(before, "which?")
     assert found == before and problem.startswith("rerank: the model overlap ")
 
 
@@ -240,11 +240,11 @@ def unjudged(count: int) -> tuple[Hit, ...]:
 
 def test_without_relevance_the_model_is_weighed_against_the_ranking() -> None:
     sure = Overlap(lambda _, texts: np.array([float(text == "line 40") for text in texts]))
-    found, _ = Reranking(sure).reranked(unjudged(60), "key")
+    found, _ = Reranking(sure).rerank(unjudged(60), "key")
     assert texts(found)[:3] == ["line 40", "line 0", "line 1"]
     # Noise that favours the end of the list a little does not turn it upside down.
     unsure = Overlap(lambda _, texts: np.array([place % 2 + place / 100 for place in range(len(texts))]))
-    found, _ = Reranking(unsure).reranked(unjudged(60), "key")
+    found, _ = Reranking(unsure).rerank(unjudged(60), "key")
     places = {text: place for place, text in enumerate(texts(found))}
     assert places["line 1"] < places["line 49"] and {one.relevance for one in found} == {None}
 

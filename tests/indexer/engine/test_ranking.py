@@ -22,7 +22,7 @@ from indexer.engine.ranking import (
     role_bonus,
     speaker_bonus,
     spread,
-    standardised,
+    standardise,
     vector_evidence,
 )
 from indexer.types import ROLES, Cue
@@ -43,12 +43,12 @@ def test_candidates_hold_the_best_of_every_signal(signal: list[float], count: in
 
 
 def teststandardised() -> None:
-    values = standardised(np.array([1.0, 2.0, 3.0]))
+    values = standardise(np.array([1.0, 2.0, 3.0]))
     assert values.mean() == pytest.approx(0)
     assert values.std() == pytest.approx(1)
-    assert standardised(np.array([5.0, 5.0])).tolist() == [0, 0]
-    assert standardised(np.array([0.5, 0.5 + 6e-8])).tolist() == [0, 0], "rounding is no evidence"
-    assert len(standardised(np.empty(0))) == 0
+    assert standardise(np.array([5.0, 5.0])).tolist() == [0, 0]
+    assert standardise(np.array([0.5, 0.5 + 6e-8])).tolist() == [0, 0], "rounding is no evidence"
+    assert len(standardise(np.empty(0))) == 0
 
 
 def test_the_best_of_a_section_counts_for_all_of_it() -> None:
@@ -66,9 +66,9 @@ VECTOR = VectorEvidence(
 def test_fuse_weighs_standardised_signals() -> None:
     parts = fuse(TEXT, VECTOR, 0.5, characters=True)
     assert set(parts) == {"vector", "neighbours", "section", "text", "window", "words"}
-    assert parts["vector"] == pytest.approx(0.25 * standardised(VECTOR.own))
-    assert parts["text"] == pytest.approx(0.1 * standardised(TEXT.pair))
-    assert parts["words"] == pytest.approx(0.9 * standardised(TEXT.unit))
+    assert parts["vector"] == pytest.approx(0.25 * standardise(VECTOR.own))
+    assert parts["text"] == pytest.approx(0.1 * standardise(TEXT.pair))
+    assert parts["words"] == pytest.approx(0.9 * standardise(TEXT.unit))
     assert parts["window"].tolist() == [0, 0, 0]
     assert fuse(TEXT, VECTOR, 1.0)["words"].tolist() == [0, 0, 0]
     assert set(fuse(None, VECTOR, 1.0)) == {"vector", "neighbours", "section"}
@@ -80,11 +80,11 @@ def test_words_count_less_beside_multilingual_vectors_where_no_passage_has_rare_
     for best, share in ((0.5 * one, 0.25), (one, 0.5), (2 * one, 1.0), (5 * one, 1.0), (0.0, 0.0)):
         text = TextEvidence(unit=np.array([best, 0, 0]), pair=TEXT.pair, window=TEXT.window)
         parts = fuse(text, VECTOR, 1.0, weights=MULTILINGUAL_WEIGHTS)
-        assert parts["text"] == pytest.approx(share * 0.2 * standardised(TEXT.pair))
-        assert parts["vector"] == pytest.approx(1.1 * standardised(VECTOR.own))
+        assert parts["text"] == pytest.approx(share * 0.2 * standardise(TEXT.pair))
+        assert parts["vector"] == pytest.approx(1.1 * standardise(VECTOR.own))
         # Without vectors nothing else tells passages apart.
         alone = fuse(text, None, 1.0, weights=MULTILINGUAL_WEIGHTS)
-        assert alone["text"] == pytest.approx(0.25 * standardised(TEXT.pair))
+        assert alone["text"] == pytest.approx(0.25 * standardise(TEXT.pair))
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_words_weigh_more_where_vectors_say_less(
     vector: VectorEvidence | None, trust: float, characters: bool, pair: float, unit: float
 ) -> None:
     parts = fuse(TEXT, vector, trust, characters=characters)
-    assert parts["text"] == pytest.approx(pair * standardised(TEXT.pair))
-    assert parts["words"] == pytest.approx(unit * standardised(TEXT.unit))
+    assert parts["text"] == pytest.approx(pair * standardise(TEXT.pair))
+    assert parts["words"] == pytest.approx(unit * standardise(TEXT.unit))
 
 
 def test_blend_is_seven_tenths_cosine_and_three_tenths_squeezed_bm25() -> None:

@@ -59,7 +59,7 @@ def packed(store: SqliteStore) -> IndexReaderManager:
 
 def seen(store: SqliteStore, views: IndexReaderManager) -> IndexReader:
     with store.reading():
-        return views.view(EMBEDDER.dimensions)
+        return views.reader(EMBEDDER.dimensions)
 
 
 def unpacked(store: SqliteStore) -> IndexReader:
@@ -157,13 +157,13 @@ def test_a_read_does_not_see_a_packing_of_what_it_cannot_see(workspace: Workspac
     store, other = store_of(workspace), store_of(workspace)
     views = packed(store)
     with store.reading():
-        before = views.view(EMBEDDER.dimensions)
+        before = views.reader(EMBEDDER.dimensions)
         workspace.write_items("memory/2027-02-02.md", ["a wombat"])
         workspace.synced(EMBEDDER).close()
         for path in workspace.root.glob("*.pack"):
             path.unlink()
         packed(other)
-        again = views.view(EMBEDDER.dimensions)
+        again = views.reader(EMBEDDER.dimensions)
         assert len(again) == len(before)
         assert not ranked(again, "wombat", mode="text").candidates.keys.tolist()
     assert len(ranked(seen(store, views), "wombat", mode="text").candidates.keys) == 1
@@ -280,7 +280,7 @@ def test_a_packing_gives_way_and_is_known_as_work_behind(workspace: Workspace) -
     store.segments = slow = SlowSegments(store.path, store._database)
     THROTTLE.on_work_behind(slow.told.append)
     try:
-        with elsewhere(THROTTLE.passing):
+        with elsewhere(THROTTLE.foreground):
             packed(store)
     finally:
         THROTTLE.on_work_behind(lambda busy: None)

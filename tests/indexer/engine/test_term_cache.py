@@ -49,7 +49,7 @@ def test_whatever_is_written_the_known_is_what_the_store_says(workspace: Workspa
         index.sync(full=number == 25)
         wanted = chance.sample(TERMS, chance.randint(1, len(TERMS)))
         with store.reading():
-            view = views.view(embedder.dimensions)
+            view = views.reader(embedder.dimensions)
             found, fresh = view.terms.postings(store, wanted), SqliteStore.postings(store, wanted)
         assert tables(found) == tables(fresh), number
         assert [each.term for each in found] == [term for term in wanted if term in tables(fresh)]
@@ -67,7 +67,7 @@ def test_a_bounded_number_of_terms_is_known_and_many_new_passages_are_not_read(
     store = Asked(workspace.root / "index.sqlite")
     views = IndexReaderManager(store)
     with store.reading():
-        view = views.view(None)
+        view = views.reader(None)
         for term in ("red", "fish", "lamp", "door", "fish"):
             assert len(view.terms.postings(store, [term])) == 1
         assert store.asked == 4
@@ -76,7 +76,7 @@ def test_a_bounded_number_of_terms_is_known_and_many_new_passages_are_not_read(
     workspace.write_items("memory/b.md", [f"fish x{n}" for n in range(reader._NEW_PASSAGES + 1)])
     index.sync()
     with store.reading():
-        (fish,) = views.view(None).terms.postings(store, ["fish"])
+        (fish,) = views.reader(None).terms.postings(store, ["fish"])
     assert len(fish.keys) == reader._NEW_PASSAGES + 2 and store.asked == 6
     assert (np.diff(fish.keys) > 0).all()
     store.close()

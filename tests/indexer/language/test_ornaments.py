@@ -89,7 +89,7 @@ def test_a_file_whose_reading_meets_a_defect_is_named_and_the_others_go_on(
 ) -> None:
     for name in ("a", "b", "c"):
         workspace.write_items(f"memory/{name}.md", [f"The {name} kettle is new."])
-    index, real = Index(workspace.root, None), Sync._compared
+    index, real = Index(workspace.root, None), Sync._compare
 
     def compared(sync: Sync, grown: object, path: str, before: object) -> object:
         if path == "memory/b.md":
@@ -97,7 +97,7 @@ def test_a_file_whose_reading_meets_a_defect_is_named_and_the_others_go_on(
         return real(sync, grown, path, before)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(Sync, "_compared", compared)
+        patch.setattr(Sync, "_compare", compared)
         report = index.sync()
     assert (report.added, [failure.path for failure in report.failed]) == (2, ["memory/b.md"])
     assert "quokka" not in report.failed[0].reason

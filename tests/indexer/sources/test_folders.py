@@ -211,7 +211,7 @@ def test_rules_that_cannot_be_read_hide_the_folder(workspace: Workspace, project
     found = folders(workspace, ("p", project))
     assert set(found.scan().files) == {"@p/a.md"}
     assert failures(found) == {"@p/sub": "its .gitignore has more than 1,048,576 bytes; shorten it"}
-    assert found.scan().gone(["@p/sub/b.md", "@p/c.md"]) == ["@p/c.md"]
+    assert found.scan().removals(["@p/sub/b.md", "@p/c.md"]) == ["@p/c.md"]
 
 
 def test_files_are_found_by_words_and_by_the_parts_of_names(workspace: Workspace, project: Path) -> None:

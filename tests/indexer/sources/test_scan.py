@@ -32,7 +32,7 @@ from indexer.sources.scan import (
 )
 from indexer.stores.base import NO_VERSION, FileState
 from indexer.sync.run import settled_state
-from indexer.types import composed
+from indexer.types import to_nfc
 from tests.indexer.workspace import Workspace, make_old, run_unprivileged
 
 MANY = 1 << 20
@@ -166,7 +166,7 @@ def test_links_in_place_of_the_known_names_are_left_out(tmp_path: Path) -> None:
     scan = scan_memories(root)
     assert scan.files == {}
     assert [(failure.path, "symbolic link" in failure.reason) for failure in scan.failures] == [("memory", True)]
-    assert scan.gone(["memory/a.md"]) == []
+    assert scan.removals(["memory/a.md"]) == []
 
 
 def test_a_workspace_that_is_not_there_is_empty_unless_it_held_files(tmp_path: Path) -> None:
@@ -433,7 +433,7 @@ def test_a_linked_folder_of_sessions_is_left_out_and_named(workspace: Workspace,
     scan = scan_workspace(workspace.root)
     assert scan.files == {}
     assert [(failure.path, "symbolic link" in failure.reason) for failure in scan.failures] == [("sessions", True)]
-    assert scan.gone(["sessions/talk.jsonl", "memory/a.md"]) == ["memory/a.md"]
+    assert scan.removals(["sessions/talk.jsonl", "memory/a.md"]) == ["memory/a.md"]
     assert scan_paths(workspace.root, ["sessions/talk.jsonl"]).files == {}
 
 
@@ -441,7 +441,7 @@ def test_something_else_in_place_of_the_sessions_is_named(workspace: Workspace) 
     workspace.write("sessions", "a file")
     scan = scan_workspace(workspace.root)
     assert [failure.path for failure in scan.failures] == ["sessions"]
-    assert scan.gone(["sessions/talk.jsonl"]) == []
+    assert scan.removals(["sessions/talk.jsonl"]) == []
 
 
 def test_a_log_is_read_as_it_is(workspace: Workspace) -> None:
@@ -484,4 +484,4 @@ def test_a_folder_counts_as_well_as_a_file(tmp_path: Path) -> None:
 def test_every_form_names_one_file(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     folder = tmp_path_factory.mktemp("names")
     (folder / name).write_text("x")
-    assert path_on_disk(folder, name) == path_on_disk(folder, composed(name)) == name
+    assert path_on_disk(folder, name) == path_on_disk(folder, to_nfc(name)) == name

@@ -234,12 +234,12 @@ def test_every_path_is_given_out_once_quiet_or_at_last(steps: list[tuple[str, fl
     settling, now = Settling(quiet_seconds=0.2, most_seconds=2.0), 100.0
     noted: dict[str, list[float]] = {}
     for path, pause in steps:
-        for ready in settling.settled(now):
+        for ready in settling.take_ready(now):
             times = noted.pop(ready)
             assert now - times[-1] >= 0.2 or now - times[0] >= 2.0
         assert all(now - times[0] < 2.0 and now - times[-1] < 0.2 for times in noted.values())
         settling.note(path, now)
         noted.setdefault(path, []).append(now)
         now += pause
-    assert set(settling.settled(now + 0.2)) == set(noted)
+    assert set(settling.take_ready(now + 0.2)) == set(noted)
     assert len(settling) == 0

@@ -166,15 +166,15 @@ def test_a_link_to_anything_else_is_refused(path: Path, target: str) -> None:
 def test_one_at_a_time(path: Path) -> None:
     generations = Generations(path)
     assert not generations.is_locked()
-    with generations.locked():
+    with generations.hold_lock():
         assert Generations(path).is_locked()
         with (
             pytest.raises(StoreBusy, match=f"of {path.parent.name}/{path.name} is running"),
-            Generations(path).locked(),
+            Generations(path).hold_lock(),
         ):
             raise AssertionError
     assert not generations.is_locked()
-    with Generations(path).locked():
+    with Generations(path).hold_lock():
         pass
 
 

@@ -62,7 +62,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]
             case "sqlite":
                 opened.append(SqliteStore(tmp_path / "index.sqlite", busy_seconds=5))
             case "memory":
-                opened.append(shared.reopened())
+                opened.append(shared.reopen())
         return opened[-1]
 
     yield connect
@@ -368,7 +368,7 @@ def test_a_store_that_draws_keys_from_a_sequence_breaks_the_contract() -> None:
     shared = _KeysFromSequence()
     shared.begin(MADE)
     with pytest.raises(AssertionError, match="commit order"):
-        check_keys_grow_in_commit_order(shared.reopened)
+        check_keys_grow_in_commit_order(shared.reopen)
 
 
 def test_changes_are_what_was_written_and_what_went(store: IndexStore, open_store: Open) -> None:

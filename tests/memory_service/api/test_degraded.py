@@ -142,7 +142,7 @@ def test_the_numbers_count_and_hold_no_text(running_server: RunningServer) -> No
 
 def test_every_app_has_numbers_of_its_own() -> None:
     one, other = Metrics(lambda: 0, dict), Metrics(lambda: 3, dict)
-    one.remembered()
+    one.count_memory()
     assert b"memory_service_memories_written_total 1.0" in one.exposition()
     assert b"memory_service_memories_written_total 0.0" in other.exposition()
     assert b"memory_service_operations_running 3.0" in other.exposition()

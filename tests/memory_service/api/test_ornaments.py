@@ -22,7 +22,7 @@ import indexer.testing
 import memory_service.compaction.extractive  # noqa: F401  (imported late by who uses it)
 from indexer.language.ornaments import FAILURES
 from memory_service.compaction.ledger import ledger_of
-from memory_service.messages import numbered, user_message
+from memory_service.messages import number_message, user_message
 from tests.memory_service.gateway.talking import Gateway, gateway
 from tests.serving import W
 
@@ -384,7 +384,7 @@ def test_a_ledger_goes_without_what_cannot_be_read(target: str, monkeypatch: pyt
     said = user_message("We decided: never push to main. Please look at /srv/app/main.py again?")
     before = FAILURES.counts().get("statements", 0)
     break_reader(monkeypatch, target)
-    found = ledger_of([numbered(said, 1)])
+    found = ledger_of([number_message(said, 1)])
     assert [entry.text for entry in found if entry.kind == "path"] == ["/srv/app/main.py"]
     assert FAILURES.counts()["statements"] > before
 

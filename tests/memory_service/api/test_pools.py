@@ -84,9 +84,9 @@ def test_nothing_begins_once_the_server_ends() -> None:
         await asyncio.sleep(0.02)
         waiting = asyncio.create_task(pools.stateless.run(lambda: begun.append(1)))
         await asyncio.sleep(0)
-        assert not pools.cancelled()
+        assert not pools.is_ending()
         pools.close()
-        assert pools.cancelled()
+        assert pools.is_ending()
         go.set()
         assert await first
         with pytest.raises(CallCancelled):

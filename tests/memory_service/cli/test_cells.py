@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.cli.columns import fit_to_cells, padded, width
+from memory_service.cli.columns import fit_to_cells, pad_text, width
 from memory_service.cli.output import bar, one_line, printable, size, table
 from tests.growth import at_most_readings
 
@@ -66,7 +66,7 @@ def test_sizes_and_padding() -> None:
         "1.5 MB",
         "10000.0 GB",
     ]
-    assert padded("部署", 6) == "部署  " and padded("部署", 6, right=True) == "  部署"
+    assert pad_text("部署", 6) == "部署  " and pad_text("部署", 6, right=True) == "  部署"
     assert one_line("a\n  b\tc", 10) == "a b c"
 
 

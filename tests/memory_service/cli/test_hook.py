@@ -199,7 +199,7 @@ def test_two_agents_of_one_project_while_their_transcripts_are_written(cli: Comm
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found in /proc")
 def test_a_hook_does_not_wait_and_a_worker_that_is_killed_loses_nothing(cli: CommandLine, project: Path) -> None:
     workspace = cli.home / project_of(str(project)).workspace_in(cli.home)
-    with WriteLock(workspace / ".hosts" / "claude-code-s1.lock").held():
+    with WriteLock(workspace / ".hosts" / "claude-code-s1.lock").hold():
         # Nobody can work on the conversation meanwhile, and the hook ends.
         assert cli.spawn("hook", "claude-code", input=call(project, "Stop").encode()) == Run(code=0, out="", err="")
         until(lambda: bool(workers(cli)) and waiting(cli)[0].endswith(".1.json"))

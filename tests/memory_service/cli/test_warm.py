@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_service.home import ServerAddress, announced, server_of
+from memory_service.home import ServerAddress, announce_server, server_of
 from tests.memory_service.cli.commands import CommandLine, Run
 from tests.serving import found_by_home, own_process
 
@@ -144,8 +144,8 @@ def test_a_copy_of_a_home_that_is_served_is_another_home(cli: CommandLine, tmp_p
 
 
 def test_of_two_servers_the_first_does_not_take_the_address_of_the_second_away(tmp_path: Path) -> None:
-    with announced(tmp_path, "http://127.0.0.1:1", "first"):
-        second = announced(tmp_path, "http://127.0.0.1:2", "second")
+    with announce_server(tmp_path, "http://127.0.0.1:1", "first"):
+        second = announce_server(tmp_path, "http://127.0.0.1:2", "second")
         second.__enter__()
     assert (found := server_of(tmp_path)) and found.instance == "second"
     second.__exit__(None, None, None)
@@ -155,8 +155,8 @@ def test_of_two_servers_the_first_does_not_take_the_address_of_the_second_away(t
 def test_of_two_servers_the_first_is_found_again_when_the_second_ends(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        with announced(tmp_path, url, "first"):
-            with announced(tmp_path, "http://127.0.0.1:2", "second"):
+        with announce_server(tmp_path, url, "first"):
+            with announce_server(tmp_path, "http://127.0.0.1:2", "second"):
                 assert (found := server_of(tmp_path)) and found.instance == "second"
             assert (found := server_of(tmp_path)) and (found.url, found.instance) == (url, "first")
         assert server_of(tmp_path) is None

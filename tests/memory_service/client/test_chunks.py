@@ -97,7 +97,7 @@ def test_blocks_of_anthropic_grow_each_by_itself() -> None:
     ]
     assert growing.answer(whole=False).text == "See 图." and not growing.answer(whole=False).message["content"][1:]
     assert answer.usage is not None and (answer.usage.input_tokens, answer.usage.output_tokens) == (7, 9)
-    assert answer.cut and growing.finished
+    assert answer.is_cut and growing.finished
     growing.add({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "!"}})
     assert events == before
 

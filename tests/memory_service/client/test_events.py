@@ -72,14 +72,14 @@ def test_a_cut_off_event_is_asked_for_again() -> None:
 )
 def test_what_is_no_event_of_ours_is_refused(text: str) -> None:
     with pytest.raises(ServerFailed, match=r"none of memory-service's.*Check the URL"):
-        Listening(0).heard(f"data: {text}\n\n".encode())
+        Listening(0).feed_line(f"data: {text}\n\n".encode())
 
 
 def test_no_event_is_larger_than_it_may_be() -> None:
     listening, reader = Listening(0), EventSplitter(MAX_EVENT_BYTES)
     with pytest.raises(ServerFailed, match="too long"):
         for _ in range(MAX_EVENT_BYTES):
-            listening.heard("data: 文文\n".encode())
+            listening.feed_line("data: 文文\n".encode())
     largest = json.dumps({"a": "a" * (MAX_EVENT_BYTES - 100)}).encode()
     assert len(list(reader.feed(b"data: " + largest + b"\n\ndata: " + largest + b"\n\n"))) == 2
 
@@ -95,6 +95,6 @@ def test_any_lines_give_events_or_our_error(lines: list[str]) -> None:
     listening = Listening(0)
     for line in lines:
         try:
-            assert listening.heard(f"{line}\n".encode()) == []
+            assert listening.feed_line(f"{line}\n".encode()) == []
         except ServerFailed:
             return

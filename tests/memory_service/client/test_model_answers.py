@@ -69,7 +69,7 @@ def test_anthropics_answer() -> None:
     blocks = [Block(type="text", text="你好"), {"type": "tool_use", "id": "t", "name": "look", "input": {}}]
     answer = read_answer({"type": "message", "id": "m", "content": blocks, "stop_reason": "max_tokens", "usage": usage})
     assert answer.message["content"][0] == {"type": "text", "text": "你好"}
-    assert (answer.text, answer.cut, prompt_tokens(answer.usage)) == ("你好", True, 48)
+    assert (answer.text, answer.is_cut, prompt_tokens(answer.usage)) == ("你好", True, 48)
 
 
 @pytest.mark.parametrize(

@@ -313,7 +313,7 @@ def test_events_of_no_session_are_an_error_at_once(memory: Any) -> None:
 
 def test_a_pause_is_bounded() -> None:
     listening = Listening(None)
-    assert listening.heard(b"retry: 99999999\n\n") == []
+    assert listening.feed_line(b"retry: 99999999\n\n") == []
     assert listening.pause_seconds() == 30.0
 
 

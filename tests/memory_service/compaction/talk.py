@@ -7,7 +7,7 @@ from typing import cast
 
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import Message, Numbered, numbered
+from memory_service.messages import Message, Numbered, number_message
 
 
 def user(text: str) -> Message:
@@ -28,7 +28,7 @@ def result(call_id: str, text: str, **keys: object) -> Message:
 
 
 def log(*messages: Message, first: int = 1, at: str = "") -> tuple[Numbered, ...]:
-    return tuple(numbered(message, seq, at) for seq, message in enumerate(messages, first))
+    return tuple(number_message(message, seq, at) for seq, message in enumerate(messages, first))
 
 
 def chat(turns: int, chars: int = 400, chinese: bool = False) -> tuple[Numbered, ...]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.summary import SummaryRequest
-from memory_service.messages import Numbered, numbered, read_messages
+from memory_service.messages import Numbered, number_message, read_messages
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import compact_json
 from memory_service.text.texts import TEXTS, texts_in
@@ -21,7 +21,7 @@ def call(call_id: str, name: str, arguments: str) -> dict[str, object]:
 
 
 def talk(*raw: dict[str, object], at: str = "2026-11-20T09:00:00Z") -> tuple[Numbered, ...]:
-    return tuple(numbered(message, seq, at) for seq, message in enumerate(read_messages(list(raw)), 1))
+    return tuple(number_message(message, seq, at) for seq, message in enumerate(read_messages(list(raw)), 1))
 
 
 ENGLISH = talk(

@@ -322,7 +322,7 @@ def test_pressure_changes_at_the_thresholds(thresholds: Thresholds, size: int, t
 
 @given(st.integers(0, 1_000_000), st.floats(0.6, 2.5))
 def test_plans_are_made_in_estimates(tokens: int, scale: float) -> None:
-    estimate = replace(budget(128_000, DEFAULT_THRESHOLDS), scale=scale).estimated(tokens)
+    estimate = replace(budget(128_000, DEFAULT_THRESHOLDS), scale=scale).to_estimate(tokens)
     assert estimate * scale <= tokens + 1e-6 < (estimate + 1) * scale + 2e-6
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from memory_service.compaction.prune_steps import PriorPruning, PruningMode, PruningRules
 from memory_service.compaction.pruning import PruningRequest, prune, truncate_results
-from memory_service.messages import Message, Numbered, is_tool_result, numbered, text_of
+from memory_service.messages import Message, Numbered, is_tool_result, number_message, text_of
 from tests.growth import at_most_readings
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 from tests.memory_service.rooms import image, words
@@ -76,7 +76,8 @@ def test_what_is_protected_or_runs_stays() -> None:
 
 
 def test_media_give_way_only_where_the_rest_is_not_enough() -> None:
-    tail = log(*[each for at in range(6) for each in (numbered(image(f"图 {at}"), 0).message, says("ok"))], user("go"))  # type: ignore[arg-type]
+    turns = [(number_message(image(f"图 {at}"), 0).message, says("ok")) for at in range(6)]  # type: ignore[arg-type]
+    tail = log(*[each for turn in turns for each in turn], user("go"))
     enough = prune(tail, RULES, pruning_request(tail, target_tokens=10**6), PriorPruning())
     assert enough.stripped == ()
     done = prune(tail, RULES, pruning_request(tail, target_tokens=10), PriorPruning())

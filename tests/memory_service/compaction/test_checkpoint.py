@@ -9,7 +9,7 @@ from memory_service.compaction.checkpoint import (
     frame_tokens,
     is_checkpoint,
     pinned_texts,
-    shortened,
+    shorten_text,
 )
 from memory_service.messages.sizes import count_tokens, quarters
 from tests.growth import at_most_readings
@@ -59,7 +59,7 @@ def test_it_is_known_again(made: Checkpoint) -> None:
 @pytest.mark.parametrize("text", ["x" * 5_000, "备" * 5_000, "x备" * 2_500, "x" * 2_000 + "备" * 2_000])
 @pytest.mark.parametrize("limit", [4, 100, 1_000, 4_000])
 def test_a_long_text_keeps_its_ends(text: str, limit: int) -> None:
-    short = shortened(text, limit, "log:7")
+    short = shorten_text(text, limit, "log:7")
     head, _, rest = short.partition("\n[… ")
     notice, _, tail = rest.partition(" …]\n")
     assert text.startswith(head) and text.endswith(tail) and "log:7" in notice
@@ -71,12 +71,12 @@ def test_a_long_text_keeps_its_ends(text: str, limit: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "short", "短" * 25])
 def test_a_short_text_stays(text: str) -> None:
-    assert shortened(text, 100, "log:1") == text
+    assert shorten_text(text, 100, "log:1") == text
 
 
 def test_a_megabyte_takes_no_time() -> None:
     with at_most_readings(500):
-        shortened("备x" * 1_000_000, 500_000, "log:1")
+        shorten_text("备x" * 1_000_000, 500_000, "log:1")
 
 
 def test_the_frame_is_what_a_checkpoint_takes_beside_its_parts() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from memory_service.compaction import compact
 from memory_service.compaction.audit import Audit, audit_summary, drop_ungrounded
-from memory_service.compaction.checkpoint import is_checkpoint, shortened
+from memory_service.compaction.checkpoint import is_checkpoint, shorten_text
 from memory_service.compaction.coverage import Coverage, read_coverage
 from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.compaction.model_summary import SummaryRules, summarize
@@ -21,7 +21,7 @@ from memory_service.compaction.summary_format import Section, SummaryLine, parse
 from memory_service.compaction.view import Conversation, ViewShape, project
 from memory_service.llm.base import ChatModel
 from memory_service.llm.litellm import LiteLLMModel
-from memory_service.messages import numbered, read_messages, text_of
+from memory_service.messages import number_message, read_messages, text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.testing import ScriptedModel, ScriptedServer
@@ -117,8 +117,8 @@ def test_coverage_reads_back(texts: Texts) -> None:
     plain = Coverage(first=1, last=88, user=30, assistant=40, tool=18)
     full = Coverage(first=1, last=8, user=3, assistant=4, tool=1, media=2, since="2026-11-20 09:00", until="2026-11-21")
     for coverage in (plain, full):
-        assert read_coverage(coverage.written(texts)) == coverage
-        assert read_coverage(f"{coverage.written(texts)}.") is None and read_coverage("log:1-2") is None
+        assert read_coverage(coverage.render(texts)) == coverage
+        assert read_coverage(f"{coverage.render(texts)}.") is None and read_coverage("log:1-2") is None
 
 
 @pytest.mark.parametrize("first", TEXTS)
@@ -136,7 +136,7 @@ def test_what_is_left_out_says_so_in_the_language_of_the_talk() -> None:
     text, audit = "## 决定\n- 端口是 6380\n## 背景\n- x", Audit(ungrounded_texts=("6380",))
     assert drop_ungrounded(text, audit, CHINESE.nothing) == "## 决定\n（无）\n## 背景\n- x"
     assert parse_summary("## 决定\n（无）\n## 背景\n- 甲")[0].text == "甲"
-    short = shortened("备" * 500, 200, "log:7", CHINESE)
+    short = shorten_text("备" * 500, 200, "log:7", CHINESE)
     assert "原文见 log:7" in short and not re.search("[a-z]{2,}", short.replace("log", ""))
 
 
@@ -268,7 +268,9 @@ def seen(said: Sequence[dict[str, Any]], window: int = 4_000, **head: Any) -> li
     """Texts of the view of a conversation."""
     read = read_messages(said)
     state = Conversation(
-        messages=tuple(numbered(each, seq) for seq, each in enumerate(read, 1)), last_seq=len(read), head=Head(**head)
+        messages=tuple(number_message(each, seq) for seq, each in enumerate(read, 1)),
+        last_seq=len(read),
+        head=Head(**head),
     )
     return [text_of(each) for each in project(state, ViewShape(window_tokens=window)).messages]
 

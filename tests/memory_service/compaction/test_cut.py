@@ -11,7 +11,7 @@ from memory_service.compaction.cut import (
     has_running_call,
     turns_of,
 )
-from memory_service.messages import Message, Numbered, numbered
+from memory_service.messages import Message, Numbered, number_message
 from tests.growth import at_most_readings
 from tests.memory_service.compaction.talk import calls, chat, log, result, says, user
 
@@ -73,7 +73,7 @@ def test_calls_stay_with_their_results() -> None:
 
 def test_what_one_message_was_read_as_stays_together() -> None:
     first, *rest = log(calls("x"), result("x", "1"))
-    said = (first, *rest, numbered(user("go on"), 2), numbered(says("ok"), 3))
+    said = (first, *rest, number_message(user("go on"), 2), number_message(says("ok"), 3))
     assert cut_by_count(said, 2) == 0 and cut_by_tokens(said, 12) in (0, 3)
 
 

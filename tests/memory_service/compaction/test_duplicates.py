@@ -7,7 +7,7 @@ import pytest
 
 from memory_service.compaction.duplicates import duplicates
 from memory_service.compaction.prune_steps import PriorPruning, PruningRules, pruned_view
-from memory_service.messages import Message, Numbered, numbered, text_of
+from memory_service.messages import Message, Numbered, number_message, text_of
 from tests.memory_service.messages.test_repair import IMAGE, says, user
 
 TEXT = "".join(f"def step_{number}(): ...\n" for number in range(60))
@@ -34,7 +34,7 @@ def view(*steps: list[Message], begun: bool = True) -> list[Numbered]:
     for index, (asked, answer) in enumerate(steps):
         ids = [{**each, "id": f"c{index}"} for each in asked["tool_calls"]]
         messages += [cast(Message, {**asked, "tool_calls": ids}), {**answer, "tool_call_id": f"c{index}"}]
-    return [numbered(message, seq) for seq, message in enumerate([*messages, says("done")], start=1)]
+    return [number_message(message, seq) for seq, message in enumerate([*messages, says("done")], start=1)]
 
 
 def gone(*steps: list[Message], **keys: Any) -> dict[int, str]:

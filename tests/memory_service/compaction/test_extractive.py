@@ -15,7 +15,7 @@ from memory_service.compaction.coverage import read_coverage
 from memory_service.compaction.extractive import extract
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.summary_format import parse_summary, render_summary
-from memory_service.messages import Message, Numbered, numbered, text_of
+from memory_service.messages import Message, Numbered, number_message, text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy
 from tests.growth import at_most_readings
@@ -32,7 +32,8 @@ def said(*turns: Turn, first: int = 1, failed: bool = False, day: str = "2026-11
             message["is_error"] = failed
         messages.append(message)
     return tuple(
-        numbered(message, first + place, f"{day}T10:{place % 60:02d}:00Z") for place, message in enumerate(messages)
+        number_message(message, first + place, f"{day}T10:{place % 60:02d}:00Z")
+        for place, message in enumerate(messages)
     )
 
 
@@ -241,7 +242,7 @@ def test_thinking_and_bytes_are_never_used() -> None:
         ],
     }
     thought: Message = {"role": "assistant", "content": "It is unclear.", "reasoning_content": "The number is 777."}
-    text = summed((numbered(message, 1), numbered(thought, 2)))
+    text = summed((number_message(message, 1), number_message(thought, 2)))
     assert "User [image]: What is in this picture?" in text
     assert "QUJD" not in text
     assert "777" not in text
@@ -266,7 +267,7 @@ def test_a_call_without_a_reply_answers_nothing() -> None:
         "content": "Let me look.",
         "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}],
     }
-    text = summed((*said(("user", "Why is the build red?")), numbered(call, 2)))
+    text = summed((*said(("user", "Why is the build red?")), number_message(call, 2)))
     assert sections(text)["Open asks"] == ["User: Why is the build red?"]
 
 

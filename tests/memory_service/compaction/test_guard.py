@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.prune_steps import GuardRules, _guard_limit_chars, guarded_view
-from memory_service.messages import Message, Numbered, is_tool_result, message_tokens, numbered, text_of
+from memory_service.messages import Message, Numbered, is_tool_result, message_tokens, number_message, text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.messages.units import units_of
 from memory_service.text.placeholders import OUTPUT_REMOVED, TRUNCATED
@@ -15,7 +15,7 @@ SEED_002 = GuardRules(share=0.25, clear_share=0.5, notice=TRUNCATED)
 
 
 def view(*messages: Message) -> list[Numbered]:
-    return [numbered(message, seq) for seq, message in enumerate(messages, start=1)]
+    return [number_message(message, seq) for seq, message in enumerate(messages, start=1)]
 
 
 def of_tokens(tokens: int, char: str = "a") -> Message:

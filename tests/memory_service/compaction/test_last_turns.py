@@ -7,7 +7,7 @@ from memory_service.compaction.summary import read_upto, without_tools
 from memory_service.messages import (
     Message,
     Numbered,
-    numbered,
+    number_message,
     read_messages,
     text_of,
     to_anthropic,
@@ -16,13 +16,13 @@ from memory_service.messages import (
     to_openai,
     tool_calls_of,
 )
-from memory_service.messages.repair import MISTRAL, repaired
+from memory_service.messages.repair import MISTRAL, repair_messages
 from tests.memory_service.rooms import Wire, calls, result, says, system, turn, user, words
 from tests.wire import PROVIDERS, Provider, problems
 
 
 def log(*messages: Wire) -> list[Numbered]:
-    return [numbered(read_messages([message])[0], seq) for seq, message in enumerate(messages, start=1)]
+    return [number_message(read_messages([message])[0], seq) for seq, message in enumerate(messages, start=1)]
 
 
 def seqs(messages: list[Numbered]) -> list[int]:
@@ -71,11 +71,11 @@ def test_nothing_is_read_where_nobody_has_answered() -> None:
 
 
 def sent(messages: list[Message], provider: Provider) -> list[Wire]:
-    fixed = list(repaired(messages).messages)
+    fixed = list(repair_messages(messages).messages)
     if provider == "anthropic":
         return list(to_anthropic(fixed)[1])
     if provider == "mistral":
-        return list(to_mistral(repaired(messages, rules=MISTRAL).messages))
+        return list(to_mistral(repair_messages(messages, rules=MISTRAL).messages))
     return list(to_openai(fixed) if provider == "openai" else to_litellm(fixed))
 
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.ledger import CAPS, _message_entries, ledger_of, merge_ledger
 from memory_service.compaction.ledger_text import fit_ledger, render_ledger
-from memory_service.messages import Numbered, numbered, read_messages
+from memory_service.messages import Numbered, number_message, read_messages
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.compaction import LedgerEntry
 from tests.growth import at_most_readings
 
 
 def talk(*raw: dict[str, object]) -> list[Numbered]:
-    return [numbered(message, seq) for seq, message in enumerate(read_messages(list(raw)), 1)]
+    return [number_message(message, seq) for seq, message in enumerate(read_messages(list(raw)), 1)]
 
 
 def user(text: str) -> dict[str, object]:
@@ -144,7 +144,7 @@ def test_asks_stay_open_until_they_are_answered() -> None:
         user("好。能查一下端口5433吗？"),
         assistant("", ("c", "x", "{}")),
     )
-    answered = [*asked, numbered({"role": "assistant", "content": "查过了。"}, 5)]
+    answered = [*asked, number_message({"role": "assistant", "content": "查过了。"}, 5)]
 
     assert texts(ledger_of(asked), "ask") == ["能查一下端口5433吗？"]
     assert texts(ledger_of(answered), "ask") == []

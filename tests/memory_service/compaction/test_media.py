@@ -6,7 +6,7 @@ import pytest
 
 from memory_service.compaction.prune_steps import PriorPruning, pruned_view
 from memory_service.compaction.pruning import media, media_bytes, media_to_bytes
-from memory_service.messages import Message, Numbered, Part, media_parts_of, numbered, text_of
+from memory_service.messages import Message, Numbered, Part, media_parts_of, number_message, text_of
 from tests.memory_service.messages.test_repair import calls, says, user
 
 
@@ -22,7 +22,7 @@ def holding(role: str, *parts: Part) -> Message:
 
 
 def view(*messages: Message) -> list[Numbered]:
-    return [numbered(message, seq) for seq, message in enumerate(messages, start=1)]
+    return [number_message(message, seq) for seq, message in enumerate(messages, start=1)]
 
 
 STORY = view(

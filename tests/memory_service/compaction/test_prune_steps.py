@@ -23,8 +23,8 @@ from memory_service.compaction.prune_steps import (
     view_tokens,
 )
 from memory_service.compaction.pruning import _cache_ttl, _to_target, budget, media, media_to_bytes
-from memory_service.messages import Message, Numbered, is_tool_result, numbered, text_of
-from memory_service.messages.repair import repaired
+from memory_service.messages import Message, Numbered, is_tool_result, number_message, text_of
+from memory_service.messages.repair import repair_messages
 from memory_service.messages.units import units_of
 from memory_service.text.placeholders import OLD_CLEARED
 from tests.memory_service.messages.test_repair import (
@@ -96,7 +96,8 @@ def views(draw: st.DrawFn) -> list[Numbered]:
     messages = draw(st.one_of(sequences, valid_sequences()))
     times = [draw(st.sampled_from([1, 30, 60, 200])) for _ in messages]
     return [
-        numbered(longer(message, by), seq) for seq, (message, by) in enumerate(zip(messages, times, strict=True), 1)
+        number_message(longer(message, by), seq)
+        for seq, (message, by) in enumerate(zip(messages, times, strict=True), 1)
     ]
 
 
@@ -150,7 +151,7 @@ def test_after_all_steps_no_provider_refuses_the_view(
         settled = settled.after(step(messages, rules, settled))
     view = [each.message for each in pruned_view(messages, settled.already, settled.stripped)]
     each_provider = next(known for known in PROVIDERS if known == provider)
-    sent = repaired(view, rules=rules_of(each_provider)).messages
+    sent = repair_messages(view, rules=rules_of(each_provider)).messages
     assert not problems(wire(sent, each_provider), each_provider)
 
 
@@ -161,12 +162,13 @@ def test_a_valid_conversation_needs_no_repair_after_the_steps() -> None:
         *(each for at, text in enumerate(texts) for each in (calls(f"c{at}"), result(f"c{at}", text))),
     ]
     view = [
-        numbered(message, seq) for seq, message in enumerate([*messages, says("done"), user("more"), says("so")], 1)
+        number_message(message, seq)
+        for seq, message in enumerate([*messages, says("done"), user("more"), says("so")], 1)
     ]
     for name in ("cache_ttl", "budget", "to_target"):
         done = STEPS[name](view, EAGER, PriorPruning())
         assert done.cleared, name
-        assert not repaired([each.message for each in pruned_view(view, done.cleared)]).repairs
+        assert not repair_messages([each.message for each in pruned_view(view, done.cleared)]).repairs
 
 
 def test_a_pattern_is_matched_whatever_the_case_and_denying_wins() -> None:
@@ -184,15 +186,18 @@ def test_a_pattern_is_matched_whatever_the_case_and_denying_wins() -> None:
 def test_what_the_model_has_not_read_is_not_found() -> None:
     text = "x" * 2_000
     messages = [user("go"), calls("a"), result("a", text), calls("b", "c"), result("b", text)]
-    view = [numbered(message, seq) for seq, message in enumerate(messages, 1)]
+    view = [number_message(message, seq) for seq, message in enumerate(messages, 1)]
     assert [found.numbered.seq for found in results_of(view, EAGER)] == [3]
     assert results_of(view[:3], EAGER) == []
-    late = [*view, numbered(says("ok"), 6)]
+    late = [*view, number_message(says("ok"), 6)]
     assert [found.numbered.seq for found in results_of(late, EAGER)] == [3, 5]
 
 
 def test_what_stands_for_a_result_comes_in_its_size_and_text() -> None:
-    view = [numbered(message, seq) for seq, message in enumerate([calls("a"), result("a", "x" * 9_000), says("ok")], 1)]
+    view = [
+        number_message(message, seq)
+        for seq, message in enumerate([calls("a"), result("a", "x" * 9_000), says("ok")], 1)
+    ]
     (found,) = results_of(view, EAGER, PriorPruning(already={2: "y" * 400}))
     assert (found.text, found.tokens) == ("y" * 400, 104)
     assert results_of(view, EAGER, PriorPruning(already={2: "[cleared] log:2"})) == []
@@ -204,6 +209,6 @@ def test_what_a_stub_would_make_longer_stays() -> None:
         user("go"),
         *(each for at, text in enumerate(texts) for each in (calls(f"c{at}"), result(f"c{at}", text))),
     ]
-    view = [numbered(message, seq) for seq, message in enumerate([*messages, says("done")], 1)]
+    view = [number_message(message, seq) for seq, message in enumerate([*messages, says("done")], 1)]
     done = _to_target(view, TINY, tokens=900, target_tokens=0, window_tokens=1_000, force=True)
     assert [*done.cleared] == [7]

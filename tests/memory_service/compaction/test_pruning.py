@@ -8,7 +8,7 @@ import pytest
 
 from memory_service.compaction.prune_steps import PriorPruning, Pruned, PruningRules, pruned_view
 from memory_service.compaction.pruning import _cache_ttl, _to_target, budget
-from memory_service.messages import Message, Numbered, numbered, text_of
+from memory_service.messages import Message, Numbered, number_message, text_of
 from memory_service.text.placeholders import OLD_CLEARED, OUTPUT_REMOVED
 from tests.memory_service.messages.test_repair import IMAGE, says, system, user
 
@@ -32,7 +32,7 @@ def step(call_id: str, text: str, *, tool: str = "bash", image: bool = False, **
 
 
 def view(*messages: Message, at: str = "") -> list[Numbered]:
-    return [numbered(message, seq, at) for seq, message in enumerate(messages, start=1)]
+    return [number_message(message, seq, at) for seq, message in enumerate(messages, start=1)]
 
 
 def size(messages: list[Numbered]) -> int:
@@ -150,8 +150,8 @@ def test_seed_002_looks_at_each_result_by_itself() -> None:
 def test_seed_002_counts_the_age_of_each_result() -> None:
     old, young = (stamp.isoformat() for stamp in (LONG_AGO, NOW - timedelta(seconds=200)))
     messages = work("a" * 9_000, "b" * 9_000)
-    messages[2] = numbered(messages[2].message, 3, old)
-    messages[4] = numbered(messages[4].message, 5, young)
+    messages[2] = number_message(messages[2].message, 3, old)
+    messages[4] = number_message(messages[4].message, 5, young)
     assert [*pruned(messages, SEED_002, last_used_at=NOW).cleared] == [3]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.stateless import compact
-from memory_service.messages import Message, numbered
+from memory_service.messages import Message, number_message
 from memory_service.schemas.compaction import LedgerEntry
 from tests.memory_service.compaction.work import called, looks, said
 
@@ -26,7 +26,7 @@ WANTED = ["[x] Copy the database", "[~] Switch DNS", "[ ] Cancel the old host"]
 
 
 def todos(messages: list[Message], before: tuple[LedgerEntry, ...] = ()) -> list[str]:
-    said_now = [numbered(message, at) for at, message in enumerate(messages, 1 + 100 * bool(before))]
+    said_now = [number_message(message, at) for at, message in enumerate(messages, 1 + 100 * bool(before))]
     ledger = merge_ledger(before, ledger_of(said_now, before=before))
     return [entry.text for entry in ledger if entry.kind == "todo"]
 
@@ -46,7 +46,7 @@ def test_open_items_stand_in_every_view(name: str, arguments: object) -> None:
 
 
 def test_the_last_list_counts_and_a_done_one_is_done() -> None:
-    before = merge_ledger((), ledger_of([numbered(each, 1) for each in called(*LISTS[0], "ok", "c1")]))
+    before = merge_ledger((), ledger_of([number_message(each, 1) for each in called(*LISTS[0], "ok", "c1")]))
     done = {"todos": [{"content": text, "status": "completed"} for text, _ in ITEMS]}
     assert all(text.startswith("[x]") for text in todos(called("TodoWrite", done, "ok", "c2"), before))
     assert todos(called("TodoWrite", {"todos": []}, "ok", "c2"), before) == ["[x] -"]
@@ -62,7 +62,7 @@ def test_single_items_are_changed_in_their_places() -> None:
         *called("TaskUpdate", {"taskId": "1", "status": "completed"}, "Updated task #1 status", "c"),
     ]
     assert todos(made) == ["[x] #1 Copy the database", "[ ] #2 Switch DNS"]
-    before = merge_ledger((), ledger_of([numbered(each, at) for at, each in enumerate(made, 1)]))
+    before = merge_ledger((), ledger_of([number_message(each, at) for at, each in enumerate(made, 1)]))
     later = called("TaskUpdate", {"taskId": "2", "status": "in_progress"}, "Updated task #2 status", "d")
     assert todos(later, before) == ["[x] #1 Copy the database", "[~] #2 Switch DNS"]
 
@@ -97,5 +97,5 @@ def test_a_plan_in_words_and_boxes_of_the_assistant_are_lists() -> None:
 )
 def test_other_lists_are_none(name: str, arguments: object) -> None:
     assert todos(called(name, arguments, "ok", "c")) == []
-    before = merge_ledger((), ledger_of([numbered(each, 1) for each in called(*LISTS[0], "ok", "c0")]))
+    before = merge_ledger((), ledger_of([number_message(each, 1) for each in called(*LISTS[0], "ok", "c0")]))
     assert todos(called(name, arguments, "ok", "c"), before) == WANTED

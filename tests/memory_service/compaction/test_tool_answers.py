@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_service.compaction.ledger import ledger_of
-from memory_service.messages import Message, numbered
+from memory_service.messages import Message, number_message
 from tests.memory_service.compaction.work import called, said
 
 OPTIONS = [{"label": "SQLite"}, {"label": "Postgres"}]
@@ -13,7 +13,7 @@ QUESTIONS = {"questions": [{"id": "db", "question": "Which database?", "options"
 
 
 def answers(messages: list[Message]) -> list[str]:
-    ledger = ledger_of([numbered(message, at) for at, message in enumerate(messages, 1)])
+    ledger = ledger_of([number_message(message, at) for at, message in enumerate(messages, 1)])
     return [entry.text for entry in ledger if entry.kind == "answer"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from memory_service.compaction.stateless import compact
 from memory_service.compaction.users_request import asked_now, is_request
-from memory_service.messages import Message, numbered
+from memory_service.messages import Message, number_message
 from tests.memory_service.compaction.work import looks, said
 
 TASK = "Write the migration for table clients, and keep it under 50 lines. Do not touch invoices."
@@ -116,6 +116,6 @@ def test_a_long_request_of_output_with_a_question_asks() -> None:
 
 
 def test_where_nothing_asks_the_newest_words_stand() -> None:
-    asked = asked_now([numbered(said("user", "continue"), 1), numbered(said("user", "go on"), 2)])
+    asked = asked_now([number_message(said("user", "continue"), 1), number_message(said("user", "go on"), 2)])
     assert asked and asked.request and asked.request.seq == 2
-    assert asked_now([numbered(said("assistant", "Hi"), 1)]) is None
+    assert asked_now([number_message(said("assistant", "Hi"), 1)]) is None

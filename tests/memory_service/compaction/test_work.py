@@ -8,7 +8,7 @@ from memory_service.compaction.extractive import extract
 from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.compaction.summary import SummaryRequest
-from memory_service.messages import Message, Numbered, Role, numbered
+from memory_service.messages import Message, Numbered, Role, number_message
 
 SAID: tuple[tuple[Role, str], ...] = (
     ("user", "[2026-11-17 Tue 07:41] Good morning. Which parcels go somewhere cold?"),
@@ -26,7 +26,7 @@ SAID: tuple[tuple[Role, str], ...] = (
 def _messages() -> tuple[Numbered, ...]:
     tool: Message = {"role": "tool", "tool_call_id": "c", "content": "exit code 0"}
     spoken: list[Message] = [{"role": role, "content": text} for role, text in SAID]
-    return tuple(numbered(message, seq, "2026-11-20T09:00:00Z") for seq, message in enumerate([*spoken, tool], 1))
+    return tuple(number_message(message, seq, "2026-11-20T09:00:00Z") for seq, message in enumerate([*spoken, tool], 1))
 
 
 @pytest.fixture(name="summary")
@@ -57,7 +57,7 @@ def test_a_ledger_has_rules_and_promises_but_no_words_of_others() -> None:
 
 def test_what_always_holds_fits_before_what_was_said_of_one_thing() -> None:
     said = ("Never push to main.", "绝不能删除日志。", *(f"Do not touch part {at} today." for at in range(12)))
-    messages = [numbered({"role": "user", "content": text}, seq) for seq, text in enumerate(said, 1)]
+    messages = [number_message({"role": "user", "content": text}, seq) for seq, text in enumerate(said, 1)]
     text = render_ledger(fit_ledger(merge_ledger((), ledger_of(messages)), 60))
     assert "Never push to main." in text and "绝不能删除日志。" in text
     assert 0 < text.count("Do not touch") < 12

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from memory_service.compaction.ledger import ledger_of
-from memory_service.messages import Message, numbered
+from memory_service.messages import Message, number_message
 from tests.memory_service.compaction.work import called, said
 
 
 def kinds(messages: list[Message], *wanted: str) -> list[tuple[str, str]]:
-    ledger = ledger_of([numbered(message, at) for at, message in enumerate(messages, 1)])
+    ledger = ledger_of([number_message(message, at) for at, message in enumerate(messages, 1)])
     return [(entry.kind, entry.text) for entry in ledger if entry.kind in (wanted or ("file_modified",))]
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from memory_service.engines import AssembleCall, CompactCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.engines.guarded import EngineFault, TimeLimits, _run_within
-from memory_service.messages import Message, Numbered, message_tokens, numbered
-from memory_service.messages.repair import repaired
+from memory_service.messages import Message, Numbered, message_tokens, number_message
+from memory_service.messages.repair import repair_messages
 
 S = "support-42"
 SECRET = "消息的正文"
@@ -25,7 +25,7 @@ QUICK = TimeLimits(call=0.2, load=5, compact=0.2)
 def talk(count: int) -> list[Numbered]:
     roles: tuple[Literal["user"], Literal["assistant"]] = ("user", "assistant")
     made: list[Message] = [{"role": roles[at % 2], "content": f"第 {at} 句 sentence {at}"} for at in range(count)]
-    return [numbered(message, at + 5) for at, message in enumerate(made)]
+    return [number_message(message, at + 5) for at, message in enumerate(made)]
 
 
 def call_of(history: Sequence[Numbered]) -> AssembleCall:
@@ -101,8 +101,8 @@ def test_what_is_optional_is_asked_of_those_that_have_it(full: Guarded, tmp_path
     window = Guarded("sliding-window", tmp_path)
     for each in (full, window):
         each.guard.hear(S, talk(2))
-        each.guard.spawned(S, "child", 60.0)
-        each.guard.ended("child", "completed")
+        each.guard.begin_subagent(S, "child", 60.0)
+        each.guard.end_subagent("child", "completed")
         assert each.guard.forget(S) == ()
         each.guard.dispose()
         assert each.guard.problems() == ()
@@ -188,7 +188,7 @@ def test_what_an_engine_changes_is_its_own(tmp_path: Path) -> None:
     assert history == before
     vandal.engine.heard[S][0]["content"] = "later"
     assert made == tuple(each.message for each in before)
-    parts = [numbered({"role": "user", "content": [{"type": "text", "text": "部分"}]}, 1)]
+    parts = [number_message({"role": "user", "content": [{"type": "text", "text": "部分"}]}, 1)]
     made = vandal.assembled(parts, session="parts")
     vandal.engine.heard["parts"][0]["content"][0]["text"] = "later"
     assert made == (parts[0].message,) and made[0]["content"] == [{"type": "text", "text": "部分"}]
@@ -201,12 +201,12 @@ def test_a_prompt_is_in_budget_and_valid_or_there_is_none(
 ) -> None:
     window = Guarded("sliding-window", tmp_path_factory.getbasetemp())
     roles: tuple[Any, ...] = ("user", "assistant")
-    history = [numbered({"role": roles[at % 2], "content": "字" * size}, at + 1) for at, size in enumerate(sizes)]
+    history = [number_message({"role": roles[at % 2], "content": "字" * size}, at + 1) for at, size in enumerate(sizes)]
     made = window.assembled(history, budget=budget)
     if made is None:
         assert "(NoMessages)" in window.guard.failures(S)[0] and history[-1].tokens > budget - 20
     else:
-        assert sum(map(message_tokens, made)) <= budget and not repaired(made).repairs
+        assert sum(map(message_tokens, made)) <= budget and not repair_messages(made).repairs
         assert made[-1] == history[-1].message
 
 

@@ -22,7 +22,7 @@ from memory_service.engines import (
     unregister,
 )
 from memory_service.errors import InvalidRequest, UpstreamFailed
-from memory_service.messages import Message, numbered
+from memory_service.messages import Message, number_message
 
 
 @pytest.fixture
@@ -75,7 +75,10 @@ def test_engines_that_inherit_from_the_former_protocols_go_on_working() -> None:
         "ingest": lambda self, session_id, message: ingested.append((session_id, message)),
     }
     engine: Any = type("Inheriting", bases, own)()
-    history = [numbered({"role": "user", "content": "浇水"}, 4), numbered({"role": "assistant", "content": "好"}, 5)]
+    history = [
+        number_message({"role": "user", "content": "浇水"}, 4),
+        number_message({"role": "assistant", "content": "好"}, 5),
+    ]
     GuardedEngine("inheriting", lambda: engine).hear("support-42", history)
     assert ingested == [("support-42", each.message) for each in history]
     assert not hasattr(engines, "Nothing")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memory_service.flush.candidates import find_candidates
 from memory_service.flush.notes import Candidate
-from memory_service.messages import Message, Numbered, Role, numbered
+from memory_service.messages import Message, Numbered, Role, number_message
 
 AT = "2026-11-20T09:00:00+00:00"
 
@@ -18,7 +18,7 @@ def stretch(*lines: str | Message) -> list[Numbered]:
             messages.append({"role": roles[line[0]], "content": line[2:]})
         else:
             messages.append(line)
-    return [numbered(message, seq, AT) for seq, message in enumerate(messages, 1)]
+    return [number_message(message, seq, AT) for seq, message in enumerate(messages, 1)]
 
 
 def found(*lines: str | Message) -> list[Candidate]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.flush.candidates import _MAX_NOTES_TOKENS, _SHARE, ENTRY_CHARS, MAX_ENTRIES, find_candidates
-from memory_service.messages import Message, Numbered, numbered
+from memory_service.messages import Message, Numbered, number_message
 from memory_service.messages.sizes import count_tokens, quarters
 from tests.growth import at_most_readings
 from tests.memory_service.flush.stretches import AT, stretch, texts
@@ -47,7 +47,7 @@ MESSAGES = st.lists(
         st.booleans(),
     ),
     max_size=20,
-).map(lambda messages: [numbered(message, seq, AT) for seq, message in enumerate(messages, 5)])
+).map(lambda messages: [number_message(message, seq, AT) for seq, message in enumerate(messages, 5)])
 
 
 @settings(max_examples=100, deadline=None)
@@ -146,13 +146,13 @@ def test_another_number_is_another_fact(pair: tuple[str, str]) -> None:
 
 
 def test_the_day_is_that_of_the_zone() -> None:
-    late = [numbered({"role": "user", "content": "The disk failed yesterday."}, 1, "2026-11-20T20:00:00+00:00")]
+    late = [number_message({"role": "user", "content": "The disk failed yesterday."}, 1, "2026-11-20T20:00:00+00:00")]
     assert find_candidates(late)[0].date == dt.date(2026, 11, 20)
     assert find_candidates(late, zone=ZoneInfo("Asia/Shanghai"))[0].date == dt.date(2026, 11, 21)
 
 
 def test_without_a_moment_there_is_no_day() -> None:
-    (candidate,) = find_candidates([numbered({"role": "user", "content": "The disk failed yesterday."}, 1)])
+    (candidate,) = find_candidates([number_message({"role": "user", "content": "The disk failed yesterday."}, 1)])
     assert (candidate.date, candidate.text) == (None, "User: The disk failed yesterday.")
 
 
@@ -182,4 +182,4 @@ def test_hostile_text_takes_no_longer_than_its_length(text: str) -> None:
             message: Message = (
                 {"role": "user", "content": text} if role == "user" else {"role": "tool", "content": text}
             )
-            find_candidates([numbered(message, 1, AT)])
+            find_candidates([number_message(message, 1, AT)])

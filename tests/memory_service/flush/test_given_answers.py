@@ -6,14 +6,16 @@ import pytest
 
 from memory_service.flush.candidates import find_candidates
 from memory_service.flush.notes import join_sentences
-from memory_service.messages import Message, numbered
+from memory_service.messages import Message, number_message
 from tests.memory_service.compaction.work import called, said
 
 OPTIONS = "I looked at both.\n\nWhich cache should we use?\n1. Redis on its own server\n2. In-memory LRU per process"
 
 
 def notes(messages: list[Message]) -> list[str]:
-    found = find_candidates([numbered(each, at, "2026-11-26T10:00:00+00:00") for at, each in enumerate(messages, 1)])
+    found = find_candidates(
+        [number_message(each, at, "2026-11-26T10:00:00+00:00") for at, each in enumerate(messages, 1)]
+    )
     return [each.text for each in found]
 
 

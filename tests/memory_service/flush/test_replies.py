@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.checkpoint import Checkpoint, _checkpoint_text
 from memory_service.flush.replies import MAX_FACT_CHARS, MAX_FACTS, _is_nothing, facts_of_reply, is_failure, is_silent
-from memory_service.messages import numbered
+from memory_service.messages import number_message
 from tests.growth import at_most_readings
 from tests.memory_service.flush.stretches import stretch
 
@@ -199,7 +199,7 @@ def test_what_only_looks_like_a_handle_stays() -> None:
 def test_without_a_stretch_there_is_no_message_and_no_day() -> None:
     (candidate,) = facts_of_reply("- Ingrid moved (log:3)", [])
     assert (candidate.seqs, candidate.date, candidate.text) == ((), None, "Ingrid moved")
-    (candidate,) = facts_of_reply("- Ingrid moved", [numbered({"role": "user", "content": "x"}, 3)])
+    (candidate,) = facts_of_reply("- Ingrid moved", [number_message({"role": "user", "content": "x"}, 3)])
     assert (candidate.seqs, candidate.date) == ((3,), None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_service.flush.candidates import find_candidates
-from memory_service.messages import Message, numbered
+from memory_service.messages import Message, number_message
 from tests.memory_service.flush.stretches import call, result, stretch, texts
 
 # A message, and what is written of it.
@@ -129,7 +129,7 @@ def test_in_a_chinese_talk_every_memory_has_chinese_labels_whatever_it_quotes() 
 
 def test_what_was_said_before_a_stretch_tells_its_language() -> None:
     said = [*stretch(*CHINESE_TALK * 3), *stretch("u Never restart the printer.")]
-    before, after = said[:-1], [numbered(said[-1].message, len(said), said[-1].at)]
+    before, after = said[:-1], [number_message(said[-1].message, len(said), said[-1].at)]
     assert [each.text for each in find_candidates(after, before=before)] == ["用户：Never restart the printer."]
     assert [each.text for each in find_candidates(after)] == ["User: Never restart the printer."]
 

@@ -40,7 +40,7 @@ def test_a_retry_that_reaches_two_processes_at_once_is_appended_once(tmp_path: P
     assert [process.returncode for process in processes] == [0, 0], errors
     with MemoryService(settings(tmp_path, embedding_model="none")) as service:
         store = service.sessions("default").store
-        kept = [store.log_view(session.session_id).messages for session in store.listed()]
+        kept = [store.log_view(session.session_id).messages for session in store.list_sessions()]
         # Who comes after the answer begins a branch, as a regeneration does; nothing stands twice in any of them.
         texts = {tuple(str(message["content"]) for message in each) for each in kept}
         assert texts == {(f"Talk {number}", f"Answer {number}") for number in range(20)}

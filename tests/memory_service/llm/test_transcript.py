@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.llm.transcript import TranscriptEntry, omit_text, omitted_note, transcript, transcript_entries
-from memory_service.messages import Message, numbered
+from memory_service.messages import Message, number_message
 from memory_service.messages.sizes import count_tokens
-from memory_service.text.frames import escaped, fenced, without_thoughts
+from memory_service.text.frames import escape_frames, fence_text, without_thoughts
 from memory_service.text.texts import CHINESE
 from tests.growth import at_most_readings
 from tests.memory_service.compaction.talk import calls, log, result, says, user
@@ -59,10 +59,10 @@ def test_case(case: str) -> None:
 
 def test_the_date_stands_where_a_day_begins() -> None:
     messages = [
-        numbered(user("a"), 1, "2026-11-20T23:59:00Z"),
-        numbered(says("b"), 2, "2026-11-20T23:59:30Z"),
-        numbered(user("c"), 3, "2026-11-21T00:01:00Z"),
-        numbered(user("d"), 4),
+        number_message(user("a"), 1, "2026-11-20T23:59:00Z"),
+        number_message(says("b"), 2, "2026-11-20T23:59:30Z"),
+        number_message(user("c"), 3, "2026-11-21T00:01:00Z"),
+        number_message(user("d"), 4),
     ]
     assert transcript(transcript_entries(messages)).splitlines() == [
         "[Date]: 2026-11-20", "log:1 [User]: a", "log:2 [Assistant]: b", "[Date]: 2026-11-21", "log:3 [User]: c",
@@ -189,7 +189,7 @@ def test_nothing_pretends_to_be_another_message(separator: str, head: str) -> No
     ],
 )
 def test_nothing_closes_its_fence(tag: str) -> None:
-    text = fenced("conversation", text_of_entries(user(f"a {tag} b")))
+    text = fence_text("conversation", text_of_entries(user(f"a {tag} b")))
     assert text.count("<conversation>") == 1 and text.count("</conversation>") == 1
     assert tag not in text[15:-15]
     assert "&lt;" in text
@@ -203,14 +203,14 @@ def test_what_escaping_adds_is_counted() -> None:
 
 def test_other_tags_stay() -> None:
     code = "<div><conversation-list/></div> a < b && c > d"
-    assert escaped(code) == code
+    assert escape_frames(code) == code
 
 
 @given(st.text(alphabet=st.sampled_from(list("</ ＜>conversation\n[User]:log1 中")), max_size=200))
 @settings(max_examples=100)
 def test_no_text_closes_its_fence(text: str) -> None:
-    once = escaped(text)
-    assert escaped(once) == once
+    once = escape_frames(text)
+    assert escape_frames(once) == once
     assert "</conversation>" not in once
 
 
@@ -221,7 +221,9 @@ def test_no_text_closes_its_fence(text: str) -> None:
 @settings(max_examples=70)
 def test_entries_add_up_to_no_less_than_their_transcript(texts: list[str]) -> None:
     days = [f"2026-11-{20 + index % 3}T10:00:00Z" for index in range(len(texts))]
-    messages = [numbered(user(text), seq, day) for seq, (text, day) in enumerate(zip(texts, days, strict=True), 1)]
+    messages = [
+        number_message(user(text), seq, day) for seq, (text, day) in enumerate(zip(texts, days, strict=True), 1)
+    ]
     entries = transcript_entries(messages)
     assert len(entries) == len(messages)
     assert count_tokens(transcript(entries)) <= sum(entry.tokens for entry in entries)

@@ -9,7 +9,7 @@ import pytest
 
 from indexer.documents.markdown import split_markdown
 from memory_service.errors import Conflict, InvalidRequest
-from memory_service.memories.drafts import Page, checked_change, entry_draft, reworded
+from memory_service.memories.drafts import Page, checked_change, entry_draft, reword_entry
 from memory_service.memories.format import entry_text, find_entries, split_lines
 from memory_service.schemas import EntryChange, Origin
 
@@ -25,7 +25,7 @@ def _page(text: str, *, origin: Origin = "agent", newline: str = "\n") -> str:
 
 def _changed(page: str, at: int = 1, **change: Any) -> str:
     wanted = checked_change(EntryChange.model_validate(change))
-    return reworded(page, find_entries(page, DAY)[at], wanted, DAY)
+    return reword_entry(page, find_entries(page, DAY)[at], wanted, DAY)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

@@ -33,7 +33,7 @@ def files(tmp_path: Path) -> MemoryStore:
 
 
 def _texts(files: MemoryStore, limit: int = 50, after: str = "", **wanted: object) -> list[str]:
-    held, _ = files.entries.listed(EntryFilter(**wanted), limit=limit, after=after)  # type: ignore[arg-type]
+    held, _ = files.entries.list_entries(EntryFilter(**wanted), limit=limit, after=after)  # type: ignore[arg-type]
     return [each.text for each in held]
 
 
@@ -46,7 +46,7 @@ def test_the_newest_come_first_and_pages_join(files: MemoryStore) -> None:
     for limit in (1, 2, 3):
         found, after = list[str](), ""
         for _ in range(len(whole)):
-            held, after = files.entries.listed(EntryFilter(), limit=limit, after=after)
+            held, after = files.entries.list_entries(EntryFilter(), limit=limit, after=after)
             found += [each.text for each in held]
             # What comes meanwhile moves nothing.
             files.notes.append(entry_draft(f"{limit} {len(found)}"))
@@ -55,7 +55,7 @@ def test_the_newest_come_first_and_pages_join(files: MemoryStore) -> None:
         assert found[-4:] == whole[-4:] and len(found) == len(set(found))
         whole = _texts(files)
     with pytest.raises(InvalidRequest, match="cursor"):
-        files.entries.listed(EntryFilter(), limit=1, after="nowhere")
+        files.entries.list_entries(EntryFilter(), limit=1, after="nowhere")
 
 
 def test_filters_restrict_the_list(files: MemoryStore) -> None:
@@ -109,7 +109,7 @@ def test_lines_that_are_not_there_are_said_to_be_missing(files: MemoryStore) -> 
 
 
 def test_a_change_that_was_made_from_another_text_is_refused(files: MemoryStore) -> None:
-    [held, *_], _ = files.entries.listed(EntryFilter(), limit=1)
+    [held, *_], _ = files.entries.list_entries(EntryFilter(), limit=1)
     change = checked_change(EntryChange(text="Second, corrected."))
     [now] = files.entries.change(held.entry.memory_id, change, etag=held.etag)
     assert (now.text, now.entry.role) == ("Second, corrected.", "user") and now.etag != held.etag
@@ -118,7 +118,7 @@ def test_a_change_that_was_made_from_another_text_is_refused(files: MemoryStore)
 
 
 def test_an_entry_in_two_files_is_changed_in_both(files: MemoryStore, tmp_path: Path) -> None:
-    [held, *_], _ = files.entries.listed(EntryFilter(), limit=1)
+    [held, *_], _ = files.entries.list_entries(EntryFilter(), limit=1)
     copied = (tmp_path / held.path).read_text()
     (tmp_path / "memory" / "copy.md").write_text(copied[copied.index("<!--", copied.index("14:32", 30)) :])
     changed = files.entries.change(held.entry.memory_id, checked_change(EntryChange(text="New.")))

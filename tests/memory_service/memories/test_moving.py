@@ -104,10 +104,10 @@ def test_a_memory_that_is_written_to_moves_in_the_background(open_memory: OpenMe
 def test_what_is_written_notes_a_move(open_memory: OpenMemory) -> None:
     memory = open_memory()
     remember(memory, *english(1))
-    assert memory._moves._background.undone
+    assert memory._moves._background.pending
     named = open_memory(ENGLISH)
     remember(named, *chinese(9))
-    assert not named._moves._background.undone
+    assert not named._moves._background.pending
 
 
 def test_a_model_that_fails_leaves_the_index_as_it_is_and_is_named(open_memory: OpenMemory, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from indexer import Hit, Passage
 from indexer.types import Statement
 from memory_service.memories.overlap import ViewText, repeats_among
-from memory_service.messages import Message, Numbered, numbered
+from memory_service.messages import Message, Numbered, number_message
 from memory_service.text.similarity import comparable_text, covers, size_of, statements_of
 from tests.growth import assert_costs_at_most, at_most_readings
 
@@ -26,7 +26,7 @@ def hit(text: str, at: int = 0, *, session: bool = False, score: float | None = 
 
 
 def said(*texts: str, first: int = 1) -> tuple[Numbered, ...]:
-    return tuple(numbered({"role": "user", "content": text}, seq) for seq, text in enumerate(texts, first))
+    return tuple(number_message({"role": "user", "content": text}, seq) for seq, text in enumerate(texts, first))
 
 
 def unsaid(hits: Sequence[Hit], shown: ViewText) -> tuple[Hit, ...]:
@@ -164,7 +164,7 @@ def test_tool_calls_and_results_are_seen_too() -> None:
         ],
     }  # fmt: skip
     result: Message = {"role": "tool", "tool_call_id": "c1", "content": "港口的起重机在卸铜。"}
-    shown = ViewText.of((numbered(call, 1), numbered(result, 2)))
+    shown = ViewText.of((number_message(call, 1), number_message(result, 2)))
     assert unsaid([hit("Harbor cranes unload copper."), hit("港口的起重机在卸铜", 1)], shown) == ()
 
 
@@ -308,7 +308,7 @@ def test_a_note_with_a_day_repeats_what_was_said_on_that_day(note: str, text: st
     name = note[: note.index("2026") - 1].strip()
     message: Message = {"role": "user", "content": text, "name": name}
     for day, is_echo in (("2026-03-01", True), ("2026-03-02", False)):
-        shown = ViewText.of([numbered(message, 1, f"{day}T09:00:00+00:00")])
+        shown = ViewText.of([number_message(message, 1, f"{day}T09:00:00+00:00")])
         assert (unsaid([hit(note)], shown) == ()) is is_echo
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memory_service.messages import read_messages, to_anthropic
 from memory_service.messages.cache_marks import with_marks_taken
 from memory_service.messages.providers import PROVIDERS, provider_rules
-from memory_service.messages.repair import closed, repaired, to_wire
+from memory_service.messages.repair import close_calls, repair_messages, to_wire
 from memory_service.messages.units import REPAIR_TEXTS
 from tests.memory_service.messages.shared import PNG, THINKING, text
 from tests.wire import Provider, problems
@@ -26,8 +26,8 @@ NOTES = base64.b64encode("näh".encode()).decode()
 
 def asked(provider: str, *raw: object) -> tuple[list[dict[str, Any]], Any]:
     shape, model = ASKED[provider]
-    messages = repaired(read_messages(raw)).messages
-    sent, system = to_wire(closed(messages), shape, model=model)
+    messages = repair_messages(read_messages(raw)).messages
+    sent, system = to_wire(close_calls(messages), shape, model=model)
     return [*sent], system
 
 
@@ -235,11 +235,11 @@ def test_a_call_without_a_result_is_closed_when_a_model_is_asked() -> None:
     both = answer(tool_calls=[*answer()["tool_calls"], {**answer()["tool_calls"][0], "id": "call_2"}])
     result = {"role": "tool", "tool_call_id": "call_2", "content": "done"}
     messages = read_messages([{"role": "user", "content": "Go."}, both, result])
-    [_, _, first, second] = closed(messages)
+    [_, _, first, second] = close_calls(messages)
     assert first == {"role": "tool", "tool_call_id": "call_1", "content": REPAIR_TEXTS["en"].missing}
     assert second is messages[-1]
-    assert closed(messages, pending={"call_1"}, language="zh")[2].get("content") == REPAIR_TEXTS["zh"].running
-    assert closed(messages[:1]) == messages[:1] and closed([]) == []
+    assert close_calls(messages, pending={"call_1"}, language="zh")[2].get("content") == REPAIR_TEXTS["zh"].running
+    assert close_calls(messages[:1]) == messages[:1] and close_calls([]) == []
 
 
 def test_thinking_of_another_provider_is_nobodys_words() -> None:

@@ -25,7 +25,7 @@ from memory_service.messages import (
     to_openai,
     tool_calls_of,
 )
-from memory_service.messages.repair import MISTRAL, Repaired, Rules, repaired
+from memory_service.messages.repair import MISTRAL, Repaired, Rules, repair_messages
 from memory_service.messages.units import REPAIR_TEXTS, units_of
 from tests.growth import assert_grows_at_most
 from tests.wire import PROVIDERS, Provider, Wire, problems
@@ -164,14 +164,14 @@ def valid_sequences(draw: st.DrawFn) -> list[Message]:
 @settings(max_examples=100)
 @given(messages=sequences, pending=pendings)
 def test_no_provider_refuses_what_was_repaired(provider: Provider, messages: list[Message], pending: set[str]) -> None:
-    done = repaired(messages, pending=pending, rules=rules_of(provider))
+    done = repair_messages(messages, pending=pending, rules=rules_of(provider))
     assert not problems(wire(done.messages, provider), provider)
 
 
 @settings(max_examples=100)
 @given(sequences, pendings)
 def test_nothing_that_was_said_is_lost(messages: list[Message], pending: set[str]) -> None:
-    said = "\n".join(text_of(message) for message in repaired(messages, pending=pending).messages)
+    said = "\n".join(text_of(message) for message in repair_messages(messages, pending=pending).messages)
     for message in messages:
         if not is_tool_result(message):
             assert text_of(message).strip() in said
@@ -180,7 +180,7 @@ def test_nothing_that_was_said_is_lost(messages: list[Message], pending: set[str
 @settings(max_examples=100)
 @given(sequences)
 def test_what_a_tool_said_is_lost_only_where_a_call_has_two_results(messages: list[Message]) -> None:
-    done = repaired(messages)
+    done = repair_messages(messages)
     said = "\n".join(text_of(message) for message in done.messages)
     doubled = {repair.index for repair in done.repairs if repair.kind == "duplicate_result"}
     for index, message in enumerate(messages):
@@ -190,8 +190,8 @@ def test_what_a_tool_said_is_lost_only_where_a_call_has_two_results(messages: li
 @settings(max_examples=100)
 @given(sequences, pendings, st.sampled_from([Rules(), MISTRAL, Rules(mid_system="keep")]))
 def test_repairing_twice_is_repairing_once(messages: list[Message], pending: set[str], rules: Rules) -> None:
-    once = repaired(messages, pending=pending, rules=rules)
-    again = repaired(once.messages, pending=pending, rules=rules)
+    once = repair_messages(messages, pending=pending, rules=rules)
+    again = repair_messages(once.messages, pending=pending, rules=rules)
     assert again.messages == once.messages
     assert not again.repairs
 
@@ -200,7 +200,7 @@ def test_repairing_twice_is_repairing_once(messages: list[Message], pending: set
 @given(sequences, pendings)
 def test_the_messages_given_are_not_touched(messages: list[Message], pending: set[str]) -> None:
     before = copy.deepcopy(messages)
-    done = repaired(messages, pending=pending)
+    done = repair_messages(messages, pending=pending)
     assert messages == before
     assert all(0 <= repair.index < len(messages) for repair in done.repairs)
     # What changed has a reason, and without a reason nothing changed.
@@ -217,7 +217,7 @@ def is_same(one: object, other: object) -> bool:
 def test_a_valid_list_comes_back_with_the_same_objects(messages: list[Message], rules: Rules) -> None:
     for provider in PROVIDERS:
         assert not problems(wire(messages, provider), provider)
-    done = repaired(messages, rules=rules)
+    done = repair_messages(messages, rules=rules)
     assert done.repairs == ()
     assert [*map(id, done.messages)] == [*map(id, messages)]
 
@@ -226,15 +226,15 @@ def test_a_valid_list_comes_back_with_the_same_objects(messages: list[Message], 
 @given(sequences, st.lists(st.one_of(plain, assistants()), max_size=4))
 def test_what_was_settled_stays_when_messages_come_behind(messages: list[Message], more: list[Message]) -> None:
     # A prompt's prefix is cached by its bytes. Only calls that waited at the end change what stood before.
-    begun = repaired([*messages, user("a border")]).messages
-    assert repaired([*messages, user("a border"), *more]).messages[: len(begun)] == begun
+    begun = repair_messages([*messages, user("a border")]).messages
+    assert repair_messages([*messages, user("a border"), *more]).messages[: len(begun)] == begun
 
 
 @settings(max_examples=100)
 @given(sequences)
 def test_thinking_is_whole_or_gone(messages: list[Message]) -> None:
     given_blocks = [message["thinking_blocks"] for message in messages if "thinking_blocks" in message]
-    for message in repaired(messages).messages:
+    for message in repair_messages(messages).messages:
         if "thinking_blocks" in message:
             assert any(message["thinking_blocks"] is blocks for blocks in given_blocks)
 
@@ -243,7 +243,7 @@ def test_thinking_is_whole_or_gone(messages: list[Message]) -> None:
 @given(sequences)
 def test_arguments_and_names_stay_as_they_are(messages: list[Message]) -> None:
     before = [each["function"] for message in messages for each in tool_calls_of(message)]
-    after = [each["function"] for message in repaired(messages).messages for each in tool_calls_of(message)]
+    after = [each["function"] for message in repair_messages(messages).messages for each in tool_calls_of(message)]
     assert after == before
 
 
@@ -257,7 +257,7 @@ def test_repairs_tell_nothing_of_what_was_said() -> None:
         result("a", secret * 2),
         system(secret),
     ]
-    assert secret not in str(repaired(messages).repairs)
+    assert secret not in str(repair_messages(messages).repairs)
 
 
 def test_repair_takes_linear_time() -> None:
@@ -266,7 +266,7 @@ def test_repair_takes_linear_time() -> None:
         messages = [calls(*["a"] * size), *(result("a") for _ in range(2 * size))]
         messages += [*(calls("b") for _ in range(size)), *(result("b", str(at)) for at in range(size))]
         messages += [*(system("s") for _ in range(size)), *(says("x", thinking_blocks=[SIGNED]) for _ in range(size))]
-        units_of(repaired(messages).messages)
+        units_of(repair_messages(messages).messages)
 
     assert_grows_at_most(10, repairs, 1_000, 4_000)  # sixteen times as long if every one met every other
 
@@ -393,42 +393,42 @@ CASES: dict[str, tuple[list[Message], list[Message], list[str]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: str) -> None:
     messages, expected, done = CASES[case]
-    got = repaired(messages)
+    got = repair_messages(messages)
     assert got.messages == expected
     assert kinds(got) == done
 
 
 def test_a_call_that_is_known_to_run_is_answered_as_running_once_others_speak() -> None:
     messages = [ASK, calls("a"), END]
-    assert repaired(messages, pending={"a"}).messages == [ASK, calls("a"), result("a", RUNNING), END]
-    assert repaired(messages[:2], pending={"a"}).messages == messages[:2]
+    assert repair_messages(messages, pending={"a"}).messages == [ASK, calls("a"), result("a", RUNNING), END]
+    assert repair_messages(messages[:2], pending={"a"}).messages == messages[:2]
 
 
 def test_of_a_call_that_is_known_to_run_the_last_result_counts() -> None:
     messages = [ASK, calls("a"), result("a", "5 %"), END, result("a", "50 %")]
-    assert repaired(messages, pending={"a"}).messages == [ASK, calls("a"), result("a", "50 %"), END]
+    assert repair_messages(messages, pending={"a"}).messages == [ASK, calls("a"), result("a", "50 %"), END]
 
 
 def test_media_of_a_result_without_a_call_stay() -> None:
     found = cast(Message, {"role": "tool", "tool_call_id": "z", "content": [IMAGE]})
-    (message,) = repaired([found]).messages
+    (message,) = repair_messages([found]).messages
     assert message["role"] == "user"
     assert IMAGE in cast("list[Part]", message["content"])
 
 
 def test_mistral_wants_an_answer_between_a_result_and_the_user() -> None:
     messages = [ASK, calls("a"), result("a"), END]
-    assert repaired(messages, rules=MISTRAL).messages == [*messages[:3], says(AFTER_RESULT), END]
+    assert repair_messages(messages, rules=MISTRAL).messages == [*messages[:3], says(AFTER_RESULT), END]
 
 
 def test_openai_may_keep_system_messages_where_they_are() -> None:
     messages = [ASK, system("new rule"), says("yes")]
-    assert repaired(messages, rules=Rules(mid_system="keep")) == Repaired(messages=messages, repairs=())
+    assert repair_messages(messages, rules=Rules(mid_system="keep")) == Repaired(messages=messages, repairs=())
 
 
 def test_what_is_put_into_a_chinese_talk_is_chinese_and_known_when_it_comes_back() -> None:
     messages = [says("你好"), calls("a", "b"), user("继续"), result("z", "1"), system("新规则"), END]
-    chinese = repaired(messages, pending={"b"}, rules=MISTRAL, language="zh")
+    chinese = repair_messages(messages, pending={"b"}, rules=MISTRAL, language="zh")
     texts = REPAIR_TEXTS["zh"]
     assert [text_of(each) for each in chinese.messages] == [
         texts.first_user,
@@ -443,13 +443,13 @@ def test_what_is_put_into_a_chinese_talk_is_chinese_and_known_when_it_comes_back
         text_of(END),
     ]
     assert not any(re.search("[A-Za-z]", text) for text in dataclasses.astuple(texts))
-    assert kinds(chinese) == kinds(repaired(messages, pending={"b"}, rules=MISTRAL))
+    assert kinds(chinese) == kinds(repair_messages(messages, pending={"b"}, rules=MISTRAL))
     # A result that comes late takes the place of a stand-in of any language.
     for each in REPAIR_TEXTS.values():
         late = [ASK, calls("a"), result("a", each.missing), says("well"), result("a", "2"), END]
-        assert repaired(late, language="zh").messages == [ASK, calls("a"), result("a", "2"), says("well"), END]
-    assert repaired(chinese.messages, rules=MISTRAL, language="zh").messages == chinese.messages
-    assert repaired(messages, language="de").messages == repaired(messages).messages
+        assert repair_messages(late, language="zh").messages == [ASK, calls("a"), result("a", "2"), says("well"), END]
+    assert repair_messages(chinese.messages, rules=MISTRAL, language="zh").messages == chinese.messages
+    assert repair_messages(messages, language="de").messages == repair_messages(messages).messages
 
 
 # -- The validator itself: what it lets pass proves nothing if it lets all pass -------------------------------------
@@ -485,7 +485,7 @@ def test_the_validator_finds(rule: str) -> None:
     provider, messages = WRONG[rule]
     assert [found for found in problems(wire(messages, provider), provider) if found.startswith(f"{rule}:")]
     assert (
-        not problems(wire(repaired(messages, rules=rules_of(provider)).messages, provider), provider)
+        not problems(wire(repair_messages(messages, rules=rules_of(provider)).messages, provider), provider)
         or rule == "roles_are_known"
     )
 
@@ -498,5 +498,7 @@ def test_the_validator_finds_a_request_that_waits(provider: Provider) -> None:
 
 def test_json_of_a_view_is_the_same_each_time() -> None:
     messages, *_ = CASES["an id that two parallel calls have"]
-    assert json.dumps(repaired(messages).messages) == json.dumps(repaired(copy.deepcopy(messages)).messages)
-    assert not any(map(is_system, repaired(messages).messages))
+    assert json.dumps(repair_messages(messages).messages) == json.dumps(
+        repair_messages(copy.deepcopy(messages)).messages
+    )
+    assert not any(map(is_system, repair_messages(messages).messages))

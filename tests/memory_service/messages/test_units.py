@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from memory_service.messages import Message, is_tool_result, tool_calls_of
-from memory_service.messages.repair import repaired
+from memory_service.messages.repair import repair_messages
 from memory_service.messages.units import Unit, units_of
 from tests.memory_service.messages.test_repair import calls, result, says, sequences, system, user
 
@@ -55,7 +55,7 @@ def test_units_cover_every_position_once_and_in_order(messages: list[Message]) -
 @settings(max_examples=100)
 @given(sequences)
 def test_in_a_repaired_list_no_unit_needs_another(messages: list[Message]) -> None:
-    view = repaired(messages).messages
+    view = repair_messages(messages).messages
     for unit in units_of(view):
         held = view[unit.first : unit.last + 1]
         asked = [call["id"] for call in tool_calls_of(held[0])]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memory_service.compaction.view import Conversation, project
-from memory_service.memories.standing import StandingBlock
+from memory_service.memories.standing import InjectedBlock
 from memory_service.messages import message_tokens
 from memory_service.prompts.assemble import prompt_of
 from tests.memory_service.compaction.test_view import SHAPE, compacted, session, shown
@@ -14,10 +14,10 @@ from tests.memory_service.rooms import calls, refused_by_providers, result, says
 MEMORY = "<relevant_context>周二部署</relevant_context>"
 
 
-def memory(state: Conversation, text: str = MEMORY) -> list[StandingBlock]:
+def memory(state: Conversation, text: str = MEMORY) -> list[InjectedBlock]:
     """A block for the last turn of a conversation."""
     turn = max((each.seq for each in state.messages if each.message["role"] == "user"), default=0)
-    return [StandingBlock(seq=turn, said="", asked="", text=text, receipt_id="")]
+    return [InjectedBlock(seq=turn, said="", asked="", text=text, receipt_id="")]
 
 
 def roles(*said: dict[str, Any], then: Any = (), **given: Any) -> list[str]:

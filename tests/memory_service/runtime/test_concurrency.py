@@ -11,7 +11,7 @@ import pytest
 from memory_service.errors import Conflict
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
-from memory_service.service.short_term import ShortTermMemory
+from memory_service.service.short_term import WorkspaceSessions
 from tests.memory_service.rooms import Room, S, refused_by_providers, says, user, words
 
 Rooms = Callable[..., Room]
@@ -50,7 +50,7 @@ class Crowd:
             raise self._failures[0]
 
 
-def writes(sessions: ShortTermMemory, name: str, count: int) -> Callable[[], None]:
+def writes(sessions: WorkspaceSessions, name: str, count: int) -> Callable[[], None]:
     def work() -> None:
         for number in range(count):
             text = f"{name} {number} 说： " + words(60)
@@ -59,7 +59,7 @@ def writes(sessions: ShortTermMemory, name: str, count: int) -> Callable[[], Non
     return work
 
 
-def compacts_and_undoes(sessions: ShortTermMemory, crowd: Crowd, seed: int) -> Callable[[], None]:
+def compacts_and_undoes(sessions: WorkspaceSessions, crowd: Crowd, seed: int) -> Callable[[], None]:
     def work() -> None:
         rng = random.Random(seed)
         while not crowd.over.is_set():
@@ -74,7 +74,7 @@ def compacts_and_undoes(sessions: ShortTermMemory, crowd: Crowd, seed: int) -> C
     return work
 
 
-def asks(sessions: ShortTermMemory, crowd: Crowd, seen: list[list[str]]) -> Callable[[], None]:
+def asks(sessions: WorkspaceSessions, crowd: Crowd, seen: list[list[str]]) -> Callable[[], None]:
     def work() -> None:
         while not crowd.over.is_set():
             seen.append(refused_by_providers(sessions.context(S, CALL).prompt.messages))

@@ -12,12 +12,12 @@ import pytest
 from indexer.testing import HashEmbedder
 from memory_service.errors import InvalidRequest
 from memory_service.messages import Message, text_of
-from memory_service.messages.repair import repaired
+from memory_service.messages.repair import repair_messages
 from memory_service.prompts.build import BuiltContext
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, OverflowRequest, SessionContextRequest
 from memory_service.service import MemoryService
-from memory_service.service.short_term import ShortTermMemory
+from memory_service.service.short_term import WorkspaceSessions
 from tests.memory_service.engines.plugins import installed
 from tests.serving import settings
 
@@ -46,7 +46,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., MemoryService]]:
             service.close()
 
 
-def sessions_of(service: MemoryService) -> ShortTermMemory:
+def sessions_of(service: MemoryService) -> WorkspaceSessions:
     return service.sessions(W, make=True)
 
 
@@ -56,7 +56,7 @@ def engine_of(service: MemoryService) -> Any:
     return guard._engine
 
 
-def say(sessions: ShortTermMemory, count: int, begin: int = 0, words: int = 60) -> None:
+def say(sessions: WorkspaceSessions, count: int, begin: int = 0, words: int = 60) -> None:
     said = list[Message]()
     for at in range(begin, begin + count):
         said.append({"role": "user", "content": f"第 {at} 个问题 question {at} " + "word " * words})
@@ -70,7 +70,7 @@ def texts(made: BuiltContext) -> str:
 
 def sound(made: BuiltContext, most: int = 8_000) -> None:
     assert made.prompt.tokens.total <= most
-    assert not repaired(made.prompt.messages).repairs
+    assert not repair_messages(made.prompt.messages).repairs
 
 
 def test_the_engine_decides_what_goes_to_the_model(opened: Callable[..., MemoryService]) -> None:
@@ -249,7 +249,7 @@ def test_subagents_are_told_to_the_engine_and_the_service_closes_it(opened: Call
     sessions = sessions_of(service)
     say(sessions, 1)
     sessions.subagents.spawn(S, "child", ttl_seconds=60)
-    sessions.subagents.ended("child", "completed")
+    sessions.subagents.end("child", "completed")
     engine = engine_of(service)
     service.close()
     assert [call for call in engine.calls if call.startswith(("spawn", "ended", "dispose"))] == [

@@ -233,10 +233,10 @@ def test_closing_the_hub_ends_everybody() -> None:
         thread.join(60)
         assert not thread.is_alive()
     assert False in ends
-    assert subscription.closed and calls == [1, 1]
+    assert subscription.is_closed and calls == [1, 1]
     assert list(subscription) == [last]
     late = hub.subscribe(W, S, after_id=last.id)
-    assert late.closed and list(late) == []
+    assert late.is_closed and list(late) == []
     hub.publish(W, "undo", S)
     assert calls == [1, 1]
 

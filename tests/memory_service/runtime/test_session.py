@@ -58,7 +58,7 @@ def test_the_state_is_as_new_as_the_log_whoever_wrote(logs: LogFolder) -> None:
 def test_a_view_is_made_once_for_a_log(logs: LogFolder) -> None:
     session = opened(logs)
     view = session.view(SHAPE)
-    assert session.view(SHAPE) is view and session.seen(SHAPE, session.state()) is view
+    assert session.view(SHAPE) is view and session.last_view(SHAPE, session.state()) is view
     other = ViewShape(window_tokens=4_000)
     assert session.view(other) is not view
     session.append(said(says("four")))
@@ -131,7 +131,7 @@ def test_nothing_made_from_a_session_goes_into_another_log(logs: LogFolder) -> N
     writes: list[Callable[[SessionState], object]] = [
         lambda on: session.commit(compaction(None, 4, 4), on),
         lambda on: session.note([FlushRecord(from_seq=1, to_seq=4)], on),
-        lambda on: session.held(on).__enter__(),
+        lambda on: session.hold(on).__enter__(),
     ]
     for write in writes:
         for others in ("deleted", "begun anew", "trimmed"):

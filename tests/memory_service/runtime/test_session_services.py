@@ -15,20 +15,20 @@ def test_a_session_is_opened_once_and_anew_when_it_was_erased(room: Room) -> Non
     services = room.sessions._services
     with pytest.raises(NotFound):
         services.session(S)
-    made = services.ensured(S, model="gpt-4")
-    assert services.session(S) is services.ensured(S) is made
+    made = services.get_or_create(S, model="gpt-4")
+    assert services.session(S) is services.get_or_create(S) is made
     assert services.snapshot(S).options.model_name == "gpt-4"
     with pytest.raises(Conflict):
-        services.created(S, model=None, context_window=None, settings={})
-    services.deleted(S)
+        services.create(S, model=None, context_window=None, settings={})
+    services.delete(S)
     with pytest.raises(NotFound):
         services.session(S)
-    assert services.ensured(S) is not made
+    assert services.get_or_create(S) is not made
 
 
 def test_more_sessions_than_are_held_open_are_still_there(room: Room) -> None:
     for number in range(260):
-        room.sessions._services.ensured(f"s{number}")
+        room.sessions._services.get_or_create(f"s{number}")
     room.sessions.append("s0", [user("还在")])
     assert len(room.sessions._services._sessions) == 256
     assert room.sessions.snapshot("s0").state.messages

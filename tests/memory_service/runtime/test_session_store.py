@@ -31,7 +31,7 @@ def test_a_session_is_begun_with_what_is_set_for_it(room: Room) -> None:
 def test_without_an_id_it_gets_one(room: Room) -> None:
     one, two = room.sessions.store.create(None), room.sessions.store.create(None)
     assert one.session_id != two.session_id
-    assert {each.session_id for each in room.sessions.store.listed()} == {one.session_id, two.session_id}
+    assert {each.session_id for each in room.sessions.store.list_sessions()} == {one.session_id, two.session_id}
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "会话", "x" * 129, "a\n"])
@@ -56,7 +56,7 @@ def test_a_name_never_leaves_its_folder(room: Room, name: str) -> None:
 def test_a_setting_that_cannot_be_used_is_an_error_when_it_is_set(room: Room, settings: Any, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said.replace("'", ".")):
         room.sessions.store.create(S, settings=settings)
-    assert room.sessions.store.listed() == []
+    assert room.sessions.store.list_sessions() == []
     room.say(user("x"))
     before = room.bytes()
     with pytest.raises(InvalidRequest):
@@ -236,7 +236,7 @@ def test_a_trim_takes_the_provider_s_count_with_it(room: Room) -> None:
 def test_a_session_is_erased_from_disk_and_index(room: Room) -> None:
     room.say(user("The secret word is 枇杷膏."), says("ok"))
     assert room.sessions.store.delete(S).degraded == []
-    assert not room.log.exists() and room.sessions.store.listed() == []
+    assert not room.log.exists() and room.sessions.store.list_sessions() == []
     assert not room.service.search("default", "枇杷膏").results
     with pytest.raises(NotFound):
         room.sessions.store.summary(S)

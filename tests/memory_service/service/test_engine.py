@@ -10,7 +10,7 @@ import pytest
 
 from memory_service.engines import AssembleCall, CompactCall, Compacted, ContextEngine, EnginePlace, load_engine
 from memory_service.messages import Message, message_tokens, user_message
-from memory_service.messages.repair import repaired
+from memory_service.messages.repair import repair_messages
 from tests.memory_service.engines.plugins import installed
 
 S = "支持".encode().hex()
@@ -52,7 +52,7 @@ def test_a_prompt_is_valid_within_its_budget_and_ends_with_what_was_said_last(
         engine.ingest(S, message)
     made = assembled(engine, history, budget)
     assert sum(map(message_tokens, made)) <= budget
-    assert not repaired(made).repairs
+    assert not repair_messages(made).repairs
     assert made[-1] == history[-1]
     if budget == 60_000:
         assert [message for message in made if message in history] == history

@@ -158,7 +158,7 @@ def test_a_message_is_erased_with_all_that_was_made_of_it(service: MemoryService
     assert all(hit.citation != place for hit in service.search(W, "okapi").results)
     assert "okapi" not in str(service.messages(W, S).messages) and service.pins(W, S).pins == []
     # The others are there, under their numbers; and it is compacted anew.
-    said = list(service.sessions(W).store.said(S)[0])
+    said = list(service.sessions(W).store.iter_messages(S)[0])
     assert len(said) == 59 and seq not in dict(said) and service.session_status(W, S).last_seq == last
     assert service.append(W, S, [{"role": "user", "content": "Next."}]).first_seq == last + 1
     assert service.compact(W, S, schemas.CompactRequest(force=True)).compaction_id not in done.compactions
@@ -178,7 +178,7 @@ def test_a_message_that_was_trimmed_away_is_erased_too(service: MemoryService, t
     assert list((tmp_path / "home").rglob("*.bak*"))
     assert service.forget(W, f"sessions/{S}.jsonl#L{seq}").degraded == []
     assert _traces(tmp_path, "okapi") == []
-    assert len(list(service.sessions(W).store.said(S)[0])) == 59
+    assert len(list(service.sessions(W).store.iter_messages(S)[0])) == 59
 
 
 def test_a_repeated_key_writes_nothing_whatever_became_of_the_memory(service: MemoryService, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_caller_can_wait_until_a_refused_prompt_is_settled(room: Room, ends: s
 def test_a_prompt_goes_over_the_wire_that_is_asked_for(room: Room) -> None:
     room.say(system("sys"), user("问"), calls("a"), result("a", "1"), says("ok"))
     messages = room.context().prompt.messages
-    sent = room.sessions.sent(S, messages, "anthropic")
+    sent = room.sessions.to_wire(S, messages, "anthropic")
     assert sent.system == to_anthropic(messages)[0] and sent.messages[1]["role"] == "assistant"
 
 

@@ -32,5 +32,5 @@ def test_sessions_go_with_their_workspace(tmp_path: Path, monkeypatch: pytest.Mo
         assert service.sessions("a") is first
         service.sessions("b", make=True)
         assert service.sessions("a") is not first
-        assert service.sessions("c").store.listed() == []
+        assert service.sessions("c").store.list_sessions() == []
         assert not (tmp_path / "c").exists()

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from indexer.language.terms import index_terms, query_terms
-from memory_service.messages import Message, Numbered, numbered
+from memory_service.messages import Message, Numbered, number_message
 from memory_service.schemas.sessions import FoundMessage
 from memory_service.sessions.search import SNIPPET_CHARS, SessionKeywordSearch
 from tests.growth import assert_costs_at_most, at_most_readings
 
 
 def said(*texts: str, first: int = 1) -> tuple[Numbered, ...]:
-    return tuple(numbered({"role": "user", "content": text}, seq) for seq, text in enumerate(texts, first))
+    return tuple(number_message({"role": "user", "content": text}, seq) for seq, text in enumerate(texts, first))
 
 
 def found(query: str, *texts: str, limit: int = 10) -> list[int]:
@@ -92,7 +92,9 @@ def test_results_and_arguments_of_tools_are_searched() -> None:
     }  # fmt: skip
     result: Message = {"role": "tool", "tool_call_id": "c1", "content": "copper unloaded"}
     parts: Message = {"role": "user", "content": [{"type": "text", "text": "look at the lighthouse"}]}
-    live = SessionKeywordSearch.of([numbered(call, 1), numbered(result, 2), numbered(parts, 3)], upto=3)
+    live = SessionKeywordSearch.of(
+        [number_message(call, 1), number_message(result, 2), number_message(parts, 3)], upto=3
+    )
     for query in ("query", "violetta", "部署", "4711", "orchar", "tags"):
         assert [(each.seq, each.role) for each in live.search(query)] == [(1, "assistant")], query
     assert [(each.seq, each.role) for each in live.search("copper")] == [(2, "tool")]

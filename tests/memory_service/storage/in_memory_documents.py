@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
-from indexer import composed
+from indexer import to_nfc
 from memory_service.errors import InvalidName, NotFound, StorageFailed, TooLarge
 from memory_service.storage.documents import Document, ListedDocument, Listing
 from memory_service.storage.revisions import Revision
@@ -55,8 +55,8 @@ class InMemoryDocuments:
 
     def spelling(self, path: str) -> str:
         """A path as it stands here."""
-        alike = (known for known in sorted(self._there) if composed(known) == composed(path))
-        return path if path in self._there else next(alike, composed(path))
+        alike = (known for known in sorted(self._there) if to_nfc(known) == to_nfc(path))
+        return path if path in self._there else next(alike, to_nfc(path))
 
     def revision(self, path: str) -> Revision | None:
         """The revision of a document."""

@@ -253,7 +253,7 @@ class MemoryLog:
             self._logs.store(self._session_id, Rows(lines=(*earlier.lines, *newer), trims=rows.trims[:-1]))
 
     @contextmanager
-    def held(self, edition: int) -> Iterator[None]:
+    def hold(self, edition: int) -> Iterator[None]:
         with self._logs.lock:
             self._same(edition)
             yield

@@ -368,7 +368,7 @@ def test_what_was_made_from_a_log_goes_into_no_other(engine: Engine, name: str) 
         lambda: log.append([said("d")], edition=before),
         lambda: log.append([said("d")], edition=before, expected_last_seq=log.status().last_seq),
         lambda: log.trim([1], TrimRecord(backup="", lines=0), expected_last_seq=log.status().last_seq, edition=before),
-        lambda: log.held(before).__enter__(),
+        lambda: log.hold(before).__enter__(),
     ]
     for write in writes:
         with pytest.raises(Conflict):
@@ -390,7 +390,7 @@ def test_nobody_writes_to_a_log_that_is_held(engine: Engine) -> None:
     acts: list[Callable[[SessionLog], object]] = [lambda it: it.append([said("b")]), lambda it: trim(it, 1)]
     for act in acts:
         begun.clear()
-        with log.held(edition(log)):
+        with log.hold(edition(log)):
             thread = threading.Thread(target=write, args=(act,))
             thread.start()
             begun.wait(10)

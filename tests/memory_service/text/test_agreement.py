@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from indexer.language.terms import simplified
+from indexer.language.terms import simplify
 from memory_service.text.similarity import read_fact, same
 
 
@@ -196,6 +196,6 @@ def test_it_agrees_in_99_of_100_pairs() -> None:
         if not (same(read_fact(one), read_fact(other)) is same(read_fact(other), read_fact(one)) is is_same)
     ]
     sys.stdout.writelines(missed)
-    chinese = sum(not simplified(one).isascii() for _, one, _, _ in judged)
+    chinese = sum(not simplify(one).isascii() for _, one, _, _ in judged)
     assert len(judged) >= 300 and 0.4 < chinese / len(judged) < 0.6
     assert len(missed) <= 0.01 * len(judged), f"{len(missed)} of {len(judged)} are judged wrongly:\n{''.join(missed)}"

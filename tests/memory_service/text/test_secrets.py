@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.text.secret_kinds import KINDS
-from memory_service.text.secrets import announces_secret, has_secret, redacted, without_public_blocks
+from memory_service.text.secrets import announces_secret, has_secret, redact, without_public_blocks
 from tests.growth import assert_grows_at_most, at_most_readings
 from tests.memory_service.text import secret_samples as samples
 
@@ -68,8 +68,8 @@ def test_a_secret_is_announced(text: str) -> None:
 
 def test_key_blocks_go() -> None:
     block = "-----BEGIN EC PRIVATE KEY-----\nabc\n-----END EC PRIVATE KEY-----"
-    assert redacted(f"before {block} between {block}after") == "before [redacted] between [redacted]after"
-    assert redacted("before -----BEGIN PRIVATE KEY-----\nabc") == "before [redacted]"
+    assert redact(f"before {block} between {block}after") == "before [redacted] between [redacted]after"
+    assert redact("before -----BEGIN PRIVATE KEY-----\nabc") == "before [redacted]"
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_key_blocks_go() -> None:
     ],
 )
 def test_secrets_go(text: str, left: str) -> None:
-    assert redacted(text) == left
-    assert redacted(left) == left
+    assert redact(text) == left
+    assert redact(left) == left
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_secrets_go(text: str, left: str) -> None:
     ],
 )
 def test_all_else_stays(text: str) -> None:
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 @given(st.text() | st.text("password:=\"' sk-密码是1a", max_size=60))
 def test_twice_is_once(text: str) -> None:
-    assert redacted(redacted(text)) == redacted(text)
+    assert redact(redact(text)) == redact(text)
 
 
 @pytest.mark.parametrize(
@@ -122,32 +122,32 @@ def test_twice_is_once(text: str) -> None:
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (100_000 // len(piece))
     with at_most_readings(70):
-        redacted(text)
+        redact(text)
         has_secret(text)
 
 
-@pytest.mark.parametrize("text", [text for text in SECRETS if redacted(text) != text])
+@pytest.mark.parametrize("text", [text for text in SECRETS if redact(text) != text])
 def test_what_is_taken_out_is_known_before_and_not_after(text: str) -> None:
     assert has_secret(text)
-    assert not has_secret(redacted(text))
+    assert not has_secret(redact(text))
 
 
 @given(st.text() | st.text("password:=\"' sk-密码是1a", max_size=60))
 def test_nothing_is_taken_out_that_is_no_secret(text: str) -> None:
-    assert has_secret(text) or redacted(text) == text
+    assert has_secret(text) or redact(text) == text
 
 
 def test_a_certificate_is_no_secret() -> None:
     block = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----"
-    assert redacted(block) == block
+    assert redact(block) == block
     assert without_public_blocks(f"a {block}") == "a "
 
 
 @pytest.mark.parametrize(("name", "text", "parts"), samples.SECRETS, ids=[name for name, *_ in samples.SECRETS])
 def test_every_kind_goes(name: str, text: str, parts: tuple[str, ...]) -> None:
-    left = redacted(text)
+    left = redact(text)
     assert all(part in text and part not in left for part in parts)
-    assert redacted(left) == left and not has_secret(left)
+    assert redact(left) == left and not has_secret(left)
 
 
 def test_there_are_enough_kinds_and_look_alikes() -> None:
@@ -157,12 +157,12 @@ def test_there_are_enough_kinds_and_look_alikes() -> None:
 
 @pytest.mark.parametrize("text", samples.INNOCENT)
 def test_what_looks_like_a_secret_stays(text: str) -> None:
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 def test_arguments_stay_json() -> None:
     arguments = '{"user": "lena", "password": "hunter2tulip", "pin": 471199, "path": "a.md"}'
-    left = json.loads(redacted(arguments))
+    left = json.loads(redact(arguments))
     assert left == {"user": "lena", "password": "[redacted]", "pin": "[redacted]", "path": "a.md"}
 
 
@@ -179,4 +179,4 @@ HOSTILE = (
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_time_grows_with_the_length_alone(piece: str) -> None:
-    assert_grows_at_most(10, lambda chars: redacted(piece * (chars // len(piece))), 20_000, 80_000)
+    assert_grows_at_most(10, lambda chars: redact(piece * (chars // len(piece))), 20_000, 80_000)

@@ -8,7 +8,7 @@ import pytest
 
 from indexer import multilingual_embedder
 from indexer.types import Vectors
-from memory_service.messages import Numbered, numbered, read_messages
+from memory_service.messages import Numbered, number_message, read_messages
 from memory_service.text.correction_judge import TalkJudge
 from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds, judge_kinds
 from memory_service.text.sentences import sentences_of
@@ -20,7 +20,7 @@ JUDGE = TalkJudge(embed=_EMBEDDER.embed_documents, embedder=_EMBEDDER.fingerprin
 
 def talk(*said: tuple[str, str]) -> list[Numbered]:
     raw = [{"role": role, "content": text, "tool_call_id": "call"} for role, text in said]
-    return [numbered(message, seq) for seq, message in enumerate(read_messages(raw), 1)]
+    return [number_message(message, seq) for seq, message in enumerate(read_messages(raw), 1)]
 
 
 def kinds_of(messages: Sequence[Numbered], kinds: SentenceKinds) -> list[Kind]:
@@ -84,7 +84,7 @@ def test_of_a_long_stretch_a_bounded_part_is_judged() -> None:
     kinds = judge_kinds(talk(*said), TalkJudge(embed=embed, embedder=_EMBEDDER.fingerprint))
     assert len(kinds.kinds) == 1_500 and max(kinds.kinds) == (2_000, 0), "the newest"
     assert sum(map(len, asked)) <= 15_000
-    assert kinds.statements_of(numbered(read_messages([{"role": "user", "content": "Never."}])[0], 1)) is None
+    assert kinds.statements_of(number_message(read_messages([{"role": "user", "content": "Never."}])[0], 1)) is None
 
 
 def test_nothing_said_is_nothing_judged() -> None:

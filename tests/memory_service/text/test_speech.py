@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from indexer.language.dates import full_day
-from memory_service.messages import numbered
+from memory_service.messages import number_message
 from memory_service.text.speech import read_speech, without_inserted
 from tests.memory_service.flush.stretches import AT, stretch
 
@@ -53,9 +53,9 @@ def test_names_are_those_that_come_back() -> None:
 
 def test_a_day_stated_before_the_stretch_holds_for_a_day_by_the_clock() -> None:
     before = [
-        numbered({"role": "user", "content": "【2023年5月8日】Ingrid: a"}, 1, AT),
-        numbered({"role": "assistant", "content": "韩梅：b"}, 2, AT),
+        number_message({"role": "user", "content": "【2023年5月8日】Ingrid: a"}, 1, AT),
+        number_message({"role": "assistant", "content": "韩梅：b"}, 2, AT),
     ]
     for at, day in (("2026-11-20T10:00:00Z", dt.date(2023, 5, 8)), ("2026-11-28T10:00:00Z", dt.date(2026, 11, 28))):
-        later = [numbered({"role": "user", "content": "Ingrid: c"}, 3, at)]
+        later = [number_message({"role": "user", "content": "Ingrid: c"}, 3, at)]
         assert [item.day for item in read_speech(later, before=before)] == [day]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.messages import Numbered, numbered, read_messages
+from memory_service.messages import Numbered, number_message, read_messages
 from memory_service.messages.sizes import quarters
 from memory_service.messages.units import REPAIR_TEXTS
-from memory_service.text.frames import COMPACTED_CONTEXT, escaped
+from memory_service.text.frames import COMPACTED_CONTEXT, escape_frames
 from memory_service.text.injected import _said_text
 from memory_service.text.texts import (
     CHINESE,
@@ -34,7 +34,7 @@ LATIN = re.compile("[A-Za-z]{2,}")
 
 
 def in_order(said: list[dict[str, Any]]) -> list[Numbered]:
-    return [numbered(message, at, "") for at, message in enumerate(read_messages(said), 1)]
+    return [number_message(message, at, "") for at, message in enumerate(read_messages(said), 1)]
 
 
 def leaves(texts: Texts) -> dict[str, str]:
@@ -80,7 +80,7 @@ def test_no_frame_is_larger_than_the_english_one_that_a_plan_counts_with(names: 
 @pytest.mark.parametrize("name", ["checkpoint_begin", "checkpoint_end", "pins_begin"])
 def test_no_text_may_hold_a_mark_of_any_language(name: str) -> None:
     for mark in in_every_language(name):
-        assert mark not in escaped(f"x {mark} y") and mark not in escaped(mark.replace("[", "［"))
+        assert mark not in escape_frames(f"x {mark} y") and mark not in escape_frames(mark.replace("[", "［"))
 
 
 @pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS)

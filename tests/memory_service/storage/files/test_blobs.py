@@ -232,10 +232,10 @@ def test_a_damaged_content_is_stored_again(tmp_path: Path) -> None:
     assert blobs.put(PNG) == (sha256, True)
     assert blobs.put(PNG) == (sha256, False)
     assert blobs.get(sha256) == PNG
-    assert list(blobs.all()) == [sha256]
+    assert list(blobs.hashes()) == [sha256]
     blobs.remove(sha256)
     blobs.remove(sha256)
-    assert list(blobs.all()) == []
+    assert list(blobs.hashes()) == []
 
 
 @pytest.mark.parametrize("name", ["", "..", "../../etc/passwd", "A" * 64, "0" * 63, "0" * 64 + "\n"])

@@ -41,13 +41,13 @@ def test_a_lock_keeps_others_out_and_says_so(tmp_path: Path) -> None:
 
     def enter(lock: disk.WriteLock) -> str:
         try:
-            with lock.held():
+            with lock.hold():
                 return "in"
         except StorageFailed as error:
             return str(error)
 
     with ThreadPoolExecutor(1) as pool:
-        with same.held():
+        with same.hold():
             for lock in (same, other):
                 assert "was not free within 0.05 seconds. Try again" in pool.submit(enter, lock).result()
         assert [pool.submit(enter, lock).result() for lock in (same, other)] == ["in", "in"]
