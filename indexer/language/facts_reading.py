@@ -89,9 +89,9 @@ class _PlainReader:
         self._table = Wordings(table.wordings, table.script)
         self._readings: dict[str, Reading] = {
             "attribute": _attribute,
-            "when": _timed,
-            "use": _tasted,
-            "prefer": _tasted,
+            "when": _time_claims,
+            "use": _taste_claims,
+            "prefer": _taste_claims,
             "on": _habit,
             "is": _state,
         }
@@ -99,16 +99,16 @@ class _PlainReader:
     def claims_of(self, clause: Clause) -> Iterator[Claim]:
         """Claims of a clause."""
         if denied := self.ended_in(clause.text):
-            yield from end_claims(self._stated(dataclasses.replace(clause, text=denied)))
+            yield from end_claims(self._claims_of(dataclasses.replace(clause, text=denied)))
         else:
-            yield from self._stated(clause)
+            yield from self._claims_of(clause)
 
     def ended_in(self, text: str) -> str:
         """The statement that a text tells the end of, without the words that say so; empty for none."""
         match = self._no_longer.search(text)
         return " ".join(f"{text[: match.start()]}{match[1]}{text[match.end() :]}".split()) if match else ""
 
-    def _stated(self, clause: Clause) -> Iterator[Claim]:
+    def _claims_of(self, clause: Clause) -> Iterator[Claim]:
         text, claimed = clause.text, set[str]()
         be = self._table.place_of_be(text)
         for wording in self._table.among(self._table.words_of(text.lower())):
@@ -116,7 +116,7 @@ class _PlainReader:
             if reading not in claimed and (match := wording.found_in(text, be)):
                 parts = {name: part for name, part in match.groupdict().items() if part}
                 parts.setdefault("s", text[: match.start()])
-                for claim in self._readings.get(reading, _held)(clause, wording, named or reading, parts):
+                for claim in self._readings.get(reading, _attribute_claims)(clause, wording, named or reading, parts):
                     claimed.add(reading)
                     yield claim
 
@@ -130,14 +130,14 @@ def _attribute(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterat
         yield from clause.by_sort(parts["n"], parts["v"], changes=changes)
 
 
-def _timed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+def _time_claims(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     """The day or the hour of what takes place."""
     day = leads_with_day(parts["v"])
     if (day or leads_with_time(parts["v"])) and (subject := clause.subject_of(parts["n"])):
         yield from clause.holds(subject, "day" if day else "time", parts["v"], changes=wording.changes)
 
 
-def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Iterator[Claim]:
+def _attribute_claims(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Iterator[Claim]:
     """An attribute of a subject that a verb tells, and the value that it had before."""
     subject = clause.subject_of(parts["s"])
     if subject is None or is_day(parts["v"]) or is_time(parts["v"]):
@@ -147,7 +147,7 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
         yield clause.toggle(subject, attribute, former, on=False)
 
 
-def _tasted(clause: Clause, wording: Wording, relation: str, parts: Parts) -> Iterator[Claim]:
+def _taste_claims(clause: Clause, wording: Wording, relation: str, parts: Parts) -> Iterator[Claim]:
     """Something that is used or preferred."""
     if subject := clause.subject_of(parts["s"]):
         who = frozenset({WE}) if relation == "use" and subject & {ME, WE} else subject

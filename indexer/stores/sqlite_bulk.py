@@ -50,7 +50,7 @@ def term_entries(database: Database, *, entries: int = _ENTRIES) -> Iterator[Ter
         )
         if not rows:
             return
-        yield _counted(rows, digits // 2, lowest)
+        yield _count_occurrences(rows, digits // 2, lowest)
         if len(rows) < terms:
             return
         # The next term after this one: terms hold nothing that sorts before a space.
@@ -85,7 +85,7 @@ def vectors(database: Database, *, count: int = _VECTORS) -> Iterator[tuple[Ints
         last = rows[-1][0]
 
 
-def _counted(rows: list[Row], width: int, lowest: int) -> TermEntries:
+def _count_occurrences(rows: list[Row], width: int, lowest: int) -> TermEntries:
     """Occurrences as entries: a passage that has a term several times stands there as often, one after another."""
     occurrences = np.frombuffer(b"".join(row[1] for row in rows), f">u{width}")
     ends = np.cumsum([len(row[1]) // width for row in rows])

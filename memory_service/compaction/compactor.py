@@ -112,7 +112,7 @@ class CompactionDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SummaryJob:
+class _Job:
     """Terms for writing one summary.
 
     Attributes:
@@ -226,7 +226,7 @@ class Compactor:
             UpstreamFailed: The model failed or its summary was refused, and nothing may stand in for it.
             CallCancelled: `cancelled` became true.
         """
-        value = time.monotonic()
+        start = time.monotonic()
         snapshot = snapshot_of(state, view, shape, now=now)
         plan = self.plan(snapshot, settings, budget, compaction_options)
         if plan.stage == "none":
@@ -236,19 +236,17 @@ class Compactor:
             content = self._content(
                 state, snapshot, plan, settings, budget, compaction_options, cancelled, spent or Spent()
             )
-        draft = self._make_draft(state, view, shape, settings, budget, compaction_options, content, originals, value)
+        draft = self._draft(state, view, shape, settings, budget, compaction_options, content, originals, start)
         for _ in range(_SHORTENED):
             excess = draft.view.tokens - int(budget.usable_tokens / budget.scale)
             shorter = _shorter(content, excess) if excess > 0 and draft.made is not None else None
             if shorter is None:
                 break
             content = shorter
-            draft = self._make_draft(
-                state, view, shape, settings, budget, compaction_options, content, originals, value
-            )
+            draft = self._draft(state, view, shape, settings, budget, compaction_options, content, originals, start)
         return _check_draft(draft, view, state, budget)
 
-    def _make_draft(
+    def _draft(
         self,
         state: Conversation,
         view: View,
@@ -258,25 +256,21 @@ class Compactor:
         compaction_options: CompactionOptions,
         content: _Content,
         originals: Originals | None,
-        value: float,
+        start: float,
     ) -> CompactionDraft:
         """The record of a compaction, and the view behind it, whether that fits or not."""
         plan, summary, audit = content.plan, content.summary, content.audit
         trigger = compaction_options.trigger
         record = compaction_record(state, plan, settings, trigger, summary, audit, content.language)
         if content.statements is not None:
-            record = replace(
-                record,
-                statements=tuple(
-                    (statement.kind, statement.text, statement.seqs[0]) for statement in content.statements
-                ),
-            )
+            facts = tuple((fact.kind, fact.text, fact.seqs[0]) for fact in content.statements)
+            record = replace(record, statements=facts)
         if summary is not None and content.labels is not None:
             fields = content.labels.used_in([summary.text, *(entry.text for entry in content.ledger)])
             record = replace(record, identifier_policy=compaction_options.identifier_policy, labels=fields)
         head = built_on(state.head, record, state.last_seq + 1, content.ledger)
         after = project(with_head(state, head), shape, originals=originals)
-        duration_ms = int((time.monotonic() - value) * 1000)
+        duration_ms = int((time.monotonic() - start) * 1000)
         record = replace(record, tokens_before=view.tokens, tokens_after=after.tokens, duration_ms=duration_ms)
         return CompactionDraft(plan=plan, made=record, view=after, head=head, summary=summary, audit=audit)
 
@@ -293,18 +287,16 @@ class Compactor:
     ) -> _Content:
         """Summary and ledger for what a plan covers; a hook's summary, or one that a model or rules write."""
         messages, prefix = original_messages(state, plan)
-        said_messages = without_secrets((*messages, *prefix))
-        kinds, degraded = self._kinds(said_messages)
-        statements = None if kinds is BY_PATTERNS else judged_statements(said_messages, kinds)
+        clean = without_secrets((*messages, *prefix))
+        kinds, degraded = self._kinds(clean)
+        statements = None if kinds is BY_PATTERNS else judged_statements(clean, kinds)
         ledger = merge_ledger(state.head.ledger, ledger_of((*messages, *prefix), statements, before=state.head.ledger))
-        request = _request(
-            state, plan, said_messages[: len(messages)], said_messages[len(messages) :], ledger, compaction_options
-        )
+        request = _request(state, plan, clean[: len(messages)], clean[len(messages) :], ledger, compaction_options)
         request = replace(request, kinds=kinds)
         labels = Labels(state.head.labels) if compaction_options.identifier_policy == "anonymize" else None
         if labels is not None:
             request = _anonymous(request, labels)
-        terms = _SummaryJob(
+        terms = _Job(
             rules=_rules(settings.preset, compaction_options),
             window_tokens=_summariser_window(settings.preset, budget.window.tokens),
             pins=tuple(text for text, _ in pin_texts(state)),
@@ -346,7 +338,7 @@ class Compactor:
         except (IndexerError, DamagedWeights) as error:
             return BY_PATTERNS, (f"Rules and decisions were found by patterns, the judge is missing: {error}",)
 
-    def _summary(self, request: SummaryRequest, terms: _SummaryJob) -> tuple[Summary, Audit]:
+    def _summary(self, request: SummaryRequest, terms: _Job) -> tuple[Summary, Audit]:
         summary, audit = self._write_summary(request, terms)
         labels = terms.labels
         if labels is None:
@@ -356,7 +348,7 @@ class Compactor:
             notes.append(f"The model wrote {labels.corrected} identifiers as they are; they were replaced by labels.")
         return replace(summary, text=labels.text(summary.text), notes=(*summary.notes, *notes)), audit
 
-    def _write_summary(self, request: SummaryRequest, terms: _SummaryJob) -> tuple[Summary, Audit]:
+    def _write_summary(self, request: SummaryRequest, terms: _Job) -> tuple[Summary, Audit]:
         if terms.model is None:
             return self._by_rules(request, terms)
         try:
@@ -370,9 +362,7 @@ class Compactor:
         calls, read, wrote = terms.spent.requests, terms.spent.input_tokens, terms.spent.output_tokens
         return replace(summary, calls=calls, input_tokens=read, output_tokens=wrote), audit
 
-    def _fall_back(
-        self, model: ChatModel, request: SummaryRequest, terms: _SummaryJob, kind: str
-    ) -> tuple[Summary, Audit]:
+    def _fall_back(self, model: ChatModel, request: SummaryRequest, terms: _Job, kind: str) -> tuple[Summary, Audit]:
         """Fallback for a summary that the model failed to write, by kind of failure."""
         if terms.fallback == "extractive":
             # Only the kind: an error's text may quote anything, and must not become context.
@@ -380,7 +370,7 @@ class Compactor:
         note = with_note(request, kind, window_tokens=model.context_window() or terms.window_tokens)
         return note, _audit_text(note.text, request=request)
 
-    def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _SummaryJob) -> tuple[Summary, Audit]:
+    def _by_model(self, model: ChatModel, request: SummaryRequest, terms: _Job) -> tuple[Summary, Audit]:
         from memory_service.compaction.model_summary import summarize
 
         audits: list[tuple[str, Audit, PromptReading]] = []
@@ -415,7 +405,7 @@ class Compactor:
         text, audit, reading = audits[-1]
         return summary, audit if summary.text == text else audit_of(summary.text, reading)
 
-    def _complete_by_rules(self, summary: Summary, request: SummaryRequest, terms: _SummaryJob) -> Summary:
+    def _complete_by_rules(self, summary: Summary, request: SummaryRequest, terms: _Job) -> Summary:
         """A model's summary, with lines of rules for what it left out or could not read, where rules may stand in."""
         if terms.fallback != "extractive" or not (summary.unread or (summary.sparse and terms.rules.headings)):
             return summary
@@ -430,7 +420,7 @@ class Compactor:
             notes.append(f"Lines that rules found were put beside what the model wrote: {count}.")
         return replace(summary, text=text, notes=tuple(notes))
 
-    def _by_rules(self, request: SummaryRequest, terms: _SummaryJob, *notes: str) -> tuple[Summary, Audit]:
+    def _by_rules(self, request: SummaryRequest, terms: _Job, *notes: str) -> tuple[Summary, Audit]:
         from memory_service.compaction.extractive import extract
 
         if request.identifier_policy == "anonymize":
@@ -490,10 +480,8 @@ def original_messages(state: Conversation, plan: Plan) -> tuple[tuple[Numbered, 
         return (), ()
     between = state.between(state.head.tail_start, plan.tail_start - 1)
     split = plan.prefix[0].seq if plan.prefix else plan.tail_start
-    told_messages = [message for message in between if not is_system(message.message)]
-    return tuple(each_message for each_message in told_messages if each_message.seq < split), tuple(
-        message for message in told_messages if message.seq >= split
-    )
+    talk = [message for message in between if not is_system(message.message)]
+    return tuple(item for item in talk if item.seq < split), tuple(item for item in talk if item.seq >= split)
 
 
 def _request(

@@ -139,7 +139,7 @@ def _explain(tool: Tool, error: Any) -> str:
 
 
 def _search(place: CallPlace, arguments: values.SearchArguments) -> Result:
-    match = place.service.search(
+    results = place.service.search(
         place.workspace,
         arguments.query,
         limit=arguments.limit,
@@ -170,9 +170,9 @@ def _search(place: CallPlace, arguments: values.SearchArguments) -> Result:
             ]
             or None,
         )
-        for result in match.results
+        for result in results.results
     ]
-    return values.FoundPassages(results=passages, degraded=match.degraded), None
+    return values.FoundPassages(results=passages, degraded=results.degraded), None
 
 
 def _get(place: CallPlace, arguments: values.GetArguments) -> Result:

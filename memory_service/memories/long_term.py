@@ -111,9 +111,7 @@ class LongTermMemory:
         self._large = DeferredRefresh(
             lambda paths: sync_files(self.index, paths, cancelled=lambda: self._large.is_closed), rests=rests
         )
-        self._vectors = DeferredRefresh(
-            lambda _: "; ".join((*self._end_broken_erasures(), *self._healing.heal(None))), rests=rests
-        )
+        self._vectors = DeferredRefresh(lambda _: "; ".join((*self._finish(), *self._healing.heal(None))), rests=rests)
         self._healing = MissingVectorHealing(index, lambda: self._vectors.is_closed, lambda: self._vectors.note(""))
         self._renewal = IndexRenewal(index, rests=rests)
         self._moves = IndexMoves(index, rests=rests)
@@ -304,9 +302,9 @@ class LongTermMemory:
         fields = {"explain": explain, "snippets": snippets, "history": history, "spread": spread}
         if order == "memory_first":
             most = max(limit, _ORDERED)
-            match = self.search(query, limit=most, kept=kept, mode=mode, order="score", in_view=in_view, **fields)
-            hits = sorted(match.hits, key=lambda hit: hit.source == "sessions")  # stable: the better ones stay first
-            return replace(match, hits=current_first(hits)[:limit])
+            results = self.search(query, limit=most, kept=kept, mode=mode, order="score", in_view=in_view, **fields)
+            hits = sorted(results.hits, key=lambda hit: hit.source == "sessions")  # stable: the better ones stay first
+            return replace(results, hits=current_first(hits)[:limit])
         with self._searching.enter() as alone:
             # By its words alone it could not be found by vectors.
             waits = alone or mode == "vector"
@@ -317,23 +315,23 @@ class LongTermMemory:
                 waiting = self._sessions.pending - ({session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
                 said_hits = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
-            match = self._search_index(query, limit=limit, mode=mode, filter=kept, **fields)
-            self._was_filled = self._was_filled or bool(match.hits)
-            if not match.hits and self._was_filled and self.index.is_missing:
+            results = self._search_index(query, limit=limit, mode=mode, filter=kept, **fields)
+            self._was_filled = self._was_filled or bool(results.hits)
+            if not results.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
                 behind = self._look() or ((indexing.BEING_MADE,) if self._looking.locked() else ())
                 behind = (*behind, *self._index_pending_sessions(kept, in_view, waits=waits))
-                match = self._search_index(query, limit=limit, mode=mode, filter=kept, **fields)
+                results = self._search_index(query, limit=limit, mode=mode, filter=kept, **fields)
         if said_hits is not None:
-            match = replace(match, hits=current_first(interleave_hits(match.hits, said_hits, limit)))
+            results = replace(results, hits=current_first(interleave_hits(results.hits, said_hits, limit)))
             behind = tuple(indexing.FOUND_BY_WORDS if text == indexing.BEING_SAID else text for text in behind)
         if self.erasures.is_marked:
-            match = replace(match, hits=tuple(hit for hit in match.hits if self._still_in_file(passage_of(hit))))
-        ided_hits = tuple(self._with_ids(match.hits))
+            results = replace(results, hits=tuple(hit for hit in results.hits if self._still_in_file(passage_of(hit))))
+        ided_hits = tuple(self._with_ids(results.hits))
         behind = (*behind, *self._moves.problems)
-        degraded = tuple(dict.fromkeys((*match.degraded, *behind, *filter(None, [match.unjudged]))))
-        return SearchResults(hits=ided_hits, mode=match.mode, degraded=degraded)
+        degraded = tuple(dict.fromkeys((*results.degraded, *behind, *filter(None, [results.unjudged]))))
+        return SearchResults(hits=ided_hits, mode=results.mode, degraded=degraded)
 
     def _search_index(self, query: str, **asked: Any) -> SearchResults:
         """One search of the index; no hits while one that an older version made is being made anew."""
@@ -377,7 +375,7 @@ class LongTermMemory:
             part = "vector" if isinstance(error, EmbeddingError) else "index"
             report = replace(report, degraded=tuple(dict.fromkeys((*report.degraded, f"{part}: {error}"))))
         self._look_again = 0.0
-        left = self._end_broken_erasures()
+        left = self._finish()
         return replace(report, degraded=(*report.degraded, *left)) if left else report
 
     def bring_up_to_date(self, on_progress: Callable[[SyncProgress], None] | None) -> None:
@@ -395,7 +393,7 @@ class LongTermMemory:
                     behind = (*behind, *self._moves.move(on_progress=on_progress))
             except IndexerError as error:
                 behind = (f"index: {error}",)
-            self._behind = (*behind, *self._end_broken_erasures())
+            self._behind = (*behind, *self._finish())
             self._look_again = time.monotonic() + _LOOK_EVERY_SECONDS
 
     def leave_changes(self) -> None:
@@ -429,7 +427,7 @@ class LongTermMemory:
             except IndexerError as error:
                 looked_seconds, failed_texts = time.monotonic() - started_time, renew or (f"index: {error}",)
             if failed_texts or not paths:
-                self._behind = (*failed_texts, *self._end_broken_erasures(), *self._healing.heal(None, cancelled))
+                self._behind = (*failed_texts, *self._finish(), *self._healing.heal(None, cancelled))
         if not paths:
             self._moves.note()
         return looked_seconds
@@ -552,7 +550,7 @@ class LongTermMemory:
         if self.erasures.is_marked:
             self._vectors.note("")
 
-    def _end_broken_erasures(self) -> list[str]:
+    def _finish(self) -> list[str]:
         return self.erasures.end_broken(self._end_erasures)
 
     def _end_erasures(self) -> list[str]:
@@ -570,11 +568,7 @@ class LongTermMemory:
             return self._behind
         try:
             looked_seconds, behind = self._catch_up()
-            self._behind = (
-                *behind,
-                *self._end_broken_erasures(),
-                *self._healing.heal(0 if self._rests else _HEALED_PASSAGES),
-            )
+            self._behind = (*behind, *self._finish(), *self._healing.heal(0 if self._rests else _HEALED_PASSAGES))
             self._look_again = time.monotonic() + max(_LOOK_EVERY_SECONDS, looked_seconds / _LOOK_SHARE)
         finally:
             self._looking.release()

@@ -99,7 +99,7 @@ class KeyedAnswers:
             self._store(records, kind, claim, content + _ANSWERED + answer)
         return answer, False
 
-    def settled(
+    def answer(
         self, workspace: str, place: str, key: str, content: bytes, act: Callable[[], bytes]
     ) -> tuple[bytes, bool]:
         """The same for a caller in a thread of its own, who waits for what is still at work.

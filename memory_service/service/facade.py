@@ -172,13 +172,13 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             explain: Say what every signal added to each score.
             history: Tell all values that the facts found have had.
         """
-        value = time.perf_counter()
+        start = time.perf_counter()
         with translate_errors():
             kept_filter = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
             most = answers.looked_at(limit, min_score, min_relevance)
-            match = self._workspaces.readable(workspace).search(
+            results = self._workspaces.readable(workspace).search(
                 query,
                 limit=most,
                 mode=mode,
@@ -189,13 +189,13 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
                 spread=True,
             )
         return answers.search_results(
-            match,
+            results,
             limit=limit,
             fusion=self.settings.ranking.fusion,
             min_score=min_score,
             min_relevance=checked_share(min_relevance),
             explain=explain,
-            took_ms=1000 * (time.perf_counter() - value),
+            took_ms=1000 * (time.perf_counter() - start),
         )
 
     @THROTTLE.foreground()
@@ -224,19 +224,19 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             kept_filter = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
-            match = memory.search(
+            results = memory.search(
                 query, limit=candidates_for(budget_tokens), kept=kept_filter, snippets=False, order=order
             )
         now, least = self.settings.now(), checked_share(min_relevance)
         context = build_context(
-            match.hits,
+            results.hits,
             query=query,
             budget_tokens=budget_tokens,
             limits=RelevanceLimits(min_relevance=least, min_best=min_best, min_gain=min_gain),
             receipt_id=new_receipt_id(now),
             created_at=now,
             system_prompt=system_prompt,
-            degraded=match.degraded,
+            degraded=results.degraded,
             order=order,
         )
         receipt = answers.receipt(context.receipt, fusion=self.settings.ranking.fusion)

@@ -91,7 +91,7 @@ class MemoryUseCases(ABC):
         if idempotency_key is None:
             return store()
         content = json.dumps([draft.text, str(date), dict(draft.fields)]).encode()
-        answer, is_replayed = self.keyed_answers.settled(
+        answer, is_replayed = self.keyed_answers.answer(
             workspace, "remember", idempotency_key, content, lambda: store().model_dump_json().encode()
         )
         return StoredMemory.model_validate_json(answer).model_copy(update={"replayed": is_replayed})

@@ -66,8 +66,10 @@ class Manifest:
             if table["format"] != _FORMAT:
                 raise InvalidRequest(f"{place} was written by another version of memory-service. Upgrade, or: {anew}")
             url, workspace = table["url"], table["workspace"]
-            self.files = {path: _synced(file) for path, file in table["files"].items()}
-            self.pending = {path: (str(file["text"]), _synced(file)) for path, file in table.get("pending", {}).items()}
+            self.files = {path: _synced_file(file) for path, file in table["files"].items()}
+            self.pending = {
+                path: (str(file["text"]), _synced_file(file)) for path, file in table.get("pending", {}).items()
+            }
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InvalidRequest(f"{place} cannot be read. {anew}") from None
         if (url, workspace) != (self._url, self._workspace):
@@ -92,7 +94,7 @@ class Manifest:
         self._store(text)
         self.files[path] = SyncedFile(etag=etag, base=text_digest(text))
         self.pending.pop(path, None)
-        self._changed()
+        self._note_change()
 
     def begin(self, path: str, etag: str, text: str, merged_text: str) -> None:
         """Note that a merge with the server's text is about to stand in the folder; on disk when this returns."""
@@ -117,7 +119,7 @@ class Manifest:
         """Forget a file."""
         self.pending.pop(path, None)
         if self.files.pop(path, None):
-            self._changed()
+            self._note_change()
 
     def save(self) -> None:
         """Write the table, if it changed."""
@@ -155,11 +157,11 @@ class Manifest:
             with storage_errors(NOTES_FOLDER):
                 disk.replace_undurably(place, text.encode())
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         self._is_changed = True
         if time.monotonic() - self._saved_at > _SAVE_SECONDS:
             self.save()
 
 
-def _synced(file: Mapping[str, object]) -> SyncedFile:
+def _synced_file(file: Mapping[str, object]) -> SyncedFile:
     return SyncedFile(etag=str(file["etag"]), base=str(file["base"]))

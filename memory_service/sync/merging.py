@@ -189,7 +189,7 @@ def _merge_lines(base: Sequence[_Unit], ours: Sequence[_Unit], theirs: Sequence[
 def _merge(base: Sequence[_Unit], ours: Sequence[_Unit], theirs: Sequence[_Unit], rules: _Rules) -> list[_Unit] | None:
     first, second = _changes(base, ours), _changes(base, theirs)
 
-    def unedited(start: int, end: int) -> Iterator[_Unit]:
+    def unedited_units(start: int, end: int) -> Iterator[_Unit]:
         return (second.respaced.get(at) or first.respaced.get(at) or base[at] for at in range(start, end))
 
     merged_units, at = list[_Unit](), 0
@@ -197,9 +197,9 @@ def _merge(base: Sequence[_Unit], ours: Sequence[_Unit], theirs: Sequence[_Unit]
         units = _resolve(base, region, rules)
         if units is None:
             return None
-        merged_units += chain(unedited(at, region.start), units)
+        merged_units += chain(unedited_units(at, region.start), units)
         at = region.end
-    merged_units += unedited(at, len(base))
+    merged_units += unedited_units(at, len(base))
     return merged_units
 
 

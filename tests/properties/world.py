@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_service.compaction.audit import Audit
-from memory_service.compaction.compactor import Compactor, _SummaryJob
+from memory_service.compaction.compactor import Compactor, _Job
 from memory_service.compaction.presets import PRESETS
 from memory_service.compaction.record import PinRecord
 from memory_service.compaction.summary import Summary, SummaryRequest
@@ -53,7 +53,7 @@ class Recording(Compactor):
         super().__init__(**arguments)
         self.requests: list[SummaryRequest] = []
 
-    def _summary(self, request: SummaryRequest, terms: _SummaryJob) -> tuple[Summary, Audit]:
+    def _summary(self, request: SummaryRequest, terms: _Job) -> tuple[Summary, Audit]:
         self.requests.append(request)
         return super()._summary(request, terms)
 

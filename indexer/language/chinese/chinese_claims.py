@@ -77,9 +77,9 @@ def chinese_claims(clause: Clause) -> Iterator[Claim]:
         found = match.groupdict()
         stated = _IS_ALSO.sub("", found.get("rest") or found["was"])
         text = f"{found.get('s') or found.get('t') or ''}{stated}"
-        yield from end_claims(_stated(dataclasses.replace(clause, text=text)))
+        yield from end_claims(_claims_of(dataclasses.replace(clause, text=text)))
     else:
-        yield from _stated(clause)
+        yield from _claims_of(clause)
 
 
 def ended_in_chinese(text: str) -> str:
@@ -94,7 +94,7 @@ def _table() -> Wordings:
     return Wordings(CHINESE_WORDINGS, CHINESE_SCRIPT)
 
 
-def _stated(clause: Clause) -> Iterator[Claim]:
+def _claims_of(clause: Clause) -> Iterator[Claim]:
     text, claimed = clause.text, set[str]()
     if key := _KEY.match(text):
         claimed.add("attribute")
@@ -103,7 +103,7 @@ def _stated(clause: Clause) -> Iterator[Claim]:
         reading, _, named = wording.relation.partition(":")
         if reading not in claimed and (match := wording.pattern.match(text)):
             parts = {name: part for name, part in match.groupdict().items() if part}
-            for claim in _READINGS.get(reading, _held)(clause, wording, named or reading, parts):
+            for claim in _READINGS.get(reading, _attribute_claims)(clause, wording, named or reading, parts):
                 claimed.add(reading)
                 yield claim
     yield from _state(clause)
@@ -195,7 +195,7 @@ def _attribute_of(
         yield from clause.by_sort(noun, text.removesuffix("的"), changes=new, is_key=is_key, is_set=changes)
 
 
-def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Iterator[Claim]:
+def _attribute_claims(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Iterator[Claim]:
     """An attribute of a subject that a verb tells, and the value that it had before."""
     text = parts["v"]
     if "o" in parts or "n" in parts:
@@ -215,7 +215,7 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
         attribute = "address"
     yield from clause.holds(subject, attribute, text, changes=wording.changes, single=wording.single)
     if "f" in parts:
-        yield from _ended(clause, subject, attribute, parts["f"])
+        yield from _end_claims(clause, subject, attribute, parts["f"])
 
 
 def _held_by(clause: Clause, wording: Wording, attribute: str, thing: str, holder: str) -> Iterator[Claim]:
@@ -239,7 +239,7 @@ def _holder(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[
         yield from clause.holds(*found, _plain(parts["v"]), changes=wording.changes or "新" in parts["n"][:1])
 
 
-def _ended(clause: Clause, subject: frozenset[str], attribute: str, text: str) -> Iterator[Claim]:
+def _end_claims(clause: Clause, subject: frozenset[str], attribute: str, text: str) -> Iterator[Claim]:
     if value := value_of(text)[0]:
         yield clause.toggle(subject, attribute, value, on=False)
 
@@ -247,10 +247,10 @@ def _ended(clause: Clause, subject: frozenset[str], attribute: str, text: str) -
 def _left(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     if subject := _subject(clause, parts):
         for attribute in ("employer", "location"):
-            yield from _ended(clause, subject, attribute, parts["v"])
+            yield from _end_claims(clause, subject, attribute, parts["v"])
 
 
-def _priced(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Iterator[Claim]:
+def _price_claims(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Iterator[Claim]:
     """「专业版每月 99 元」."""
     sort = sort_of(value_of(parts["v"])[0])[0]
     noun = _plain(parts["n"])
@@ -265,7 +265,7 @@ def _priced(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> I
 _EVERY = lazy_regex("每(?:小时|[月年人晚天次])(?=$|[^每]{0,3}$)")
 
 
-def _deployed(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+def _deploy_claims(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     if not is_day(parts["v"]) and not is_time(parts["v"]):
         subject = _subject(clause, parts) or frozenset()
         yield from clause.holds(subject - {ME, WE} | {"deploy"}, "target", parts["v"])
@@ -290,7 +290,7 @@ def _with_period(before: str, text: str) -> str:
 _OTHER_CHANGE = lazy_regex("[把将]|换(?![成到为用回])")
 
 
-def _switched(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+def _switch_claims(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     """A tool that took the place of another."""
     former, before = parts.get("f", ""), _plain(parts.get("s", ""))
     subject = _user(clause, before)
@@ -307,8 +307,8 @@ def _switched(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterat
     former = former.removeprefix("用")
     if not subject & {ME, WE} and not _OTHER_CHANGE.search(clause.text) and (value := value_of(parts["v"])[0]):
         yield clause.claim(subject | {WE}, "use", value, changes=True, single=False)
-        yield from _ended(clause, subject | {WE}, "use", former)
-    yield from _ended(clause, subject, "use", former)
+        yield from _end_claims(clause, subject | {WE}, "use", former)
+    yield from _end_claims(clause, subject, "use", former)
 
 
 def _uses(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
@@ -339,7 +339,7 @@ def _purpose(subject: frozenset[str], text: str) -> tuple[str, frozenset[str]]:
     return _plain(text), frozenset({WE})
 
 
-def _renamed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+def _rename_claims(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     if _ONE_OF_SEVERAL.search(parts.get("f") or parts["o"]) or _NO_CHANGE.search(clause.text):
         return
     former, text = _plain(parts.get("f") or parts["o"]), parts["v"].strip('「」『』“”《》"')
@@ -413,13 +413,13 @@ def _state(clause: Clause) -> Iterator[Claim]:
 _READINGS: dict[str, Reading] = {
     "attribute": _attribute,
     "ended": _left,
-    "price": _priced,
-    "amount": _priced,
-    "target": _deployed,
-    "switched": _switched,
+    "price": _price_claims,
+    "amount": _price_claims,
+    "target": _deploy_claims,
+    "switched": _switch_claims,
     "use": _uses,
-    "renamed": _renamed,
-    "called": _renamed,
+    "renamed": _rename_claims,
+    "called": _rename_claims,
     "name": _name,
     "prefer": _prefers,
     "role": _role,

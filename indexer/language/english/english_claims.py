@@ -92,7 +92,7 @@ def english_claims(clause: Clause) -> Iterator[Claim]:
     if words & _ENDS and (match := _NO_LONGER.match(clause.text)):
         yield from _ends(clause, match)
     elif not words & _DENIALS or (denied := _DENIES.search(clause.text)) is None:
-        yield from _stated(clause, words)
+        yield from _claims_of(clause, words)
     elif denied["rest"] and _PURPOSE.search(clause.text) is None:
         text = f"{clause.text[: denied.start()]} {denied['be'] or ''} {_ARTICLES.sub('', denied['rest'])}".strip()
         yield from _ended_of(dataclasses.replace(clause, text=text))
@@ -107,13 +107,13 @@ def ended_in_english(text: str) -> str:
     return f"{before} {match['be'] or ''} {match['a'] or match['b'] or match['c']}"
 
 
-def _stated(clause: Clause, words: Set[str]) -> Iterator[Claim]:
+def _claims_of(clause: Clause, words: Set[str]) -> Iterator[Claim]:
     text = clause.text
     claimed = set[str]()
     be = _table().place_of_be(text) if words & _FORMS_OF_BE or "'" in text or "’" in text else -1
     noted = _WE_GOT.sub("my new ", _GOT_NEW.sub(r"\1's new ", text)) if "new" in words else text
     if not _KEY_MARKS.isdisjoint(text) and (key := _KEY.match(noted)):
-        for claim in _keyed(clause, key["n"], key["v"]):
+        for claim in _key_claims(clause, key["n"], key["v"]):
             claimed.add("attribute")
             yield claim
     for wording in _table().among(words):
@@ -121,7 +121,7 @@ def _stated(clause: Clause, words: Set[str]) -> Iterator[Claim]:
         if reading not in claimed and (match := wording.found_in(text, be)) and not _is_past(wording, match):
             parts = {name: part for name, part in match.groupdict().items() if part}
             parts.setdefault("s", text[: match.start()])
-            for claim in _READINGS.get(reading, _held)(clause, wording, named or reading, parts):
+            for claim in _READINGS.get(reading, _attribute_claims)(clause, wording, named or reading, parts):
                 claimed.add(reading)
                 yield claim
     if words & _STATE_WORDS:
@@ -157,7 +157,7 @@ def _bare(noun: str) -> str:
     return _ARTICLE.sub("", noun)
 
 
-def _keyed(clause: Clause, noun: str, text: str) -> Iterator[Claim]:
+def _key_claims(clause: Clause, noun: str, text: str) -> Iterator[Claim]:
     """A line of a key and a value: "Owner: Kim"."""
     plain = _CHANGED_KEY.sub("", noun)
     new = plain != noun or clause.is_new(noun)
@@ -204,7 +204,7 @@ def _tool_of(clause: Clause, text: str, kind: str) -> Iterator[Claim]:
         yield clause.toggle(frozenset({WE}), "use", value, on=True, changes=corrects)
 
 
-def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Iterator[Claim]:
+def _attribute_claims(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Iterator[Claim]:
     """An attribute of a subject that a verb tells, and the value that it had before."""
     text = parts["v"]
     accepted = _VALUES.get(attribute)
@@ -224,7 +224,7 @@ def _held(clause: Clause, wording: Wording, attribute: str, parts: Parts) -> Ite
     for claim in clause.holds(subject, attribute, text, changes=wording.changes, single=wording.single):
         yield claim._replace(changes=claim.changes and not beside)
     if "f" in parts:
-        yield from _ended(clause, subject, attribute, parts["f"])
+        yield from _end_claims(clause, subject, attribute, parts["f"])
 
 
 def _held_by(clause: Clause, attribute: str, thing: str, holder: str, *, changes: bool) -> Iterator[Claim]:
@@ -252,7 +252,7 @@ def _holder(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[
             )
 
 
-def _ended(clause: Clause, subject: frozenset[str], attribute: str, text: str) -> Iterator[Claim]:
+def _end_claims(clause: Clause, subject: frozenset[str], attribute: str, text: str) -> Iterator[Claim]:
     if value := value_of(text)[0]:
         yield clause.toggle(subject, attribute, value, on=False)
 
@@ -262,7 +262,7 @@ def _left(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterat
     subject, text = clause.subject_of(parts["s"]), parts["v"]
     if subject and (text[0].isupper() or named != "ended"):
         for attribute in ("employer", "location") if named == "ended" else (named,):
-            yield from _ended(clause, subject, attribute, text)
+            yield from _end_claims(clause, subject, attribute, text)
 
 
 def _with_aside(text: str) -> tuple[str, str, str]:
@@ -284,7 +284,7 @@ def _prefers(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterato
     rest, purpose, other = _with_aside(parts["v"])
     yield from clause.tastes(subject, "prefer", rest, purpose, changes=bool(other and clause.changes))
     if other:
-        yield from _ended(clause, subject, "prefer", other)
+        yield from _end_claims(clause, subject, "prefer", other)
 
 
 def _user(clause: Clause, before: str) -> frozenset[str] | None:
@@ -306,10 +306,10 @@ def _uses(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[C
         alike = clause.tastes(subject, "use", rest, changes=bool(other))
         yield from (claim if other else claim._replace(changes=False) for claim in alike)
     if other:
-        yield from _ended(clause, subject, "use", other)
+        yield from _end_claims(clause, subject, "use", other)
 
 
-def _switched(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _switch_claims(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """A tool that took the place of another."""
     former, new, what = parts.get("f", ""), parts.get("v", ""), parts.get("o", "")
     if not former and " from " in new:
@@ -327,10 +327,10 @@ def _switched(clause: Clause, _wording: Wording, named: str, parts: Parts) -> It
         if purpose:
             yield from clause.tastes(subject, "use", new, purpose, changes=True)
     if former:
-        yield from _ended(clause, subject, "use", former.removeprefix("using "))
+        yield from _end_claims(clause, subject, "use", former.removeprefix("using "))
     if former and not new and (who := clause.subject_of(parts["s"])):
         for attribute in _GIVEN_UP:
-            yield from _ended(clause, who, attribute, former)
+            yield from _end_claims(clause, who, attribute, former)
 
 
 def _ends(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
@@ -349,7 +349,7 @@ def _ends(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
 
 def _ended_of(stated: Clause) -> Iterator[Claim]:
     """The values that a clause would claim, as what does not hold."""
-    yield from end_claims(_stated(stated, frozenset(_table().words_of(stated.text.lower()))))
+    yield from end_claims(_claims_of(stated, frozenset(_table().words_of(stated.text.lower()))))
 
 
 def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterator[Claim]:
@@ -360,7 +360,7 @@ def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterat
     rest, _, other = _with_aside(parts["v"]) if "," in parts["v"] else (parts["v"], "", "")
     value, _ = value_of(_LIKED.sub("", rest))
     sort = sort_of(value)[0]
-    yield from _ended(clause, subject, verb, other.removeprefix("to "))
+    yield from _end_claims(clause, subject, verb, other.removeprefix("to "))
     if sort.startswith("amount") and sort != "amount":
         yield clause.claim(subject, sort, value)
     elif value and len(value.split()) <= 4:
@@ -373,7 +373,7 @@ def _state(clause: Clause) -> Iterator[Claim]:
         yield from clause.holds(subject, "status", match["v"])
 
 
-def _renamed(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
+def _rename_claims(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     former, text = parts.get("f") or parts["o"], parts["v"]
     if _ONE_OF_SEVERAL.search(former):
         return
@@ -488,7 +488,7 @@ _NO_TASTE = lazy_regex(r"(?:to|not|that|if)\s", _I)
 _INDEFINITE_THING = lazy_regex(r"(?:an?|two|three|some|his|her|their|many|is|are|was|were)\s", _I)
 
 
-def _timed(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _time_claims(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """Something that has its day or hour: "the stand-up starts at 9:30"."""
     before, text = parts["s"], parts["v"]
     on_hour = named in ("at", "open", "close") and _HOUR.match(text) is not None
@@ -505,7 +505,7 @@ def _timed(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterat
             yield claim._replace(single=wording.single and _EACH_WEEK.search(text) is None)
 
 
-def _deployed(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _deploy_claims(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     value = parts["v"]
     if (
         (named != "tool" or is_tool(value))
@@ -523,7 +523,7 @@ def _contact(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator
         yield from clause.holds(subject, "email" if "@" in parts["v"] else "phone", parts["v"], changes=wording.changes)
 
 
-def _versioned(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _version_claims(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     thing = parts["o"]
     match = _NUMBERED.match(parts["v"])
     if match and _PRODUCT.fullmatch(thing) and words_of(thing) and not is_day(thing) and thing.lower() not in _COUNTED:
@@ -566,10 +566,10 @@ def _name(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterato
         yield from clause.holds(subject, "name", parts["v"], changes=wording.changes)
 
 
-def _answered(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _language_claims(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """The language that somebody wants to be answered in; as a bidding only at the beginning of a clause."""
     if named != "me":
-        yield from _held(clause, wording, "language", parts)
+        yield from _attribute_claims(clause, wording, "language", parts)
     elif clause.speaker and not parts["s"].strip():
         yield from clause.holds(clause.speaker, "language", parts["v"])
 
@@ -584,17 +584,17 @@ _READINGS: dict[str, Reading] = {
     "ended": _left,
     "prefer": _prefers,
     "use": _uses,
-    "switched": _switched,
-    "renamed": _renamed,
-    "called": _renamed,
-    "succeeded": _switched,
+    "switched": _switch_claims,
+    "renamed": _rename_claims,
+    "called": _rename_claims,
+    "succeeded": _switch_claims,
     "holder": _holder,
     "name": _name,
-    "language": _answered,
+    "language": _language_claims,
     "on": _habit,
-    "when": _timed,
-    "target": _deployed,
+    "when": _time_claims,
+    "target": _deploy_claims,
     "contact": _contact,
-    "version": _versioned,
+    "version": _version_claims,
     "is": _is,
 }

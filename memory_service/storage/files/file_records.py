@@ -99,7 +99,7 @@ class PromptFiles:
 
     def leftovers(self) -> list[str]:
         """The files that killed writers left."""
-        return [self._shown(draft) for draft in disk.draft_files(self._folder)]
+        return [self._relative_path(draft) for draft in disk.draft_files(self._folder)]
 
     @contextmanager
     def _lock_held(self, path: Path) -> Iterator[None]:
@@ -109,7 +109,7 @@ class PromptFiles:
     @contextmanager
     def _faults(self, path: Path) -> Iterator[None]:
         """Whatever keeps a file from being read or written is a fault of the storage."""
-        text = self._shown(path)
+        text = self._relative_path(path)
         try:
             with storage_errors(text):
                 yield
@@ -122,7 +122,7 @@ class PromptFiles:
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}{_SUFFIX}"
 
-    def _shown(self, path: Path) -> str:
+    def _relative_path(self, path: Path) -> str:
         return path.relative_to(self._folder.parent).as_posix()
 
 
