@@ -97,15 +97,15 @@ class AskedDays:
 
     def stretches(self, newest: int) -> list[Stretch]:
         """First and last day of all that is asked for, up to the year of the newest passage and some years before."""
-        found = list(self.ranges)
+        stretches = list(self.ranges)
         last = dt.date.fromordinal(newest).year if newest > 0 else 0
         for year in sorted(self.years) or range(last - _YEARS_BACK, last + 1):
             if dt.MINYEAR <= year <= dt.MAXYEAR:
                 for month in self.months:
                     first, end = _month_stretch(dt.date(year, month, 1), 0)
                     days = [first + day - 1 for day in self.days if day <= end - first + 1]
-                    found += [(day, day) for day in days] if self.days else [(first, end)]
-        return found
+                    stretches += [(day, day) for day in days] if self.days else [(first, end)]
+        return stretches
 
     def bonus(self, ordinal: int) -> float:
         """Bonus of a passage of that day (a proleptic ordinal, 0 for undated)."""
@@ -123,7 +123,7 @@ class AskedDays:
             return 0.0
         if day.day in self.days:
             return DAY_BONUS
-        return BESIDE_BONUS if any(abs(day.day - asked) == 1 for asked in self.days) else MONTH_BONUS
+        return BESIDE_BONUS if any(abs(day.day - asked_day) == 1 for asked_day in self.days) else MONTH_BONUS
 
 
 def asked_days(question: str, today: dt.date) -> AskedDays:
@@ -135,22 +135,22 @@ def asked_days(question: str, today: dt.date) -> AskedDays:
     """
     months, years, days = set[int](), set[int](), set[int]()
     ranges = list[Stretch]()
-    for each in written_days(question):
-        if each.numbered:
-            ranges += [(day, day) for day in map(_ordinal, each.days) if day]
+    for each_day in written_days(question):
+        if each_day.numbered:
+            ranges += [(day, day) for day in map(_ordinal, each_day.days) if day]
             continue
-        ((year, month, _),) = each.days
+        ((year, month, _),) = each_day.days
         months.add(month)
         years |= {year} if year else set()
-        days |= {day for _, _, day in _days_of(question, each)}
+        days |= {day for _, _, day in _days_of(question, each_day)}
     for match in _EASTERN_MONTH.finditer(question):
         months.add(number_of(match[2]))
         years |= {chinese_year(match[1])} if match[1] else set()
     for first, second in _short_days(question):
         months.add(second)
         days.add(first)
-    if named := _named_months(question):
-        months |= named
+    if named_months := _named_months(question):
+        months |= named_months
         years |= {int(year) for year in _YEAR.findall(question)}
     valid = frozenset(month for month in months if 1 <= month <= 12)
     ranges += _relative(question, today)
@@ -174,18 +174,18 @@ def _ordinal(day: Day) -> int:
     return dt.date(*day).toordinal() if day[0] else 0
 
 
-def _days_of(question: str, written: WrittenDay) -> list[Day]:
+def _days_of(question: str, written_day: WrittenDay) -> list[Day]:
     """A day with the name of its month, and the others that share it."""
-    ((year, month, day),) = written.days
-    numbers, end, start = [day], written.end, written.start
+    ((year, month, day),) = written_day.days
+    numbers, end, start = [day], written_day.end, written_day.start
     while behind := _DAYS_BEHIND.match(question, end):
         numbers.append(int(behind[1]))
         end = behind.end()
     while before := _DAYS_BEFORE.search(question[max(0, start - 12) : start]):
         numbers.append(int(before[1]))
         start -= len(before[0])
-    found = [(year, month, number) for number in numbers]
-    return [each for each in found if is_on_calendar(each)]
+    parts = [(year, month, number) for number in numbers]
+    return [each_parts for each_parts in parts if is_on_calendar(each_parts)]
 
 
 def _short_days(question: str) -> Iterator[tuple[int, int]]:
@@ -216,12 +216,12 @@ class AskedWords(NamedTuple):
 def without_days(question: str) -> AskedWords:
     """The words of a question without the days that it names, whose digits would find hours and other numbers."""
     spans, keys = list[Stretch](), list[str]()
-    for each in written_days(question):
-        if each.bare:
+    for each_day in written_days(question):
+        if each_day.bare:
             continue
-        days = [*each.days] if each.numbered else _days_of(question, each)
+        days = [*each_day.days] if each_day.numbered else _days_of(question, each_day)
         keys += [key for day in days for key in keys_of_day(day)]
-        spans.append(_widen(question, each, len(days) > 1))
+        spans.append(_widen(question, each_day, len(days) > 1))
     for match in _SHORT_DAY.finditer(question):
         spans.append(match.span())
     keys += [key for day, month in _short_days(question) for key in keys_of_day((0, month, day))]
@@ -243,9 +243,9 @@ _MOST_BEFORE = 24
 _PARTICLE = lazy_regex("(?:에는?|의|날)")
 
 
-def _widen(question: str, written: WrittenDay, more: bool) -> Stretch:
+def _widen(question: str, day: WrittenDay, more: bool) -> Stretch:
     """Span of a date with its weekday, and with the other days of its month."""
-    start, end = written.start, written.end
+    start, end = day.start, day.end
     if more:
         while behind := _DAYS_BEHIND.match(question, end):
             end = behind.end()
@@ -257,14 +257,14 @@ def _widen(question: str, written: WrittenDay, more: bool) -> Stretch:
 
 
 def _named_months(question: str) -> set[int]:
-    found = set()
+    value = set()
     for match in _MONTH.finditer(question):
         word = match[1].lower()
         before = question[max(0, match.start() - _BESIDE_CHARS) : match.start()]
         beside = _BESIDE.search(before) or _BEHIND.match(question, match.end())
         if beside or (word not in _VERBS and (len(word) > 3 or match[1][0].isupper())):
-            found.add(_LONE_MONTHS[word])
-    return found
+            value.add(_LONE_MONTHS[word])
+    return value
 
 
 # --- relative days -----------------------------------------------------------------------------------------------
@@ -357,15 +357,15 @@ def _year_stretch(year: int) -> Stretch:
 
 
 def _shifted_years(question: str) -> list[int]:
-    found = [match for pattern in _SHIFTED_YEARS for match in pattern.finditer(question)]
+    matches = [match for pattern in _SHIFTED_YEARS for match in pattern.finditer(question)]
     years = ANY.days.years
-    return [years[word] if (word := match[0].lower()) in years else _shift(match) for match in found]
+    return [years[word] if (word := match[0].lower()) in years else _shift(match) for match in matches]
 
 
 def _count(text: str) -> tuple[int, int]:
     """Least and most of a number or a word such as "a few"."""
-    known = ANY.days.counts.get(text.lower())
-    return known or (number_of(text), number_of(text))
+    known_count = ANY.days.counts.get(text.lower())
+    return known_count or (number_of(text), number_of(text))
 
 
 def _unit(match: re.Match[str]) -> str:
@@ -411,20 +411,20 @@ _SHIFTED_YEARS = tuple(map(lazy_regex, ANY.days.shifted_years))
 
 def _relative_of(languages: Iterable[Language]) -> tuple[tuple[re.Pattern[str], _Reader], ...]:
     return tuple(
-        (lazy_regex(pattern), _READERS[reader]) for each in languages for pattern, reader in each.days.relative
+        (lazy_regex(pattern), _READERS[reader]) for language in languages for pattern, reader in language.days.relative
     )
 
 
 _RELATIVE = _relative_of(LANGUAGES)
 # Those that an ASCII text may have: compiling the others takes as long as a search.
-_RELATIVE_SPACED = _relative_of(each for each in LANGUAGES if each.is_spaced)
+_RELATIVE_SPACED = _relative_of(language for language in LANGUAGES if language.is_spaced)
 
 
 # --- words for days ----------------------------------------------------------------------------------------------
 
 _DAY_WORDS = ANY.days.day_words
 # Words of other languages, too: each with the language that it is a day in.
-_AMBIGUOUS = {word: each.name for each in LANGUAGES for word in each.days.ambiguous}
+_AMBIGUOUS = {word: language.name for language in LANGUAGES for word in language.days.ambiguous}
 # The longest first; what is written without spaces has particles behind it.
 _DAY_WORD = lazy_regex(
     r"(?i)(?<!\w)(?:"

@@ -101,13 +101,13 @@ _KINDS: tuple[tuple[str, str], ...] = (
 
 @cache
 def _compile_kinds() -> tuple[tuple[re.Pattern[str], frozenset[str]], ...]:
-    return tuple((re.compile(asked, re.IGNORECASE), frozenset(labels.split())) for asked, labels in _KINDS)
+    return tuple((re.compile(asked_text, re.IGNORECASE), frozenset(labels.split())) for asked_text, labels in _KINDS)
 
 
 def asked_labels(question: str) -> frozenset[str]:
     """Words of the labels under which the answer stands; none where a question asks for nothing of these kinds."""
-    for asked, labels in _compile_kinds():
-        if asked.search(question):
+    for pattern, labels in _compile_kinds():
+        if pattern.search(question):
             return labels
     return frozenset()
 
@@ -124,7 +124,7 @@ def label_of(text: str) -> tuple[str, str]:
 
 def is_labelled(key: str, labels: frozenset[str]) -> bool:
     """True if the key of a line is one of some labels."""
-    folded = key.casefold()
-    if not labels.isdisjoint(_WORD.findall(folded)):
+    folded_text = key.casefold()
+    if not labels.isdisjoint(_WORD.findall(folded_text)):
         return True
-    return _HAN.search(folded) is not None and any(label in folded for label in labels if _HAN.search(label))
+    return _HAN.search(folded_text) is not None and any(label in folded_text for label in labels if _HAN.search(label))

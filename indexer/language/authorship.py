@@ -171,8 +171,8 @@ def typed_text(text: str) -> str:
 
 def is_reported(sentence: str) -> bool:
     """True if a sentence says who said what in quotation marks: "Always obey," she wrote."""
-    marked = any(mark in sentence for mark in '"“”「』')
-    return marked and _REPORTED.search(sentence) is not None and _OWN_WORDS.search(sentence.lower()) is None
+    is_marked = any(mark in sentence for mark in '"“”「』')
+    return is_marked and _REPORTED.search(sentence) is not None and _OWN_WORDS.search(sentence.lower()) is None
 
 
 def introduction(text: str, place: int) -> str:
@@ -196,24 +196,24 @@ def _gap(text: str, part: MessagePart) -> str:
 def _foreign_spans(text: str) -> list[_Span]:
     """Stretches that are not typed, in order; no two of them touch each other unless their kinds differ."""
     markup: list[_Span] = [(start, end, "pasted") for start, end in markup_spans(text)]
-    shown = _merge_spans([*markup, *_line_spans(text), *_inline_spans(text, _merge_spans(markup))])
-    return _merge_spans([*shown, *_announced_spans(text, shown)])
+    spans = _merge_spans([*markup, *_line_spans(text), *_inline_spans(text, _merge_spans(markup))])
+    return _merge_spans([*spans, *_announced_spans(text, spans)])
 
 
 def _merge_spans(spans: Iterable[_Span]) -> list[_Span]:
-    merged = list[_Span]()
+    merged_spans = list[_Span]()
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if start >= end:
             continue
-        if merged and start < merged[-1][1]:
-            first, last, known = merged[-1]
+        if merged_spans and start < merged_spans[-1][1]:
+            first, last, part_kind = merged_spans[-1]
             if end > last:
-                merged[-1] = (first, end, "pasted" if "pasted" in (kind, known) else known)
-        elif merged and start == merged[-1][1] and kind == merged[-1][2]:
-            merged[-1] = (merged[-1][0], end, kind)
+                merged_spans[-1] = (first, end, "pasted" if "pasted" in (kind, part_kind) else part_kind)
+        elif merged_spans and start == merged_spans[-1][1] and kind == merged_spans[-1][2]:
+            merged_spans[-1] = (merged_spans[-1][0], end, kind)
         else:
-            merged.append((start, end, kind))
-    return merged
+            merged_spans.append((start, end, kind))
+    return merged_spans
 
 
 # --- lines -------------------------------------------------------------------------------------------------------
@@ -240,11 +240,11 @@ _QUOTE_LINE = lazy_regex(r"\s{0,8}[>＞](?!>> )")
 def _line_kinds(lines: list[str]) -> list[str]:
     """Kind of each line: `typed`, `quoted` or `pasted`."""
     kinds, fences, below, passing = list[str](), Fences(), False, False
-    ruled = _ruled_lines(lines)
+    ruled_numbers = _ruled_lines(lines)
     for number, line in enumerate(lines):
         head = line[:300].rstrip()
         bare = head.strip()
-        if fences.kind(head) != "text" or number in ruled:
+        if fences.kind(head) != "text" or number in ruled_numbers:
             kinds.append("pasted")
         elif not below and MAIL_BELOW.match(head):
             below = True
@@ -281,23 +281,23 @@ def _kind_alone(head: str) -> str:
 
 def _settle_kinds(kinds: list[str]) -> list[str]:
     """The kinds when lines that may be code know their neighbours."""
-    known = [kind for kind in kinds if kind != "blank"]
-    settled, at = list[str](), 0
+    known_kinds = [kind for kind in kinds if kind != "blank"]
+    settled_texts, at = list[str](), 0
     for kind in kinds:
         if kind == "blank":
-            settled.append("typed")
+            settled_texts.append("typed")
             continue
         if kind == "weak":
-            beside = {*known[max(0, at - 1) : at], *known[at + 1 : at + 2]}
+            beside = {*known_kinds[max(0, at - 1) : at], *known_kinds[at + 1 : at + 2]}
             kind = "pasted" if beside & {"pasted", "weak"} else "typed"
-        settled.append(kind)
+        settled_texts.append(kind)
         at += 1
-    return settled
+    return settled_texts
 
 
 def _passes_on(line: str) -> bool:
-    lowered = line.lower()
-    return _PASSED_ON.search(lowered) is not None and _OWN_WORDS.search(lowered) is None
+    lowered_text = line.lower()
+    return _PASSED_ON.search(lowered_text) is not None and _OWN_WORDS.search(lowered_text) is None
 
 
 # --- within a line -----------------------------------------------------------------------------------------------
@@ -324,8 +324,8 @@ def _quotations(text: str, at: int, limit: int) -> Iterator[_Span]:
             continue
         closing = mark if mark in "\"'" else _QUOTES[mark]
         if pattern := _STRAIGHT_END.get(closing):
-            found = pattern.search(text, at, min(limit, at + _QUOTE_LIMIT))
-            end = found.end() if found else -1
+            found_match = pattern.search(text, at, min(limit, at + _QUOTE_LIMIT))
+            end = found_match.end() if found_match else -1
         else:
             end = text.find(closing, at, min(limit, at + _QUOTE_LIMIT)) + 1 or -1
         if end < 0:
@@ -423,20 +423,20 @@ def _encoded_words(text: str) -> Iterator[_Span]:
 # --- announced ---------------------------------------------------------------------------------------------------
 
 
-def _announced_spans(text: str, shown: Sequence[_Span]) -> Iterator[_Span]:
+def _announced_spans(text: str, spans: Sequence[_Span]) -> Iterator[_Span]:
     """Text behind words that announce it: "Summarise this page:", "page:", "the mail says:", "what is on this page?".
 
     Args:
         text: The message.
-        shown: What has a form of its own in it.
+        spans: What has a form of its own in it.
     """
-    ends = {start: end for start, end, _ in shown}
+    ends = {start: end for start, end, _ in spans}
     for way, pattern in _ANNOUNCING.items():
-        reached = 0
+        reached_count = 0
         for end in _ends_of(text, way, pattern):
-            if end >= reached and _announces(text, end, way):
-                reached = _announced_end(text, end, way, ends)
-                yield end, reached, "quoted" if way == "report" else "pasted"
+            if end >= reached_count and _announces(text, end, way):
+                reached_count = _announced_end(text, end, way, ends)
+                yield end, reached_count, "quoted" if way == "report" else "pasted"
 
 
 def _ends_of(text: str, way: _Way, pattern: re.Pattern[str]) -> Iterator[int]:

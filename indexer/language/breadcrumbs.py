@@ -83,8 +83,8 @@ def _without_day(title: str) -> str:
         left.append(title[at:start])
         at = max(at, end)
     words = "".join((*left, title[at:])).split()
-    told = (word for word in words if _LETTER_OR_DIGIT.search(word) and word.lower().strip(_MARKS) not in _OF_A_DAY)
-    return " ".join(told).strip(_MARKS) or title
+    texts = (word for word in words if _LETTER_OR_DIGIT.search(word) and word.lower().strip(_MARKS) not in _OF_A_DAY)
+    return " ".join(texts).strip(_MARKS) or title
 
 
 def searched_text(passage: Passage, path: str) -> str:
@@ -135,15 +135,15 @@ def _short(titles: tuple[str, ...]) -> str:
     Source: tests/evals/layouts.py, nearest by the vector alone, of 100 questions each about things and people: titles
     on lines of their own 96 and 90, behind commas and a colon 87 and 83, with dashes 92 and 94.
     """
-    kept, room = list[str](), _VECTOR_CHARS
+    kept_texts, room = list[str](), _VECTOR_CHARS
     for title in reversed(titles):
-        if kept and len(title) > room:
+        if kept_texts and len(title) > room:
             break
-        kept.append(title[:room])
+        kept_texts.append(title[:room])
         room -= len(title) + 1
         if room <= 0:
             break
-    return "\n".join(reversed(kept))
+    return "\n".join(reversed(kept_texts))
 
 
 def _cells_of(row: str) -> list[str]:

@@ -43,8 +43,8 @@ def number_of(text: str) -> int:
     """Value of a number below a hundred, in digits or in Chinese."""
     if text.isdecimal():
         return int(text)
-    tens, ten, ones = text.replace("两", "二").replace("兩", "二").rpartition("十")
-    return 10 * (_DIGITS.index(tens) if tens else len(ten)) + (_DIGITS.index(ones) if ones else 0)
+    tens, ten, this_text = text.replace("两", "二").replace("兩", "二").rpartition("十")
+    return 10 * (_DIGITS.index(tens) if tens else len(ten)) + (_DIGITS.index(this_text) if this_text else 0)
 
 
 def chinese_year(text: str) -> int:
@@ -98,11 +98,11 @@ def leading_stamp(text: str) -> Stamp | None:
     kind = next(number for number in "12345" if match[f"y{number}"])
     year, month, day = match[f"y{kind}"], match[f"m{kind}"], match[f"d{kind}"]
     try:
-        found = dt.date(int(year), int(month) if month.isdigit() else MONTH_NUMBERS[month.lower()], int(day))
+        date = dt.date(int(year), int(month) if month.isdigit() else MONTH_NUMBERS[month.lower()], int(day))
     except ValueError:
         return None
     after = _APART.match(head, match.end())
-    return Stamp(found, after.end() if after else match.end())
+    return Stamp(date, after.end() if after else match.end())
 
 
 # --- days that a text states -------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def is_on_calendar(day: Day) -> bool:
 
 def heading_day(text: str) -> dt.date | None:
     """First day of a title or a property that can be nothing else."""
-    return _first(each for each in written_days(text) if each.clear)
+    return _first(day for day in written_days(text) if day.clear)
 
 
 def _first(found: Iterable[WrittenDay]) -> dt.date | None:
@@ -239,20 +239,22 @@ _EXTENSION = lazy_regex(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
 def day_of_name(path: str) -> dt.date | None:
     """Day in the name of a file, or in those of its folders: `2026/11/15.md`."""
     path = _EXTENSION.sub("", path.replace("\\", "/"))
-    if named := heading_day(path.rpartition("/")[2]):
-        return named
+    if named_heading_day := heading_day(path.rpartition("/")[2]):
+        return named_heading_day
     match = _DAY_OF_FOLDERS.search(path)
     return _on_calendar(match[1], int(match[2]), match[3]) if match else None
 
 
 def full_day(text: str) -> dt.date | None:
     """First day that a text states in full: 2026-11-20, 20 November 2026, November 20, 2026, 2026年11月20日."""
-    return _first(each for each in written_days(text) if each.days[0][0] and not each.bare)
+    return _first(day for day in written_days(text) if day.days[0][0] and not day.bare)
 
 
 def day_keys(text: str) -> list[str]:
     """Words that the days of a text are found by, with and without the year."""
-    return [key for each in written_days(text) if not each.bare for day in each.days for key in keys_of_day(day)]
+    return [
+        key for each_day in written_days(text) if not each_day.bare for day in each_day.days for key in keys_of_day(day)
+    ]
 
 
 def keys_of_day(day: Day) -> tuple[str, ...]:
@@ -297,8 +299,8 @@ def leading_day(text: str) -> tuple[dt.date, int] | None:
         parts = match["y3"], month, str(day)
     else:
         parts = match["y4"], MONTH_NUMBERS[match["m4"].lower()], match["d4"] or match["d5"]
-    found = _on_calendar(parts[0], parts[1], parts[2] or "1")
-    return (found, match.end()) if found else None
+    found_day = _on_calendar(parts[0], parts[1], parts[2] or "1")
+    return (found_day, match.end()) if found_day else None
 
 
 # --- days and hours in comparable form ---------------------------------------------------------------------------
@@ -340,8 +342,8 @@ def clock_spans(text: str) -> Iterator[tuple[int, int]]:
 def _may_have_days(text: str) -> bool:
     if _DAY_HINT.search(text):
         return True
-    lowered = text.lower()
-    return any(month in lowered for month in _SHORT_MONTHS) and bool(_MONTH_HINT.search(lowered))
+    lowered_text = text.lower()
+    return any(month in lowered_text for month in _SHORT_MONTHS) and bool(_MONTH_HINT.search(lowered_text))
 
 
 def days_of(text: str) -> Iterator[Day]:

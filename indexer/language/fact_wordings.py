@@ -80,8 +80,8 @@ class Wordings:
 
     def place_of_be(self, text: str) -> int:
         """Where the first form of "be" begins in a text; -1 for nowhere."""
-        found = self._be.search(text)
-        return found.start() if found else -1
+        match = self._be.search(text)
+        return match.start() if match else -1
 
     def words_of(self, text: str) -> list[str]:
         """The words of a text in small letters by which wordings can be looked up, and others."""
@@ -89,19 +89,19 @@ class Wordings:
 
     def among(self, words: Iterable[str]) -> Iterator[Wording]:
         """Wordings that are looked up by one of some words, in the order of the table."""
-        found = self._units.intersection(words)
-        for number in sorted({number for unit in found for number in self._of_unit[unit]}):
+        intersection = self._units.intersection(words)
+        for number in sorted({number for unit in intersection for number in self._of_unit[unit]}):
             yield self._wordings[number]
 
 
 def _with_words(lines: str) -> str:
     """A table with the words that its lines name in braces."""
-    named = dict[str, str]()
+    named_fields = dict[str, str]()
     for line in lines.splitlines():
         if line.startswith("@"):
             name, _, words = line[1:].partition(" ")
-            named[name] = "/".join(part for part in (named.get(name), words) if part)
-    return lines.format(**named)
+            named_fields[name] = "/".join(part for part in (named_fields.get(name), words) if part)
+    return lines.format(**named_fields)
 
 
 def _pattern(wording: str, script: Script) -> re.Pattern[str]:
@@ -143,8 +143,8 @@ def _looked_up_by(wording: str, script: Script) -> set[str]:
     if names[-1].startswith("?"):
         return set(names[-1][1:].split("/"))
     plain = [name for name in names if name not in script.parts and name != "S" and not name.startswith("[")]
-    chosen = next((name for name in plain if name.startswith("~")), plain[0]).lstrip("~").removeprefix("V=")
-    contracted = set(script.contractions) if "be" in chosen.split("/") else set[str]()
-    return contracted | {
-        max(script.units.findall(word.replace(r"\s", " ")), key=len) for word in _spelt(chosen, script)
+    chosen_text = next((name for name in plain if name.startswith("~")), plain[0]).lstrip("~").removeprefix("V=")
+    contractions = set(script.contractions) if "be" in chosen_text.split("/") else set[str]()
+    return contractions | {
+        max(script.units.findall(word.replace(r"\s", " ")), key=len) for word in _spelt(chosen_text, script)
     }

@@ -85,15 +85,15 @@ _SPLIT_TOKEN = lazy_regex(rf"[{_HAN}]+|[^{_HAN}\s]+")
 
 def words_of(text: str) -> frozenset[str]:
     """The words that tell which subject is meant."""
-    found = []
+    value = []
     for token in _TOKEN.findall(text.casefold().replace("’", "'").replace("'s", "").replace("-", " ")):
         if token in _ME:
-            found.append(ME)
+            value.append(ME)
         elif token not in _STOP:
-            found += [_singular(part) for part in _SPLIT_TOKEN.findall(token)]
+            value += [_singular(part) for part in _SPLIT_TOKEN.findall(token)]
     classes = _CLASS | _ISSUES if _ISSUE_KEY.search(text) else _CLASS
-    telling = frozenset(word for word in found if word not in classes)
-    return telling or frozenset(found)
+    telling = frozenset(word for word in value if word not in classes)
+    return telling or frozenset(value)
 
 
 def _singular(word: str) -> str:
@@ -111,8 +111,8 @@ def is_tool(text: str) -> bool:
 
 def kind_of(value: str) -> str:
     """The kind of tool or taste that a value is of; that of its last word where the value is several; else empty."""
-    if found := _KIND_OF.get(value) or _KIND_OF.get(value.replace(" ", "-")):
-        return found
+    if text := _KIND_OF.get(value) or _KIND_OF.get(value.replace(" ", "-")):
+        return text
     words = value.split()
     if len(words) > 3:
         return ""
@@ -165,8 +165,8 @@ def sort_of(value: str) -> tuple[str, str]:
     bare = _ASIDE.sub("", value)
     if _DATE.fullmatch(value):
         return "", value
-    if found := _SORT_OF.get(bare):
-        return found, bare
+    if text := _SORT_OF.get(bare):
+        return text, bare
     if _VERSION.match(value):
         return "version", value
     if match := _AMOUNT.match(_EACH.sub("", value)):
@@ -227,14 +227,14 @@ _HOLDER = lazy_regex(
 
 def leads_with_day(value: str) -> bool:
     """True if a value begins with a day: "Monday at 9", and not "the dentist on Monday"."""
-    found = _HAS_DAY.search(value)
-    return found is not None and _BEFORE_DAY.fullmatch(value[: found.start()]) is not None
+    match = _HAS_DAY.search(value)
+    return match is not None and _BEFORE_DAY.fullmatch(value[: match.start()]) is not None
 
 
 def leads_with_time(value: str) -> bool:
     """True if a value begins with a time of the day."""
-    found = _HAS_TIME.search(value)
-    return found is not None and _BEFORE_DAY.fullmatch(value[: found.start()]) is not None
+    match = _HAS_TIME.search(value)
+    return match is not None and _BEFORE_DAY.fullmatch(value[: match.start()]) is not None
 
 
 _BEFORE_DAY = lazy_regex(
@@ -263,8 +263,8 @@ def value_of(text: str, *, keeps_days: bool = False) -> tuple[str, bool]:
     """A value as it is compared, and whether its words say that it is new; empty where it is none."""
     text = _THOUSANDS.sub("", text) if "," in text else text
     newest = _ARROW.split(text)[-1] if ">" in text or "→" in text else text
-    corrected = _CORRECTS.sub("", newest)
-    changes, value = corrected != text, corrected.strip(_QUOTES)
+    corrected_text = _CORRECTS.sub("", newest)
+    changes, value = corrected_text != text, corrected_text.strip(_QUOTES)
     value = _CUT.sub("", value) if not keeps_days else re.sub(r"\s*[;；。(（].*$", "", value, flags=re.DOTALL)
     while fresh := _FRESH.match(value):
         changes, value = changes or bool(fresh["now"]), value[fresh.end() :]
@@ -289,20 +289,20 @@ def is_same(first: str, second: str) -> bool:
         return True
     if first.startswith("未") != second.startswith("未"):
         return False
-    one, other = _parts(first), _parts(second)
-    if not one or not other:
+    parts, other_parts = _parts(first), _parts(second)
+    if not parts or not other_parts:
         return False
-    if one <= other or other <= one:
+    if parts <= other_parts or other_parts <= parts:
         return True
     if first.isascii() or second.isascii():
         return False
-    return len(one) == len(other) == 1 and (first in second or second in first)
+    return len(parts) == len(other_parts) == 1 and (first in second or second in first)
 
 
 def is_beside(first: str, second: str) -> bool:
     """True if two amounts hold beside each other: a price by the month and one by the year."""
-    one, other = (frozenset("".join(found) for found in _PERIOD.findall(value)) for value in (first, second))
-    return bool(one and other) and one != other
+    keys, other_keys = (frozenset("".join(match) for match in _PERIOD.findall(value)) for value in (first, second))
+    return bool(keys and other_keys) and keys != other_keys
 
 
 def _parts(value: str) -> frozenset[str]:

@@ -151,11 +151,11 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     if is_newest_first(heading, path):
         return _NOTHING
     topic = topic_of(heading, path)
-    found = dict[tuple[str, str], Claim]()
+    claims = dict[tuple[str, str], Claim]()
     year = _year_of(heading, path) if _YEAR_DIGITS.search(text) and _IN_YEAR.search(text) else 0
     for claim in _claims(text, topic, label, year):
-        found.setdefault((claim.thing, claim.value), claim)
-    return Facts(claims=tuple(found.values())) if found else _NOTHING
+        claims.setdefault((claim.thing, claim.value), claim)
+    return Facts(claims=tuple(claims.values())) if claims else _NOTHING
 
 
 @lru_cache(maxsize=8_192)
@@ -185,16 +185,16 @@ def _is_prose(path: str) -> bool:
     return path.lower().endswith((".md", ".markdown", ".txt", ".mdx"))
 
 
-def _pairs(both: str) -> tuple[NotSame, ...]:
-    parts = [part.strip(_QUOTED) for part in _BETWEEN.split(both)]
+def _pairs(text: str) -> tuple[NotSame, ...]:
+    parts = [part.strip(_QUOTED) for part in _BETWEEN.split(text)]
     parts = [part for part in parts if part]
     return tuple(NotSame(parts[i], parts[j]) for i in range(len(parts[:8])) for j in range(i + 1, len(parts[:8])))
 
 
 def is_named(reference: str, path: str, first: int, last: int, text: str) -> bool:
     """True if a reference of `NotSame` means a passage: by its path and a line of it, or by words of it."""
-    if cited := _CITED.match(reference):
-        return path == cited["path"] and first <= int(cited["line"]) <= last
+    if match := _CITED.match(reference):
+        return path == match["path"] and first <= int(match["line"]) <= last
     return _plain(reference) in _plain(text)
 
 
@@ -229,7 +229,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
     )
     if label and text.casefold().startswith(label.casefold()):
         text = text[len(label) :].lstrip(":： ")
-    spoken = speaker - {ME}
+    keys = speaker - {ME}
     before: frozenset[str] = frozenset()
     sentence_changes = False
     lead, ours = "", False
@@ -237,36 +237,36 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
     first, record = first_line(text)
     record = record - _GENERIC
     for goes_on, plain, label in _clauses(text):
-        day, said = _day_of(plain)
+        day, said_text = _day_of(plain)
         # A date of its own before a comma is that of the clause behind it.
         day = day or (since if goes_on else None)
-        since = day if not said else None
-        if not said:
+        since = day if not said_text else None
+        if not said_text:
             continue
-        is_chinese = not said.isascii() and _HAN.search(said) is not None
-        unnamed = _OF_ME.search(said) is None if is_chinese else _THIRD.match(said) is not None
-        nobody = goes_on and not ours and unnamed
-        if nobody and lead and _ONLY_NEW.match(said):
-            said, nobody = lead + said, False
-        corrected = _CORRECTION.match(said)
-        said = said[corrected.end() :] if corrected else said
-        while opening := _OPENING.match(said):
-            said = said[opening.end() :]
-        if _OF_BEFORE.match(said):
+        is_chinese = not said_text.isascii() and _HAN.search(said_text) is not None
+        is_unnamed = _OF_ME.search(said_text) is None if is_chinese else _THIRD.match(said_text) is not None
+        nobody = goes_on and not ours and is_unnamed
+        if nobody and lead and _ONLY_NEW.match(said_text):
+            said_text, nobody = lead + said_text, False
+        match = _CORRECTION.match(said_text)
+        said_text = said_text[match.end() :] if match else said_text
+        while opening := _OPENING.match(said_text):
+            said_text = said_text[opening.end() :]
+        if _OF_BEFORE.match(said_text):
             continue
-        if _is_open(said) or (year and _is_before(said, year)):
+        if _is_open(said_text) or (year and _is_before(said_text, year)):
             continue
-        changes = bool(corrected) or _NOW.search(said) is not None
-        said = LIST_NUMBER.sub("", said)
-        named, said = label_before(said) if label is None else (label, said)
-        if named and _is_key(named):
-            named, said = "", f"{named}: {said}"
-        is_key = KEYED.match(said) is not None
+        changes = bool(match) or _NOW.search(said_text) is not None
+        said_text = LIST_NUMBER.sub("", said_text)
+        named_text, said_text = label_before(said_text) if label is None else (label, said_text)
+        if named_text and _is_key(named_text):
+            named_text, said_text = "", f"{named_text}: {said_text}"
+        is_key = KEYED.match(said_text) is not None
         owner = frozenset[str]()
         if is_key:
-            owner = (words_of_label(named) - _GENERIC) or (frozenset() if plain == first else record) or spoken
+            owner = (words_of_label(named_text) - _GENERIC) or (frozenset() if plain == first else record) or keys
         clause = Clause(
-            text=said,
+            text=said_text,
             subject=before,
             topic=topic,
             speaker=before if nobody else speaker,
@@ -275,59 +275,61 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
             owner=owner,
         )
         sentence_changes = changes
-        found = (_LEAD_ZH if is_chinese else _LEAD).match(said)
-        lead = found[1] if found else ""
-        if not before and (lead or _SPEAKS.match(said)):
+        found_match = (_LEAD_ZH if is_chinese else _LEAD).match(said_text)
+        lead = found_match[1] if found_match else ""
+        if not before and (lead or _SPEAKS.match(said_text)):
             before = clause.subject_of(lead) or before if lead else speaker
         for claim in framed_claims(clause, changes=changes, ended=ended_in):
             yield claim._replace(is_borrowed=is_key)
         for claim in claims_of(clause):
             ours = claim.subject >= _GROUP
             before = before if ours else claim.subject or before
-            borrowed = (is_key and not _GENITIVE.search(said)) or _is_elsewhere(claim, said)
-            if borrowed and (names_another(said) or (is_key and not claim.changes and claim.thing.endswith("|name"))):
+            is_borrowed = (is_key and not _GENITIVE.search(said_text)) or _is_elsewhere(claim, said_text)
+            if is_borrowed and (
+                names_another(said_text) or (is_key and not claim.changes and claim.thing.endswith("|name"))
+            ):
                 continue
-            yield claim._replace(is_borrowed=borrowed)
+            yield claim._replace(is_borrowed=is_borrowed)
 
 
-def _is_before(said: str, year: int) -> bool:
+def _is_before(text: str, year: int) -> bool:
     """True if a clause tells of a year before another."""
-    return any(int(match[match.lastindex or 0]) < year for match in _IN_YEAR.finditer(said))
+    return any(int(match[match.lastindex or 0]) < year for match in _IN_YEAR.finditer(text))
 
 
 _GENITIVE = lazy_regex(f"^[^:：=→]*(?:{ANY.clauses.genitives})", re.IGNORECASE)
 
 
-def _is_elsewhere(claim: Claim, said: str) -> bool:
+def _is_elsewhere(claim: Claim, text: str) -> bool:
     """True if a clause does not name whom or what a claim of it is about."""
-    if claim.subject & {ME, WE} and (_SPEAKS.match(said) or _OF_ME.search(said)):
+    if claim.subject & {ME, WE} and (_SPEAKS.match(text) or _OF_ME.search(text)):
         return False
-    return bool(claim.thing[0] != "|" or claim.subject) and claim.subject.isdisjoint(words_of(said))
+    return bool(claim.thing[0] != "|" or claim.subject) and claim.subject.isdisjoint(words_of(text))
 
 
 def sentences_with_changes(text: str) -> list[tuple[str, bool]]:
     """The first clause of each sentence that asks nothing, without its opening, and True for a word of change in it."""
-    found = list[tuple[str, bool]]()
+    pairs = list[tuple[str, bool]]()
     for goes_on, plain, _ in _clauses(_without_marks(text[:_MOST_CHARS])):
         if goes_on:
             # Of whom or what it tells stands in the clause before.
             continue
-        _, said = _day_of(plain)
-        corrected = _CORRECTION.match(said)
-        said = said[corrected.end() :] if corrected else said
-        while opening := _OPENING.match(said):
-            said = said[opening.end() :]
-        if said and not _asks(said):
-            found.append((said, bool(corrected) or _NOW.search(said) is not None))
-    return found
+        _, said_text = _day_of(plain)
+        match = _CORRECTION.match(said_text)
+        said_text = said_text[match.end() :] if match else said_text
+        while opening := _OPENING.match(said_text):
+            said_text = said_text[opening.end() :]
+        if said_text and not _asks(said_text):
+            pairs.append((said_text, bool(match) or _NOW.search(said_text) is not None))
+    return pairs
 
 
-def hedges_of(said: str) -> tuple[str, ...]:
+def hedges_of(text: str) -> tuple[str, ...]:
     """Words of a clause that hold it back: of doubt, of a condition, of what holds beside it, or of another time."""
-    lowered = said.lower()
+    lowered_text = text.lower()
     return (
-        *(match[0] for match in _HEDGED.finditer(lowered)),
-        *(match[0] for match in _HEDGED_WITHIN.finditer(lowered)),
+        *(match[0] for match in _HEDGED.finditer(lowered_text)),
+        *(match[0] for match in _HEDGED_WITHIN.finditer(lowered_text)),
     )
 
 
@@ -359,12 +361,12 @@ def _clauses(text: str) -> Iterator[tuple[bool, str, str | None]]:
         before a dash or a bar, None for none.
     """
     plain = text if _MARKS.isdisjoint(text) else _MARKUP.sub("", _LINK.sub(r"\1", text))
-    begin, goes_on, found, label = 0, False, 0, None
+    begin, goes_on, number, label = 0, False, 0, None
     marks = (match for match in _SPLIT.finditer(plain) if not _within_day(plain, match.start(), match.end()))
     for end, behind, mark in (*((m.start(), m.end(), m[0]) for m in marks), (len(plain),) * 2 + ("",)):
         part = plain[begin:end].strip(" \t-*•>|")
-        if 3 <= len(part) <= 160 and found < _MOST_CLAUSES:
-            found += 1
+        if 3 <= len(part) <= 160 and number < _MOST_CLAUSES:
+            number += 1
             yield goes_on, part.rstrip(".。"), label
         if "\n" in mark:
             label = None
@@ -384,22 +386,22 @@ _OF_BEFORE = lazy_regex("其(?!他|实|中|余)|它们?的")
 _BAR = lazy_regex(r"\s[—–|]\s")
 
 
-def _asks(said: str) -> bool:
+def _asks(text: str) -> bool:
     """True if a clause asks, or repeats what somebody said."""
-    marked = not said.isascii() or '"' in said or "?" in said
-    return (marked and _QUESTION.search(said) is not None) or _ASKS.match(said) is not None
+    is_marked = not text.isascii() or '"' in text or "?" in text
+    return (is_marked and _QUESTION.search(text) is not None) or _ASKS.match(text) is not None
 
 
-def _is_open(said: str) -> bool:
+def _is_open(text: str) -> bool:
     """True if a clause asks, or says nothing of what is the case now."""
-    if _asks(said):
+    if _asks(text):
         return True
-    lowered = said.lower()
-    if _HEDGED.search(_without_aside(lowered)) or ("may" in said and _MAY.search(said)):
+    lowered_text = text.lower()
+    if _HEDGED.search(_without_aside(lowered_text)) or ("may" in text and _MAY.search(text)):
         return True
-    if said.isascii():
+    if text.isascii():
         return False
-    return _HEDGED_WITHIN.search(_without_aside(said)) is not None and _FROM_FORMER.search(said) is None
+    return _HEDGED_WITHIN.search(_without_aside(text)) is not None and _FROM_FORMER.search(text) is None
 
 
 _ASIDE = lazy_regex(rf"[(（][^)）]*[)）]|[,，]\s*(?:{ANY.clauses.former}).*$|{ANY.clauses.former_words}")
@@ -408,16 +410,16 @@ _ASIDE = lazy_regex(rf"[(（][^)）]*[)）]|[,，]\s*(?:{ANY.clauses.former}).*$
 _ASIDE_MARKS = frozenset("(（,，")
 
 
-def _without_aside(said: str) -> str:
-    return said if _ASIDE_MARKS.isdisjoint(said) and "ly " not in said else _ASIDE.sub("", said)
+def _without_aside(text: str) -> str:
+    return text if _ASIDE_MARKS.isdisjoint(text) and "ly " not in text else _ASIDE.sub("", text)
 
 
-def _day_of(said: str) -> tuple[dt.date | None, str]:
+def _day_of(text: str) -> tuple[dt.date | None, str]:
     """The day that a clause says it holds from, and the clause without it."""
-    if led := leading_day(said):
+    if led := leading_day(text):
         day, end = led
-        return day, said[end:]
-    if _YEAR_DIGITS.search(said) and (since := _AS_OF.search(said)):
-        written = re.sub(r"[年月]", "-", since[since.lastindex or 0]).rstrip("日")
-        return full_day(written), (said[: since.start()] + said[since.end() :]).strip()
-    return None, said
+        return day, text[end:]
+    if _YEAR_DIGITS.search(text) and (since := _AS_OF.search(text)):
+        written_text = re.sub(r"[年月]", "-", since[since.lastindex or 0]).rstrip("日")
+        return full_day(written_text), (text[: since.start()] + text[since.end() :]).strip()
+    return None, text

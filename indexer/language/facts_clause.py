@@ -109,11 +109,11 @@ class Clause:
         plain = text.strip(" ,:：，\"'“”")
         while filler := _FILLER.search(plain):
             plain = plain[: filler.start()].strip(" ,")
-        lowered = plain.casefold()
-        if not lowered:
+        lowered_text = plain.casefold()
+        if not lowered_text:
             return self.owner or self.subject or self.topic or self.speaker or None
-        if lowered in _PRONOUNS:
-            standing = _PRONOUNS[lowered]
+        if lowered_text in _PRONOUNS:
+            standing = _PRONOUNS[lowered_text]
             return frozenset({standing}) if standing == WE else (self.subject or self.place or frozenset({standing}))
         words = words_of(plain) | self._owner(plain)
         if len(plain) > 60 or not 0 < len(words) <= 6 or _FORMER.search(plain):
@@ -219,8 +219,8 @@ class Clause:
                 subject, sort, value, changes=new, single=not is_key or not sort.startswith(("amount", "price"))
             )
             if sort in CHOSEN and new:
-                who = frozenset({WE}) if subject & {ME, WE} else subject
-                yield self.claim(who, f"use {sort}", value, changes=True, single=False)
+                we = frozenset({WE}) if subject & {ME, WE} else subject
+                yield self.claim(we, f"use {sort}", value, changes=True, single=False)
             if not sort.startswith("amount"):
                 yield self.toggle(subject, sort, value, on=True, changes=new)
             if sort in CHOSEN and definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
@@ -258,10 +258,13 @@ class Clause:
 
 def end_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
     """Denials of a clause, by what it would claim: the narrowest, as what ends for one purpose goes on for others."""
-    turned = [claim for claim in claims if "=" in claim.thing and claim.value == "on"]
-    for claim in turned:
+    turned_claims = [claim for claim in claims if "=" in claim.thing and claim.value == "on"]
+    for claim in turned_claims:
         attribute = claim.thing.partition("|")[2]
-        if not any(claim.subject < other.subject and other.thing.endswith(f"|{attribute}") for other in turned):
+        if not any(
+            claim.subject < other_claim.subject and other_claim.thing.endswith(f"|{attribute}")
+            for other_claim in turned_claims
+        ):
             yield claim._replace(value="off", changes=True)
 
 
@@ -303,24 +306,24 @@ def _readings(noun: str) -> Iterator[tuple[str, str]]:
 
 def _head(noun: str) -> tuple[str, str]:
     """The attribute at the end of a noun phrase, and the words before it; empty if it has none."""
-    lowered = noun.casefold().strip()
-    words = lowered.split()
+    lowered_text = noun.casefold().strip()
+    words = lowered_text.split()
     for size in (3, 2, 1):
-        if len(words) >= size and (found := ATTRIBUTES.get(" ".join(words[-size:]))):
-            return found, " ".join(words[:-size])
-    if not lowered.isascii():
-        for size in range(min(6, len(lowered)), 1, -1):
+        if len(words) >= size and (attribute := ATTRIBUTES.get(" ".join(words[-size:]))):
+            return attribute, " ".join(words[:-size])
+    if not lowered_text.isascii():
+        for size in range(min(6, len(lowered_text)), 1, -1):
             # Words in Latin letters have borders: "Ríos" names no system.
-            if (found := ATTRIBUTES.get(lowered[-size:])) and not lowered[-size:].isascii():
-                return found, lowered[:-size]
-    chosen = next((word for word in words[:-1] if word in ONE_OF), "")
-    if chosen:
-        return f"favourite {words[-1]}" if chosen.startswith("favo") else words[-1], " ".join(
+            if (attribute := ATTRIBUTES.get(lowered_text[-size:])) and not lowered_text[-size:].isascii():
+                return attribute, lowered_text[:-size]
+    chosen_word = next((word for word in words[:-1] if word in ONE_OF), "")
+    if chosen_word:
+        return f"favourite {words[-1]}" if chosen_word.startswith("favo") else words[-1], " ".join(
             word for word in words[:-1] if not word.startswith("favo")
         )
-    mark = next((mark for mark in ("最喜欢的", "最爱的", "默认", "首选") if mark in lowered), "")
-    if mark and len(lowered) > len(mark):
-        before, _, after = lowered.partition(mark)
+    mark = next((mark for mark in ("最喜欢的", "最爱的", "默认", "首选") if mark in lowered_text), "")
+    if mark and len(lowered_text) > len(mark):
+        before, _, after = lowered_text.partition(mark)
         return f"favourite {after}", before
     return "", ""
 

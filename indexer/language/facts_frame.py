@@ -97,14 +97,14 @@ def framed_claims(clause: Clause, *, changes: bool, ended: Callable[[str], str])
     if not 5 <= len(text) <= _MOST_CHARS or _SOMEBODY.search(text):
         return
     if _HAN.search(text):
-        denied, slot = ended(text), _slot_zh(clause, changes)
-        whole = _chars_of(denied or text)
+        denied_text, slot = ended(text), _slot_zh(clause, changes)
+        whole = _chars_of(denied_text or text)
     else:
-        denied, slot = ended(text), _slot(clause, changes)
-        whole = _words_of(denied or text, _GRAMMAR)
+        denied_text, slot = ended(text), _slot(clause, changes)
+        whole = _words_of(denied_text or text, _GRAMMAR)
     if 2 <= len(whole) <= _MOST_WORDS + 14 * (not text.isascii()):
-        yield _claim(clause, whole, _WHOLE, "off" if denied else "on", changes=bool(denied))
-    if denied:
+        yield _claim(clause, whole, _WHOLE, "off" if denied_text else "on", changes=bool(denied_text))
+    if denied_text:
         return
     if slot:
         yield slot
@@ -157,18 +157,18 @@ def _parts(clause: Clause, changes: bool) -> Iterator[Claim]:
         yield _claim(clause, _chars_of(match["s"]), _BEING, match["v"], changes=match["turned"] is not None)
 
 
-def _words_of(text: str, dropped: frozenset[str]) -> list[str]:
-    plain = " ".join(word for word in re.findall(r"[^\s,;:!?\"“”()]+", text.lower()) if word not in dropped)
+def _words_of(text: str, dropped_keys: frozenset[str]) -> list[str]:
+    plain = " ".join(word for word in re.findall(r"[^\s,;:!?\"“”()]+", text.lower()) if word not in dropped_keys)
     return index_terms(plain.replace("'s", "").replace("’s", ""))
 
 
 def _slot(clause: Clause, changes: bool) -> Claim | None:
     text = _FORMER.sub("", clause.text)
-    changed = changes or _CHANGED.search(text) is not None
-    *_, found = (None, *_SLOTS.finditer(text))
-    if found is None:
+    has_changed = changes or _CHANGED.search(text) is not None
+    *_, match = (None, *_SLOTS.finditer(text))
+    if match is None:
         return None
-    before, behind = text[: found.start()], text[found.end() :]
+    before, behind = text[: match.start()], text[match.end() :]
     if _NOW.match(behind.strip()) and len(behind.split()) > 1:
         return None
     behind = _NOW.sub("", behind)
@@ -180,7 +180,7 @@ def _slot(clause: Clause, changes: bool) -> Claim | None:
     words = _words_of(_CHANGED.sub(" ", f"{before} {behind}"), _LIGHT)
     if not 0 < len(words) <= _MOST_WORDS:
         return None
-    return _claim(clause, words, _SLOT, " ".join(found[0].lower().replace(",", "").split()), changes=changed)
+    return _claim(clause, words, _SLOT, " ".join(match[0].lower().replace(",", "").split()), changes=has_changed)
 
 
 def _chars_of(text: str) -> list[str]:
@@ -189,15 +189,15 @@ def _chars_of(text: str) -> list[str]:
 
 def _slot_zh(clause: Clause, changes: bool) -> Claim | None:
     text = re.sub(r"[(（].*$|(?<=\d),(?=\d{3})", "", clause.text)
-    *_, found = (None, *_SLOTS_ZH.finditer(text))
-    if found is None:
+    *_, match = (None, *_SLOTS_ZH.finditer(text))
+    if match is None:
         return None
-    before, behind = text[: found.start()], text[found.end() :]
+    before, behind = text[: match.start()], text[match.end() :]
     rest = _DROPPED_ZH.sub("", simplify(behind))
     head = _DROPPED_ZH.sub("", simplify(before))
     if len(head) < 2 or len(rest) > _MOST_BEHIND_ZH or before.endswith("第"):
         return None
     if _WHICH_ZH.match(behind) and not _LEADS_ZH.search(before):
         return None
-    changed = changes or _MARKED_ZH.search(text) is not None or _REACHED_ZH.match(text) is not None
-    return _claim(clause, [*head, *rest], _SLOT, found[0], changes=changed)
+    has_changed = changes or _MARKED_ZH.search(text) is not None or _REACHED_ZH.match(text) is not None
+    return _claim(clause, [*head, *rest], _SLOT, match[0], changes=has_changed)

@@ -37,7 +37,7 @@ class _Reader(NamedTuple):
 
 @cache
 def _all_readers() -> tuple[_Reader, ...]:
-    return tuple(_reader(each, each.facts) for each in LANGUAGES if each.facts)
+    return tuple(_reader(language, language.facts) for language in LANGUAGES if language.facts)
 
 
 def _reader(language: Language, table: FactTable) -> _Reader:
@@ -49,9 +49,11 @@ def _reader(language: Language, table: FactTable) -> _Reader:
 
 def _readers(text: str) -> Iterator[_Reader]:
     """Readers of the languages that a text may be in; the first one does not read what is told to be in another."""
-    first, *others = _all_readers()
-    may_be = [each for each in others if (has_words_of if each.is_spaced else _is_unspaced)(text, each.language)]
-    if language_of(text) not in {each.language for each in may_be if each.is_spaced}:
+    first, *readers = _all_readers()
+    may_be = [
+        reader for reader in readers if (has_words_of if reader.is_spaced else _is_unspaced)(text, reader.language)
+    ]
+    if language_of(text) not in {each_reader.language for each_reader in may_be if each_reader.is_spaced}:
         yield first
     yield from may_be
 
@@ -69,8 +71,8 @@ def claims_of(clause: Clause) -> Iterator[Claim]:
 def ended_in(text: str) -> str:
     """The statement that a text tells the end of, without the words that say so; empty for none."""
     has_han = _HAN.search(text) is not None
-    found = (reader.ended_in(text) for reader in _readers(text) if reader.is_spaced is not has_han)
-    return next(filter(None, found), "")
+    texts = (reader.ended_in(text) for reader in _readers(text) if reader.is_spaced is not has_han)
+    return next(filter(None, texts), "")
 
 
 _HAN = lazy_regex("[\u4e00-\u9fff]")
@@ -98,8 +100,8 @@ class _PlainReader:
 
     def claims_of(self, clause: Clause) -> Iterator[Claim]:
         """Claims of a clause."""
-        if denied := self.ended_in(clause.text):
-            yield from end_claims(self._claims_of(dataclasses.replace(clause, text=denied)))
+        if denied_text := self.ended_in(clause.text):
+            yield from end_claims(self._claims_of(dataclasses.replace(clause, text=denied_text)))
         else:
             yield from self._claims_of(clause)
 
@@ -109,23 +111,25 @@ class _PlainReader:
         return " ".join(f"{text[: match.start()]}{match[1]}{text[match.end() :]}".split()) if match else ""
 
     def _claims_of(self, clause: Clause) -> Iterator[Claim]:
-        text, claimed = clause.text, set[str]()
+        text, claimed_keys = clause.text, set[str]()
         be = self._table.place_of_be(text)
         for wording in self._table.among(self._table.words_of(text.lower())):
-            reading, _, named = wording.relation.partition(":")
-            if reading not in claimed and (match := wording.found_in(text, be)):
+            reading, _, named_text = wording.relation.partition(":")
+            if reading not in claimed_keys and (match := wording.found_in(text, be)):
                 parts = {name: part for name, part in match.groupdict().items() if part}
                 parts.setdefault("s", text[: match.start()])
-                for claim in self._readings.get(reading, _attribute_claims)(clause, wording, named or reading, parts):
-                    claimed.add(reading)
+                for claim in self._readings.get(reading, _attribute_claims)(
+                    clause, wording, named_text or reading, parts
+                ):
+                    claimed_keys.add(reading)
                     yield claim
 
 
 def _attribute(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     """An attribute that is named, and its value."""
     changes = wording.changes or clause.is_new(parts["n"])
-    if found := clause.attribute_of(parts["n"]):
-        yield from clause.holds(*found, parts["v"], changes=changes)
+    if attribute := clause.attribute_of(parts["n"]):
+        yield from clause.holds(*attribute, parts["v"], changes=changes)
     else:
         yield from clause.by_sort(parts["n"], parts["v"], changes=changes)
 
@@ -150,8 +154,8 @@ def _attribute_claims(clause: Clause, wording: Wording, attribute: str, parts: P
 def _taste_claims(clause: Clause, wording: Wording, relation: str, parts: Parts) -> Iterator[Claim]:
     """Something that is used or preferred."""
     if subject := clause.subject_of(parts["s"]):
-        who = frozenset({WE}) if relation == "use" and subject & {ME, WE} else subject
-        yield from clause.tastes(who, relation, parts["v"], changes=wording.changes)
+        we = frozenset({WE}) if relation == "use" and subject & {ME, WE} else subject
+        yield from clause.tastes(we, relation, parts["v"], changes=wording.changes)
 
 
 def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterator[Claim]:

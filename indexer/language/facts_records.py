@@ -50,10 +50,10 @@ def is_newest_first(heading: tuple[str, ...], path: str) -> bool:
     )
 
 
-def label_before(said: str) -> tuple[str, str]:
+def label_before(text: str) -> tuple[str, str]:
     """The label before a line of a key and a value, and the line without it: "web01", "Port: 8080"."""
-    found = _LABELLED.match(said)
-    return (found["label"], said[found.end() :]) if found and is_label(found["label"]) else ("", said)
+    match = _LABELLED.match(text)
+    return (match["label"], text[match.end() :]) if match and is_label(match["label"]) else ("", text)
 
 
 def is_label(text: str) -> bool:
@@ -86,10 +86,10 @@ def first_line(text: str) -> tuple[str, frozenset[str]]:
     return "", frozenset()
 
 
-def names_another(said: str) -> bool:
+def names_another(text: str) -> bool:
     """True if brackets behind a value name whom or what it is of: "Phone: 0664 111 (Mia)"."""
-    found = _BRACKETS.search(said)
-    return found is not None and _OF_VALUE.match(found["aside"]) is None
+    match = _BRACKETS.search(text)
+    return match is not None and _OF_VALUE.match(match["aside"]) is None
 
 
 _NAMES = frozenset(

@@ -149,8 +149,8 @@ def _kind_of(word: str) -> IdentifierKind | None:
     if len(word) > 200:
         return None
     for kind, shape in _SHAPES:
-        found = shape.fullmatch(word)
-        if found and not (kind == "id" and _is_no_id(word)):
+        match = shape.fullmatch(word)
+        if match and not (kind == "id" and _is_no_id(word)):
             return kind
     if _FILE.fullmatch(word) and word.lower() not in _NO_FILES:
         return "path"
@@ -226,13 +226,13 @@ def asked_identifiers(question: str) -> list[tuple[str, ...]]:
     plain = _plain(question)
     if _KEY_HINT.search(plain) is None:
         return []
-    found = dict[tuple[str, ...], None]()
+    values = dict[tuple[str, ...], None]()
     for key, start, end in _grouped_numbers(plain):
-        found[(key,)] = None
+        values[(key,)] = None
         plain = plain[:start] + " " * (end - start) + plain[end:]
     for run in _runs(plain):
-        found.update(dict.fromkeys(_asked_in(run)))
-    return list(found)
+        values.update(dict.fromkeys(_asked_in(run)))
+    return list(values)
 
 
 def _runs(text: str) -> Iterator[str]:
@@ -266,29 +266,29 @@ def _grouped_numbers(text: str) -> Iterator[tuple[str, int, int]]:
 @lru_cache(maxsize=8_192)
 def _keys_of(run: str) -> tuple[str, ...]:
     """Keys of the identifiers in a run of characters."""
-    found = dict[str, None]()
+    fields = dict[str, None]()
     for part in _parts_of(run):
-        lowered = part.lower()
-        if _HEX.fullmatch(lowered):
-            found.update(dict.fromkeys(lowered[:chars] for chars in _HASH_CHARS if chars < len(lowered)))
+        lowered_text = part.lower()
+        if _HEX.fullmatch(lowered_text):
+            fields.update(dict.fromkeys(lowered_text[:chars] for chars in _HASH_CHARS if chars < len(lowered_text)))
         elif part[0] == "#":
-            found[f"nr{part[1:]}"] = None
+            fields[f"nr{part[1:]}"] = None
         elif not part.isalnum() and not _MEASURE.fullmatch(part):
-            found[_identifier_key(part)] = None
-    return tuple(found)
+            fields[_identifier_key(part)] = None
+    return tuple(fields)
 
 
 @lru_cache(maxsize=1_024)
 def _asked_in(run: str) -> tuple[tuple[str, ...], ...]:
     """The identifiers that a run of characters of a question names."""
     parts = [part for at, part in enumerate(_parts_of(run)) if not at or not part.isalnum()]
-    return tuple(asked for part in parts if (asked := _asked_as(part)))
+    return tuple(asked_texts for part in parts if (asked_texts := _asked_as(part)))
 
 
 def _asked_as(part: str) -> tuple[str, ...]:
-    lowered = part.lower()
-    if _HEX.fullmatch(lowered):
-        return (lowered, *(lowered[:chars] for chars in _HASH_CHARS if chars < len(lowered)))
+    lowered_text = part.lower()
+    if _HEX.fullmatch(lowered_text):
+        return (lowered_text, *(lowered_text[:chars] for chars in _HASH_CHARS if chars < len(lowered_text)))
     if part[0] == "#":
         return (f"nr{part[1:]}",)
     if _MEASURE.fullmatch(part):
@@ -296,7 +296,7 @@ def _asked_as(part: str) -> tuple[str, ...]:
     if not part.isalnum():
         return (_identifier_key(part),)
     names = len(part) >= _NAMED_DIGITS and not _YEAR.fullmatch(part) if part.isdigit() else len(part) > 1
-    return (lowered,) if names else ()
+    return (lowered_text,) if names else ()
 
 
 def _parts_of(run: str) -> Iterator[str]:

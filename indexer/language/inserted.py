@@ -188,8 +188,8 @@ def is_recalled(answer: str) -> bool:
 
 def is_client_command(text: str) -> bool:
     """True for a command to a client, which asks the agent for nothing: "/add src/app.py", "/clear"; of prose none."""
-    found = _COMMAND.fullmatch(text.strip())
-    return found is not None and not _PROSE.search(found[1])
+    match = _COMMAND.fullmatch(text.strip())
+    return match is not None and not _PROSE.search(match[1])
 
 
 _COMMAND = lazy_regex(r"/[a-z][\w:-]{0,40}((?:[ \t]+\S+){0,40})")

@@ -51,11 +51,11 @@ _SHARED = frozenset(
 
 def _by_word() -> dict[str, tuple[str, ...]]:
     """The languages of each word of grammar but the first."""
-    found: dict[str, tuple[str, ...]] = {}
+    fields: dict[str, tuple[str, ...]] = {}
     for language in LANGUAGES[1:]:
         for word in set(language.grammar.grammar_words.split()) - _SHARED:
-            found[word] = (*found.get(word, ()), language.name)
-    return found
+            fields[word] = (*fields.get(word, ()), language.name)
+    return fields
 
 
 _WORDS = _by_word()
@@ -91,9 +91,9 @@ def writing_of(found: Iterable[tuple[str, float]]) -> Writing:
 
 def language_of(text: str) -> str:
     """The language of a text, "English" or the name of another or of its script; empty where it does not tell."""
-    lowered = _NO_PROSE.sub(" ", text[:4_000]).lower()
-    words = _LATIN_WORD.findall(lowered)
-    script, letters = ("", 0) if lowered.isascii() else _script(lowered)
+    lowered_text = _NO_PROSE.sub(" ", text[:4_000]).lower()
+    words = _LATIN_WORD.findall(lowered_text)
+    script, letters = ("", 0) if lowered_text.isascii() else _script(lowered_text)
     if letters and letters / _LETTERS_PER_WORD >= len(words):
         return script
     return _latin(words)
@@ -111,12 +111,12 @@ def _script(text: str) -> tuple[str, int]:
 
 def _latin(words: list[str]) -> str:
     """The language of words in Latin letters."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for word in words:
-        found.update(_WORDS.get(word, ()))
+        counts.update(_WORDS.get(word, ()))
     english = sum(word in _FIRST_WORDS for word in words)
-    if found:
-        name, most = found.most_common(1)[0]
+    if counts:
+        name, most = counts.most_common(1)[0]
         if most > _CLEARLY * english:
             return name
     return ENGLISH_NAME if english else ""
@@ -125,7 +125,9 @@ def _latin(words: list[str]) -> str:
 @cache
 def stop_words_of(language: str) -> frozenset[str]:
     """Words of a language, by its name, that tell nothing in a question."""
-    return frozenset[str]().union(*(each.grammar.stop_words for each in LANGUAGES if each.name == language))
+    return frozenset[str]().union(
+        *(each_language.grammar.stop_words for each_language in LANGUAGES if each_language.name == language)
+    )
 
 
 def has_words_of(text: str, language: str) -> bool:

@@ -96,11 +96,11 @@ def has_words(text: str) -> bool:
 
 
 def _said_of_image(image: re.Match[str]) -> str:
-    said = image["alt"] or ""
+    text = image["alt"] or ""
     words = 0.0
-    for match in _WORD.finditer(said):
+    for match in _WORD.finditer(text):
         words += 1 / _HAN_PER_WORD if match["han"] else 1
-    return said if words >= _FEWEST_OF_ALT else ""
+    return text if words >= _FEWEST_OF_ALT else ""
 
 
 def without_data(line: str) -> str:
@@ -147,29 +147,29 @@ def _paragraph_end(text: str, at: int) -> int:
 def _roots(text: str) -> list[_Root]:
     """Elements that no other one holds, in order; one that is never closed goes to the end of the text."""
     roots = list[_Root]()
-    opened = list[_Root]()
+    opened_roots = list[_Root]()
     names = Counter[str]()
     for tag in _tags(text):
         if tag.kind == "open":
-            opened.append(_Root(start=tag.start, end=tag.end, name=tag.name))
+            opened_roots.append(_Root(start=tag.start, end=tag.end, name=tag.name))
             names[tag.name] += 1
         elif tag.kind == "alone":
-            if not opened:
+            if not opened_roots:
                 roots.append(_Root(start=tag.start, end=tag.end, name=tag.name))
         elif names[tag.name]:
-            root = opened[-1]
+            root = opened_roots[-1]
             while True:
-                root = opened.pop()
+                root = opened_roots.pop()
                 names[root.name] -= 1
                 if root.name == tag.name:
                     break
-            if not opened:
+            if not opened_roots:
                 roots.append(_Root(start=root.start, end=tag.end, name=tag.name))
-        elif not opened and roots:
+        elif not opened_roots and roots:
             # Closes what began before: all of it is one page, whatever it says about its end.
             roots[:] = [_Root(start=roots[0].start, end=tag.end, name=tag.name)]
-    if opened:
-        first = opened[0]
+    if opened_roots:
+        first = opened_roots[0]
         roots = [root for root in roots if root.start < first.start]
         roots.append(_Root(start=first.start, end=len(text), name="html"))
     return roots
@@ -184,10 +184,10 @@ class _Tag:
 
 
 def _tags(text: str) -> Iterator[_Tag]:
-    found = list(_all_tags(text))
-    closed = Counter(tag.name for tag in found if tag.kind == "close")
-    for tag in found:
-        lone = tag.kind == "open" and not closed[tag.name]
+    tags = list(_all_tags(text))
+    counts = Counter(tag.name for tag in tags if tag.kind == "close")
+    for tag in tags:
+        lone = tag.kind == "open" and not counts[tag.name]
         if tag.kind in ("open", "alone") and (lone or tag.kind == "alone") and _is_spoken_of(text, tag):
             continue
         if lone and tag.name not in _KNOWN and not text[tag.end : tag.end + 1].isalpha():

@@ -122,20 +122,20 @@ def named_speakers(
         return NOBODY
     words = list(_words(question))
     whole = _whole(speakers, question, words)
-    taken = {part for label in whole for part in _WORD.findall(fold(speakers[label]))}
-    found, used = set(whole), set(taken)
+    taken_parts = {part for label in whole for part in _WORD.findall(fold(speakers[label]))}
+    numbers, used_items = set(whole), set(taken_parts)
     parts, greeted = _parts(speakers), greeted or {}
     for word in words:
-        if word.folded in taken:
+        if word.folded in taken_parts:
             continue
-        meant = _meant_labels(word, parts, occurs, greeted)
-        if meant:
-            found |= meant
-            used.add(word.folded)
+        meant_numbers = _meant_labels(word, parts, occurs, greeted)
+        if meant_numbers:
+            numbers |= meant_numbers
+            used_items.add(word.folded)
     if has_unspaced(question):
-        found |= _han_parts(speakers, question, whole)
-        found |= _han_greeted(greeted, question)
-    return Named(labels=frozenset(found), words=frozenset(used))
+        numbers |= _han_parts(speakers, question, whole)
+        numbers |= _han_greeted(greeted, question)
+    return Named(labels=frozenset(numbers), words=frozenset(used_items))
 
 
 def _words(question: str) -> Iterator[_Word]:
@@ -149,12 +149,12 @@ def _words(question: str) -> Iterator[_Word]:
 
 def _whole(speakers: Mapping[int, str], question: str, words: list[_Word]) -> set[int]:
     """Speakers whose whole label is in the question."""
-    folded = f" {''.join(c if c.isalnum() else ' ' for c in fold(question))} "
-    marked = {word.folded for word in words if word.marked}
+    folded_text = f" {''.join(c if c.isalnum() else ' ' for c in fold(question))} "
+    marked_keys = {word.folded for word in words if word.marked}
     return {
         label
         for label, name in speakers.items()
-        if _stands(fold(name), folded) and (fold(name) not in _WORDS or fold(name) in marked)
+        if _stands(fold(name), folded_text) and (fold(name) not in _WORDS or fold(name) in marked_keys)
     }
 
 
@@ -184,19 +184,19 @@ def _meant_labels(
     word: _Word,
     parts: Mapping[str, frozenset[int]],
     occurs: Callable[[str], bool],
-    greeted: Mapping[str, frozenset[int]],
+    greeted_fields: Mapping[str, frozenset[int]],
 ) -> frozenset[int]:
-    exact = parts.get(word.folded) or (greeted.get(word.folded) if word.capital else None)
+    exact = parts.get(word.folded) or (greeted_fields.get(word.folded) if word.capital else None)
     if exact:
         return exact if word.folded not in _WORDS or word.marked else frozenset()
     if not word.marked or word.folded in _WORDS or len(word.folded) < 3:
         return frozenset()
-    known = {**greeted, **parts}
-    alike = {part: share for part in known if (share := _likeness(word.folded, part)) > 0}
+    known_fields = {**greeted_fields, **parts}
+    alike = {part: share for part in known_fields if (share := _likeness(word.folded, part)) > 0}
     if occurs(word.folded):
         alike = {part: share for part, share in alike.items() if index_terms(part) == index_terms(word.folded)}
     best = max(alike.values(), default=0.0)
-    return frozenset[int]().union(*(known[part] for part, share in alike.items() if share >= best - 0.1))
+    return frozenset[int]().union(*(known_fields[part] for part, share in alike.items() if share >= best - 0.1))
 
 
 def _likeness(word: str, part: str) -> float:
@@ -217,9 +217,9 @@ def _han_parts(speakers: Mapping[int, str], question: str, whole: set[int]) -> s
     }
 
 
-def _han_greeted(greeted: Mapping[str, frozenset[int]], question: str) -> set[int]:
-    names = (name for name in greeted if has_unspaced(name) and name not in _HAN_WORDS and name in question)
-    return {label for name in names for label in greeted[name]}
+def _han_greeted(greeted_fields: Mapping[str, frozenset[int]], question: str) -> set[int]:
+    names = (name for name in greeted_fields if has_unspaced(name) and name not in _HAN_WORDS and name in question)
+    return {label for name in names for label in greeted_fields[name]}
 
 
 def _is_han_name(name: str) -> bool:
@@ -228,10 +228,10 @@ def _is_han_name(name: str) -> bool:
 
 def _has_part(name: str, question: str) -> bool:
     surname = 2 if name.startswith(_COMPOUND_SURNAMES) and len(name) > 2 else 1
-    given = name[surname:]
-    if len(given) > 1 and given not in _HAN_WORDS and given in question:
+    given_name = name[surname:]
+    if len(given_name) > 1 and given_name not in _HAN_WORDS and given_name in question:
         return True
-    return _is_addressed(name[:surname], question) or f"阿{given[-1]}" in question
+    return _is_addressed(name[:surname], question) or f"阿{given_name[-1]}" in question
 
 
 # Once or twice it may be somebody else who is greeted.
@@ -278,8 +278,8 @@ def greeted_name(text: str) -> str:
     at = stamp.end if stamp else 0
     said_by = _SAID_BY.match(head, at)
     at = said_by.end() if said_by else at
-    found = _GREETING.match(head, at) or _HAN_GREETING.match(head, at)
-    name = next((name for name in found.groups() if name), "") if found else ""
+    match = _GREETING.match(head, at) or _HAN_GREETING.match(head, at)
+    name = next((name for name in match.groups() if name), "") if match else ""
     return fold(name) if _is_name(name) else ""
 
 
@@ -299,12 +299,12 @@ def greeted_speakers(greetings: Iterable[tuple[int, int, str]]) -> dict[str, fro
         greetings: Number of the speaker's label, of the only other one's, and the name, folded.
     """
     counts = Counter(greetings)
-    given = Counter[tuple[int, str]]()
-    for (speaker, other, name), count in counts.items():
-        if (other, speaker, name) not in counts:
-            given[other, name] += count
-    found = defaultdict[str, frozenset[int]](frozenset)
-    for (other, name), count in given.items():
+    given_counts = Counter[tuple[int, str]]()
+    for (speaker, other_number, name), count in counts.items():
+        if (other_number, speaker, name) not in counts:
+            given_counts[other_number, name] += count
+    fields = defaultdict[str, frozenset[int]](frozenset)
+    for (other_number, name), count in given_counts.items():
         if count >= _GREETINGS:
-            found[name] |= {other}
-    return dict(found)
+            fields[name] |= {other_number}
+    return dict(fields)

@@ -48,17 +48,19 @@ def ends_in_error(text: str) -> bool:
 
 def exit_code_of(piece: str) -> str:
     """Exit code in the beginning or the end of an output, as it is written; empty if there is none."""
-    lowered = piece.lower()
+    lowered_text = piece.lower()
     # The pattern is slow, and most results tell no exit code.
-    found = _EXIT.search(piece) if any(sign in lowered for sign in _EXIT_SIGNS) else None
-    return found[1] if found else ""
+    match = _EXIT.search(piece) if any(sign in lowered_text for sign in _EXIT_SIGNS) else None
+    return match[1] if match else ""
 
 
 def command_exit_of(text: str) -> str:
     """Exit code that the result of a command reports, as it is written; empty if there is none."""
-    lowered = text.lower()
-    told = _ENDED.search(lowered) if "exit" in lowered or "code" in lowered or "退出码" in text else None
-    return told[1] if told else ""
+    lowered_text = text.lower()
+    match = (
+        _ENDED.search(lowered_text) if "exit" in lowered_text or "code" in lowered_text or "退出码" in text else None
+    )
+    return match[1] if match else ""
 
 
 def failure_lines(text: str) -> list[str]:

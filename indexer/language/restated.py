@@ -67,11 +67,11 @@ _OF_RUNNING = frozenset("run runs work works connect connects".split())
 
 
 def _forms(bases: str) -> frozenset[str]:
-    found = set[str]()
+    keys = set[str]()
     for base in bases.split():
         ending = "es" if base.endswith(("s", "sh", "ch", "x", "o")) else "s"
-        found |= {base, "studies" if base == "study" else "has" if base == "have" else base + ending}
-    return frozenset(found)
+        keys |= {base, "studies" if base == "study" else "has" if base == "have" else base + ending}
+    return frozenset(keys)
 
 
 _VERBS = _forms(_BASES)
@@ -156,26 +156,26 @@ def words_in(text: str) -> frozenset[str]:
 @lru_cache(maxsize=8_192)
 def sentences_of(text: str) -> tuple[Sentence, ...]:
     """The sentences of a text that state something."""
-    found = list[Sentence]()
+    sentences = list[Sentence]()
     for plain, changes in sentences_with_changes(text)[:_MOST_SENTENCES]:
-        said = _CHANGE.sub(" ", plain)
-        is_chinese = _HAN.search(said) is not None
+        said_text = _CHANGE.sub(" ", plain)
+        is_chinese = _HAN.search(said_text) is not None
         if is_chinese:
-            said = _ONE.sub("", _AT_ZH.sub(_PLACED_ZH, said))
-        written = tuple(_WORD.findall(said))
-        words = tuple(word.lower().replace("’", "'") for word in written if word.lower() not in _ARTICLES)
+            said_text = _ONE.sub("", _AT_ZH.sub(_PLACED_ZH, said_text))
+        written_matches = tuple(_WORD.findall(said_text))
+        words = tuple(word.lower().replace("’", "'") for word in written_matches if word.lower() not in _ARTICLES)
         if 2 < len(words) <= _MOST_WORDS * (1 + is_chinese):
             words = words if is_chinese else _unify_positions(words)
-            found.append(
+            sentences.append(
                 Sentence(
                     words,
-                    written,
+                    written_matches,
                     changes,
                     tuple(hedge for hedge in hedges_of(plain) if hedge not in _WHICH),
                     is_chinese,
                 )
             )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _unify_positions(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -286,8 +286,8 @@ def _english_value(
     if has_number and not numbers and (before in _PREPOSITIONS or days):
         # "Opens at 9 on Mondays": the day says of what the hour holds.
         return False
-    shared = len(beginning) + len(ending)
-    return shared >= _SAME_SENTENCE * len(new.words) and shared >= _SAME_SENTENCE * len(old.words)
+    shared_count = len(beginning) + len(ending)
+    return shared_count >= _SAME_SENTENCE * len(new.words) and shared_count >= _SAME_SENTENCE * len(old.words)
 
 
 def _is_one_of_several(beginning: Sequence[str], *, numbers: bool) -> bool:
@@ -313,10 +313,10 @@ def _has_place(sentence: Sentence) -> bool:
     place = sentence.written[end + 1 :]
     while place and place[0].lower() in ("front", "of", "to"):
         place = place[1:]
-    named = bool(place) and (place[0].lower() in _DEFINITE or place[0][:1].isupper() or not place[0].isalpha())
+    is_named = bool(place) and (place[0].lower() in _DEFINITE or place[0][:1].isupper() or not place[0].isalpha())
     return (
         bool(end)
-        and named
+        and is_named
         and _NO_PLACE.isdisjoint(word.lower() for word in place)
         and _DAYS.isdisjoint(word.lower() for word in place)
     )
@@ -324,9 +324,9 @@ def _has_place(sentence: Sentence) -> bool:
 
 def _is_described(sentence: Sentence) -> bool:
     """True if a sentence says of one thing which other it is: "the hint for … is the name of …"."""
-    written = [word.lower() for word in sentence.written]
-    be = next((at for at, word in enumerate(written) if word in _BE), 0)
-    return written[0] in _DEFINITE and be + 2 < len(written) and written[be + 1] in _DEFINITE
+    written_texts = [word.lower() for word in sentence.written]
+    be = next((at for at, word in enumerate(written_texts) if word in _BE), 0)
+    return written_texts[0] in _DEFINITE and be + 2 < len(written_texts) and written_texts[be + 1] in _DEFINITE
 
 
 def _go_together(old: tuple[str, ...], new: tuple[str, ...]) -> bool:
@@ -351,13 +351,13 @@ def _chinese_value(
     several = _SEVERAL_ZH.search(before) is not None or _LIKED_ZH.search(before) is not None
     if several and not numbers and not (new.changes and _LIKED_ZH.search(before)):
         return False
-    shared, longest = len(beginning) + len(ending), max(len(old.words), len(new.words))
+    number, longest = len(beginning) + len(ending), max(len(old.words), len(new.words))
     telling = [word for word in (*beginning, *ending) if word not in _GRAMMAR]
     if new.changes:
-        return shared >= _LEAST_ZH - (before[-1] == _PLACED_ZH) and shared >= _SOME_ZH * longest and bool(telling)
+        return number >= _LEAST_ZH - (before[-1] == _PLACED_ZH) and number >= _SOME_ZH * longest and bool(telling)
     if _DONE_ZH.search("".join(old.words) + "".join(new.words)):
         return False
     if before[-1] == _PLACED_ZH and behind and _INSIDE_ZH.match(behind) is None:
         # Where somebody does something may be several places.
         return False
-    return shared >= _LEAST_SAME_ZH - numbers and shared >= _SAME_ZH * longest and len(telling) > 1
+    return number >= _LEAST_SAME_ZH - numbers and number >= _SAME_ZH * longest and len(telling) > 1

@@ -64,11 +64,11 @@ def section_subject(heading: str, *, whole: bool = False) -> str:
     if len(heading) > _LONGEST_CHARS:
         return ""
     plain = _plain(_ASIDE.sub("", heading)) or _plain(heading)
-    found = _subjects().get(plain, "")
-    if found or whole:
-        return found
-    named = max(_phrases().findall(plain), key=len, default="")
-    return _subjects().get(named, "")
+    subject = _subjects().get(plain, "")
+    if subject or whole:
+        return subject
+    named_match = max(_phrases().findall(plain), key=len, default="")
+    return _subjects().get(named_match, "")
 
 
 def next_subjects(subject: str) -> Iterator[str]:

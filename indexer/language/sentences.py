@@ -69,8 +69,8 @@ def pieces(text: str, max_chars: int) -> Iterator[str]:
 
 def parts_of(text: str, max_chars: int) -> list[str]:
     """The pieces of a text; cut anywhere where its sentences cannot be read."""
-    found = ornament("sentences", None, lambda: list(pieces(text, max_chars)))
-    return [text[at : at + max_chars] for at in range(0, len(text), max_chars)] if found is None else found
+    texts = ornament("sentences", None, lambda: list(pieces(text, max_chars)))
+    return [text[at : at + max_chars] for at in range(0, len(text), max_chars)] if texts is None else texts
 
 
 def end_of_part(text: str, start: int, limit: int) -> int:
@@ -105,9 +105,9 @@ def snippet(text: str, terms: Iterable[str], *, max_chars: int = SNIPPET_CHARS) 
     """The stretch of whole sentences with most of the terms, marked with … where it was cut."""
     if len(text) <= max_chars:
         return text
-    wanted = set(terms)
+    wanted_terms = set(terms)
     sentences = _sentences(text)
-    weights = [len(wanted.intersection(index_terms(text[start:end]))) for start, end in sentences]
+    weights = [len(wanted_terms.intersection(index_terms(text[start:end]))) for start, end in sentences]
     best = weights.index(max(weights))
     start, end = sentences[best]
     low = high = best

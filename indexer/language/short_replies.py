@@ -118,19 +118,19 @@ def chosen_labels(reply: str) -> list[ChoiceLabel]:
     "2", "b)", "the second", "option 3 please", "1 and 3", "2, but with TLS", 选第二个.
     """
     reply = reply.strip()
-    found = _CHOICE.fullmatch(reply) if len(reply) <= _BARE_CHARS else None
-    found = found or (_LED_CHOICE.match(reply) if len(reply) <= _LED_CHARS else None)
-    return list(_labels(found["labels"])) if found else []
+    match = _CHOICE.fullmatch(reply) if len(reply) <= _BARE_CHARS else None
+    match = match or (_LED_CHOICE.match(reply) if len(reply) <= _LED_CHARS else None)
+    return list(_labels(match["labels"])) if match else []
 
 
 def _labels(words: str) -> Iterator[ChoiceLabel]:
-    for found in _ONE_LABEL.finditer(words):
-        if found["all"]:
+    for match in _ONE_LABEL.finditer(words):
+        if match["all"]:
             yield ChoiceLabel(label="", place=None)
-        elif ordinal := found["ordinal"]:
+        elif ordinal := match["ordinal"]:
             place = next(
-                place for place, known in ANY.replies.ordinals.items() if re.fullmatch(known, ordinal, re.IGNORECASE)
+                place for place, text in ANY.replies.ordinals.items() if re.fullmatch(text, ordinal, re.IGNORECASE)
             )
             yield ChoiceLabel(label="", place=place)
-        elif found["label"]:
-            yield ChoiceLabel(label=found["label"].lower(), place=0)
+        elif match["label"]:
+            yield ChoiceLabel(label=match["label"].lower(), place=0)

@@ -184,4 +184,4 @@ def names_relative_day(text: str) -> bool:
 
 def ordinal_days(text: str) -> Iterator[int]:
     """Days of a month that a text names without the month: "the 25th", "am 3."."""
-    return (day for found in _ORDINAL_DAY.findall(text) if 1 <= (day := int(found)) <= 31)
+    return (day for match in _ORDINAL_DAY.findall(text) if 1 <= (day := int(match)) <= 31)

@@ -39,7 +39,7 @@ def _unite(tables: Sequence[Any]) -> Any:
             return {key: _unite([table[key] for table in tables if key in table]) for key in keys}
         case int() | float():
             return first
-    fields = [each.name for each in dataclasses.fields(first)]
+    fields = [field.name for field in dataclasses.fields(first)]
     return type(first)(**{name: _unite([getattr(table, name) for table in tables]) for name in fields})
 
 

@@ -150,11 +150,13 @@ def read_part(text: str, reads: Callable[[str], bool]) -> ReadPart:
         reads: Tells if the model reads a text without Latin letters; Latin ones are read by all.
     """
     words = [word for chunk in _CHUNK.findall(text) for word in _SPACED.findall(chunk) if _LETTER.search(word)]
-    others = [word for word in words if not _LATIN.search(word)]
-    if not others or reads(" ".join(others)):
+    items = [word for word in words if not _LATIN.search(word)]
+    if not items or reads(" ".join(items)):
         return ReadPart(text=text, share=1.0)
-    known = [word for word in words if _LATIN.search(word)]
-    return ReadPart(text=" ".join(known), share=len(known) / (len(known) + sum(map(_word_count, others))))
+    known_words = [word for word in words if _LATIN.search(word)]
+    return ReadPart(
+        text=" ".join(known_words), share=len(known_words) / (len(known_words) + sum(map(_word_count, items)))
+    )
 
 
 def _word_count(word: str) -> float:
@@ -206,17 +208,17 @@ def query_terms(text: str, *, telling: bool = False, without: frozenset[str] = f
         telling: See above.
         without: Stop words of its language, besides those that no question is searched by.
     """
-    found: dict[str, None] = {}
+    fields: dict[str, None] = {}
     if text.isascii():
-        found.update(dict.fromkeys(_stem(run) for run in _runs(text) if run not in STOP_WORDS and run not in without))
+        fields.update(dict.fromkeys(_stem(run) for run in _runs(text) if run not in STOP_WORDS and run not in without))
     else:
         for run in _runs(text):
             if run in (STOP_WORDS if run.isascii() else _stop_words()) or run in without:
                 continue
-            found.update(dict.fromkeys(_question_terms(run) if has_unspaced(run[0]) else (_stem(run),)))
+            fields.update(dict.fromkeys(_question_terms(run) if has_unspaced(run[0]) else (_stem(run),)))
     # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
-    found.update(dict.fromkeys(_identifier_parts(text, initial=str.islower)))
-    return list(found if found or telling else dict.fromkeys(index_terms(text)))
+    fields.update(dict.fromkeys(_identifier_parts(text, initial=str.islower)))
+    return list(fields if fields or telling else dict.fromkeys(index_terms(text)))
 
 
 def _identifier_parts(text: str, *, initial: Callable[[str], bool] = str.isalpha) -> list[str]:
@@ -285,8 +287,8 @@ def simplify(text: str) -> str:
 
 
 def _unify(text: str, letters: _Letters) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return folded if folded.isascii() else "".join(map(letters.__getitem__, folded))
+    folded_text = unicodedata.normalize("NFKC", text).casefold()
+    return folded_text if folded_text.isascii() else "".join(map(letters.__getitem__, folded_text))
 
 
 class _Letters(dict[str, str]):
@@ -324,8 +326,8 @@ def _bare(character: str) -> str:
     if ord(character) in _KATAKANA:
         return chr(ord(character) - _TO_HIRAGANA)
     # Of Cyrillic й the accent makes another letter, which its stemmer wants to see.
-    accented = character < "\u0400" or "\u1e00" <= character < "\u2000"
-    return unicodedata.normalize("NFKD", character)[0] if accented else character.translate(_ALIKE)
+    is_accented = character < "\u0400" or "\u1e00" <= character < "\u2000"
+    return unicodedata.normalize("NFKD", character)[0] if is_accented else character.translate(_ALIKE)
 
 
 @lru_cache(maxsize=65536)
@@ -379,8 +381,8 @@ def passage_terms(passage: Passage, path: str) -> tuple[str, ...]:
     from indexer.language.breadcrumbs import searched_text
 
     lexical = searched_text(passage, path)
-    found = ornament("words", None, _terms_of, lexical)
-    return _plain_terms(lexical) if found is None else found
+    texts = ornament("words", None, _terms_of, lexical)
+    return _plain_terms(lexical) if texts is None else texts
 
 
 def asked_terms(question: str) -> list[str]:
@@ -388,39 +390,39 @@ def asked_terms(question: str) -> list[str]:
 
     Of a question that only asks what there was on a day there are none but the day.
     """
-    found = ornament("words", None, _asked_terms, question)
-    return list(dict.fromkeys(_plain_terms(question))) if found is None else found
+    texts = ornament("words", None, _asked_terms, question)
+    return list(dict.fromkeys(_plain_terms(question))) if texts is None else texts
 
 
 def stored_terms(text: str) -> list[str]:
     """Terms that a text is found by; its words as they stand where they cannot be read."""
-    found = ornament("words", None, _terms_of, text)
-    return list(_plain_terms(text) if found is None else found)
+    texts = ornament("words", None, _terms_of, text)
+    return list(_plain_terms(text) if texts is None else texts)
 
 
 def _asked_terms(question: str) -> list[str]:
-    asked = _without_days(question)
+    words = _without_days(question)
     # Here, for those who only store.
     from indexer.language.languages import language_of, stop_words_of
 
     own = frozenset(map(simplify, stop_words_of(language_of(question))))
-    found = dict.fromkeys([*query_terms(asked.text, telling=True, without=own), *_other_spellings(asked.text)])
-    found.update(dict.fromkeys(_stem(key) for keys in _identifiers_in(asked) for key in keys[:2]))
-    found.update(dict.fromkeys(asked.keys))
-    return list(found if found or asked.dated else dict.fromkeys(index_terms(question)))
+    fromkeys = dict.fromkeys([*query_terms(words.text, telling=True, without=own), *_other_spellings(words.text)])
+    fromkeys.update(dict.fromkeys(_stem(key) for keys in _identifiers_in(words) for key in keys[:2]))
+    fromkeys.update(dict.fromkeys(words.keys))
+    return list(fromkeys if fromkeys or words.dated else dict.fromkeys(index_terms(question)))
 
 
 def strip_days(question: str) -> str:
     """A question without the days that it names; all of it where it says nothing else."""
-    asked = _without_days(question)
-    return " ".join(asked.text.split()) if asked.dated and _LETTER.search(asked.text) else question
+    words = _without_days(question)
+    return " ".join(words.text.split()) if words.dated and _LETTER.search(words.text) else question
 
 
 def asked_names(question: str) -> list[tuple[str, ...]]:
     """The identifiers that a question names, each by the terms that a passage with it has one of."""
-    asked = _without_days(question)
-    signs = [(each,) for each in _other_spellings(asked.text) if each.startswith(_EMOJI_MARK)]
-    return [*(tuple(map(_stem, keys)) for keys in _identifiers_in(asked)), *signs]
+    words = _without_days(question)
+    signs = [(spelling,) for spelling in _other_spellings(words.text) if spelling.startswith(_EMOJI_MARK)]
+    return [*(tuple(map(_stem, keys)) for keys in _identifiers_in(words)), *signs]
 
 
 def _without_days(question: str) -> AskedWords:
@@ -453,8 +455,8 @@ def _other_spellings(text: str) -> list[str]:
     if text.isascii():
         return []
     words = _WORD_WITH_UMLAUT.findall(unicodedata.normalize("NFC", text).lower()) if _UMLAUT.search(text) else ()
-    found = [_stem(fold(word.translate(_SPELLED_OUT))[:MAX_TERM_CHARS]) for word in words]
-    return found + [f"{_EMOJI_MARK}{ord(sign):x}" for sign in _EMOJI.findall(text)]
+    stems = [_stem(fold(word.translate(_SPELLED_OUT))[:MAX_TERM_CHARS]) for word in words]
+    return stems + [f"{_EMOJI_MARK}{ord(sign):x}" for sign in _EMOJI.findall(text)]
 
 
 def _plain_terms(text: str) -> tuple[str, ...]:

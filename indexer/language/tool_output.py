@@ -59,16 +59,16 @@ def is_tool_output(text: str) -> bool:
 def _is_printed(text: str) -> bool:
     """True if most lines are those of programs, and the others continue them: indented code, brackets, blanks."""
     lines = [line for line in text.split("\n", _LOOKED_AT_LINES)[:_LOOKED_AT_LINES] if line.strip()]
-    printed = [_OUTPUT_LINE.match(line[:600]) is not None for line in lines]
-    if sum(printed) < max(_LEAST_OUTPUT_LINES, _OUTPUT_SHARE * len(lines)):
+    printed_values = [_OUTPUT_LINE.match(line[:600]) is not None for line in lines]
+    if sum(printed_values) < max(_LEAST_OUTPUT_LINES, _OUTPUT_SHARE * len(lines)):
         # Of a trace, the lines between are the code.
-        return _is_trace(lines, printed)
-    return all(flag or _goes_on(line) for line, flag in zip(lines, printed, strict=True))
+        return _is_trace(lines, printed_values)
+    return all(flag or _goes_on(line) for line, flag in zip(lines, printed_values, strict=True))
 
 
-def _is_trace(lines: Sequence[str], printed: Sequence[bool]) -> bool:
-    begins = bool(lines) and printed[0] and sum(printed) >= _LEAST_OUTPUT_LINES
-    return begins and all(flag or line[:2].isspace() for line, flag in zip(lines, printed, strict=True))
+def _is_trace(lines: Sequence[str], printed_values: Sequence[bool]) -> bool:
+    begins = bool(lines) and printed_values[0] and sum(printed_values) >= _LEAST_OUTPUT_LINES
+    return begins and all(flag or line[:2].isspace() for line, flag in zip(lines, printed_values, strict=True))
 
 
 def _goes_on(line: str) -> bool:

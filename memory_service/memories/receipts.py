@@ -55,10 +55,10 @@ class Receipts:
         Raises:
             NotFound: There is none of that id, or it was kept for its time.
         """
-        found = self._records.get(RecordKind.RECEIPT, receipt_id)
+        record = self._records.get(RecordKind.RECEIPT, receipt_id)
         try:
-            if found is not None:
-                return Receipt.model_validate_json(found.raw)
+            if record is not None:
+                return Receipt.model_validate_json(record.raw)
         except ValueError:
             pass
         raise NotFound(f"There is no receipt {receipt_id!r}. Receipts are kept for {self._keep_days} days.") from None

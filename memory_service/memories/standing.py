@@ -98,10 +98,10 @@ class SentDigests:
         return tuple(self._of(message, wire) for message in messages)
 
     def _of(self, message: Message, wire: str) -> str:
-        known = self._known.get((wire, id(message)))
-        if known is None or known[0] is not message:
-            known = self._known[wire, id(message)] = message, digest_of([wire, message])
-        return known[1]
+        known_pair = self._known.get((wire, id(message)))
+        if known_pair is None or known_pair[0] is not message:
+            known_pair = self._known[wire, id(message)] = message, digest_of([wire, message])
+        return known_pair[1]
 
 
 class StandingBlocks:
@@ -119,12 +119,12 @@ class StandingBlocks:
 
     def of(self, session_id: str) -> PromptRecord:
         """The last prompt of a session, with those of its blocks that still say what files say."""
-        known, version = self._known.get(session_id), None
+        prompt_record, version = self._known.get(session_id), None
         with suppress(StorageFailed):
             version = self._records.version(RecordKind.PROMPT, session_id)
-        if known is None or known.version != version:
-            known = self._known[session_id] = self._read(session_id) or PromptRecord(version=version)
-        return _valid_record(known, self._stands)
+        if prompt_record is None or prompt_record.version != version:
+            prompt_record = self._known[session_id] = self._read(session_id) or PromptRecord(version=version)
+        return _valid_record(prompt_record, self._stands)
 
     def put(self, session_id: str, record: PromptRecord) -> PromptRecord | None:
         """Store a prompt in the place of the one that it was made from.
@@ -151,9 +151,9 @@ class StandingBlocks:
     def fork(self, session_id: str, branch: str, *, before_seq: int) -> None:
         """Begin the last prompt of a branch with what the session's own has before a message."""
         record = self.of(session_id)
-        shared = tuple(block for block in record.blocks if block.seq < before_seq)
-        if shared and record.view < before_seq:
-            self.put(branch, replace(record, blocks=shared, version=self.of(branch).version))
+        blocks = tuple(block for block in record.blocks if block.seq < before_seq)
+        if blocks and record.view < before_seq:
+            self.put(branch, replace(record, blocks=blocks, version=self.of(branch).version))
 
     def erase(self, session_id: str) -> None:
         """Remove what is kept of a session.
@@ -191,13 +191,13 @@ class StandingBlocks:
     def _read(self, session_id: str) -> PromptRecord | None:
         """The record of a session, an empty one if there is none; None if it cannot be read."""
         try:
-            stored = self._records.get(RecordKind.PROMPT, session_id)
-            if stored is None:
+            record = self._records.get(RecordKind.PROMPT, session_id)
+            if record is None:
                 return PromptRecord()
-            found = json.loads(stored.raw)
-            blocks = tuple(_block(each) for each in found["blocks"])
-            sent = tuple(map(str, found["sent"]))
-            return PromptRecord(view=int(found["view"]), blocks=blocks, sent=sent, version=stored.version)
+            value = json.loads(record.raw)
+            blocks = tuple(_block(each_value) for each_value in value["blocks"])
+            sent_texts = tuple(map(str, value["sent"]))
+            return PromptRecord(view=int(value["view"]), blocks=blocks, sent=sent_texts, version=record.version)
         except (StorageFailed, ValueError, TypeError, KeyError, RecursionError, OverflowError):
             return None
 
@@ -213,7 +213,7 @@ def _block(found: dict[str, object]) -> InjectedBlock:
     if not isinstance(passages, list) or not isinstance(seq := found["seq"], int):
         raise TypeError("no block")
     texts = {name: str(found[name]) for name in ("said", "asked", "text", "receipt_id")}
-    return InjectedBlock(seq=seq, **texts, passages=tuple(InjectedPassage(*map(str, each)) for each in passages))
+    return InjectedBlock(seq=seq, **texts, passages=tuple(InjectedPassage(*map(str, passage)) for passage in passages))
 
 
 def _raw(record: PromptRecord) -> bytes:
@@ -224,7 +224,7 @@ def _raw(record: PromptRecord) -> bytes:
             "asked": block.asked,
             "receipt_id": block.receipt_id,
             "text": block.text,
-            "passages": [[each.source, each.path, each.text] for each in block.passages],
+            "passages": [[passage.source, passage.path, passage.text] for passage in block.passages],
         }
         for block in record.blocks
     ]
@@ -235,7 +235,7 @@ def _raw(record: PromptRecord) -> bytes:
 def common_beginning(sent: Sequence[str], before: Sequence[str]) -> int:
     """How many messages of a prompt are, one by one, the beginning of another one."""
     pairs = enumerate(zip(sent, before, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(sent), len(before)))
+    return next((at for at, (text, other_text) in pairs if text != other_text), min(len(sent), len(before)))
 
 
 def block_tokens(blocks: Iterable[InjectedBlock]) -> int:

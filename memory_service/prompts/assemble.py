@@ -42,9 +42,9 @@ class Prompt:
     def with_messages(self, messages: Sequence[Message]) -> Prompt:
         """Copy of the prompt with other messages in its tail."""
         more = sum(map(message_tokens, messages)) - self.estimated.total
-        grown = {"tail": self.estimated.tail + more, "total": self.estimated.total + more}
-        estimated = self.estimated.model_copy(update=grown)
-        return replace(self, messages=tuple(messages), estimated=estimated, tokens=_as_counted(estimated, self.scale))
+        grown_fields = {"tail": self.estimated.tail + more, "total": self.estimated.total + more}
+        tokens = self.estimated.model_copy(update=grown_fields)
+        return replace(self, messages=tuple(messages), estimated=tokens, tokens=_as_counted(tokens, self.scale))
 
 
 def prompt_of(
@@ -66,20 +66,20 @@ def prompt_of(
     """
     opening: list[Message] = [{"role": "system", "content": system_prompt}] if system_prompt else []
     places = _places(view)
-    placed = sorted(
+    placed_parts = sorted(
         ((_place(view, places, block.seq), block.seq, block.text) for block in blocks if block.text),
-        key=lambda each: each[:2],
+        key=lambda parts: parts[:2],
     )
-    messages, at, found = list(opening), 0, list[int]()
-    for place, _, text in placed:
+    messages, at, numbers = list(opening), 0, list[int]()
+    for place, _, text in placed_parts:
         messages += view.messages[at:place]
-        found.append(len(messages))
+        numbers.append(len(messages))
         messages.append(user_message(text))
         at = place
     messages += view.messages[at:]
     system = sum(map(message_tokens, opening)) + view.system_tokens
-    memory = sum(message_tokens(messages[index]) for index in found)
-    estimated = PromptTokens(
+    memory = sum(message_tokens(messages[index]) for index in numbers)
+    tokens = PromptTokens(
         system=system,
         memory=memory,
         summary=view.summary_tokens,
@@ -89,10 +89,10 @@ def prompt_of(
     )
     return Prompt(
         messages=tuple(messages),
-        tokens=_as_counted(estimated, scale),
-        estimated=estimated,
+        tokens=_as_counted(tokens, scale),
+        estimated=tokens,
         scale=scale,
-        blocks=tuple(found),
+        blocks=tuple(numbers),
     )
 
 
@@ -111,8 +111,12 @@ def _places(view: View) -> dict[int, int]:
     if _is_foreign(view):
         return {}
     at_of = {id(message): at for at, message in enumerate(view.messages)}
-    said = [each for each in view.tail if each.message["role"] == "user" and id(each.message) in at_of]
-    return {each.seq: at_of[id(each.message)] for each in reversed(said)}
+    messages = [
+        each_message
+        for each_message in view.tail
+        if each_message.message["role"] == "user" and id(each_message.message) in at_of
+    ]
+    return {each_message.seq: at_of[id(each_message.message)] for each_message in reversed(messages)}
 
 
 def _place(view: View, places: dict[int, int], seq: int) -> int:
@@ -140,8 +144,8 @@ def _as_counted(estimated: PromptTokens, scale: float) -> PromptTokens:
 def _turn(view: View) -> int:
     """Start of the last turn: the user's last message, unless that would part a result from its call."""
     messages = view.messages
-    said = (at for at in range(len(messages) - 1, view.lead - 1, -1) if messages[at]["role"] == "user")
-    return next(said, _begin_of_tail(view))
+    ats = (at for at in range(len(messages) - 1, view.lead - 1, -1) if messages[at]["role"] == "user")
+    return next(ats, _begin_of_tail(view))
 
 
 def _begin_of_tail(view: View) -> int:

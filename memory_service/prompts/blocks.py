@@ -117,23 +117,23 @@ class SessionBlocks:
             return PromptMemory(
                 blocks=(*room.fitting_blocks(earlier, own), own), turn=own, receipt=receipt, degraded=degraded
             )
-        asked = question.digest
+        digest = question.digest
         question = replace(question, budget_tokens=min(question.budget_tokens, room.own_tokens - MESSAGE_TOKENS))
         if question.budget_tokens < 1:
             return PromptMemory(blocks=room.fitting_blocks(earlier))
         try:
-            found = self._recalls.find_passages(snapshot, question)
+            passages = self._recalls.find_passages(snapshot, question)
         except MemoryServiceError as error:
             return PromptMemory(blocks=room.fitting_blocks(earlier), degraded=(f"recall: {error}",))
         fitting_block = partial(
-            self._fitting_block, snapshot, found, question, asked=asked, most_tokens=room.own_tokens, at=at
+            self._fitting_block, snapshot, passages, question, asked=digest, most_tokens=room.own_tokens, at=at
         )
         context, own = fitting_block(beside=earlier)
         if room.fitting_blocks(earlier, own) != earlier:
             earlier = ()
             context, own = fitting_block(beside=earlier)
         return PromptMemory(
-            blocks=(*earlier, own), turn=own, receipt=context.receipt, is_new=True, degraded=found.degraded
+            blocks=(*earlier, own), turn=own, receipt=context.receipt, is_new=True, degraded=passages.degraded
         )
 
     def _fitting_block(
@@ -181,15 +181,15 @@ def turn_block(snapshot: SessionSnapshot, record: PromptRecord, question: Questi
     return own if own.text or goes_on else None
 
 
-def _said_digest(said: Numbered | None) -> str:
-    return digest_of(said.message) if said else ""
+def _said_digest(message: Numbered | None) -> str:
+    return digest_of(message.message) if message else ""
 
 
-def _block(context: Context, hits: Sequence[Hit], asked: str, said: Numbered | None) -> InjectedBlock:
+def _block(context: Context, hits: Sequence[Hit], asked: str, message: Numbered | None) -> InjectedBlock:
     """The block of a turn."""
     return InjectedBlock(
-        seq=said.seq if said else 0,
-        said=_said_digest(said),
+        seq=message.seq if message else 0,
+        said=_said_digest(message),
         asked=asked,
         text=context.block,
         receipt_id=context.receipt.receipt_id,
@@ -205,5 +205,5 @@ def _valid_blocks(record: PromptRecord, state: SessionState) -> tuple[InjectedBl
 
 
 def _is_said(block: InjectedBlock, state: SessionState) -> bool:
-    said = [each for each in state.between(block.seq, block.seq) if each.message["role"] == "user"]
-    return block.said == _said_digest(said[-1] if said else None)
+    messages = [message for message in state.between(block.seq, block.seq) if message.message["role"] == "user"]
+    return block.said == _said_digest(messages[-1] if messages else None)

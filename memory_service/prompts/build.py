@@ -126,13 +126,13 @@ class Contexts:
         """
         if call.memory_budget_tokens < 0 or (call.max_tokens is not None and call.max_tokens < 1):
             raise InvalidRequest("A number of tokens is negative. Give memory_budget_tokens and max_tokens from 0 on.")
-        counted = tools_tokens(call.tools) if schemas_tokens is None else schemas_tokens
-        work = _Work(self._services, session_id, call, counted)
-        owned = by_engine and self._adapter.owns_compaction(session_id)
+        counted_tools_tokens = tools_tokens(call.tools) if schemas_tokens is None else schemas_tokens
+        work = _Work(self._services, session_id, call, counted_tools_tokens)
+        is_owned = by_engine and self._adapter.owns_compaction(session_id)
         if call.auto:
-            self._prepare(work, cancelled, compacts=not owned)
+            self._prepare(work, cancelled, compacts=not is_owned)
         view = self._by_engine(work) if by_engine else None
-        if call.auto and owned and view is None:
+        if call.auto and is_owned and view is None:
             # The engine failed just now, and nobody has kept the session small.
             self._prepare(work, cancelled)
         return self._assemble(work, view or work.snapshot.view())
@@ -149,9 +149,9 @@ class Contexts:
         flush = self._flushes.due(work.snapshot, work.tokens(), work.budget)
         preset = work.snapshot.options.preset
         prunes = compacts and preset.pruning_mode in ("cache_ttl", "budget")
-        asked = work.requested_compaction(compacts=compacts) is not None
+        is_asked = work.requested_compaction(compacts=compacts) is not None
         due = compacts and preset.auto
-        if not (flush or (work.is_hard() and due) or prunes or asked):
+        if not (flush or (work.is_hard() and due) or prunes or is_asked):
             return
         with services.alone(session_id):
             # Who was here before may have compacted, or undone it.
@@ -197,7 +197,7 @@ class Contexts:
                     continue
                 break
             work.failure = None
-            work.degraded += tuple(each for each in receipt.degraded if each not in work.degraded)
+            work.degraded += tuple(text for text in receipt.degraded if text not in work.degraded)
             if receipt.applied or call.trigger == "manual":
                 work.compaction = receipt
             work.again()
@@ -210,16 +210,16 @@ class Contexts:
             work.degraded += ("compaction: the user asked for /compact, and `auto` is off. Ask with auto.",)
         for _ in range(_RECORD_ATTEMPTS):
             record = self._services.longterm.prompts.of(work.session_id)
-            recalled = self._recall(work, view, record)
-            prompt = self._prompt(work, view, recalled)
-            sent = self._digests.of(prompt.messages, call.format)
-            cached_tokens = prompt.beginning_tokens(common_beginning(sent, record.sent))
-            receipt = recalled.receipt
+            memory = self._recall(work, view, record)
+            prompt = self._prompt(work, view, memory)
+            sent_texts = self._digests.of(prompt.messages, call.format)
+            cached_tokens = prompt.beginning_tokens(common_beginning(sent_texts, record.sent))
+            receipt = memory.receipt
             if receipt is not None:
                 receipt = receipt.model_copy(update={"cached_prefix_tokens": cached_tokens})
-            blocks = recalled.blocks if call.memory_budget_tokens else record.blocks
-            made = replace(record, view=work.snapshot.state.changed_seq, blocks=blocks, sent=sent)
-            is_kept, left = self._store_prompt(work, record, made, receipt if recalled.is_new else None)
+            blocks = memory.blocks if call.memory_budget_tokens else record.blocks
+            prompt_record = replace(record, view=work.snapshot.state.changed_seq, blocks=blocks, sent=sent_texts)
+            is_kept, left = self._store_prompt(work, record, prompt_record, receipt if memory.is_new else None)
             if is_kept:
                 break
         return BuiltContext(
@@ -231,36 +231,36 @@ class Contexts:
             compaction=work.compaction,
             flush=work.flush,
             command="compact" if work.snapshot.state.is_commanded else None,
-            memory=recalled.turn.text if recalled.turn else "",
-            degraded=(*self._missing(work), *recalled.degraded, *left),
+            memory=memory.turn.text if memory.turn else "",
+            degraded=(*self._missing(work), *memory.degraded, *left),
         )
 
     def _recall(self, work: _Work, view: View, record: PromptRecord) -> PromptMemory:
         call, budget = work.call, work.budget
         if not call.memory_budget_tokens:
             return PromptMemory()
-        usable, taken = budget.to_estimate(budget.usable_tokens) + work.memory_tokens, view.tokens
-        total = usable - taken
+        usable, tokens = budget.to_estimate(budget.usable_tokens) + work.memory_tokens, view.tokens
+        total = usable - tokens
         room = MemoryRoom(
             own_tokens=max(total, 0),
             # A compaction is not due because of what could go.
-            beside_tokens=max(0, budget.to_estimate(budget.hard_tokens) + work.memory_tokens - taken),
+            beside_tokens=max(0, budget.to_estimate(budget.hard_tokens) + work.memory_tokens - tokens),
             earlier_tokens=int(_EARLIER_SHARE * usable),
         )
         left = max(total - MESSAGE_TOKENS, 0)
         question = work.question if left else None
-        recalled = self._blocks.memory(work.snapshot, view, record, question, room, at=self._services.now())
-        wanted = work.question.budget_tokens if work.question else 0
-        if left < wanted and (recalled.turn is None or recalled.is_new):
-            work.squeezed = f"memory: {left} of {wanted} tokens were left for memories."
-        return recalled
+        memory = self._blocks.memory(work.snapshot, view, record, question, room, at=self._services.now())
+        budget_tokens = work.question.budget_tokens if work.question else 0
+        if left < budget_tokens and (memory.turn is None or memory.is_new):
+            work.squeezed = f"memory: {left} of {budget_tokens} tokens were left for memories."
+        return memory
 
-    def _prompt(self, work: _Work, view: View, recalled: PromptMemory) -> Prompt:
+    def _prompt(self, work: _Work, view: View, memory: PromptMemory) -> Prompt:
         call = work.call
         prompt = prompt_of(
             view,
             system_prompt=call.system_prompt,
-            blocks=recalled.blocks,
+            blocks=memory.blocks,
             window_tokens=work.snapshot.options.window.tokens,
             scale=work.snapshot.scale(),
         )
@@ -297,10 +297,10 @@ class Contexts:
     def _store_record(self, session_id: str, made: PromptRecord) -> tuple[bool, tuple[str, ...]]:
         """Store a prompt; see `_store_prompt`."""
         try:
-            stored = self._services.longterm.prompts.put(session_id, made)
+            stored_prompt_record = self._services.longterm.prompts.put(session_id, made)
         except StorageFailed as error:
             return True, (f"prompt: {error}",)
-        is_kept = stored is not None and stored.blocks == made.blocks
+        is_kept = stored_prompt_record is not None and stored_prompt_record.blocks == made.blocks
         return is_kept, () if is_kept else (_RESTLESS,)
 
     def _missing(self, work: _Work) -> list[str]:
@@ -341,19 +341,19 @@ class _Work:
         call = self.call
         plan = recall_decision(self.snapshot, call.query, call.recall, call.memory_budget_tokens)
         decision = plan.decision
-        searched, reason = decision.searched, decision.reason
+        is_searched, reason = decision.searched, decision.reason
         preset, budget_tokens = self.snapshot.options.preset, call.memory_budget_tokens
         limit = preset.recall.most_tokens
-        if searched and limit is not None and budget_tokens > limit:
+        if is_searched and limit is not None and budget_tokens > limit:
             budget_tokens = limit
             reason += f"; of {call.memory_budget_tokens:,} tokens it gets {limit:,}, the most in preset {preset.name}"
         self.decision = decision.model_copy(update={"reason": reason})
         self.question = None
-        if not searched:
+        if not is_searched:
             self.reserve(0)
             return
-        forced = plan.outright or call.min_relevance is not None or "memory_budget_tokens" in call.model_fields_set
-        prompt, before = ("", "") if forced else last_turns(self.snapshot)
+        is_forced = plan.outright or call.min_relevance is not None or "memory_budget_tokens" in call.model_fields_set
+        prompt, before = ("", "") if is_forced else last_turns(self.snapshot)
         self.question = Question(
             query=decision.query,
             budget_tokens=budget_tokens,
@@ -435,10 +435,10 @@ def _remedy(call: SessionContextRequest, compacts: bool) -> str:
 def _refusal(prompt: Prompt, most: int, remedy: str) -> Incompressible:
     tokens = prompt.tokens
     parts = {"system": tokens.system, "last_unit": tokens.tail, "summary": tokens.summary, "memory": tokens.memory}
-    ordered = dict(sorted(parts.items(), key=lambda part: -part[1]))
+    ordered_parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
     return Incompressible(
         f"The prompt takes {tokens.total} tokens and {most} fit: "
-        + ", ".join(f"{name} {size}" for name, size in ordered.items())
+        + ", ".join(f"{name} {size}" for name, size in ordered_parts.items())
         + f". {remedy}",
-        parts=ordered,
+        parts=ordered_parts,
     )

@@ -137,26 +137,28 @@ def _decide(
     return _given_up(_why_not(failure), tried)
 
 
-def _too_many_tokens(tried: RecoveryAttempts, rules: RecoveryRules, compactible: bool, oversized: bool) -> Decision:
-    if compactible and tried.compactions < rules.attempts:
-        count = tried.compactions + 1
+def _too_many_tokens(
+    attempts: RecoveryAttempts, rules: RecoveryRules, compactible: bool, is_oversized: bool
+) -> Decision:
+    if compactible and attempts.compactions < rules.attempts:
+        count = attempts.compactions + 1
         return Decision(
             remedy="compact",
             reason=f"The prompt was too long; it was compacted ({count} of {rules.attempts}).",
-            tried=replace(tried, compactions=count),
+            tried=replace(attempts, compactions=count),
         )
-    if rules.truncates and oversized and tried.truncations == 0:
+    if rules.truncates and is_oversized and attempts.truncations == 0:
         return Decision(
             remedy="truncate",
             reason="The prompt was too long; its largest tool results were cut.",
             # What follows may be compacted again.
-            tried=replace(tried, truncations=1, compactions=0),
+            tried=replace(attempts, truncations=1, compactions=0),
         )
-    times = f"{tried.compacted} compaction{'' if tried.compacted == 1 else 's'}"
+    times = f"{attempts.compacted} compaction{'' if attempts.compacted == 1 else 's'}"
     return _given_up(
         f"Context overflow: the prompt is too long after {times}"
-        f"{' and a cut of its tool results' if tried.truncations else ''}. {_WAY_OUT}",
-        tried,
+        f"{' and a cut of its tool results' if attempts.truncations else ''}. {_WAY_OUT}",
+        attempts,
     )
 
 
@@ -174,8 +176,8 @@ def _why_not(failure: ProviderFailure) -> str:
     return f"This is no overflow ({failure.kind}): compacting would not help. Look at the error itself."
 
 
-def _given_up(reason: str, tried: RecoveryAttempts) -> Decision:
-    return Decision(remedy="give_up", reason=reason, tried=tried)
+def _given_up(reason: str, attempts: RecoveryAttempts) -> Decision:
+    return Decision(remedy="give_up", reason=reason, tried=attempts)
 
 
 # A result that takes a smaller share of the window is no reason for an overflow.
@@ -211,8 +213,8 @@ class RecoveryStep:
     @property
     def degraded(self) -> tuple[str, ...]:
         """Parts that the new prompt, or the compaction before it, misses."""
-        missed = tuple(self.compaction.degraded) if self.compaction else ()
-        return (*missed, *(self.context.degraded if self.context else ()))
+        missed_value = tuple(self.compaction.degraded) if self.compaction else ()
+        return (*missed_value, *(self.context.degraded if self.context else ()))
 
 
 class Overflows:
@@ -244,27 +246,27 @@ class Overflows:
         with self._services.alone(session_id):
             snapshot = self._services.snapshot(session_id)
             failure = self._classify(snapshot, call)
-            learned = self._learn_window(snapshot, failure)
-            if learned:
+            learned_count = self._learn_window(snapshot, failure)
+            if learned_count:
                 snapshot = self._services.snapshot(session_id)
             while True:
                 decision = self._decide_step(snapshot, call, failure)
                 self._services.tell("overflow", session_id, failure=failure.kind, remedy=decision.remedy)
                 if decision.remedy == "give_up":
                     self._forget(session_id)
-                    return self._answer("give_up", decision, failure, learned=learned)
-                done = self._take_step(snapshot, decision, call, failure, cancelled)
-                if done is not None:
-                    return replace(done, learned_window=learned)
+                    return self._answer("give_up", decision, failure, learned=learned_count)
+                done_step = self._take_step(snapshot, decision, call, failure, cancelled)
+                if done_step is not None:
+                    return replace(done_step, learned_window=learned_count)
                 snapshot = self._services.snapshot(session_id)
 
     def _classify(self, snapshot: SessionSnapshot, call: OverflowRequest) -> ProviderFailure:
         failure = classify(call.error, status=call.status)
         usage = usage_of(call.usage)
         if usage is not None and failure.kind == "other" and not call.error.strip():
-            counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-            if counted > snapshot.options.window.tokens:
-                return replace(failure, kind="token_overflow", requested_tokens=counted)
+            count = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+            if count > snapshot.options.window.tokens:
+                return replace(failure, kind="token_overflow", requested_tokens=count)
         return failure
 
     def _learn_window(self, snapshot: SessionSnapshot, failure: ProviderFailure) -> int | None:
@@ -283,22 +285,24 @@ class Overflows:
         tail = tail_of(snapshot.state, snapshot.shape)
         share = _OVERSIZED_SHARE * snapshot.options.window.tokens
         last = snapshot.state.messages[-1].seq if snapshot.state.messages else 0
-        tried = (self._tried.get(snapshot.session_id) or RecoveryAttempts()).at(last)
+        attempts = (self._tried.get(snapshot.session_id) or RecoveryAttempts()).at(last)
         decision = _decide(
             failure,
             failed_compaction=is_compaction_failure(call.error),
-            tried=tried,
+            tried=attempts,
             rules=snapshot.options.preset.recovery,
             compactible=bool(tail),
-            oversized=any(is_tool_result(each.message) and each.tokens > share for each in tail),
+            oversized=any(
+                is_tool_result(each_message.message) and each_message.tokens > share for each_message in tail
+            ),
             has_media=any(media_parts_of(message) for message in view.messages),
         )
         self._tried[snapshot.session_id] = decision.tried
         return decision
 
     def _count_compacted(self, session_id: str) -> None:
-        tried = self._tried.get(session_id) or RecoveryAttempts()
-        self._tried[session_id] = replace(tried, compacted=tried.compacted + 1)
+        attempts = self._tried.get(session_id) or RecoveryAttempts()
+        self._tried[session_id] = replace(attempts, compacted=attempts.compacted + 1)
 
     def _take_step(
         self,
@@ -320,8 +324,8 @@ class Overflows:
                 if receipt.applied:
                     self._count_compacted(snapshot.session_id)
                 if snapshot.options.preset.recovery.replays:
-                    stripped = self._strip_media(self._services.snapshot(snapshot.session_id), 2)
-                    notes = (MEDIA_REMOVED_NOTE if stripped else "", CONTINUE_NOTE if receipt.continue_note else "")
+                    is_stripped = self._strip_media(self._services.snapshot(snapshot.session_id), 2)
+                    notes = (MEDIA_REMOVED_NOTE if is_stripped else "", CONTINUE_NOTE if receipt.continue_note else "")
                     note = "\n\n".join(filter(None, notes))
             elif decision.remedy == "truncate":
                 if not self._truncate_results(snapshot):
@@ -359,22 +363,24 @@ class Overflows:
     def _truncate_results(self, snapshot: SessionSnapshot) -> bool:
         """Cut the largest results to what fits twice over."""
         tail = tail_of(snapshot.state, snapshot.shape)
-        size = sum(each.tokens for each in tail)
+        size = sum(message.tokens for message in tail)
         room, texts = (
             min(size // 2, snapshot.budget().emergency_target_tokens),
             texts_in(newest_language(snapshot.state)),
         )
-        cut = truncate_results(tail, room, protected=_pinned_seqs(snapshot.state), texts=texts)
-        return bool(cut.cleared) and self._commit(
-            snapshot, cleared=dict(cut.cleared), reason="oversized results were cut"
+        outcome = truncate_results(tail, room, protected=_pinned_seqs(snapshot.state), texts=texts)
+        return bool(outcome.cleared) and self._commit(
+            snapshot, cleared=dict(outcome.cleared), reason="oversized results were cut"
         )
 
     def _strip_media(self, snapshot: SessionSnapshot, times: int) -> bool:
         """Let media give way to labels: the older half of their bytes first, then all of them."""
         tail = tail_of(snapshot.state, snapshot.shape, originals=snapshot.session.originals(snapshot.state))
         limit = media_bytes(tail) // 2 if times < 2 else 0
-        stripped = media_to_bytes(tail, limit).stripped
-        return bool(stripped) and self._commit(snapshot, stripped=stripped, reason="media gave way to labels")
+        stripped_numbers = media_to_bytes(tail, limit).stripped
+        return bool(stripped_numbers) and self._commit(
+            snapshot, stripped=stripped_numbers, reason="media gave way to labels"
+        )
 
     def _commit(
         self,
@@ -385,7 +391,7 @@ class Overflows:
         reason: str,
     ) -> bool:
         state, before = snapshot.state, snapshot.view().tokens
-        made = Compaction(
+        compaction = Compaction(
             base=state.head.seq,
             upto=state.last_seq,
             tail_start=state.head.tail_start,
@@ -399,21 +405,21 @@ class Overflows:
             trigger="overflow",
             reason=reason,
         )
-        head = built_on(state.head, made, state.last_seq + 1, state.head.ledger)
+        head = built_on(state.head, compaction, state.last_seq + 1, state.head.ledger)
         after = project(with_head(state, head), snapshot.shape).tokens
         try:
-            snapshot.session.commit(replace(made, tokens_after=after), state)
+            snapshot.session.commit(replace(compaction, tokens_after=after), state)
         except Conflict:
             return False
         self._services.tell("prune", snapshot.session_id, tokens_before=before, tokens_after=after, reason=reason)
         return True
 
     def _prompt(self, snapshot: SessionSnapshot, call: OverflowRequest, note: str, decision: Decision) -> BuiltContext:
-        told, last = _prompt_request(call), self._calls.get(snapshot.session_id) or (SessionContextRequest(), 0)
-        asked, tools_tokens = (told, None) if told else last
+        request, last = _prompt_request(call), self._calls.get(snapshot.session_id) or (SessionContextRequest(), 0)
+        asked_request, tools_tokens = (request, None) if request else last
         context = self._contexts.context(
             snapshot.session_id,
-            asked.model_copy(update={"auto": False}),
+            asked_request.model_copy(update={"auto": False}),
             by_engine=_by_engine(decision),
             schemas_tokens=tools_tokens,
         )
@@ -452,8 +458,8 @@ class Overflows:
 def _prompt_request(call: OverflowRequest) -> SessionContextRequest | None:
     """How the new prompt is made, if the request tells that; else it is made as the last one of the session was."""
     options = PromptOptions.model_fields.keys() - {"format"}
-    told = call.model_fields_set & options
-    return SessionContextRequest.model_construct(**{name: getattr(call, name) for name in told}) if told else None
+    keys = call.model_fields_set & options
+    return SessionContextRequest.model_construct(**{name: getattr(call, name) for name in keys}) if keys else None
 
 
 def _by_engine(decision: Decision) -> bool:

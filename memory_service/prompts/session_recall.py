@@ -69,31 +69,31 @@ def _no_search(reason: str) -> RecallPlan:
 
 def last_turns(snapshot: SessionSnapshot) -> tuple[str, str]:
     """The user's turn, and the one before it; empty where there is none."""
-    users = (each for each in snapshot.state.messages[-_LOOKED_BACK:] if each.message["role"] == "user")
-    said = [text for each in users if (text := own_text_of(each.message)).strip()]
-    return (said[-1] if said else "", said[-2] if len(said) > 1 else "")
+    users = (message for message in snapshot.state.messages[-_LOOKED_BACK:] if message.message["role"] == "user")
+    texts = [text for message in users if (text := own_text_of(message.message)).strip()]
+    return (texts[-1] if texts else "", texts[-2] if len(texts) > 1 else "")
 
 
-def recall_decision(snapshot: SessionSnapshot, query: str | None, wanted: RecallMode, budget_tokens: int) -> RecallPlan:
+def recall_decision(snapshot: SessionSnapshot, query: str | None, mode: RecallMode, budget_tokens: int) -> RecallPlan:
     """Decide if memories are searched, for what, and why."""
     if budget_tokens == 0:
         return _no_search("the budget for memories is 0")
-    if wanted == "never":
+    if mode == "never":
         return _no_search("recall is off")
     if query is not None and query.strip():
         return RecallPlan(decision=Recall(searched=True, query=query, reason="a query was given"))
     if snapshot.state.is_commanded:
         return _no_search("the command /compact needs no memory")
-    said = snapshot.state.turn
-    if said is None:
+    message = snapshot.state.turn
+    if message is None:
         return _no_search("the user has said nothing yet")
-    made = decide_recall(own_text_of(said.message))
-    if wanted == "always":
-        query = made.query or own_text_of(said.message)
+    new_decision = decide_recall(own_text_of(message.message))
+    if mode == "always":
+        query = new_decision.query or own_text_of(message.message)
         return RecallPlan(decision=Recall(searched=True, query=query, reason="recall is always on"))
-    decision = Recall(searched=made.search, query=made.query, reason=made.reason)
-    least = _LEAST_ASKED if made.asks else _LEAST_MENTIONED
-    return RecallPlan(decision=decision, least_beside=least, outright=made.outright)
+    decision = Recall(searched=new_decision.search, query=new_decision.query, reason=new_decision.reason)
+    least = _LEAST_ASKED if new_decision.asks else _LEAST_MENTIONED
+    return RecallPlan(decision=decision, least_beside=least, outright=new_decision.outright)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,16 +210,16 @@ class SessionRecall:
             at: The present moment.
         """
         try:
-            found = self.find_passages(snapshot, question, forgotten)
+            passages = self.find_passages(snapshot, question, forgotten)
         except MemoryServiceError as error:
             return Recalled(degraded=(f"recall: {error}",))
-        context, degraded = self.pack_block(snapshot, found, question, at, beside), found.degraded
+        context, degraded = self.pack_block(snapshot, passages, question, at, beside), passages.degraded
         try:
             with snapshot.session.hold(snapshot.state) if snapshot else nullcontext():
                 self._receipts.put(context.receipt, session_id=snapshot.session_id if snapshot else "")
         except (StorageFailed, Conflict) as error:
             degraded = (*degraded, f"receipt: {error}")
-        return Recalled(context=context, passages=passages_in(context, found.hits), degraded=degraded)
+        return Recalled(context=context, passages=passages_in(context, passages.hits), degraded=degraded)
 
     def pack_block(
         self,
@@ -260,16 +260,16 @@ class SessionRecall:
             return False, "", (f"recall: the judge of prompts is missing. {error}",)
 
     def find_passages(
-        self, snapshot: SessionSnapshot | None, question: Question, forgotten: int = 0
+        self, snapshot: SessionSnapshot | None, question: Question, forgotten_count: int = 0
     ) -> SearchedPassages:
         """Passages that answer a question and that the view does not show.
 
         Raises:
             MemoryServiceError: Nothing could be searched.
         """
-        view = self._in_view(snapshot, forgotten) if snapshot else _NOTHING_IN_VIEW
+        view = self._in_view(snapshot, forgotten_count) if snapshot else _NOTHING_IN_VIEW
         try:
-            found = self._services.longterm.search(
+            results = self._services.longterm.search(
                 question.query,
                 limit=candidates_for(question.budget_tokens),
                 kept=SearchFilter(sources=question.sources, without=view.lines),
@@ -279,32 +279,32 @@ class SessionRecall:
             )
         except IndexerError as error:
             raise StorageFailed(str(error)) from error
-        hits = tuple(hit for hit in self._noted_elsewhere(found.hits, view) if not view.text.says(hit.passage.text))
-        judged, silence, missing = self._judge(question, hits)
-        searched = (*found.degraded, *missing)
+        hits = tuple(hit for hit in self._noted_elsewhere(results.hits, view) if not view.text.says(hit.passage.text))
+        is_judged, silence, missing = self._judge(question, hits)
+        texts = (*results.degraded, *missing)
         return SearchedPassages(
-            hits=hits, judged=judged, silence=silence, searched=searched, degraded=(*searched, *view.degraded)
+            hits=hits, judged=is_judged, silence=silence, searched=texts, degraded=(*texts, *view.degraded)
         )
 
-    def _in_view(self, snapshot: SessionSnapshot, forgotten: int) -> _InView:
+    def _in_view(self, snapshot: SessionSnapshot, forgotten_count: int) -> _InView:
         """Part of a session that is in view, and the covered part made ready to be found."""
         degraded = list[str]()
         in_view = snapshot.session_id
-        path, shown = session_path(snapshot.session_id), max(snapshot.view().first_seq, forgotten + 1)
+        path, shown_count = session_path(snapshot.session_id), max(snapshot.view().first_seq, forgotten_count + 1)
         # The log begins with its header: a first message has nothing before it that could be found.
-        if any(each.seq < shown for each in snapshot.state.messages[:1]):
+        if any(message.seq < shown_count for message in snapshot.state.messages[:1]):
             unready = self._services.longterm.session_ready(
-                snapshot.session_id, edition=snapshot.state.edition, upto_seq=shown - 1
+                snapshot.session_id, edition=snapshot.state.edition, upto_seq=shown_count - 1
             )
             degraded += unready or []
             # What the index does not have yet is looked for by its words, as that of other sessions is.
             in_view = in_view if unready is not None else ""
         return _InView(
             session_id=in_view,
-            lines=(LineRange(path=path, start_line=shown, end_line=_EVERYTHING),),
-            text=self._shown_of(snapshot, shown),
+            lines=(LineRange(path=path, start_line=shown_count, end_line=_EVERYTHING),),
+            text=self._shown_of(snapshot, shown_count),
             root=snapshot.session_id.partition(BRANCH_MARK)[0],
-            first_seq=shown,
+            first_seq=shown_count,
             degraded=tuple(degraded),
         )
 
@@ -313,8 +313,8 @@ class SessionRecall:
         entry_of = self._services.longterm.files.entries.finder()
         for hit in hits:
             passage = hit.passage
-            held = entry_of(hit.path, passage.start_line, passage.end_line, passage.text) if hit.memory_id else None
-            if held is None or not view.root or not _is_of(held.entry, view):
+            entry = entry_of(hit.path, passage.start_line, passage.end_line, passage.text) if hit.memory_id else None
+            if entry is None or not view.root or not _is_of(entry.entry, view):
                 yield hit
 
     def search(self, snapshot: SessionSnapshot, query: str, *, limit: int = 10) -> FoundMessages:
@@ -326,22 +326,22 @@ class SessionRecall:
         return FoundMessages(results=live.search(query, limit=limit), degraded=[*unreadable(snapshot.session.log)])
 
     def _limits(self, question: Question, *, beside: bool, judged: bool) -> RelevanceLimits:
-        recall, asked = self._services.shared.settings.recall, question.min_relevance
-        least = 0.0 if asked is None else checked_share(asked)
+        recall, min_relevance = self._services.shared.settings.recall, question.min_relevance
+        least = 0.0 if min_relevance is None else checked_share(min_relevance)
         return RelevanceLimits(
             min_relevance=max(least, question.least_beside) if beside else least,
             # Where a judge was asked, it has read the relevance too.
-            min_best=recall.min_relevance if asked is None and not judged else 0.0,
+            min_best=recall.min_relevance if min_relevance is None and not judged else 0.0,
             min_gain=recall.min_gain,
         )
 
     def _shown_of(self, snapshot: SessionSnapshot, first_seq: int) -> ViewText:
         """Text of the view from a message on, for dropping memories that repeat it."""
         before = self._shown.get(snapshot.session_id)
-        tail = [each for each in snapshot.view().tail if each.seq >= first_seq]
-        shown = ViewText.of(tail, before=before)
-        self._shown[snapshot.session_id] = shown
-        return shown
+        tail = [message for message in snapshot.view().tail if message.seq >= first_seq]
+        view_text = ViewText.of(tail, before=before)
+        self._shown[snapshot.session_id] = view_text
+        return view_text
 
 
 def _is_of(entry: Entry, view: _InView) -> bool:

@@ -148,7 +148,7 @@ class WorkspaceSync:
     @contextmanager
     def _prepare_run(self) -> Iterator[tuple[SyncPlan, SyncReport]]:
         """The plan and an empty report, while no other run works on the folder."""
-        started = time.monotonic()
+        started_value = time.monotonic()
         with storage_errors(str(self._root)):
             os.lstat(self._root)
         with WriteLock(self._root / NOTES_FOLDER / "sync.lock", timeout_seconds=_LOCK_SECONDS).hold():
@@ -162,7 +162,7 @@ class WorkspaceSync:
                 unresolved=list(self._scan.conflicts),
             )
             yield plan, report
-            report.seconds = round(time.monotonic() - started, 3)
+            report.seconds = round(time.monotonic() - started_value, 3)
 
     def _make_plan(self) -> SyncPlan:
         scan = self._scan = self._folder.scan()
@@ -203,8 +203,8 @@ class WorkspaceSync:
             else:
                 remote[key] = file.path, file.etag
         paths = {key: path for key, (path, _) in remote.items()}
-        for key, other in clashes(paths, folds_case=self._folder.folds_case).items():
-            reason = f"On this disk {key} would be {other}. Rename one of them on the server."
+        for key, other_text in clashes(paths, folds_case=self._folder.folds_case).items():
+            reason = f"On this disk {key} would be {other_text}. Rename one of them on the server."
             left_out.append(FileTrouble(path=remote.pop(key)[0], reason=reason))
         return remote, left_out
 

@@ -50,15 +50,15 @@ def options_in(text: str) -> list[Option]:
     """The options that a text lists last; none if it lists fewer than two."""
     lines = text[-_END_CHARS:].splitlines()
     for pattern in (_LINE, _BULLET):
-        listed = _last_run([_option(pattern.match(line)) for line in lines])
-        if len(listed) > 1:
-            return listed
-    found = [
+        options = _last_run([_option(pattern.match(line)) for line in lines])
+        if len(options) > 1:
+            return options
+    found_options = [
         Option(label=(match["label"] or match["dotted"]).lower(), text=_tidy(match["text"]))
         for match in _INLINE.finditer(text[-_QUESTION_CHARS:])
     ]
-    labels = [each.label for each in found]
-    return found if len(found) > 1 and labels == sorted(set(labels)) else []
+    labels = [option.label for option in found_options]
+    return found_options if len(found_options) > 1 and labels == sorted(set(labels)) else []
 
 
 def _option(match: re.Match[str] | None) -> Option | None:
@@ -75,19 +75,19 @@ def _tidy(text: str) -> str:
 def _last_run(lines: Sequence[Option | None]) -> list[Option]:
     """The options of the last list: a label that comes again begins another one."""
     run: list[Option] = []
-    for each in lines:
-        if each is None:
+    for option in lines:
+        if option is None:
             continue
-        if each.label and any(each.label == known.label for known in run):
+        if option.label and any(option.label == known_option.label for known_option in run):
             run = []
-        run.append(each)
+        run.append(option)
     return run
 
 
 def chosen_options(reply: str, options: Sequence[Option]) -> list[Option]:
     """The options that a reply takes, in its order; none if it takes none of them."""
-    found = [option for label in chosen_labels(reply) for option in _options_of(label, options)]
-    return list(dict.fromkeys(found))
+    found_options = [option for label in chosen_labels(reply) for option in _options_of(label, options)]
+    return list(dict.fromkeys(found_options))
 
 
 def _options_of(label: ChoiceLabel, options: Sequence[Option]) -> Iterator[Option]:
@@ -130,14 +130,14 @@ def _question_end(before: str, question: str) -> str:
     end = before[-_END_CHARS:].strip()
     at = end.find(question[:80].rstrip("…")) if question else -1
     options = options_in(end)
-    firsts = [found for option in options[:1] if (found := end.find(option.text[:40].rstrip("…"))) >= 0]
+    firsts = [position for option in options[:1] if (position := end.find(option.text[:40].rstrip("…"))) >= 0]
     if firsts:
         line = end.rfind("\n", 0, firsts[0]) + 1
         # The line above a list says what it is of.
         above = end[:line].rstrip()
         at = min(at if at >= 0 else line, above.rfind("\n") + 1)
-    asked = end[max(at, 0) :].strip()
-    return asked if len(asked) <= _QUESTION_CHARS else f"{asked[: _QUESTION_CHARS - 1].rstrip()}…"
+    asked_text = end[max(at, 0) :].strip()
+    return asked_text if len(asked_text) <= _QUESTION_CHARS else f"{asked_text[: _QUESTION_CHARS - 1].rstrip()}…"
 
 
 def asked_in_one_line(before: str) -> str:
@@ -145,5 +145,5 @@ def asked_in_one_line(before: str) -> str:
     if question := question_of(before):
         return question
     options = options_in(before)
-    asked = _question_end(before, "").partition("\n")[0] if options else ""
-    return next(iter(split_sentences(asked.strip(_MARKS + "#"))), "")
+    asked_text = _question_end(before, "").partition("\n")[0] if options else ""
+    return next(iter(split_sentences(asked_text.strip(_MARKS + "#"))), "")

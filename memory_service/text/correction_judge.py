@@ -74,34 +74,34 @@ class Correction:
     is_sure: bool
 
 
-def _correctable(told: Sequence[Told]) -> list[tuple[int, int]]:
+def _correctable(items: Sequence[Told]) -> list[tuple[int, int]]:
     """The pairs of places in a talk of which the second sentence may correct the first.
 
     Args:
-        told: Sentences that last, in order.
+        items: Sentences that last, in order.
     """
     return [
         (old, new)
-        for new, later in enumerate(told)
+        for new, later in enumerate(items)
         for old in range(max(0, new - _MOST_BEFORE), new)
-        if later.spoken.voice != "assistant" and told[old].place <= later.place
+        if later.spoken.voice != "assistant" and items[old].place <= later.place
     ]
 
 
-def _pair_matrix(told: Sequence[Told], pairs: Sequence[tuple[int, int]], news: Floats) -> Floats:
+def _pair_matrix(items: Sequence[Told], pairs: Sequence[tuple[int, int]], news: Floats) -> Floats:
     """The figures of pairs, of shape (pairs, figures).
 
     Args:
-        told: Sentences that last, in order.
+        items: Sentences that last, in order.
         pairs: See `_correctable`.
         news: Of each sentence, the log-odds that it corrects something, see `_news_of`.
     """
-    terms = [ornament("statements", frozenset[str](), _terms_of, each) for each in told]
-    counts = Counter(term for each in terms for term in each)
-    nothing = [0.0] * _ALONE
+    terms = [ornament("statements", frozenset[str](), _terms_of, value) for value in items]
+    counts = Counter(term for keys in terms for term in keys)
+    values = [0.0] * _ALONE
     rows = [
         [
-            *ornament("statements", nothing, _pair_figures, told[old], told[new], terms[old], terms[new]),
+            *ornament("statements", values, _pair_figures, items[old], items[new], terms[old], terms[new]),
             min(2.0, sum(counts[term] <= 2 for term in terms[old] & terms[new])),
             min(2.0, sum(1 / counts[term] for term in terms[old] & terms[new])),
             float(news[new]) / _NEWS_SCALE,
@@ -114,33 +114,33 @@ def _pair_matrix(told: Sequence[Told], pairs: Sequence[tuple[int, int]], news: F
 
 def _among_others(figures: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
     """How each sentence stands out from the others that the later one may correct, of shape (pairs, 4)."""
-    found = np.zeros((len(pairs), 4))
+    rows = np.zeros((len(pairs), 4))
     later = np.array([new for _, new in pairs])
     for new in set(later.tolist()):
         at = np.flatnonzero(later == new)
         likeness, rarity = figures[at, PAIR_FIGURES.index("likeness")], figures[at, PAIR_FIGURES.index("rarity")]
         order = np.sort(np.append(likeness, _UNLIKE))
         best = likeness == order[-1]
-        found[at, 0] = best
-        found[at, 1] = (likeness - likeness.mean()) / (likeness.std() + 0.05) / 2
-        found[at, 2] = (rarity == rarity.max()) & (rarity > 0)
-        found[at, 3] = np.where(best, likeness - order[-2], likeness - order[-1])
-    return found
+        rows[at, 0] = best
+        rows[at, 1] = (likeness - likeness.mean()) / (likeness.std() + 0.05) / 2
+        rows[at, 2] = (rarity == rarity.max()) & (rarity > 0)
+        rows[at, 3] = np.where(best, likeness - order[-2], likeness - order[-1])
+    return rows
 
 
-def _terms_of(told: Told) -> frozenset[str]:
-    return frozenset(query_terms(told.spoken.text))
+def _terms_of(value: Told) -> frozenset[str]:
+    return frozenset(query_terms(value.spoken.text))
 
 
-def _pair_figures(earlier: Told, later: Told, words: frozenset[str], others: frozenset[str]) -> list[float]:
+def _pair_figures(earlier: Told, later: Told, words: frozenset[str], other_keys: frozenset[str]) -> list[float]:
     """The first figures of `PAIR_FIGURES`, those of a pair by itself, each about 0 to 2."""
     old, new = earlier.spoken.text, later.spoken.text
     numbers, more = frozenset(_NUMBER.findall(old)), frozenset(_NUMBER.findall(new))
     before, after = earlier.judgement.kinds, later.judgement.kinds
     return [
         float(earlier.judgement.vector @ later.judgement.vector),
-        len(words & others) / max(1, min(len(words), len(others))),
-        len(words & others) / max(1, len(words | others)),
+        len(words & other_keys) / max(1, min(len(words), len(other_keys))),
+        len(words & other_keys) / max(1, len(words | other_keys)),
         math.exp((earlier.place - later.place) / _NEAR_MESSAGES),
         float(earlier.place == later.place),
         float((earlier.spoken.voice, earlier.spoken.name) == (later.spoken.voice, later.spoken.name)),
@@ -155,31 +155,31 @@ def _pair_figures(earlier: Told, later: Told, words: frozenset[str], others: fro
     ]
 
 
-def _news_of(told: Sequence[Told], function: LinearFunction) -> Floats:
+def _news_of(items: Sequence[Told], function: LinearFunction) -> Floats:
     """Log-odds that each sentence corrects something, by its vector alone, of shape (sentences,)."""
-    vectors = np.array([each.judgement.vector for each in told]).reshape(len(told), NEWS_FIGURES)
+    vectors = np.array([value.judgement.vector for value in items]).reshape(len(items), NEWS_FIGURES)
     news: Floats = function.scores(vectors)[:, 0]
     return news
 
 
-def _find_corrections(told: Sequence[Told], *, embedder: str) -> dict[int, Correction]:
+def _find_corrections(items: Sequence[Told], *, embedder: str) -> dict[int, Correction]:
     """Sentences that a later one corrects.
 
     Args:
-        told: Sentences that last, in order.
+        items: Sentences that last, in order.
         embedder: Fingerprint of the model that they were judged with.
 
     Returns:
-        The place of each corrected sentence in `told`, with what corrects it.
+        The place of each corrected sentence in `items`, with what corrects it.
 
     Raises:
         DamagedWeights: There are no weights for that model.
     """
-    pairs = _correctable(told)
+    pairs = _correctable(items)
     if not pairs:
         return {}
     functions = correction_weights(embedder).functions
-    figures = _pair_matrix(told, pairs, _news_of(told, functions["news"]))
+    figures = _pair_matrix(items, pairs, _news_of(items, functions["news"]))
     chances = logistic(functions["corrects"].scores(figures))[:, 0]
     return _one_to_one(pairs, chances)
 
@@ -192,14 +192,14 @@ def _one_to_one(pairs: Sequence[tuple[int, int]], chances: Floats, least: float 
         chances: The probability of each.
         least: The least one that counts.
     """
-    found: dict[int, Correction] = {}
+    corrections: dict[int, Correction] = {}
     correcting = set[int]()
     for at in np.argsort(-chances, kind="stable"):
         old, new = pairs[at]
-        if chances[at] >= least and old not in found and new not in correcting:
-            found[old] = Correction(new=new, is_sure=bool(chances[at] >= _IS_SURE))
+        if chances[at] >= least and old not in corrections and new not in correcting:
+            corrections[old] = Correction(new=new, is_sure=bool(chances[at] >= _IS_SURE))
             correcting.add(new)
-    return found
+    return corrections
 
 
 @cache
@@ -228,22 +228,22 @@ class TalkJudge:
     embed: Embed
     embedder: str
 
-    def judgements(self, spoken: Sequence[Spoken], *, most_chars: int = MOST_CHARS) -> list[Judgement]:
+    def judgements(self, sentences: Sequence[Spoken], *, most_chars: int = MOST_CHARS) -> list[Judgement]:
         """Judgements of the sentences of a stretch, in order.
 
         Args:
-            spoken: The sentences.
+            sentences: The sentences.
             most_chars: So much of them is in vectors, see `classify_sentences`.
 
         Raises:
             DamagedWeights: See `classify_sentences`.
         """
-        return classify_sentences(spoken, self.embed, embedder=self.embedder, most_chars=most_chars)
+        return classify_sentences(sentences, self.embed, embedder=self.embedder, most_chars=most_chars)
 
-    def find_corrections(self, told: Sequence[Told]) -> dict[int, Correction]:
+    def find_corrections(self, items: Sequence[Told]) -> dict[int, Correction]:
         """The places of sentences that a later one corrects, each with what corrects it.
 
         Raises:
             DamagedWeights: There are no weights for that model.
         """
-        return _find_corrections(told, embedder=self.embedder)
+        return _find_corrections(items, embedder=self.embedder)

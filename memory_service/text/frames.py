@@ -122,8 +122,8 @@ def fence_text(name: str, text: str, **attributes: str) -> str:
         text: Anything.
         attributes: Values without quotation marks, written into the opening tag.
     """
-    written = "".join(f' {key}="{value}"' for key, value in attributes.items())
-    return f"<{name}{written}>\n{escape_frames(text)}\n</{name}>"
+    written_text = "".join(f' {key}="{value}"' for key, value in attributes.items())
+    return f"<{name}{written_text}>\n{escape_frames(text)}\n</{name}>"
 
 
 def _as_entity(found: re.Match[str]) -> str:
@@ -188,11 +188,11 @@ def attribute_lines(text: str, speaker: str, texts: Texts = ENGLISH) -> str:
         speaker: Whose it is, by the role.
         texts: Words of the language that this is said in.
     """
-    first, *others = text.split("\n")
+    first, *other_texts = text.split("\n")
     # A note says in front whose words it tells: "User: I live in Graz."
     begin = first if _NOTED.get(speaker, _NOTED["tool"]).match(first) else _unspoken(first)
     label = texts.whose.get(speaker, speaker)
-    return "\n".join(f"{label}> {line}" for line in (begin, *map(_unspoken, others)))
+    return "\n".join(f"{label}> {line}" for line in (begin, *map(_unspoken, other_texts)))
 
 
 def _unspoken(line: str) -> str:
@@ -215,18 +215,18 @@ _TAG = lazy_regex(
 
 def without_thoughts(text: str) -> str:
     """A text without its thoughts; the text itself if it has none."""
-    kept: list[str] = []
+    kept_texts: list[str] = []
     at, inside = 0, ""
     for tag in _TAG.finditer(text):
-        opened, closed = (tag["opened"] or "").lower(), (tag["closed"] or "").lower()
-        if opened and not inside:
-            kept.append(text[at : tag.start()])
-            at, inside = tag.start(), opened
-        elif closed and closed == inside:
+        opened_text, closed_text = (tag["opened"] or "").lower(), (tag["closed"] or "").lower()
+        if opened_text and not inside:
+            kept_texts.append(text[at : tag.start()])
+            at, inside = tag.start(), opened_text
+        elif closed_text and closed_text == inside:
             at, inside = tag.end(), ""
-        elif closed and not inside and at == 0 and not kept and tag["ends"] is not None:
+        elif closed_text and not inside and at == 0 and not kept_texts and tag["ends"] is not None:
             # Some templates put the opening tag into the prompt: the answer begins with the thought.
             at = tag.end()
-    if not inside or any(piece.strip() for piece in kept):
-        kept.append(text[at:])
-    return "".join(kept) if at or inside else text
+    if not inside or any(piece.strip() for piece in kept_texts):
+        kept_texts.append(text[at:])
+    return "".join(kept_texts) if at or inside else text

@@ -68,9 +68,9 @@ class SourceText:
     """
 
     def __init__(self, *texts: str, days: Iterable[dt.date] = ()) -> None:
-        joined = "\n".join(texts)
-        self._raw = joined
-        self._text = _plain(joined)
+        joined_text = "\n".join(texts)
+        self._raw = joined_text
+        self._text = _plain(joined_text)
         self._written = frozenset(days)
         self._answers: dict[tuple[str, str], bool] = {}
 
@@ -84,7 +84,7 @@ class SourceText:
         return self._answers[key]
 
     def _holds_text(self, text: str) -> bool:
-        whole = [found for found in find_identifiers(text) if found.text == text.strip()]
+        whole = [identifier for identifier in find_identifiers(text) if identifier.text == text.strip()]
         return any(map(self.holds, whole)) if whole else self._holds_words(text)
 
     def _looked_up(self, kind: str, text: str) -> bool:
@@ -133,8 +133,8 @@ class SourceText:
         """True if a number of the texts is within half a step of a value, and is no whole step where that counts."""
         if not step or (decimals_only and value < 10 * step):
             return False
-        for known in {family, ""}:
-            numbers = self._sorted_amounts.get(known, [])
+        for known_text in {family, ""}:
+            numbers = self._sorted_amounts.get(known_text, [])
             at = bisect_left(numbers, value - step / 2 * _SLACK)
             while at < len(numbers) and numbers[at] <= value + step / 2 * _SLACK:
                 if not decimals_only or abs(numbers[at] / step - round(numbers[at] / step)) > 1e-6:
@@ -183,17 +183,21 @@ class SourceText:
             return True
         if not year and (month, date) in self._yearless:
             return True
-        if date in self._ordinal_days and any(self._is_near(day, written, named=True) for written in self._written):
+        if date in self._ordinal_days and any(
+            self._is_near(day, written_day, named=True) for written_day in self._written
+        ):
             return True
-        return any(self._is_near(day, written) for written in self._written)
+        return any(self._is_near(day, written_day) for written_day in self._written)
 
-    def _is_near(self, day: Day, written: dt.date, *, named: bool = False) -> bool:
+    def _is_near(self, day: Day, written_day: dt.date, *, named: bool = False) -> bool:
         year, month, date = day
         try:
-            meant = dt.date(year or written.year, month, date)
+            meant_day = dt.date(year or written_day.year, month, date)
         except ValueError:
             return False
-        return meant == written or ((named or self._has_relative_days) and abs(meant - written) <= _NEAR)
+        return meant_day == written_day or (
+            (named or self._has_relative_days) and abs(meant_day - written_day) <= _NEAR
+        )
 
     def _holds_path(self, text: str) -> bool:
         path = text.removeprefix("./").rstrip("/\\")
@@ -260,8 +264,8 @@ class SourceText:
                 hours, minutes = value // 3_600, value // 60
                 parts |= {("s", 3_600 * hours), ("s", value % 3_600), ("s", 60 * minutes), ("s", value % 60)}
                 parts |= {("s", 60 * (minutes % 60))}
-        for found in _COMPOUND.finditer(self._raw):
-            parts.add(("s", sum(value for family, value in amounts_of(found[0]) if family == "s")))
+        for match in _COMPOUND.finditer(self._raw):
+            parts.add(("s", sum(value for family, value in amounts_of(match[0]) if family == "s")))
         return frozenset(parts)
 
     @cached_property
@@ -316,7 +320,7 @@ def occurs(identifier_text: str, source_text: str) -> bool:
 def _plain(text: str) -> str:
     """A text with hosts in lower case and single backslashes: JSON doubles them."""
     if "://" in text:
-        text = _HOST.sub(lambda found: found[0].lower(), text)
+        text = _HOST.sub(lambda match: match[0].lower(), text)
     return text.replace("\\\\", "\\")
 
 
@@ -354,10 +358,10 @@ def _stands_alone(text: str, words: str, atoms: frozenset[str], *, not_after: st
     while at >= 0:
         end = at + len(words)
         before, after = text[at - 1 : at], text[end : end + 2]
-        opened = not (_is_word(words[0]) and _is_word(before)) and (not before or before not in not_after)
+        is_opened = not (_is_word(words[0]) and _is_word(before)) and (not before or before not in not_after)
         number = words[0].isdigit() and before in (".", ",") and text[at - 2 : at - 1].isdigit()
         goes_on = _is_word(words[-1]) and (_GOES_ON.match(after) if strict else _is_word(after[:1]))
-        if opened and not number and not goes_on:
+        if is_opened and not number and not goes_on:
             return True
         at = text.find(words, at + 1)
     return False
@@ -392,8 +396,8 @@ def claims_of(text: str) -> Iterator[str]:
 
 def _is_claim(match: re.Match[str]) -> bool:
     line, start = match.string, match.start()
-    asked = _ONLY_ASKED.search(line[max(0, start - 40) : start])
-    return not asked and not _LATER_HAN.match(line, match.end())
+    asked_match = _ONLY_ASKED.search(line[max(0, start - 40) : start])
+    return not asked_match and not _LATER_HAN.match(line, match.end())
 
 
 def names_user(text: str) -> bool:
@@ -419,9 +423,9 @@ def capitalised_names(text: str) -> list[str]:
     """Names in a text by their capitals, in order; none in a language that writes nouns so."""
     if language_of(text) == _CAPITAL_NOUNS:
         return []
-    found = [match for match in _NAME.finditer(text) if match[0].lower() not in _NO_NAMES]
+    matches = [match for match in _NAME.finditer(text) if match[0].lower() not in _NO_NAMES]
     # The first word of a sentence has a capital whatever it is.
-    inside = (match for match in found if text[: match.start()].rstrip()[-1:] not in _BEFORE_FIRST)
+    inside = (match for match in matches if text[: match.start()].rstrip()[-1:] not in _BEFORE_FIRST)
     return [match[0] for match in inside]
 
 
@@ -432,8 +436,8 @@ def begun_words(text: str) -> frozenset[str]:
 
 def topics_of(text: str) -> set[str]:
     """Topics of a text: its longer words by their beginning, its Chinese characters in pairs."""
-    lowered = text.lower()
-    topics = {word[:5] for word in _WORD.findall(lowered) if word not in _COMMON}
-    for run in _HAN.findall(lowered):
+    lowered_text = text.lower()
+    topics = {word[:5] for word in _WORD.findall(lowered_text) if word not in _COMMON}
+    for run in _HAN.findall(lowered_text):
         topics |= {run[at : at + 2] for at in range(len(run) - 1)} - _COMMON_HAN
     return topics

@@ -136,9 +136,9 @@ class Precision:
 def precision_of(text: str) -> Iterator[Precision]:
     """Precision of each number of a text, in figures; see `amounts_of`."""
     for match in _NUMBER.finditer(text):
-        written = match.string[match.start("rest") - 1 : match.end("rest")].replace(",", "")[:40]
+        written_text = match.string[match.start("rest") - 1 : match.end("rest")].replace(",", "")[:40]
         scale = ((_unit(match["unit"]) if match["unit"] else None) or ("", 1.0))[1]
-        whole, _, decimals = written.partition(".")
+        whole, _, decimals = written_text.partition(".")
         if decimals:
             step = 10.0 ** -len(decimals)
             yield Precision(decimal=step * scale, significant=step * scale)
@@ -220,14 +220,14 @@ _SHELLS = frozenset({"bash", "sh", "shell", "zsh", "console", "terminal", "power
 
 def find_identifiers(text: str) -> list[Identifier]:
     """All identifiers of a text, in the order in which they begin; an outer one before what it holds."""
-    kept: list[SpanOfKind] = []
+    of_kinds: list[SpanOfKind] = []
     end = 0
     for span in sorted(_atoms(text)):
         if span[0] >= end:
-            kept.append(span)
+            of_kinds.append(span)
             end = -span[1]
     outer = [*_quotes(text), *_commands(text)]
-    spans = sorted([*outer, *kept]) if outer else kept
+    spans = sorted([*outer, *of_kinds]) if outer else of_kinds
     return [Identifier(kind=kind, text=text[start:-end], start=start, end=-end) for start, end, kind in spans]
 
 
@@ -303,8 +303,8 @@ _RANGE = lazy_regex(r"(\d{1,12})(?:[ \t]?[-–—~至][ \t]?(?:log:)?(\d{1,12}))
 def without_handles(line: str) -> tuple[str, list[tuple[int, int]]]:
     """A line without the handles of messages, and the numbers that they name, first and last."""
     ranges: list[tuple[int, int]] = []
-    for found in _HANDLE.finditer(line):
-        for first, last in _RANGE.findall(found[1] or found[2]):
+    for match in _HANDLE.finditer(line):
+        for first, last in _RANGE.findall(match[1] or match[2]):
             ranges.append((int(first), int(last or first)))
     return _HANDLE.sub("", line) if ranges else line, ranges
 
@@ -332,7 +332,7 @@ def with_measure(text: str, number: Identifier) -> str:
     start = max((end.end() for end in _MEASURE_END.finditer(before)), default=0)
     words = list(_MEASURE_WORD.finditer(before, start))[-_MEASURE_WORDS:]
     # The first word may be the end of one that is cut.
-    cut = not start and number.start > _MEASURE_CHARS and len(words) > 1 and before[0].isascii() and before[0] != " "
+    is_cut = not start and number.start > _MEASURE_CHARS and len(words) > 1 and before[0].isascii() and before[0] != " "
     if words:
-        start = words[1 if cut and words[0].start() == 0 else 0].start()
+        start = words[1 if is_cut and words[0].start() == 0 else 0].start()
     return (before[start:] + text[number.start : number.end]).strip()

@@ -44,11 +44,11 @@ def _said_text(text: str) -> str:
 
 def _without(text: str, opening: str, closing: str) -> str:
     """A text without what stands between two marks, and without the marks."""
-    kept, at = list[str](), 0
+    kept_texts, at = list[str](), 0
     while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
-        kept.append(text[at:start])
+        kept_texts.append(text[at:start])
         at = end + len(closing)
-    return "".join((*kept, text[at:])) if at else text
+    return "".join((*kept_texts, text[at:])) if at else text
 
 
 def said_messages(messages: Iterable[Mapping[str, Any]], asked: set[str]) -> list[Mapping[str, Any]]:
@@ -58,7 +58,7 @@ def said_messages(messages: Iterable[Mapping[str, Any]], asked: set[str]) -> lis
         messages: What is to be kept.
         asked: Ids of calls that asked the memory. Those found here are added, as a result may come later.
     """
-    return [kept for message in messages if (kept := _own_message(message, asked)) is not None]
+    return [kept_fields for message in messages if (kept_fields := _own_message(message, asked)) is not None]
 
 
 def _own_message(message: Mapping[str, Any], asked: set[str]) -> Mapping[str, Any] | None:
@@ -75,7 +75,7 @@ def _own_message(message: Mapping[str, Any], asked: set[str]) -> Mapping[str, An
         return message if text == content else {**message, "content": text} if text or calls else None
     if not isinstance(content, list):
         return message
-    parts = [kept for part in content if (kept := _said_part(part, asked)) is not None]
+    parts = [kept_part for part in content if (kept_part := _said_part(part, asked)) is not None]
     return message if parts == content else {**message, "content": parts} if parts or calls else None
 
 
@@ -84,8 +84,8 @@ def _said_part(part: Any, asked: set[str]) -> Any:
         case {"type": "text", "text": str(text)} if text:
             left = _said_text(text)
             return part if left == text else {**part, "text": left} if left else None
-        case {"type": "tool_use", "id": str(call_id), "name": name, "input": given}:
-            if _asks(name, given):
+        case {"type": "tool_use", "id": str(call_id), "name": name, "input": given_value}:
+            if _asks(name, given_value):
                 asked.add(call_id)
         case {"type": "tool_result", "tool_use_id": str(call_id), "content": content}:
             return {**part, "content": _result(content, call_id in asked)}

@@ -62,14 +62,14 @@ class Weights:
         """The text of their file."""
         functions = {
             name: {
-                "labels": each.labels,
-                "bias": [round(float(value), 3) for value in each.bias],
-                "matrix": [_pack_row(row) for row in each.matrix],
+                "labels": function.labels,
+                "bias": [round(float(value), 3) for value in function.bias],
+                "matrix": [_pack_row(row) for row in function.matrix],
             }
-            for name, each in self.functions.items()
+            for name, function in self.functions.items()
         }
-        named = {"embedder": self.embedder, "figures": self.figures, "mean": _pack_row(self.mean)}
-        return json.dumps({**named, "functions": functions}, indent=1)
+        named_fields = {"embedder": self.embedder, "figures": self.figures, "mean": _pack_row(self.mean)}
+        return json.dumps({**named_fields, "functions": functions}, indent=1)
 
 
 def logistic(scores: Floats) -> Floats:
@@ -80,8 +80,8 @@ def logistic(scores: Floats) -> Floats:
 
 def softmax(scores: Floats) -> Floats:
     """Probabilities of labels of which one holds, of the same shape as their scores: (rows, labels)."""
-    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probabilities: Floats = raised / raised.sum(axis=1, keepdims=True)
+    exp = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probabilities: Floats = exp / exp.sum(axis=1, keepdims=True)
     return probabilities
 
 
@@ -116,11 +116,11 @@ def read_weights(path: Path, *, embedder: str, figures: Sequence[str], widths: M
 def _parse_weights(read: Mapping[str, object]) -> Weights:
     functions = {
         name: LinearFunction(
-            labels=tuple(each["labels"]),
-            matrix=np.stack([_unpack_row(row) for row in each["matrix"]]),
-            bias=np.asarray(each["bias"], np.float64),
+            labels=tuple(value["labels"]),
+            matrix=np.stack([_unpack_row(row) for row in value["matrix"]]),
+            bias=np.asarray(value["bias"], np.float64),
         )
-        for name, each in read["functions"].items()  # type: ignore[attr-defined]  # checked by the reader of the file
+        for name, value in read["functions"].items()  # type: ignore[attr-defined]  # checked by the reader of the file
     }
     return Weights(
         embedder=str(read["embedder"]),

@@ -53,8 +53,8 @@ def tells_value(sentence: str) -> bool:
     for claim in facts_of(sentence).claims:
         subject, _, attribute = claim.thing.partition("|")
         relation, _, value = attribute.partition("=")
-        kept = relation in _OF_ALL or (relation in _OF_SOMETHING and subject)
-        if (kept or (relation in ("use", "prefer") and is_tool(value))) and not any(
+        kept_value = relation in _OF_ALL or (relation in _OF_SOMETHING and subject)
+        if (kept_value or (relation in ("use", "prefer") and is_tool(value))) and not any(
             word in subject for word in _OF_THE_TALK
         ):
             return True

@@ -74,11 +74,11 @@ _THOUGHT = lazy_regex(r"\A(?:THOUGHT|Thought|DISCUSSION|Reasoning|Action|Plan)\s
 
 def is_passing(text: str) -> bool:
     """True if a sentence of an assistant's says nothing beyond its step: an opening, a lead-in, an announcement."""
-    said = clean(_THOUGHT.sub("", text, count=1), ()).lstrip("*_` ")
-    if not any(map(str.isalnum, said)) or is_nothing(said) or is_pleasantry(said):
+    said_text = clean(_THOUGHT.sub("", text, count=1), ()).lstrip("*_` ")
+    if not any(map(str.isalnum, said_text)) or is_nothing(said_text) or is_pleasantry(said_text):
         return True
-    announced = _STEP.match(said) is not None or is_narration(said)
-    return announced or said[-1] in ":：" or said[0] in ",;.)]}" or said.count(" | ") > 1
+    is_announced = _STEP.match(said_text) is not None or is_narration(said_text)
+    return is_announced or said_text[-1] in ":：" or said_text[0] in ",;.)]}" or said_text.count(" | ") > 1
 
 
 def is_label(text: str) -> bool:
@@ -224,5 +224,5 @@ def _without_opening(text: str, names: tuple[str, ...]) -> str:
 
 def _is_called(word: str, names: tuple[str, ...]) -> bool:
     """True if a word is a speaker's name or its short form."""
-    folded = word.lower()
-    return any(folded == name.lower() or (len(word) > 2 and name.lower().startswith(folded)) for name in names)
+    text = word.lower()
+    return any(text == name.lower() or (len(word) > 2 and name.lower().startswith(text)) for name in names)

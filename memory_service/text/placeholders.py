@@ -61,14 +61,14 @@ def shorten_result(
         The message itself if it is small enough.
     """
     text = text_of(message)
-    said = quarters(_notice(10**12, seq, notice, texts)) + 2
-    limit = max(limit_chars, 2 * said)
+    number = quarters(_notice(10**12, seq, notice, texts)) + 2
+    limit = max(limit_chars, 2 * number)
     if 4 * len(text) <= limit or quarters(text) <= limit:
         return message
-    room = limit - said
+    room = limit - number
     tail = min(int(room * _TAIL_SHARE), _TAIL_CHARS) if ornament("outcomes", False, ends_in_error, text) else 0
-    cut = trim_middle(text, head_chars=room - tail, tail_chars=tail, seq=seq, notice=notice, texts=texts)
-    return with_text(message, cut)
+    middle = trim_middle(text, head_chars=room - tail, tail_chars=tail, seq=seq, notice=notice, texts=texts)
+    return with_text(message, middle)
 
 
 def trim_middle(
@@ -88,8 +88,8 @@ def trim_middle(
     tail = _tail_start(text, tail_chars)
     if tail <= head:
         return text
-    said = _notice(tail - head, seq, notice, texts)
-    return "\n".join(piece for piece in (text[:head], said, text[tail:]) if piece)
+    said_notice = _notice(tail - head, seq, notice, texts)
+    return "\n".join(piece for piece in (text[:head], said_notice, text[tail:]) if piece)
 
 
 def stub_text(call_name: str, arguments: str, result_message: Message, seq: int, *, texts: Texts = ENGLISH) -> str:
@@ -109,8 +109,10 @@ def stub_text(call_name: str, arguments: str, result_message: Message, seq: int,
     values = arguments_object(arguments)
     command = any(key in values for key in _COMMANDS)
     facts = [*_outcome(text, result_message, texts, command=command), _extent(text, texts)]
-    written = texts.pruned["separator"].join(facts)
-    return texts.pruned["cleared"].format(call=call_line(call_name, values, texts), facts=written, handle=handle(seq))
+    written_text = texts.pruned["separator"].join(facts)
+    return texts.pruned["cleared"].format(
+        call=call_line(call_name, values, texts), facts=written_text, handle=handle(seq)
+    )
 
 
 Superseded = Literal["same", "read_again", "changed"]
@@ -136,8 +138,8 @@ def too_large_text(seq: int, texts: Texts = ENGLISH) -> str:
 
 def _in_language(words: str, texts: Texts) -> str:
     """Words of another system in a language; words of anybody else as they are."""
-    known = next((name for name in _OF_OTHERS if ENGLISH.pruned[name] == words), "")
-    return texts.pruned[known] if known else words
+    known_name = next((name for name in _OF_OTHERS if ENGLISH.pruned[name] == words), "")
+    return texts.pruned[known_name] if known_name else words
 
 
 def is_cleared(text: str, seq: int) -> bool:
@@ -171,8 +173,8 @@ def media_label(part: Part, seq: int | None, n: int, texts: Texts = ENGLISH) -> 
         template, where = f"{template.partition('{name}')[0]}{{name}}]", ""
     else:
         where = f"{handle(seq)}#{n}" if is_inline(part) else handle(seq)
-    shown = _short(name, _ARGUMENT_CHARS) or texts.pruned["file"]
-    return template.format(mime=_short(mime, _NAME_CHARS), name=shown, where=where)
+    short = _short(name, _ARGUMENT_CHARS) or texts.pruned["file"]
+    return template.format(mime=_short(mime, _NAME_CHARS), name=short, where=where)
 
 
 def without_media(message: Message, seq: int, texts: Texts = ENGLISH) -> Message:
@@ -201,8 +203,8 @@ def payload_bytes(part: Part) -> int:
 
 
 def _notice(left_out: int, seq: int, notice: str, texts: Texts) -> str:
-    said = texts.pruned["left_out"].format(count=f"{left_out:,}", handle=handle(seq))
-    return f"{_in_language(notice, texts)} {said}" if notice else said
+    text = texts.pruned["left_out"].format(count=f"{left_out:,}", handle=handle(seq))
+    return f"{_in_language(notice, texts)} {text}" if notice else text
 
 
 def _head_end(text: str, chars: int) -> int:
@@ -290,12 +292,12 @@ def _payload(part: Part) -> str | None:
             url = part.get("image_url", {}).get("url")
             return url if isinstance(url, str) and url.startswith("data:") else None
         case "file":
-            held = part.get("file", {}).get("file_data")
+            held_value = part.get("file", {}).get("file_data")
         case "input_audio":
-            held = _fields(part, "input_audio").get("data")
+            held_value = _fields(part, "input_audio").get("data")
         case _:
-            held = part.get("source", {}).get("data")
-    return held if isinstance(held, str) else None
+            held_value = part.get("source", {}).get("data")
+    return held_value if isinstance(held_value, str) else None
 
 
 def _kind_and_name(part: Part) -> tuple[str, str]:

@@ -80,10 +80,10 @@ def _prompt_figures(prompt: str, found: Sequence[Hit], space: Space) -> list[flo
         space: The model of their cosines.
     """
     best = found[:_MOST]
-    relevances = [each.relevance for each in best if each.relevance is not None]
+    relevances = [hit.relevance for hit in best if hit.relevance is not None]
     logits = [_logit(value) for value in relevances]
-    answers = [each.answers or 0.0 for each in best]
-    words = [each.text_score / _WORDS for each in best]
+    answers = [hit.answers or 0.0 for hit in best]
+    words = [hit.text_score / _WORDS for hit in best]
     return [
         *(_at(logits, at) for at in (0, 1, 4)),
         _at(logits, 0) - _at(logits, 1) if len(logits) > 1 else 0.0,
@@ -95,14 +95,14 @@ def _prompt_figures(prompt: str, found: Sequence[Hit], space: Space) -> list[flo
         min(3.0, words[0] - _at(words, 1)) if words else 0.0,
         *_cosines(best, "minilm", space, 0.3, 4.0),
         *_cosines(best, "e5", space, 0.8, 15.0),
-        float(not space or not any(each.vector_score is not None for each in best)),
+        float(not space or not any(hit.vector_score is not None for hit in best)),
         min(2.0, len(prompt) / 300),
         float(asks(prompt)),
     ]
 
 
 def _cosines(found: Sequence[Hit], of: Space, space: Space, middle: float, scale: float) -> list[float]:
-    cosines = [each.vector_score for each in found if each.vector_score is not None]
+    cosines = [hit.vector_score for hit in found if hit.vector_score is not None]
     if of != space or not cosines:
         return [0.0] * len(_COSINES)
     mean, most = fmean(cosines), max(cosines)
@@ -117,8 +117,8 @@ def _at(values: Sequence[float], place: int) -> float:
 
 
 def _logit(chance: float) -> float:
-    bounded = min(1 - _LEAST, max(_LEAST, chance))
-    return math.log(bounded / (1 - bounded)) / _LOGIT
+    bounded_value = min(1 - _LEAST, max(_LEAST, chance))
+    return math.log(bounded_value / (1 - bounded_value)) / _LOGIT
 
 
 def _prompt_rows(mean: Floats, vectors: NDArray[np.floating[Any]], figures: Floats) -> Floats:
@@ -183,15 +183,15 @@ class PromptJudge:
             DamagedWeights: See `_judge`.
         """
         # Of sessions are the prompts of other days, too: each is like this one, and answers nothing.
-        noted = [each for each in found if each.source != "sessions"]
-        found = _of_best_folder(noted or found)
+        noted_hits = [hit for hit in found if hit.source != "sessions"]
+        found = _of_best_folder(noted_hits or found)
         # Where relevance is not known, the judge has not learned what speaks for a passage.
-        if all(each.relevance is None for each in found):
+        if all(hit.relevance is None for hit in found):
             return ""
         vector = self.embed(ornament("recall", prompt[:_MAX_CHARS], _judged_prompt, prompt, before))
         wish = _judge(vector, prompt, found, space=self.spaces.get(made_with, ""), embedder=self.embedder)
         least = WANTS if len(found) >= _MOST else WANTS / 3
-        best = max(each.relevance for each in found if each.relevance is not None)
+        best = max(hit.relevance for hit in found if hit.relevance is not None)
         if wish.wants >= least or best >= SURE:
             return ""
         return (
@@ -202,8 +202,8 @@ class PromptJudge:
 
 def _of_best_folder(found: Sequence[Hit]) -> Sequence[Hit]:
     """The passages of the folder that the most relevant one is of: what lies beside it changes no judgement."""
-    best = max(found, key=lambda each: each.relevance or 0.0, default=None)
-    return [each for each in found if best and folder_number(each.path) == folder_number(best.path)]
+    best = max(found, key=lambda hit: hit.relevance or 0.0, default=None)
+    return [hit for hit in found if best and folder_number(hit.path) == folder_number(best.path)]
 
 
 @cache

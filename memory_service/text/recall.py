@@ -98,8 +98,8 @@ def decide_recall(text: str) -> RecallDecision:
 
 def words_to_keep(text: str) -> str:
     """The words behind a `/remember` or /记住 that a message of the user begins with; empty if it does not."""
-    asked = _KEEP.match(text.strip())
-    return asked[1].strip() if asked else ""
+    match = _KEEP.match(text.strip())
+    return match[1].strip() if match else ""
 
 
 def _decision(text: str) -> RecallDecision:
@@ -107,23 +107,23 @@ def _decision(text: str) -> RecallDecision:
     if (command := _COMMAND.match(message)) and (decision := _of_command(command)):
         return decision
     parts = message_parts(without_inserted(message) or message)
-    said = _query_words(parts)
-    if not said:
-        pasted = any(part.kind == "pasted" for part in parts)
-        return _no("it is only code or output, without a question" if pasted else "it says nothing")
-    if reason := _named_reason(said):
-        return _yes(said, reason)
-    if reason := _needless(said):
+    said_text = _query_words(parts)
+    if not said_text:
+        is_pasted = any(part.kind == "pasted" for part in parts)
+        return _no("it is only code or output, without a question" if is_pasted else "it says nothing")
+    if reason := _named_reason(said_text):
+        return _yes(said_text, reason)
+    if reason := _needless(said_text):
         return _no(reason)
-    return _general(said)
+    return _general(said_text)
 
 
 def _query_words(parts: Sequence[MessagePart]) -> str:
     """The words that a message asks with: typed ones and the quotations in them, or quoted lines if nothing else."""
-    quoted = [part for part in parts if part.kind == "quoted"]
-    within = {part.start for part in quoted if part.text[0] in _QUOTATION}
-    asked = "".join(part.text for part in parts if part.kind == "typed" or part.start in within)
-    return asked.strip() or "\n".join(_QUOTE_MARKS.sub("", part.text) for part in quoted).strip()
+    message_parts = [part for part in parts if part.kind == "quoted"]
+    within = {part.start for part in message_parts if part.text[0] in _QUOTATION}
+    asked_text = "".join(part.text for part in parts if part.kind == "typed" or part.start in within)
+    return asked_text.strip() or "\n".join(_QUOTE_MARKS.sub("", part.text) for part in message_parts).strip()
 
 
 def _of_command(command: re.Match[str]) -> RecallDecision | None:
@@ -140,24 +140,24 @@ def _of_command(command: re.Match[str]) -> RecallDecision | None:
     )
 
 
-def _named_reason(said: str) -> str:
+def _named_reason(text: str) -> str:
     """A reason that the message gives by name; empty if it gives none."""
-    if file := _FILE.search(said) or _FILE_HAN.search(said):
+    if file := _FILE.search(text) or _FILE_HAN.search(text):
         return f"it names the file {file[0].lstrip('@')}" if "." in file[0] else f"it names {file[0]}"
-    if trigger := _TRIGGER.search(said):
+    if trigger := _TRIGGER.search(text):
         return f"it asks about something said before: “{trigger[0].lower()}”"
     return ""
 
 
-def _needless(said: str) -> str:
+def _needless(text: str) -> str:
     """Reason why a message needs no memories; empty if it may need some."""
-    if _PICK.fullmatch(said):
+    if _PICK.fullmatch(text):
         return "it picks one of what was offered"
-    if not any(map(str.isalnum, said[:_SMALL_TALK_CHARS])) and not any(map(str.isalnum, said)):
+    if not any(map(str.isalnum, text[:_SMALL_TALK_CHARS])) and not any(map(str.isalnum, text)):
         return "it has no words"
-    if len(said) > _SMALL_TALK_CHARS:
+    if len(text) > _SMALL_TALK_CHARS:
         return ""
-    rest = _SMALL_TALK_WITHIN.sub(" ", fold(said).replace("’", "'"))
+    rest = _SMALL_TALK_WITHIN.sub(" ", fold(text).replace("’", "'"))
     clauses = re.split(r"[^\w\s']+|\n", rest)
     needless = all(
         _SMALL_TALK.fullmatch(clause.strip()) or _FILLERS.issuperset(_WORD.findall(clause)) for clause in clauses
@@ -165,30 +165,32 @@ def _needless(said: str) -> str:
     return "it is small talk, a yes or a go-on" if needless else ""
 
 
-def _general(said: str) -> RecallDecision:
-    if any(sentence.endswith(_ASKING_END) for sentence in _sentences(said)):
-        return _yes(said, "it asks something")
-    timed = any(map(str.isdigit, said)) or has_time_words(said)
-    reason = "it names a number or a time" if timed else "it may touch on something known"
-    return replace(_yes(said, reason), asks=False)
+def _general(text: str) -> RecallDecision:
+    if any(sentence.endswith(_ASKING_END) for sentence in _sentences(text)):
+        return _yes(text, "it asks something")
+    is_timed = any(map(str.isdigit, text)) or has_time_words(text)
+    reason = "it names a number or a time" if is_timed else "it may touch on something known"
+    return replace(_yes(text, reason), asks=False)
 
 
 def _no(reason: str) -> RecallDecision:
     return RecallDecision(search=False, query="", reason=reason)
 
 
-def _yes(said: str, reason: str) -> RecallDecision:
-    return RecallDecision(search=True, query=_query_of(said), reason=reason)
+def _yes(text: str, reason: str) -> RecallDecision:
+    return RecallDecision(search=True, query=_query_of(text), reason=reason)
 
 
-def _query_of(said: str) -> str:
+def _query_of(said_text: str) -> str:
     """Search query of a message: without courtesies, a long message cut to its questions, beginning and end."""
-    text = _BLANKS.sub(" ", _without_courtesies(said if len(said) <= _LONG_CHARS else _essence(said))).strip()
+    text = _BLANKS.sub(
+        " ", _without_courtesies(said_text if len(said_text) <= _LONG_CHARS else _essence(said_text))
+    ).strip()
     return _cut_query(text)
 
 
-def _without_courtesies(said: str) -> str:
-    text = said
+def _without_courtesies(said_text: str) -> str:
+    text = said_text
     for _ in range(6):
         match = _COURTESY.match(text)
         if match is None or match.end() == len(text):
@@ -198,23 +200,23 @@ def _without_courtesies(said: str) -> str:
     return shorter if any(map(str.isalnum, shorter)) else text
 
 
-def _essence(said: str) -> str:
+def _essence(text: str) -> str:
     """The sentences of a long message that matter most, in their order."""
-    sentences = _sentences(said)
-    asking = [at for at, each in enumerate(sentences) if each.endswith(_ASKING_END)]
-    asking += [at for at, each in enumerate(sentences) if _ASKING.match(each) and at not in asking[-1:]]
-    wanted = dict.fromkeys([*reversed(asking), len(sentences) - 1, 0])
-    kept, room = list[int](), _MAX_QUERY_CHARS
-    for at in wanted:
+    sentences = _sentences(text)
+    asking = [at for at, sentence in enumerate(sentences) if sentence.endswith(_ASKING_END)]
+    asking += [at for at, sentence in enumerate(sentences) if _ASKING.match(sentence) and at not in asking[-1:]]
+    fromkeys = dict.fromkeys([*reversed(asking), len(sentences) - 1, 0])
+    kept_numbers, room = list[int](), _MAX_QUERY_CHARS
+    for at in fromkeys:
         size = len(sentences[at]) + 1
         if size <= room:
-            kept.append(at)
+            kept_numbers.append(at)
             room -= size
-    return " ".join(sentences[at] for at in sorted(kept)) or sentences[-1]
+    return " ".join(sentences[at] for at in sorted(kept_numbers)) or sentences[-1]
 
 
 def _sentences(text: str) -> list[str]:
-    return [each for match in _SENTENCE.finditer(text) if (each := match[0].strip())] or [text.strip()]
+    return [each_text for match in _SENTENCE.finditer(text) if (each_text := match[0].strip())] or [text.strip()]
 
 
 def _cut_query(text: str) -> str:

@@ -41,26 +41,27 @@ _STEM_CHARS: Final = 5
 
 def retold_words(note: str) -> str:
     """The words of an assistant in a note, without those that say that it remembers; empty for other notes."""
-    found = _NOTE.fullmatch(note)
-    return _RECALLING.sub("", found["body"], count=1) if found else ""
+    match = _NOTE.fullmatch(note)
+    return _RECALLING.sub("", match["body"], count=1) if match else ""
 
 
 def _retells(note: str, memory: str) -> bool:
     """True if a note of an assistant's words says nothing that a memory does not."""
-    words, found = retold_words(note), _NOTE.fullmatch(note)
+    words, match = retold_words(note), _NOTE.fullmatch(note)
     clauses = [clause for clause in map(_Clause, _CLAUSE.split(words)) if clause.words]
-    if found is None or sum(len(clause.words) for clause in clauses) < _LEAST_WORDS:
+    if match is None or sum(len(clause.words) for clause in clauses) < _LEAST_WORDS:
         return False
-    told = [_Clause(text) for text in _CLAUSE.split(memory)]
+    told_clauses = [_Clause(text) for text in _CLAUSE.split(memory)]
     by_user = not _USERS_NOTE.match(memory)
-    meant = {person for clause in told for person in clause.persons(by_user=by_user)}
-    if asked := found["asked"] or found["asked_han"]:
+    keys = {person for clause in told_clauses for person in clause.persons(by_user=by_user)}
+    if asked_text := match["asked"] or match["asked_han"]:
         # A short answer says what it is about only in its question.
-        stems = {word[:_STEM_CHARS] for clause in told for word in clause.words}
-        if stems.isdisjoint(word[:_STEM_CHARS] for word in _Clause(asked).words):
+        stems = {word[:_STEM_CHARS] for clause in told_clauses for word in clause.words}
+        if stems.isdisjoint(word[:_STEM_CHARS] for word in _Clause(asked_text).words):
             return False
     return all(
-        any(clause.is_within(other) for other in told) and clause.persons(by_user=False) <= meant for clause in clauses
+        any(clause.is_within(other_clause) for other_clause in told_clauses) and clause.persons(by_user=False) <= keys
+        for clause in clauses
     )
 
 
@@ -78,20 +79,20 @@ class _Clause:
 
     def persons(self, *, by_user: bool) -> frozenset[str]:
         """Who is spoken of: the user, the assistant."""
-        own, other = ("user", "assistant") if by_user else ("assistant", "user")
-        said = [(own, _SELF), (other, _OTHER), ("user", _USER)]
-        return frozenset(person for person, words in said if not words.isdisjoint(self._all))
+        own, other_kind = ("user", "assistant") if by_user else ("assistant", "user")
+        value = [(own, _SELF), (other_kind, _OTHER), ("user", _USER)]
+        return frozenset(person for person, words in value if not words.isdisjoint(self._all))
 
-    def is_within(self, other: _Clause) -> bool:
+    def is_within(self, other_clause: _Clause) -> bool:
         """True if another clause has the words in this order, and nothing beside them that turns what they say."""
-        left = _left_out(self.words, other.words)
+        left = _left_out(self.words, other_clause.words)
         return left is not None and _TURNING.isdisjoint(left)
 
 
-def _left_out(words: Sequence[str], others: Sequence[str]) -> list[str] | None:
+def _left_out(words: Sequence[str], other_texts: Sequence[str]) -> list[str] | None:
     """Those of some words that others, in order, do not have; None if they are no part of them."""
     left, at = list[str](), 0
-    for word in others:
+    for word in other_texts:
         if at < len(words) and word == words[at]:
             at += 1
         else:

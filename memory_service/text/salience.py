@@ -73,7 +73,7 @@ def particulars(text: str) -> dict[str, int]:
 
 def _find_specifics(text: str) -> tuple[dict[str, int], str]:
     """Specifics of a text by kind, and the text without its codes, links, paths and ids."""
-    found: dict[str, int] = {}
+    fields: dict[str, int] = {}
     digits = _DIGIT.search(text) is not None
     for kind, hint, pattern in _PARTICULARS:
         if hint is not None and not (digits if hint == "0" else hint in text):
@@ -83,12 +83,12 @@ def _find_specifics(text: str) -> tuple[dict[str, int], str]:
         else:
             text, count = pattern.subn(" ", text)
         if count:
-            found[kind] = found.get(kind, 0) + count
+            fields[kind] = fields.get(kind, 0) + count
     if not text.isascii():
         for kind, pattern in _CHINESE:
             if count := len(pattern.findall(text)):
-                found[kind] = found.get(kind, 0) + count
-    return found, text
+                fields[kind] = fields.get(kind, 0) + count
+    return fields, text
 
 
 def worth(text: str) -> float:
@@ -103,8 +103,8 @@ def worth(text: str) -> float:
     chinese = not lower.isascii()
     if not words.isdisjoint(_PERSONAL) or (chinese and _PERSONAL_ZH.search(lower)):
         total += 0.7
-    stressed = not words.isdisjoint(_STRESSED) or any(phrase in lower for phrase in _STRESSED_PHRASES)
-    if stressed or (chinese and _STRESSED_ZH.search(lower)):
+    is_stressed = not words.isdisjoint(_STRESSED) or any(phrase in lower for phrase in _STRESSED_PHRASES)
+    if is_stressed or (chinese and _STRESSED_ZH.search(lower)):
         total += 1.0
     return total
 
@@ -126,8 +126,8 @@ def is_bare_list(text: str) -> bool:
     """True if a text is nothing but paths, links or ids, which are kept elsewhere."""
     if any(map(str.isalpha, text.split())):
         return False
-    found, rest = _find_specifics(text)
-    return not found.keys().isdisjoint((*_IDENTIFIERS, "code")) and not _ONLY_LISTED.sub("", rest)
+    fields, rest = _find_specifics(text)
+    return not fields.keys().isdisjoint((*_IDENTIFIERS, "code")) and not _ONLY_LISTED.sub("", rest)
 
 
 Mark = Literal[
@@ -248,7 +248,7 @@ _NUMBER = lazy_regex(
     "|[一-鿿]分之[一-鿿]"
 )
 _ENGLISH_MARKS: dict[str, tuple[Mark, ...]] = {
-    word: tuple(mark for mark, listed in _ENGLISH.items() if word in listed)
+    word: tuple(mark for mark, listed_keys in _ENGLISH.items() if word in listed_keys)
     for word in frozenset[str]().union(*_ENGLISH.values())
 }
 # Each alternative of the pattern below has one of these characters.
@@ -294,17 +294,17 @@ def marks_of(text: str, words: list[str], names: tuple[str, ...]) -> Counter[Mar
         words: Its words, see `words_of`.
         names: The speakers of the stretch: who is spoken to is no name that the text brings in.
     """
-    found = Counter(mark for word in words if word in _ENGLISH_MARKS for mark in _ENGLISH_MARKS[word])
-    found["time"] = int(has_time_words(text))
-    found["number"] += len(_NUMBER.findall(text))
-    found["identifier"] = int(_IDENTIFIER_HINT.search(text) is not None and _IDENTIFIER.search(text) is not None)
-    found["quote"] = int(_QUOTE.search(text) is not None)
-    found["name"] = sum(name not in names and name[:2] not in ("I'", "I’") for name in _CAPITALISED.findall(text))
+    counts = Counter(mark for word in words if word in _ENGLISH_MARKS for mark in _ENGLISH_MARKS[word])
+    counts["time"] = int(has_time_words(text))
+    counts["number"] += len(_NUMBER.findall(text))
+    counts["identifier"] = int(_IDENTIFIER_HINT.search(text) is not None and _IDENTIFIER.search(text) is not None)
+    counts["quote"] = int(_QUOTE.search(text) is not None)
+    counts["name"] = sum(name not in names and name[:2] not in ("I'", "I’") for name in _CAPITALISED.findall(text))
     if not text.isascii() and has_unspaced(text):
         for mark, pattern in _CHINESE_NOTE.items():
-            found[mark] += len(pattern.findall(text))
-        found["name"] += len(_CHINESE_NAME.findall(text))
-    return +found
+            counts[mark] += len(pattern.findall(text))
+        counts["name"] += len(_CHINESE_NAME.findall(text))
+    return +counts
 
 
 def limit_marks(*found: Mapping[Mark, int]) -> dict[Mark, int]:

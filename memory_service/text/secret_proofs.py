@@ -187,8 +187,8 @@ def is_unsigned_password(found: _Match) -> bool:
     value = found["secret"].rstrip(".!?)")
     if not is_no_placeholder(found) or _NAMED_THINGS.match(value) or (_MEASURED.match(value) and value.isascii()):
         return value.isdecimal() and len(value) >= 6 and not found[0][0].isascii()
-    coded = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-    return coded and len(value) >= 5 and not _AGAIN.search(value)
+    is_coded = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return is_coded and len(value) >= 5 and not _AGAIN.search(value)
 
 
 def is_prose_free(found: _Match) -> bool:
@@ -226,8 +226,8 @@ def is_bearer(found: _Match) -> bool:
 
 def is_basic(found: _Match) -> bool:
     """True if a word behind "basic" is a name and a password in base64."""
-    decoded = _decode_base64(found["secret"])
-    return ":" in decoded and decoded.isprintable()
+    decoded_text = _decode_base64(found["secret"])
+    return ":" in decoded_text and decoded_text.isprintable()
 
 
 def writing_of(found: _Match) -> str:
@@ -235,8 +235,8 @@ def writing_of(found: _Match) -> str:
     word = found["secret"]
     if word.islower() or word.isupper() or word.isdecimal():
         return ""
-    decoded = _decode_base64(word)
-    return decoded if len(decoded) >= 8 and _is_writing(decoded) else ""
+    decoded_text = _decode_base64(word)
+    return decoded_text if len(decoded_text) >= 8 and _is_writing(decoded_text) else ""
 
 
 def _is_writing(text: str) -> bool:
@@ -268,14 +268,14 @@ def is_aws_secret(found: _Match) -> bool:
     word = found[0]
     if len(set(word)) < 18 or not any(map(str.isdigit, word)) or _PUBLIC.match(word):
         return False
-    mixed = any(map(str.islower, word)) and any(map(str.isupper, word))
-    return mixed and _changes(re.sub("[/+]", "", word)) >= 0.3 and not _IDENTIFIED.search(_before(found))
+    is_mixed = any(map(str.islower, word)) and any(map(str.isupper, word))
+    return is_mixed and _changes(re.sub("[/+]", "", word)) >= 0.3 and not _IDENTIFIED.search(_before(found))
 
 
 def _changes(word: str) -> float:
     """Rate of changes between character classes within a word, from 0 to 1."""
     classes = [0 if char.isdigit() else 1 if char.islower() else 2 for char in word]
-    return sum(one != other for one, other in pairwise(classes)) / max(len(word) - 1, 1)
+    return sum(number != other_number for number, other_number in pairwise(classes)) / max(len(word) - 1, 1)
 
 
 def _looks_coded(value: str) -> bool:
@@ -297,8 +297,8 @@ def is_card(found: _Match) -> bool:
 
 
 def _luhn(number: str) -> bool:
-    doubled = (sum(divmod(2 * int(digit), 10)) for digit in number[-2::-2])
-    return (sum(map(int, number[-1::-2])) + sum(doubled)) % 10 == 0
+    counts = (sum(divmod(2 * int(digit), 10)) for digit in number[-2::-2])
+    return (sum(map(int, number[-1::-2])) + sum(counts)) % 10 == 0
 
 
 def is_bank_account(found: _Match) -> bool:

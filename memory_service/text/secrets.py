@@ -89,10 +89,10 @@ def redact(text: str) -> str:
 def _redact(text: str) -> str:
     # What one secret hid may be seen once that is gone.
     for _ in range(_MOST_PASSES):
-        found = sorted(_find_secrets(text), key=lambda secret: (secret.start, -secret.end))
-        if not found:
+        secrets = sorted(_find_secrets(text), key=lambda secret: (secret.start, -secret.end))
+        if not secrets:
             break
-        text = _replace_secrets(text, found)
+        text = _replace_secrets(text, secrets)
     return text
 
 
@@ -118,8 +118,8 @@ def _find_secrets(text: str) -> Iterator[_Secret]:
     public = [*_public_blocks(plain.text)] if "-----begin" in places.lowered else []
     for kind in _near(places):
         for start, end in _spans(kind, places):
-            hidden = public if kind.name in _CHANCE else ()
-            if not any(first <= start < last for first, last in hidden):
+            hidden_public = public if kind.name in _CHANCE else ()
+            if not any(first <= start < last for first, last in hidden_public):
                 first, last = plain.span(start, end)
                 # What is redacted already is secret no more.
                 if REDACTED not in text[first:last]:
@@ -128,21 +128,21 @@ def _find_secrets(text: str) -> Iterator[_Secret]:
 
 def _near(places: _Places) -> Iterator[SecretKind]:
     """The kinds that a text may have: most texts hold no hint, and there are many hints."""
-    lowered = places.lowered
-    present = {at: None for word, kinds in _HINTED.items() if word in lowered for at in kinds}
+    lowered_text = places.lowered
+    present = {at: None for word, kinds in _HINTED.items() if word in lowered_text for at in kinds}
     return filter(places.of, (*_UNHINTED, *(KINDS[at] for at in present)))
 
 
 def _spans(kind: SecretKind, places: _Places) -> Iterator[tuple[int, int]]:
     text = places.text
-    for found in _find_matches(kind, places):
-        start, end = place_of(found)
+    for match in _find_matches(kind, places):
+        start, end = place_of(match)
         if kind.length:
             while end - start < kind.length and (more := _MORE.match(text, end)):
                 end = more.end()
             if end - start < kind.least or not _MIXED.search(text, start + 3, end):
                 continue
-        elif not kind.is_one(found) or (kind.within is not None and not has_secret(kind.within(found))):
+        elif not kind.is_one(match) or (kind.within is not None and not has_secret(kind.within(match))):
             continue
         yield start, end
 
@@ -157,10 +157,10 @@ def _find_matches(kind: SecretKind, places: _Places) -> Iterator[re.Match[str]]:
     for first, last in _stretches(places.of(kind)):
         at = max(at, first)
         while at < last and (near := kind.pattern.search(text, at, last)):
-            found = kind.pattern.match(text, near.start())
-            if found:
-                yield found
-            at = max(found.end() if found else 0, near.start() + 1)
+            match = kind.pattern.match(text, near.start())
+            if match:
+                yield match
+            at = max(match.end() if match else 0, near.start() + 1)
 
 
 class _Places:
@@ -187,7 +187,7 @@ class _Places:
 
     def _matches(self, near: re.Pattern[str]) -> list[int]:
         if near not in self._known:
-            self._known[near] = [found.start() for found in near.finditer(self.text)]
+            self._known[near] = [match.start() for match in near.finditer(self.text)]
         return self._known[near]
 
 
@@ -215,19 +215,19 @@ def _stretches(places: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 def _lower(text: str) -> str:
     """A text in lower case with every character at its place."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else text.translate(_LOWER)
+    lowered_text = text.lower()
+    return lowered_text if len(lowered_text) == len(text) else text.translate(_LOWER)
 
 
 def without_public_blocks(text: str) -> str:
     """A text without certificates and public keys, which are no secrets and tell nothing; without private ones too."""
     if "-----BEGIN" not in text:
         return text
-    kept, at = list[str](), 0
+    kept_texts, at = list[str](), 0
     for start, end in _public_blocks(text):
-        kept.append(text[at:start])
+        kept_texts.append(text[at:start])
         at = end
-    return "".join([*kept, text[at:]])
+    return "".join([*kept_texts, text[at:]])
 
 
 def _public_blocks(text: str) -> Iterator[tuple[int, int]]:
@@ -240,13 +240,13 @@ def _public_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _replace_secrets(text: str, found: Iterable[_Secret]) -> str:
-    kept, at = list[str](), 0
+    kept_texts, at = list[str](), 0
     for secret in found:
         if secret.start >= at:
-            kept += (text[at : secret.start], _mark(text, secret))
+            kept_texts += (text[at : secret.start], _mark(text, secret))
         at = max(at, secret.end)
-    kept.append(text[at:])
-    return "".join(kept)
+    kept_texts.append(text[at:])
+    return "".join(kept_texts)
 
 
 def _mark(text: str, secret: _Secret) -> str:
@@ -277,14 +277,14 @@ class _Plain:
         return (place, place + 1) if same else (start, end)
 
     def _read(self, text: str) -> None:
-        written, at, size = list[str](), 0, 0
+        written_texts, at, size = list[str](), 0, 0
         for odd in _ODD.finditer(text):
             for piece, start, end, same in (
                 (text[at : odd.start()], at, odd.start(), True),
                 (_plain_of(odd[0]), odd.start(), odd.end(), False),
             ):
                 if piece:
-                    written.append(piece)
+                    written_texts.append(piece)
                     self._starts.append(size)
                     self._pieces.append((start, end, same))
                     size += len(piece)
@@ -292,7 +292,7 @@ class _Plain:
         if at:
             self._starts.append(size)
             self._pieces.append((at, len(text), True))
-            self.text = "".join([*written, text[at:]])
+            self.text = "".join([*written_texts, text[at:]])
 
 
 def _plain_of(odd: str) -> str:
@@ -307,6 +307,6 @@ def _plain_of(odd: str) -> str:
 def without_secrets(messages: Iterable[Numbered]) -> tuple[Numbered, ...]:
     """The messages with `[redacted]` in the place of each secret; what went through before is not read again."""
     return tuple(
-        each if each.redacted else replace(each, message=with_texts(each.message, redact), redacted=True)
-        for each in messages
+        message if message.redacted else replace(message, message=with_texts(message.message, redact), redacted=True)
+        for message in messages
     )

@@ -149,12 +149,12 @@ def _cues(text: str, voice: Voice, name: str) -> Sequence[float]:
     words = words_of(text)
     size = size_of(text)
     marks = limit_marks(marks_of(text, words, (name,) if name else ()))
-    named = bool(name)
+    is_named = bool(name)
     return (
-        float(voice == "user" and not named),
-        float(voice == "assistant" and not named),
+        float(voice == "user" and not is_named),
+        float(voice == "assistant" and not is_named),
         float(voice == "tool"),
-        float(named),
+        float(is_named),
         min(2.0, len(text) / 100),
         min(2.0, math.log1p(size) / 2),
         float(size < 4),
@@ -195,7 +195,7 @@ def _known_kind(heard: Spoken) -> str:
 
 def _kind_figures(mean: Floats, vectors: NDArray[np.floating[Any]], heard: Sequence[Spoken]) -> Floats:
     """Figures that tell the kinds of sentences, of shape (sentences, dimensions + cues)."""
-    rows = [ornament("statements", [0.0] * len(CUES), _cues_of, each) for each in heard]
+    rows = [ornament("statements", [0.0] * len(CUES), _cues_of, sentence) for sentence in heard]
     cues = np.array(rows, np.float64).reshape(len(heard), len(CUES))
     return np.hstack([_vector_figures(mean, vectors), cues])
 
@@ -216,15 +216,15 @@ def _durable_figures(own: Floats, kinds: Floats, heard: Sequence[Spoken]) -> Flo
     at, (first, last) = np.arange(len(heard)), _messages(heard)
     size = last - first
     # Nothing stands at either end.
-    padded = np.vstack([np.zeros((1, kinds.shape[1])), kinds, np.zeros((1, kinds.shape[1]))])
+    rows = np.vstack([np.zeros((1, kinds.shape[1])), kinds, np.zeros((1, kinds.shape[1]))])
     totals = np.vstack([np.zeros((1, kinds.shape[1])), kinds.cumsum(axis=0)])
     low, high = np.maximum(at - _WINDOW, 0), np.minimum(at + _WINDOW + 1, len(heard))
     return np.hstack([
         own,
         kinds * 2,
-        np.where(at > first, padded[at].T, 0.0).T,
-        np.where(at + 1 < last, padded[at + 2].T, 0.0).T,
-        padded[first],
+        np.where(at > first, rows[at].T, 0.0).T,
+        np.where(at + 1 < last, rows[at + 2].T, 0.0).T,
+        rows[first],
         (totals[last] - totals[first] - kinds) / np.maximum(size - 1, 1)[:, None],
         np.column_stack([at == first, size == 1, np.minimum(size / 5, 2.0)]),
         (totals[high] - totals[low]) / (high - low)[:, None] * 3,
@@ -258,25 +258,25 @@ def classify_sentences(
     weights = sentence_weights(embedder)
     if not heard:
         return []
-    known = [ornament("statements", "", _known_kind, each) for each in heard]
-    asked = [at for at, kind in enumerate(known) if not kind]
+    ornaments = [ornament("statements", "", _known_kind, sentence) for sentence in heard]
+    asked_numbers = [at for at, kind in enumerate(ornaments) if not kind]
     vectors = np.tile(weights.mean, (len(heard), 1))
-    costs = {at: min(len(heard[at].text), _VECTOR_CHARS) + _LEAST_CHARS for at in asked}
+    costs = {at: min(len(heard[at].text), _VECTOR_CHARS) + _LEAST_CHARS for at in asked_numbers}
     own = _kind_figures(weights.mean, vectors, heard)
     if sum(costs.values()) > most_chars:
         # The vectors of a very long stretch would take minutes: cues, and what stands around, do for the others.
-        _, guessed = _probabilities(weights, own, heard, known)
-        likeliest = sorted(asked, key=lambda at: -guessed[at])
-        spent = np.cumsum([costs[at] for at in likeliest])
-        asked = sorted(likeliest[: int((spent <= most_chars).sum())])
-    if asked:
-        vectors[asked] = embed([_judged_text(heard[at]) for at in asked])
+        _, values = _probabilities(weights, own, heard, ornaments)
+        likeliest = sorted(asked_numbers, key=lambda at: -values[at])
+        rows = np.cumsum([costs[at] for at in likeliest])
+        asked_numbers = sorted(likeliest[: int((rows <= most_chars).sum())])
+    if asked_numbers:
+        vectors[asked_numbers] = embed([_judged_text(heard[at]) for at in asked_numbers])
         own[:, : len(weights.mean)] = _vector_figures(weights.mean, vectors)
-    kinds, lasts = _probabilities(weights, own, heard, known)
+    kinds, lasts = _probabilities(weights, own, heard, ornaments)
     apart = _set_apart(vectors, weights.mean)
     return [
         Judgement(
-            durable=0.0 if known[at] else float(lasts[at]),
+            durable=0.0 if ornaments[at] else float(lasts[at]),
             kinds={kind: float(value) for kind, value in zip(LABELS, kinds[at], strict=True)},
             vector=apart[at],
         )
@@ -285,7 +285,7 @@ def classify_sentences(
 
 
 def _probabilities(
-    weights: Weights, own: Floats, heard: Sequence[Spoken], known: Sequence[str]
+    weights: Weights, own: Floats, heard: Sequence[Spoken], known_texts: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """Probabilities of kinds, of shape (sentences, kinds), and that each sentence lasts, of shape (sentences,).
 
@@ -293,12 +293,12 @@ def _probabilities(
         weights: Those of the judge.
         own: See `_kind_figures`; of sentences of a known kind they do not count.
         heard: The sentences of a stretch, in order.
-        known: See `_known_kind`.
+        known_texts: See `_known_kind`.
     """
     kinds = softmax(weights.functions["kinds"].scores(own))
-    for at, kind in enumerate(known):
+    for at, kind in enumerate(known_texts):
         if kind:
-            kinds[at] = [float(each == kind) for each in LABELS]
+            kinds[at] = [float(label == kind) for label in LABELS]
     lasts = logistic(weights.functions["durable"].scores(_durable_figures(own, kinds, heard)))[:, 0]
     return kinds, lasts
 

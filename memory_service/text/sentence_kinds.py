@@ -55,8 +55,8 @@ class SentenceKinds:
 
     def kind_of(self, sentence: Sentence) -> tuple[Kind, float]:
         """Kind of a sentence, and its certainty: 1 is clear, 0.5 is a guess."""
-        judged = self.kinds.get((sentence.seq, sentence.place)) if sentence.voice != "tool" else None
-        return judged or kind_of(sentence)
+        judged_kind = self.kinds.get((sentence.seq, sentence.place)) if sentence.voice != "tool" else None
+        return judged_kind or kind_of(sentence)
 
     def weight_of(self, sentence: Sentence) -> float:
         """Factor of what a sentence is worth; 1 for what was not judged."""
@@ -70,12 +70,16 @@ class SentenceKinds:
         sentences = self.sentences.get(message.seq)
         if sentences is None:
             return None
-        typed = [each for each in sentences if not each.quoted]
-        rules = [each.text for each in typed if each.voice == "user" and self._binds(each, Kind.RULE)]
+        typed_sentences = [sentence for sentence in sentences if not sentence.quoted]
+        rules = [
+            each_sentence.text
+            for each_sentence in typed_sentences
+            if each_sentence.voice == "user" and self._binds(each_sentence, Kind.RULE)
+        ]
         decisions = [
-            each.text
-            for each in typed
-            if self._binds(each, Kind.DECISION) and (each.voice == "user" or not reports_will(each.text))
+            sentence.text
+            for sentence in typed_sentences
+            if self._binds(sentence, Kind.DECISION) and (sentence.voice == "user" or not reports_will(sentence.text))
         ]
         return rules, decisions
 
@@ -97,8 +101,8 @@ def _may_be(kind: Kind, by_pattern: Kind, voice: Voice) -> bool:
     return by_pattern not in (Kind.QUESTION, Kind.ASK, Kind.RULE)
 
 
-def _is_none(judged: Judgement) -> bool:
-    return judged.durable < _SHORT_LIVED and judged.kind in _NO_STATEMENTS
+def _is_none(judgement: Judgement) -> bool:
+    return judgement.durable < _SHORT_LIVED and judgement.kind in _NO_STATEMENTS
 
 
 def judge_kinds(messages: Sequence[Numbered], judge: TalkJudge) -> SentenceKinds:
@@ -116,29 +120,29 @@ def judge_kinds(messages: Sequence[Numbered], judge: TalkJudge) -> SentenceKinds
     sentences = [] if speakers else ornament("statements", list[Sentence](), _choose_sentences, messages, speakers)
     if not sentences:
         return BY_PATTERNS
-    judged = judge.judgements(_judge_inputs(sentences), most_chars=_MOST_CHARS)
+    judgements = judge.judgements(_judge_inputs(sentences), most_chars=_MOST_CHARS)
     by_message: dict[int, list[Sentence]] = {}
     kinds: dict[tuple[int, int], tuple[Kind, float]] = {}
     weights: dict[tuple[int, int], float] = {}
-    refused: set[tuple[int, int]] = set()
-    for sentence, found in zip(sentences, judged, strict=True):
+    refused_pairs: set[tuple[int, int]] = set()
+    for sentence, judgement in zip(sentences, judgements, strict=True):
         if sentence.voice != "tool":
             place = sentence.seq, sentence.place
             by_message.setdefault(sentence.seq, []).append(sentence)
-            kinds[place], weights[place] = _judged_kind(sentence, found), _LEAST_WEIGHT + found.durable
-            if _is_none(found):
-                refused.add(place)
-    return SentenceKinds(sentences=by_message, kinds=kinds, weights=weights, refused=frozenset(refused))
+            kinds[place], weights[place] = _judged_kind(sentence, judgement), _LEAST_WEIGHT + judgement.durable
+            if _is_none(judgement):
+                refused_pairs.add(place)
+    return SentenceKinds(sentences=by_message, kinds=kinds, weights=weights, refused=frozenset(refused_pairs))
 
 
-def _judged_kind(sentence: Sentence, judged: Judgement) -> tuple[Kind, float]:
+def _judged_kind(sentence: Sentence, judgement: Judgement) -> tuple[Kind, float]:
     by_pattern = ornament("statements", (Kind.FACT, 1.0), kind_of, sentence)
     if by_pattern[0] in (Kind.EMPTY, Kind.FAILURE) or sentence.quoted or _repeats_itself(sentence.text):
         return by_pattern
-    binding = _BINDING.get(judged.lasting_kind)
-    if binding and judged.durable >= _LASTS[sentence.voice] and _may_be(binding, by_pattern[0], sentence.voice):
-        return binding, judged.durable if binding is Kind.RULE else 1.0
-    if by_pattern[0] in (Kind.RULE, Kind.DECISION) and _is_none(judged):
+    binding = _BINDING.get(judgement.lasting_kind)
+    if binding and judgement.durable >= _LASTS[sentence.voice] and _may_be(binding, by_pattern[0], sentence.voice):
+        return binding, judgement.durable if binding is Kind.RULE else 1.0
+    if by_pattern[0] in (Kind.RULE, Kind.DECISION) and _is_none(judgement):
         return Kind.FACT, 1.0
     return by_pattern
 
@@ -151,15 +155,15 @@ def _repeats_itself(text: str) -> bool:
 
 def _choose_sentences(messages: Sequence[Numbered], speakers: Speakers) -> list[Sentence]:
     """The sentences that are judged, in order; of a tool's output one without text tells that there was some."""
-    found: dict[int, list[Sentence]] = {}
+    sentences: dict[int, list[Sentence]] = {}
     left = _MOST_SENTENCES
     for role in ("user", "assistant", "tool"):
         for at in range(len(messages) - 1, -1, -1):
             item = messages[at]
             if left > 0 and item.message["role"] == role:
-                found[at] = _sentences(item, speakers)
-                left -= len(found[at])
-    return [sentence for at in sorted(found) for sentence in found[at]]
+                sentences[at] = _sentences(item, speakers)
+                left -= len(sentences[at])
+    return [sentence for at in sorted(sentences) for sentence in sentences[at]]
 
 
 def _sentences(item: Numbered, speakers: Speakers) -> list[Sentence]:
@@ -173,13 +177,15 @@ def _judge_inputs(sentences: Sequence[Sentence]) -> list[Spoken]:
     from indexer.language import asks
     from memory_service.text.sentence_judge import Spoken, answering
 
-    spoken: list[Spoken] = []
+    spoken_sentences: list[Spoken] = []
     question: tuple[str, Voice, int] | None = None
-    for each in sentences:
-        asked = question[0] if question and question[1] != each.voice and each.place == 0 else ""
-        spoken.append(Spoken(text=answering(each.text, asked) or each.text, voice=each.voice, message=each.seq))
-        if ornament("statements", False, asks, each.text):
-            question = (each.text, each.voice, each.seq)
-        elif question and question[2] != each.seq:
+    for sentence in sentences:
+        text = question[0] if question and question[1] != sentence.voice and sentence.place == 0 else ""
+        spoken_sentences.append(
+            Spoken(text=answering(sentence.text, text) or sentence.text, voice=sentence.voice, message=sentence.seq)
+        )
+        if ornament("statements", False, asks, sentence.text):
+            question = (sentence.text, sentence.voice, sentence.seq)
+        elif question and question[2] != sentence.seq:
             question = None
-    return spoken
+    return spoken_sentences

@@ -107,10 +107,12 @@ def split_sentences(line: str) -> Iterator[str]:
     "No. 12"), nor behind the number of a day or a floor ("am 4. Dezember").
     """
     # All marks of short quotations are beyond ASCII.
-    start, closed = 0, None if line.isascii() else _Quoted(line)
+    start, closed_value = 0, None if line.isascii() else _Quoted(line)
     for match in _END.finditer(line):
         end = match.end()
-        if (closed and closed.covers(end)) or (_STOP.match(match[0]) and _goes_on(line, start, match.start())):
+        if (closed_value and closed_value.covers(end)) or (
+            _STOP.match(match[0]) and _goes_on(line, start, match.start())
+        ):
             continue
         piece = line[start:end].strip()
         if len(piece) < 3 and piece.isascii():
@@ -213,15 +215,17 @@ def speakers_of(messages: Sequence[Numbered]) -> Speakers:
 
     A message of the assistant's speaks as somebody only in a talk in which everybody is named.
     """
-    spoken = [item.message for item in messages if not is_tool_result(item.message) and not is_system(item.message)]
-    heads = [(message["role"], _SPEAKER_HEAD.match(own_text_of(message)[:60])) for message in spoken]
+    spoken_messages = [
+        item.message for item in messages if not is_tool_result(item.message) and not is_system(item.message)
+    ]
+    heads = [(message["role"], _SPEAKER_HEAD.match(own_text_of(message)[:60])) for message in spoken_messages]
     users = Counter(head[1] for role, head in heads if head and role == "user" and _is_name(head[1]))
     names = Counter(head[1] for role, head in heads if head and role != "user" and _is_name(head[1]))
-    everybody = bool(users) and sum(users.values()) + sum(names.values()) == len(spoken)
-    found = {("user", name) for name, count in users.items() if count > 1}
+    everybody = bool(users) and sum(users.values()) + sum(names.values()) == len(spoken_messages)
+    pairs = {("user", name) for name, count in users.items() if count > 1}
     if everybody:
-        found |= {("assistant", name) for name, count in names.items() if count > 1 and name not in users}
-    return frozenset(found)
+        pairs |= {("assistant", name) for name, count in names.items() if count > 1 and name not in users}
+    return frozenset(pairs)
 
 
 def _name_of(message: Message) -> str:
@@ -249,14 +253,14 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
     if is_system(message):
         return []
     own, name = own_text_of(message), ""
-    printed = is_tool_result(message) or (message["role"] == "user" and is_tool_output(own))
-    text = _within(own, tool=printed)
-    dated = _DATED.match(text)
-    text = text[dated.end() :] if dated else text
+    is_printed = is_tool_result(message) or (message["role"] == "user" and is_tool_output(own))
+    text = _within(own, tool=is_printed)
+    match = _DATED.match(text)
+    text = text[match.end() :] if match else text
     head = _SPEAKER_HEAD.match(text)
     if head is not None and (message["role"], head[1]) in speakers:
         name, text = head[1], text[head.end() :]
-    voice: Voice = "tool" if printed else "assistant" if message["role"] == "assistant" else "user"
+    voice: Voice = "tool" if is_printed else "assistant" if message["role"] == "assistant" else "user"
     whole = [MessagePart(kind="typed", start=0, text=text)]
     # A page that the assistant shows, it has chosen to show; what it quotes are others' words all the same.
     foreign = {"user": ("quoted", "pasted"), "assistant": ("quoted",), "tool": ()}[voice]
@@ -279,9 +283,9 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
             day=item.at[:10],
             media=labels,
             failed=message.get("is_error") is True,
-            quoted=quoted,
+            quoted=is_quoted,
         )
-        for place, (sentence, quoted) in enumerate(split)
+        for place, (sentence, is_quoted) in enumerate(split)
         # What is left of "my password is" tells nothing, and bytes do not either.
         if REDACTED not in sentence and ";base64," not in sentence
     ]
@@ -316,10 +320,10 @@ def split_text(text: str, *, wrapped: bool = True, code_lines: int = _CODE_LINES
 
 
 @cached_for_short_texts
-def _clauses_of_text(text: str, wrapped: bool, code_lines: int) -> tuple[str, ...]:
+def _clauses_of_text(text: str, is_wrapped: bool, code_lines: int) -> tuple[str, ...]:
     text = _within(text, tool=False)
-    lines = _lines("\n".join(led_lines(text)) if wrapped else text, code_lines)
-    whole = (sentence for line in (_unwrap_lines(lines) if wrapped else lines) for sentence in _with_reasons(line))
+    lines = _lines("\n".join(led_lines(text)) if is_wrapped else text, code_lines)
+    whole = (sentence for line in (_unwrap_lines(lines) if is_wrapped else lines) for sentence in _with_reasons(line))
     return tuple(clause for sentence in whole for clause in _clauses(sentence))
 
 
@@ -330,8 +334,8 @@ def clip(text: str, room: int) -> str:
     end = min(len(text), max(room, 0))
     while end and quarters(text[:end]) > room:
         end = end * 3 // 4
-    cut = _last_border(text, end)
-    short = text[:cut].rstrip(" ,;:，；：、-–(").strip()
+    border = _last_border(text, end)
+    short = text[:border].rstrip(" ,;:，；：、-–(").strip()
     return short if any(map(str.isalnum, short)) else ""
 
 
@@ -349,13 +353,13 @@ def _last_space(text: str) -> int:
 
 
 def _first_space(text: str) -> int:
-    found = [at for at in (text.find(" "), text.find("\n"), text.find("。") + 1 or -1) if at >= 0]
-    return min(found, default=len(text))
+    ats = [at for at in (text.find(" "), text.find("\n"), text.find("。") + 1 or -1) if at >= 0]
+    return min(ats, default=len(text))
 
 
 def _lines(text: str, code_lines: int) -> list[str]:
     """The lines of a text without marks of Markdown; of code blocks only the short ones; a gap is an empty line."""
-    kept: list[str] = []
+    kept_texts: list[str] = []
     code: list[str] = []
     fences = Fences()
     for raw in text.splitlines():
@@ -364,11 +368,11 @@ def _lines(text: str, code_lines: int) -> list[str]:
         if kind == "code":
             code.append(line)
         elif kind == "text":
-            kept.append(_bare(line))
+            kept_texts.append(_bare(line))
         else:
-            kept += [*(code if len(code) <= code_lines else ()), ""]
+            kept_texts += [*(code if len(code) <= code_lines else ()), ""]
             code = []
-    return kept
+    return kept_texts
 
 
 _HEADING = lazy_regex(
@@ -385,10 +389,10 @@ def led_lines(text: str) -> Iterator[str]:
     """
     lines = text.splitlines()
     headings = [_HEADING.fullmatch(line) if line.lstrip()[:1] in ("#", "*", "_") else None for line in lines]
-    if all(found or not line.strip() for found, line in zip(headings, lines, strict=True)):
+    if all(match or not line.strip() for match, line in zip(headings, lines, strict=True)):
         yield from lines
         return
-    fences, lead, listed = Fences(), "", False
+    fences, lead, is_listed = Fences(), "", False
     for line, heading in zip(lines, headings, strict=True):
         if fences.kind(line.strip()) != "text":
             yield line
@@ -396,17 +400,17 @@ def led_lines(text: str) -> Iterator[str]:
         item = _ITEM.fullmatch(line)
         bare = line.strip()
         if heading:
-            lead, listed = (heading["marked"] or heading["bold"]).strip(" :：#*"), False
+            lead, is_listed = (heading["marked"] or heading["bold"]).strip(" :：#*"), False
             yield ""
         elif item and lead and len(item["text"]) <= _LED_CHARS and says_little(item["text"]):
-            listed = True
+            is_listed = True
             yield f"{item['mark']}{lead}: {item['text']}"
         else:
             if bare.endswith((":", "：")) and len(bare) <= _LEAD_CHARS:
-                lead, listed = (item["text"] if item else bare).strip(" :：*"), False
-            elif bare and not item and (listed or not line[:1].isspace()):
+                lead, is_listed = (item["text"] if item else bare).strip(" :：*"), False
+            elif bare and not item and (is_listed or not line[:1].isspace()):
                 lead = ""
-            listed = listed or item is not None
+            is_listed = is_listed or item is not None
             yield line
 
 
@@ -455,9 +459,9 @@ def _clauses(sentence: str) -> Iterator[str]:
         return
     limit = _UNSPACED_CHARS if has_unspaced(sentence) else _SENTENCE_CHARS
     while len(sentence) > limit:
-        cut = _last_border(sentence, limit) or limit
-        yield sentence[:cut].strip()
-        sentence = sentence[cut:].strip()
+        border = _last_border(sentence, limit) or limit
+        yield sentence[:border].strip()
+        sentence = sentence[border:].strip()
     if sentence:
         yield sentence
 

@@ -157,13 +157,13 @@ def read_fact(text: str) -> Fact:
         return Fact(plain=plain, tokens=(fold(plain),), speaker="", day="", keys=frozenset({("whole", fold(plain))}))
     plain = _HANDLE.sub("", plain).strip()
     day = speaker = ""
-    if dated := _DATED.search(plain[-40:]):
-        day, plain = dated[1], plain[: len(plain) - len(dated[0])]
-    labelled, rest = False, ""
+    if match := _DATED.search(plain[-40:]):
+        day, plain = match[1], plain[: len(plain) - len(match[0])]
+    is_labelled, rest = False, ""
     while rest != plain:
         rest = plain
-        plain, said_by, said_on = _without_head(plain, labelled=labelled)
-        labelled = labelled or said_by is not None
+        plain, said_by, said_on = _without_head(plain, labelled=is_labelled)
+        is_labelled = is_labelled or said_by is not None
         speaker, day = speaker or said_by or "", day or said_on
     tokens = tuple(token for token in _tokens(plain) if token != _END) or (fold(plain),)
     return Fact(plain=plain, tokens=tokens, speaker=speaker, day=day, keys=frozenset(_keys(plain, tokens)))
@@ -204,7 +204,7 @@ def _groups_of(facts: Sequence[Fact]) -> list[list[int]]:
     groups: list[list[int]] = []
     by_key: dict[Key, list[list[int]]] = {}
     for at, fact in enumerate(facts):
-        known = next(
+        known_numbers = next(
             (
                 group
                 for key in fact.keys
@@ -213,8 +213,8 @@ def _groups_of(facts: Sequence[Fact]) -> list[list[int]]:
             ),
             None,
         )
-        if known is not None:
-            known.append(at)
+        if known_numbers is not None:
+            known_numbers.append(at)
             continue
         groups.append([at])
         for key in fact.keys:
@@ -233,28 +233,28 @@ def groups_of(texts: Sequence[str]) -> list[list[int]]:
     groups = ornament("similarity", None, _groups_of, list(facts.values()))
     if groups is None:
         return alone
-    found = [[places[at] for at in group] for group in groups]
-    return sorted([*found, *(group for group in alone if group[0] not in facts)], key=lambda group: group[0])
+    numbers = [[places[at] for at in group] for group in groups]
+    return sorted([*numbers, *(group for group in alone if group[0] not in facts)], key=lambda group: group[0])
 
 
 @lru_cache(maxsize=4_096)
 def statements_of(text: str) -> tuple[str, ...]:
     """Statements of a text, sentence by sentence, each prepared for `covers`."""
-    found: dict[str, None] = {}
+    fields: dict[str, None] = {}
     for line in filter(str.strip, text[:_SEARCHED_CHARS].splitlines()):
         whole = read_fact(line)
         for sentence in _SENTENCE_END.split(whole.plain.replace(_PICTURED, f". {_PICTURED}")):
             if not sentence.strip(_STOPS):
                 continue
             bare = read_fact(sentence).plain
-            decided = _DECIDED.match(bare)
-            found.update(dict.fromkeys(_statements_in(_tokens(bare[decided.end() :] if decided else bare))))
+            match = _DECIDED.match(bare)
+            fields.update(dict.fromkeys(_statements_in(_tokens(bare[match.end() :] if match else bare))))
         # What somebody says of himself, and on a day, is said only where both are told.
         if whole.day:
-            found[f" {whole.day} "] = None
+            fields[f" {whole.day} "] = None
         if whole.speaker and whole.speaker != _ASSISTANT and _is_personal(whole):
-            found[f" {' '.join(_tokens(whole.speaker))} "] = None
-    return tuple(found)
+            fields[f" {' '.join(_tokens(whole.speaker))} "] = None
+    return tuple(fields)
 
 
 def _statements_in(tokens: Iterable[str]) -> Iterator[str]:
@@ -297,30 +297,30 @@ def words_of_statements(statements: tuple[str, ...]) -> frozenset[str]:
     return frozenset(word for statement in statements for word in statement.split()) - {_END}
 
 
-def covers(said: str, statements: Sequence[str]) -> bool:
+def covers(text: str, statements: Sequence[str]) -> bool:
     """True if a text makes each of some statements, none of them under a negation or a condition.
 
     Args:
-        said: From `comparable_text`.
+        text: From `comparable_text`.
         statements: From `statements_of`.
     """
     # Most texts that have the words do not have them in this order.
     for statement in statements:
-        if statement not in said:
+        if statement not in text:
             return False
-    return bool(statements) and all(_is_made(statement, said) for statement in statements)
+    return bool(statements) and all(_is_made(statement, text) for statement in statements)
 
 
-def _is_made(statement: str, said: str) -> bool:
+def _is_made(statement: str, text: str) -> bool:
     if statement.startswith(f" {_END} "):
         return True  # It is a sentence of its own: nothing stands before it or behind it.
     at = -1
     for _ in range(_TRIES):
-        at = said.find(statement, at + 1)
+        at = text.find(statement, at + 1)
         if at < 0:
             return False
-        before = said[max(0, at - _BEFORE) : at].rpartition(f" {_END}")[2]
-        after = said[at + len(statement) - 1 : at + len(statement) + _AFTER].partition(f"{_END} ")[0]
+        before = text[max(0, at - _BEFORE) : at].rpartition(f" {_END}")[2]
+        after = text[at + len(statement) - 1 : at + len(statement) + _AFTER].partition(f"{_END} ")[0]
         if not _NEGATION.search(before) and not _NEGATION.search(after):
             return True
     return False
@@ -356,19 +356,19 @@ def _without_head(plain: str, *, labelled: bool) -> tuple[str, str | None, str]:
     """A text without a marker, label or frame before it; who said it, None if that is not told, and on which day."""
     if marker := _MARKER.match(plain):
         return plain[marker.end() :], None, ""
-    if not labelled and (named := _SPEAKER.match(plain)) and _can_speak(named["name"]):
-        return plain[named.end() :], _speaker(_NAMED_HAN.sub("", named["name"])), named["day"] or ""
-    if framed := _FRAME.match(plain):
-        by_assistant = re.search(r"assistant|agent|bot|助手", framed[0][:20], re.IGNORECASE)
-        return plain[framed.end() :], _ASSISTANT if by_assistant else None, ""
-    if (named := _NAMED.match(plain)) and named["name"].split()[0].lower() not in _NO_NAMES:
-        return plain[named.end() :], _speaker(named["name"]), ""
+    if not labelled and (match := _SPEAKER.match(plain)) and _can_speak(match["name"]):
+        return plain[match.end() :], _speaker(_NAMED_HAN.sub("", match["name"])), match["day"] or ""
+    if framed_match := _FRAME.match(plain):
+        by_assistant = re.search(r"assistant|agent|bot|助手", framed_match[0][:20], re.IGNORECASE)
+        return plain[framed_match.end() :], _ASSISTANT if by_assistant else None, ""
+    if (match := _NAMED.match(plain)) and match["name"].split()[0].lower() not in _NO_NAMES:
+        return plain[match.end() :], _speaker(match["name"]), ""
     return plain, None, ""
 
 
 def _speaker(name: str) -> str:
-    folded = name.lower()
-    return "" if folded in _USERS else _ASSISTANT if folded in _ASSISTANTS else fold(name)
+    folded_text = name.lower()
+    return "" if folded_text in _USERS else _ASSISTANT if folded_text in _ASSISTANTS else fold(name)
 
 
 def _can_speak(name: str) -> bool:
@@ -387,10 +387,10 @@ def _compatible(a: str, b: str) -> bool:
 
 def _unify_writing(text: str) -> str:
     """A text in one writing: case, width, accents, Traditional characters, dashes, days of the week."""
-    unified = simplify(text).translate(_DASHES)
-    if unified.isascii():
-        return unified
-    return _LAST_HAN.sub("", _WEEK_HAN.sub("周", unified).replace("周天", "周日"))
+    unified_text = simplify(text).translate(_DASHES)
+    if unified_text.isascii():
+        return unified_text
+    return _LAST_HAN.sub("", _WEEK_HAN.sub("周", unified_text).replace("周天", "周日"))
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -463,5 +463,5 @@ def _is_personal(fact: Fact) -> bool:
 
 def _count(tokens: Sequence[str]) -> int:
     """Number of words; three characters of an unspaced script make two."""
-    unspaced = sum(len(token) == 1 and has_unspaced(token) for token in tokens)
-    return len(tokens) - unspaced + unspaced * 2 // 3
+    unspaced_count = sum(len(token) == 1 and has_unspaced(token) for token in tokens)
+    return len(tokens) - unspaced_count + unspaced_count * 2 // 3

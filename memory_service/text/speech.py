@@ -115,41 +115,46 @@ def _stated_day(before: Sequence[Numbered], messages: Sequence[Numbered]) -> dt.
     return None
 
 
-def _open_messages(messages: Sequence[Numbered], zone: dt.tzinfo, stated: dt.date | None) -> Iterator[_Opened]:
+def _open_messages(messages: Sequence[Numbered], zone: dt.tzinfo, stated_day: dt.date | None) -> Iterator[_Opened]:
     for item in THROTTLE.pace(messages):
         message = item.message
         if is_system(message):
             continue
         text = without_inserted(own_text_of(message)[: MAX_SAID_CHARS * 2])[:MAX_SAID_CHARS]
-        printed = is_tool_result(message) or (message["role"] == "user" and is_tool_output(text))
-        if printed:
-            day, label, rest = stated or _day_of(item, zone), "", text
+        is_printed = is_tool_result(message) or (message["role"] == "user" and is_tool_output(text))
+        if is_printed:
+            day, label, rest = stated_day or _day_of(item, zone), "", text
         else:
-            found, text = _bracketed_day(text)
-            stated = found or stated
-            day = stated or _day_of(item, zone)
+            found_day, text = _bracketed_day(text)
+            stated_day = found_day or stated_day
+            day = stated_day or _day_of(item, zone)
             label, rest = _label(text)
-        failed = bool(message.get("is_error"))
+        has_failed = bool(message.get("is_error"))
         if text.strip():
-            role = "tool" if printed else message["role"]
-            said = Utterance(seq=item.seq, role=role, name="", text=text, day=day, failed=failed)
-            yield _Opened(said=said, label=label, rest=rest)
+            role = "tool" if is_printed else message["role"]
+            utterance = Utterance(seq=item.seq, role=role, name="", text=text, day=day, failed=has_failed)
+            yield _Opened(said=utterance, label=label, rest=rest)
 
 
-def _speech(opened: list[_Opened]) -> Iterator[Utterance]:
-    spoken = [item for item in opened if item.said.role != "tool"]
-    count = Counter(item.label for item in spoken if item.label)
-    users = {item.label for item in spoken if item.said.role == "user"}
+def _speech(openings: list[_Opened]) -> Iterator[Utterance]:
+    spoken_items = [item for item in openings if item.said.role != "tool"]
+    count = Counter(item.label for item in spoken_items if item.label)
+    users = {item.label for item in spoken_items if item.said.role == "user"}
     # One name in one message may be any word; a talk in which everybody is named, or a name that comes back, is not.
     # An assistant that writes "Lena: I always" speaks as Lena only in a talk of named people, and not for the user.
-    everybody = sum(count.values()) == len(spoken)
+    everybody = sum(count.values()) == len(spoken_items)
     people = everybody and bool(users)
-    for item in opened:
+    for item in openings:
         own = item.said.role == "user" or (people and item.label not in users)
         if item.label and own and (everybody or count[item.label] > 1):
-            said = item.said
+            utterance = item.said
             yield Utterance(
-                seq=said.seq, role=said.role, name=item.label, text=item.rest, day=said.day, failed=said.failed
+                seq=utterance.seq,
+                role=utterance.role,
+                name=item.label,
+                text=item.rest,
+                day=utterance.day,
+                failed=utterance.failed,
             )
         else:
             yield item.said
@@ -159,15 +164,15 @@ def without_inserted(text: str) -> str:
     """A text without the blocks and checkpoints that a service put into it."""
     if _INSERTED_HEAD.match(text):
         return ""
-    kept, at = [], 0
+    kept_value, at = [], 0
     while match := _INSERTED.search(text, at):
-        kept.append(text[at : match.start()])
+        kept_value.append(text[at : match.start()])
         close = f"</{match[1]}>"
         end = text.find(close, match.end())
         # What is never closed was cut off: all of it was put in.
         at = len(text) if end < 0 else end + len(close)
-    kept.append(text[at:])
-    return "".join(kept)
+    kept_value.append(text[at:])
+    return "".join(kept_value)
 
 
 def _bracketed_day(text: str) -> tuple[dt.date | None, str]:
@@ -178,10 +183,10 @@ def _bracketed_day(text: str) -> tuple[dt.date | None, str]:
 
 def said_moment(item: Numbered) -> dt.datetime | None:
     """The moment at which a message was said: as it tells itself, else when it was appended."""
-    appended = _moment_at(item.at)
-    told = _moment_at(item.message.get("created_at"))
+    moment = _moment_at(item.at)
+    told_moment = _moment_at(item.message.get("created_at"))
     # A clock that is ahead would write into files of days to come.
-    return told if told and (appended is None or told <= appended) else appended
+    return told_moment if told_moment and (moment is None or told_moment <= moment) else moment
 
 
 def _moment_at(at: object) -> dt.datetime | None:
@@ -207,9 +212,9 @@ def _label(text: str) -> tuple[str, str]:
         return "", text
     name = match[1].strip()
     if name.isascii():
-        known = not _LABELS.isdisjoint(name.lower().split())
+        is_known = not _LABELS.isdisjoint(name.lower().split())
         # "From now on: …" and "My address: …" are no people; "Ludwig van Beethoven: …" is one.
-        usable = name[0].isupper() and name.split()[-1][0].isupper() and not known
+        usable = name[0].isupper() and name.split()[-1][0].isupper() and not is_known
     else:
         usable = len(name) <= 12 and _CHINESE_LABELS.search(name) is None
     return (name, text[match.end() :]) if usable else ("", text)

@@ -48,14 +48,14 @@ _NAME = lazy_regex(f"(?i){ANY.statements.names}")
 
 def rules_of(text: str) -> list[str]:
     """The sentences in which a user says what must or must not be done."""
-    found = _find_sentences(text, _RULE, _RULE_HINTS)
-    return [rule for rule in found if not _ASKED.search(rule.lower())]
+    texts = _find_sentences(text, _RULE, _RULE_HINTS)
+    return [rule for rule in texts if not _ASKED.search(rule.lower())]
 
 
 def decisions_of(text: str) -> list[str]:
     """The sentences that decide something."""
-    found = _find_sentences(text, _DECISION, _DECISION_HINTS)
-    return [decision for decision in found if not _UNDECIDED.search(decision.lower())]
+    texts = _find_sentences(text, _DECISION, _DECISION_HINTS)
+    return [decision for decision in texts if not _UNDECIDED.search(decision.lower())]
 
 
 def speaks_of_deciding(text: str) -> bool:
@@ -80,9 +80,9 @@ def is_standing(rule: str) -> bool:
 
 def names_of(text: str) -> list[str]:
     """Names by which people introduce themselves."""
-    lowered = text.lower()
-    hinted = "my name" in lowered or "call me" in lowered or "i am called" in lowered or "我" in text
-    return [single_line(match[0], 80) for match in _NAME.finditer(text)] if hinted else []
+    lowered_text = text.lower()
+    is_hinted = "my name" in lowered_text or "call me" in lowered_text or "i am called" in lowered_text or "我" in text
+    return [single_line(match[0], 80) for match in _NAME.finditer(text)] if is_hinted else []
 
 
 def ask_of(text: str) -> str:
@@ -123,10 +123,10 @@ def _may_have(text: str, hints: tuple[str, ...]) -> bool:
     """True if a text may have the words of a pattern: if it has Chinese, or one of some words in small letters."""
     if not text.isascii() and _HAN.search(text):
         return True
-    lowered = text.lower()
+    lowered_text = text.lower()
     # Not `any` of a generator: it takes half as long, and most sentences come through here.
     for hint in hints:
-        if hint in lowered:
+        if hint in lowered_text:
             return True
     return False
 
@@ -144,7 +144,7 @@ def _find_sentences(text: str, pattern: re.Pattern[str], hints: tuple[str, ...])
     """The sentences in which a pattern is found, each once; no questions, and nothing that others say."""
     if not _may_have(text, hints) or pattern.search(text.lower()) is None:
         return []
-    found: dict[str, None] = {}
+    fields: dict[str, None] = {}
     for line in typed_text(text).splitlines():
         for whole in split_sentences(line):
             at = _place(whole, pattern)
@@ -152,25 +152,25 @@ def _find_sentences(text: str, pattern: re.Pattern[str], hints: tuple[str, ...])
                 continue
             # Of an endless line, what stands around the words.
             start = 0 if at < STATEMENT_CHARS - 40 else _last_border(whole, at - STATEMENT_CHARS // 2, at)
-            found[single_line(whole[start:].strip(" \t-*>#•"))] = None
-    return list(found)
+            fields[single_line(whole[start:].strip(" \t-*>#•"))] = None
+    return list(fields)
 
 
 def _place(sentence: str, pattern: re.Pattern[str]) -> int:
     """Position of a pattern in a sentence; -1 if not found."""
-    lowered = sentence.lower()
-    lowered = lowered if len(lowered) == len(sentence) else sentence  # a few letters take more room in lower case
-    return next((match.start() for match in pattern.finditer(lowered) if _stands_free(lowered, match)), -1)
+    text = sentence.lower()
+    text = text if len(text) == len(sentence) else sentence  # a few letters take more room in lower case
+    return next((match.start() for match in pattern.finditer(text) if _stands_free(text, match)), -1)
 
 
-def _stands_free(lowered: str, match: re.Match[str]) -> bool:
+def _stands_free(text: str, match: re.Match[str]) -> bool:
     """True if a match begins a word, and where it is an order, a clause."""
     start = match.start()
-    if start and lowered[start - 1].isascii() and lowered[start - 1].isalnum() and lowered[start].isascii():
+    if start and text[start - 1].isascii() and text[start - 1].isalnum() and text[start].isascii():
         return False
     if not any(match.groupdict().values()):
         return True
-    return bool(_ORDER_START.search(lowered, max(0, start - 12), start))
+    return bool(_ORDER_START.search(text, max(0, start - 12), start))
 
 
 def _last_border(text: str, start: int, end: int) -> int:
@@ -222,19 +222,19 @@ def kind_of(sentence: Sentence) -> tuple[Kind, float]:
 
 # A sentence is read at the flush, for the summary, and again at the next compaction.
 @lru_cache(_KEPT_SENTENCES)
-def _of_words(text: str, is_user: bool, quoted: bool) -> tuple[Kind, float]:
+def _of_words(text: str, is_user: bool, is_quoted: bool) -> tuple[Kind, float]:
     lower = text.lower()
     words = frozenset(_WORD.findall(lower))
     if _is_empty(text, lower, words):
         return Kind.EMPTY, 0.0
-    asked = asks(text)
-    if quoted:
-        return (Kind.FACT, 0.6) if is_user and not asked else (Kind.EMPTY, 0.0)
-    if not asked and is_error_line(lower):
+    is_asked = asks(text)
+    if is_quoted:
+        return (Kind.FACT, 0.6) if is_user and not is_asked else (Kind.EMPTY, 0.0)
+    if not is_asked and is_error_line(lower):
         return Kind.FAILURE, 1.0
-    if is_user and (rule := _rule(lower, words)) and not (asked and rule < 1):
+    if is_user and (rule := _rule(lower, words)) and not (is_asked and rule < 1):
         return Kind.RULE, rule
-    if asked:
+    if is_asked:
         return Kind.QUESTION, 1.0
     if not (words.isdisjoint(_DECISION_WORDS) and lower.isascii()) and _DECISION_WORDING.search(lower):
         return Kind.DECISION, 1.0
@@ -248,8 +248,8 @@ def _is_empty(text: str, lower: str, words: frozenset[str]) -> bool:
         return True
     if len(text) < 60 and _EMPTY.search(lower):
         return True
-    hinted = not text.isascii() or not words.isdisjoint(_HEDGE_WORDS)
-    return hinted and _HEDGE.search(lower) is not None
+    is_hinted = not text.isascii() or not words.isdisjoint(_HEDGE_WORDS)
+    return is_hinted and _HEDGE.search(lower) is not None
 
 
 def _rule(lower: str, words: frozenset[str]) -> float:
@@ -260,9 +260,9 @@ def _rule(lower: str, words: frozenset[str]) -> float:
 
 def _of_work(lower: str, *, own: bool) -> tuple[Kind, float]:
     failed = has_failed(lower)
-    done = _DONE.search(lower) is not None and not _NOT_DONE.search(lower)
+    is_done = _DONE.search(lower) is not None and not _NOT_DONE.search(lower)
     # "Fixed the failing test" is done; "the fix failed again" is not.
-    if done and not (failed and not _DONE_FIRST.match(lower) and not lower.startswith("i ")):
+    if is_done and not (failed and not _DONE_FIRST.match(lower) and not lower.startswith("i ")):
         return Kind.DONE, 1.0 if own else 0.6
     if failed:
         return Kind.FAILURE, 1.0 if own else 0.8

@@ -400,14 +400,14 @@ def language_of(messages: Sequence[Numbered], *, before: str = "") -> str:
     from indexer.language import typed_text
 
     texts: dict[str, list[str]] = {"user": [], "assistant": []}
-    for each in reversed(messages):
-        found = texts.get(each.message["role"], [])
-        if len(found) < _READ_MESSAGES:
-            found.append(text_of(each.message)[:_READ_CHARS])
+    for message in reversed(messages):
+        found_text = texts.get(message.message["role"], [])
+        if len(found_text) < _READ_MESSAGES:
+            found_text.append(text_of(message.message)[:_READ_CHARS])
         if len(texts["user"]) == _READ_MESSAGES:
             break
-    typed = [ornament("speech", text, typed_text, text) for text in texts["user"]]
-    return talk_language(typed[::-1], beside=texts["assistant"], before=before)
+    ornaments = [ornament("speech", text, typed_text, text) for text in texts["user"]]
+    return talk_language(ornaments[::-1], beside=texts["assistant"], before=before)
 
 
 def first_language(messages: Sequence[Numbered]) -> str:
@@ -417,35 +417,35 @@ def first_language(messages: Sequence[Numbered]) -> str:
     """
     from indexer.language import typed_text
 
-    said = list[str]()
-    for each in messages[:_READ_MESSAGES]:
-        if each.message["role"] == "user":
-            text = text_of(each.message)[:_READ_CHARS]
-            said.append(ornament("speech", text, typed_text, text))
-            if _share(said) is not None:
+    texts = list[str]()
+    for message in messages[:_READ_MESSAGES]:
+        if message.message["role"] == "user":
+            text = text_of(message.message)[:_READ_CHARS]
+            texts.append(ornament("speech", text, typed_text, text))
+            if _share(texts) is not None:
                 break
-    return talk_language(said)
+    return talk_language(texts)
 
 
-def talk_language(said: Sequence[str], *, beside: Sequence[str] = (), before: str = "") -> str:
+def talk_language(texts: Sequence[str], *, beside: Sequence[str] = (), before: str = "") -> str:
     """The language of a talk.
 
     Args:
-        said: The user's own messages, oldest first; the newest 40 count.
+        texts: The user's own messages, oldest first; the newest 40 count.
         beside: What others said; it counts where the user said too little.
         before: The language it had when that was last asked; it changes over only where the share is clear.
     """
-    counted = _share(said)
-    if counted is None and not before:
-        counted = _share([*beside, *said])
-    if counted is None:
+    share = _share(texts)
+    if share is None and not before:
+        share = _share([*beside, *texts])
+    if share is None:
         return before or "en"
-    return "zh" if counted >= (_CHINESE_UNTIL if before == "zh" else _CHINESE_FROM) else "en"
+    return "zh" if share >= (_CHINESE_UNTIL if before == "zh" else _CHINESE_FROM) else "en"
 
 
-def _share(said: Sequence[str]) -> float | None:
+def _share(said_texts: Sequence[str]) -> float | None:
     """Share of Chinese characters among those and the Latin words; None if there are too few."""
-    texts = [text[:_READ_CHARS] for text in said[-_READ_MESSAGES:]]
+    texts = [text[:_READ_CHARS] for text in said_texts[-_READ_MESSAGES:]]
     han = sum(len(_HAN.findall(text)) for text in texts if not text.isascii())
     kana = sum(len(_KANA.findall(text)) for text in texts if not text.isascii())
     latin = sum(len(_LATIN.findall(text)) for text in texts)
@@ -479,8 +479,8 @@ def heading_forms(heading: str) -> tuple[str, ...]:
 def pattern_of(template: str, **groups: str) -> re.Pattern[str]:
     """The pattern that reads a filled-in text back: each place is a group of its name, in the form that is given."""
     pieces = re.split(r"\{(\w+)\}", template)
-    named = (f"(?P<{piece}>{groups[piece]})" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces))
-    return re.compile("".join(named))
+    named_texts = (f"(?P<{piece}>{groups[piece]})" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces))
+    return re.compile("".join(named_texts))
 
 
 def names_in_every_language(name: str) -> Mapping[str, str]:

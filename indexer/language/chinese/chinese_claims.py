@@ -74,9 +74,9 @@ def chinese_claims(clause: Clause) -> Iterator[Claim]:
         clause = dataclasses.replace(clause, changes=True)
     clause = dataclasses.replace(clause, text=anew)
     if match := _NO_MORE.match(anew) or _NOT.match(anew):
-        found = match.groupdict()
-        stated = _IS_ALSO.sub("", found.get("rest") or found["was"])
-        text = f"{found.get('s') or found.get('t') or ''}{stated}"
+        groupdict = match.groupdict()
+        stated_text = _IS_ALSO.sub("", groupdict.get("rest") or groupdict["was"])
+        text = f"{groupdict.get('s') or groupdict.get('t') or ''}{stated_text}"
         yield from end_claims(_claims_of(dataclasses.replace(clause, text=text)))
     else:
         yield from _claims_of(clause)
@@ -95,16 +95,16 @@ def _table() -> Wordings:
 
 
 def _claims_of(clause: Clause) -> Iterator[Claim]:
-    text, claimed = clause.text, set[str]()
+    text, claimed_keys = clause.text, set[str]()
     if key := _KEY.match(text):
-        claimed.add("attribute")
+        claimed_keys.add("attribute")
         yield from _attribute_of(clause, key["n"], key["v"], is_key=True)
     for wording in _table().among(text):
-        reading, _, named = wording.relation.partition(":")
-        if reading not in claimed and (match := wording.pattern.match(text)):
+        reading, _, named_text = wording.relation.partition(":")
+        if reading not in claimed_keys and (match := wording.pattern.match(text)):
             parts = {name: part for name, part in match.groupdict().items() if part}
-            for claim in _READINGS.get(reading, _attribute_claims)(clause, wording, named or reading, parts):
-                claimed.add(reading)
+            for claim in _READINGS.get(reading, _attribute_claims)(clause, wording, named_text or reading, parts):
+                claimed_keys.add(reading)
                 yield claim
     yield from _state(clause)
     yield from _often(clause)
@@ -123,8 +123,8 @@ def _often(clause: Clause) -> Iterator[Claim]:
         yield clause.claim(subject | words_of(match["o"]), "cadence", match["v"])
     elif (match := _BARE.match(clause.text)) and "了" not in match["n"]:
         # What is measured is another each time: only a word of change ends it.
-        found = _attribute_of(clause, _EVERY.sub("", match["n"]), _with_period(match["n"], match["v"]))
-        yield from (claim._replace(single=False) for claim in found)
+        claims = _attribute_of(clause, _EVERY.sub("", match["n"]), _with_period(match["n"], match["v"]))
+        yield from (claim._replace(single=False) for claim in claims)
 
 
 _WHEN = lazy_regex(
@@ -179,13 +179,13 @@ def _attribute_of(
     noun = noun.replace("的新", "的")
     noun = noun if noun.startswith(("我们的", "咱们的")) and is_holder(noun) else _plain(noun)
     on_day = changes and not is_key and (leads_with_day(text) or leads_with_time(text))
-    if on_day and (done := _THEN.match(text)) and (subject := clause.subject_of(noun)):
-        yield clause.claim(subject | words_of(done["o"]), "cadence", done["v"], changes=True, single=False)
-        text = done["v"]
-    if (found := clause.attribute_of(noun)) and (not on_day or found[1] in TIMELY):
+    if on_day and (done_match := _THEN.match(text)) and (subject := clause.subject_of(noun)):
+        yield clause.claim(subject | words_of(done_match["o"]), "cadence", done_match["v"], changes=True, single=False)
+        text = done_match["v"]
+    if (attribute := clause.attribute_of(noun)) and (not on_day or attribute[1] in TIMELY):
         # What somebody is like, and not who it is: 「经理换成女的了」.
-        if found[1] not in HOLDERS or not _NOT_WHO.search(text):
-            yield from clause.holds(*found, text, changes=new)
+        if attribute[1] not in HOLDERS or not _NOT_WHO.search(text):
+            yield from clause.holds(*attribute, text, changes=new)
     elif changes and _ROOM.fullmatch(text) and (subject := clause.subject_of(noun)):
         yield from clause.holds(subject, "location", text, changes=True)
     elif not is_key and (leads_with_day(text) or leads_with_time(text)) and len(text) <= 16:
@@ -221,22 +221,22 @@ def _attribute_claims(clause: Clause, wording: Wording, attribute: str, parts: P
 def _held_by(clause: Clause, wording: Wording, attribute: str, thing: str, holder: str) -> Iterator[Claim]:
     """Somebody as the holder of a role: 「项目由李雷负责」."""
     thing = thing.strip("了吧的")
-    owned = clause.subject_of(_plain(thing).removesuffix("的工作"))
+    subject = clause.subject_of(_plain(thing).removesuffix("的工作"))
     if (
         thing
-        and owned
+        and subject
         and clause.subject_of(_plain(holder))
         and not thing.startswith(("一", "两", "几", "人", "员", "者"))
     ):
-        yield from clause.holds(owned, attribute, _plain(holder), changes=wording.changes)
+        yield from clause.holds(subject, attribute, _plain(holder), changes=wording.changes)
 
 
 def _holder(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     """「韩梅梅是项目负责人」."""
     noun = parts["n"].removeprefix("新的").removeprefix("新")
-    found = clause.attribute_of(noun)
-    if found and found[1] in HOLDERS and clause.attribute_of(_plain(parts["v"])) is None:
-        yield from clause.holds(*found, _plain(parts["v"]), changes=wording.changes or "新" in parts["n"][:1])
+    attribute = clause.attribute_of(noun)
+    if attribute and attribute[1] in HOLDERS and clause.attribute_of(_plain(parts["v"])) is None:
+        yield from clause.holds(*attribute, _plain(parts["v"]), changes=wording.changes or "新" in parts["n"][:1])
 
 
 def _end_claims(clause: Clause, subject: frozenset[str], attribute: str, text: str) -> Iterator[Claim]:
@@ -255,11 +255,11 @@ def _price_claims(clause: Clause, wording: Wording, attribute: str, parts: Parts
     sort = sort_of(value_of(parts["v"])[0])[0]
     noun = _plain(parts["n"])
     if sort == "price" or (sort.startswith("amount") and attribute == "amount"):
-        found = clause.attribute_of(noun)
-        if subject := found[0] if found else clause.subject_of(noun):
-            named = found[1] if found else "price" if sort == "price" else sort
+        pair = clause.attribute_of(noun)
+        if subject := pair[0] if pair else clause.subject_of(noun):
+            named_text = pair[1] if pair else "price" if sort == "price" else sort
             text = _with_period(clause.text[: -len(parts["v"])], parts["v"])
-            yield from clause.holds(subject, named, text, changes=wording.changes)
+            yield from clause.holds(subject, named_text, text, changes=wording.changes)
 
 
 _EVERY = lazy_regex("每(?:小时|[月年人晚天次])(?=$|[^每]{0,3}$)")
@@ -343,9 +343,9 @@ def _rename_claims(clause: Clause, wording: Wording, _: str, parts: Parts) -> It
     if _ONE_OF_SEVERAL.search(parts.get("f") or parts["o"]) or _NO_CHANGE.search(clause.text):
         return
     former, text = _plain(parts.get("f") or parts["o"]), parts["v"].strip('「」『』“”《》"')
-    found = clause.attribute_of(former)
-    if found and found[1] == "name":
-        yield from clause.holds(*found, text, changes=wording.changes)
+    attribute = clause.attribute_of(former)
+    if attribute and attribute[1] == "name":
+        yield from clause.holds(*attribute, text, changes=wording.changes)
     elif "o" in parts:
         if subject := clause.subject_of(former):
             yield from clause.holds(subject, "name", text)
@@ -385,9 +385,9 @@ def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterat
     subject, value = _subject(clause, parts), value_of(parts["v"])[0]
     if subject and value and not parts.get("s", "").endswith(("不", "没")):
         yield clause.claim(subject, f"{verb}={value}", "on")
-        if verb == "like" and (what := _LIKED.search(clause.text)):
+        if verb == "like" and (match := _LIKED.search(clause.text)):
             # 「我喜欢喝咖啡」 is over with 「我不喝咖啡了」, too.
-            yield clause.claim(subject, f"{'drink' if what[1] == '喝' else 'eat'}={value}", "on")
+            yield clause.claim(subject, f"{'drink' if match[1] == '喝' else 'eat'}={value}", "on")
 
 
 def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:

@@ -91,17 +91,17 @@ def english_claims(clause: Clause) -> Iterator[Claim]:
     words = frozenset(_table().words_of(clause.text.lower()))
     if words & _ENDS and (match := _NO_LONGER.match(clause.text)):
         yield from _ends(clause, match)
-    elif not words & _DENIALS or (denied := _DENIES.search(clause.text)) is None:
+    elif not words & _DENIALS or (denial := _DENIES.search(clause.text)) is None:
         yield from _claims_of(clause, words)
-    elif denied["rest"] and _PURPOSE.search(clause.text) is None:
-        text = f"{clause.text[: denied.start()]} {denied['be'] or ''} {_ARTICLES.sub('', denied['rest'])}".strip()
+    elif denial["rest"] and _PURPOSE.search(clause.text) is None:
+        text = f"{clause.text[: denial.start()]} {denial['be'] or ''} {_ARTICLES.sub('', denial['rest'])}".strip()
         yield from _ended_of(dataclasses.replace(clause, text=text))
 
 
 def ended_in_english(text: str) -> str:
     """The statement that a clause tells the end of, without the words that say so; empty for none."""
-    lowered = text.lower()
-    if not any(word in lowered for word in _ENDS) or (match := _NO_LONGER.match(text)) is None:
+    lowered_text = text.lower()
+    if not any(word in lowered_text for word in _ENDS) or (match := _NO_LONGER.match(text)) is None:
         return ""
     before = next(part for part in (match["s"], match["t"], match["u"]) if part is not None)
     return f"{before} {match['be'] or ''} {match['a'] or match['b'] or match['c']}"
@@ -109,20 +109,20 @@ def ended_in_english(text: str) -> str:
 
 def _claims_of(clause: Clause, words: Set[str]) -> Iterator[Claim]:
     text = clause.text
-    claimed = set[str]()
+    claimed_keys = set[str]()
     be = _table().place_of_be(text) if words & _FORMS_OF_BE or "'" in text or "’" in text else -1
-    noted = _WE_GOT.sub("my new ", _GOT_NEW.sub(r"\1's new ", text)) if "new" in words else text
-    if not _KEY_MARKS.isdisjoint(text) and (key := _KEY.match(noted)):
+    noted_text = _WE_GOT.sub("my new ", _GOT_NEW.sub(r"\1's new ", text)) if "new" in words else text
+    if not _KEY_MARKS.isdisjoint(text) and (key := _KEY.match(noted_text)):
         for claim in _key_claims(clause, key["n"], key["v"]):
-            claimed.add("attribute")
+            claimed_keys.add("attribute")
             yield claim
     for wording in _table().among(words):
-        reading, _, named = wording.relation.partition(":")
-        if reading not in claimed and (match := wording.found_in(text, be)) and not _is_past(wording, match):
+        reading, _, named_text = wording.relation.partition(":")
+        if reading not in claimed_keys and (match := wording.found_in(text, be)) and not _is_past(wording, match):
             parts = {name: part for name, part in match.groupdict().items() if part}
             parts.setdefault("s", text[: match.start()])
-            for claim in _READINGS.get(reading, _attribute_claims)(clause, wording, named or reading, parts):
-                claimed.add(reading)
+            for claim in _READINGS.get(reading, _attribute_claims)(clause, wording, named_text or reading, parts):
+                claimed_keys.add(reading)
                 yield claim
     if words & _STATE_WORDS:
         yield from _state(clause)
@@ -141,11 +141,11 @@ def _is_past(wording: Wording, match: re.Match[str]) -> bool:
         return False
     start, end = match.span()
     spans = sorted(match.span(name) for name, part in match.groupdict().items() if part is not None)
-    said = " ".join(match.string[:start].split()[-2:])
+    text = " ".join(match.string[:start].split()[-2:])
     for first, last in spans:
-        said, start = f"{said} {match.string[start:first]}", last
-    said = f"{said} {match.string[start:end]}"
-    return _WAS.search(said) is not None and _RESULT.search(said) is None
+        text, start = f"{text} {match.string[start:first]}", last
+    text = f"{text} {match.string[start:end]}"
+    return _WAS.search(text) is not None and _RESULT.search(text) is None
 
 
 @cache
@@ -161,9 +161,9 @@ def _key_claims(clause: Clause, noun: str, text: str) -> Iterator[Claim]:
     """A line of a key and a value: "Owner: Kim"."""
     plain = _CHANGED_KEY.sub("", noun)
     new = plain != noun or clause.is_new(noun)
-    if found := clause.attribute_of(plain):
-        yield from clause.holds(*found, text, changes=new)
-        if (kind := kind_of(value_of(text)[0])) and found[1] != "name":
+    if attribute := clause.attribute_of(plain):
+        yield from clause.holds(*attribute, text, changes=new)
+        if (kind := kind_of(value_of(text)[0])) and attribute[1] != "name":
             yield from _tool_of(clause, text, kind)
     else:
         yield from clause.by_sort(plain, text, changes=new, is_key=True)
@@ -183,11 +183,11 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
         return
     changes = wording.changes or clause.is_new(noun)
     on_day = (wording.changes or named == "on") and (leads_with_day(text) or leads_with_time(text))
-    if (found := clause.attribute_of(noun)) and (not on_day or found[1] in TIMELY):
-        if found[1] not in _WITH_PLACES and _OF_PLACE.match(text):
+    if (attribute := clause.attribute_of(noun)) and (not on_day or attribute[1] in TIMELY):
+        if attribute[1] not in _WITH_PLACES and _OF_PLACE.match(text):
             return
-        yield from clause.holds(*found, text, changes=changes)
-        if found[1] != "name" and is_tool(text):
+        yield from clause.holds(*attribute, text, changes=changes)
+        if attribute[1] != "name" and is_tool(text):
             yield from _tool_of(clause, text, kind_of(value_of(text)[0]))
     elif on_day:
         if subject := clause.subject_of(_bare(noun)):
@@ -232,9 +232,9 @@ def _held_by(clause: Clause, attribute: str, thing: str, holder: str, *, changes
         return
     subject = clause.subject_of(_bare(value_of(thing)[0] or thing))
     name = holder.strip()
-    who = clause.subject_of(name)
-    if subject and who and len(name.split()) <= 6:
-        value = " ".join(sorted(who)) if name.casefold() in ("i", "me") else value_of(name)[0]
+    keys = clause.subject_of(name)
+    if subject and keys and len(name.split()) <= 6:
+        value = " ".join(sorted(keys)) if name.casefold() in ("i", "me") else value_of(name)[0]
         if value:
             yield clause.claim(subject, attribute, value, changes=changes)
             yield clause.toggle(subject, attribute, value, on=True, changes=changes)
@@ -267,24 +267,24 @@ def _left(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterat
 
 def _with_aside(text: str) -> tuple[str, str, str]:
     """Something used or preferred, its purpose, and what it is used instead of."""
-    rest, purpose, other = text.rstrip(" ."), "", ""
+    rest, purpose, other_text = text.rstrip(" ."), "", ""
     for _ in range(2):
         for pattern in (_INSTEAD, _OVER):
-            if found := pattern.search(rest):
-                rest, other = rest[: found.start()], found["w"] or found["x"]
-        if found := _PURPOSE.search(rest):
-            rest, purpose = rest[: found.start()], found["y"]
-    return rest, purpose, other
+            if match := pattern.search(rest):
+                rest, other_text = rest[: match.start()], match["w"] or match["x"]
+        if match := _PURPOSE.search(rest):
+            rest, purpose = rest[: match.start()], match["y"]
+    return rest, purpose, other_text
 
 
 def _prefers(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[Claim]:
     subject = clause.subject_of(parts["s"])
     if not subject or _NO_TASTE.match(parts["v"]):
         return
-    rest, purpose, other = _with_aside(parts["v"])
-    yield from clause.tastes(subject, "prefer", rest, purpose, changes=bool(other and clause.changes))
-    if other:
-        yield from _end_claims(clause, subject, "prefer", other)
+    rest, purpose, other_text = _with_aside(parts["v"])
+    yield from clause.tastes(subject, "prefer", rest, purpose, changes=bool(other_text and clause.changes))
+    if other_text:
+        yield from _end_claims(clause, subject, "prefer", other_text)
 
 
 def _user(clause: Clause, before: str) -> frozenset[str] | None:
@@ -299,38 +299,38 @@ def _uses(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[C
     subject = _user(clause, parts["s"])
     if not subject:
         return
-    rest, purpose, other = _with_aside(parts["v"])
-    yield from clause.tastes(subject, "use", rest, purpose, changes=bool(other))
+    rest, purpose, other_text = _with_aside(parts["v"])
+    yield from clause.tastes(subject, "use", rest, purpose, changes=bool(other_text))
     if purpose:
         # Something new for one purpose ends nothing that is used for another.
-        alike = clause.tastes(subject, "use", rest, changes=bool(other))
-        yield from (claim if other else claim._replace(changes=False) for claim in alike)
-    if other:
-        yield from _end_claims(clause, subject, "use", other)
+        alike = clause.tastes(subject, "use", rest, changes=bool(other_text))
+        yield from (claim if other_text else claim._replace(changes=False) for claim in alike)
+    if other_text:
+        yield from _end_claims(clause, subject, "use", other_text)
 
 
 def _switch_claims(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
     """A tool that took the place of another."""
-    former, new, what = parts.get("f", ""), parts.get("v", ""), parts.get("o", "")
+    former, new, part = parts.get("f", ""), parts.get("v", ""), parts.get("o", "")
     if not former and " from " in new:
         new, _, former = new.partition(" from ")
     subject = _user(clause, parts["s"])
-    if subject is None or is_day(new) or is_time(new) or (what and clause.attribute_of(what) is not None):
+    if subject is None or is_day(new) or is_time(new) or (part and clause.attribute_of(part) is not None):
         return
     new, _, purpose = new.partition(" for ")
     if named == "tool" and not is_tool(new) and not is_tool(former):
         return
-    if "n" in parts and (found := clause.attribute_of(parts["n"])):
-        yield from clause.holds(*found, new, changes=True)
+    if "n" in parts and (pair := clause.attribute_of(parts["n"])):
+        yield from clause.holds(*pair, new, changes=True)
     if new:
         yield from clause.tastes(subject, "use", new, changes=True)
         if purpose:
             yield from clause.tastes(subject, "use", new, purpose, changes=True)
     if former:
         yield from _end_claims(clause, subject, "use", former.removeprefix("using "))
-    if former and not new and (who := clause.subject_of(parts["s"])):
+    if former and not new and (keys := clause.subject_of(parts["s"])):
         for attribute in _GIVEN_UP:
-            yield from _end_claims(clause, who, attribute, former)
+            yield from _end_claims(clause, keys, attribute, former)
 
 
 def _ends(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
@@ -338,18 +338,18 @@ def _ends(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
     before = next(part for part in (match["s"], match["t"], match["u"]) if part is not None)
     rest = match["a"] or match["b"] or match["c"]
     text = f"{before} {match['be'] or ''} {_ARTICLES.sub('', rest)}".strip()
-    denied = [*_ended_of(dataclasses.replace(clause, text=text))]
-    yield from denied
+    claims = [*_ended_of(dataclasses.replace(clause, text=text))]
+    yield from claims
     subject = clause.subject_of(before)
     value = value_of(_ARTICLES.sub("", rest))[0]
-    if not denied and subject and value and len(value.split()) <= 3:
+    if not claims and subject and value and len(value.split()) <= 3:
         for attribute in ("status", "role", *_GIVEN_UP):
             yield clause.toggle(subject, attribute, value, on=False)
 
 
-def _ended_of(stated: Clause) -> Iterator[Claim]:
+def _ended_of(clause: Clause) -> Iterator[Claim]:
     """The values that a clause would claim, as what does not hold."""
-    yield from end_claims(_claims_of(stated, frozenset(_table().words_of(stated.text.lower()))))
+    yield from end_claims(_claims_of(clause, frozenset(_table().words_of(clause.text.lower()))))
 
 
 def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterator[Claim]:
@@ -357,10 +357,10 @@ def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterat
     subject = clause.subject_of(parts["s"])
     if not subject or len(parts["s"]) > 40 or re.match(r"been |to |not ", parts["v"]):
         return
-    rest, _, other = _with_aside(parts["v"]) if "," in parts["v"] else (parts["v"], "", "")
+    rest, _, other_text = _with_aside(parts["v"]) if "," in parts["v"] else (parts["v"], "", "")
     value, _ = value_of(_LIKED.sub("", rest))
     sort = sort_of(value)[0]
-    yield from _end_claims(clause, subject, verb, other.removeprefix("to "))
+    yield from _end_claims(clause, subject, verb, other_text.removeprefix("to "))
     if sort.startswith("amount") and sort != "amount":
         yield clause.claim(subject, sort, value)
     elif value and len(value.split()) <= 4:
@@ -393,8 +393,8 @@ def _role(clause: Clause, words: Set[str]) -> Iterator[Claim]:
     if words.isdisjoint(_JOB_WORDS):
         return
     match = _PROMOTED.match(clause.text) if words & _PROMOTES else None
-    held = match or _IS_ROLE.match(clause.text)
-    if held and (subject := clause.subject_of(held["s"])) and (value := value_of(held["v"])[0]):
+    held_match = match or _IS_ROLE.match(clause.text)
+    if held_match and (subject := clause.subject_of(held_match["s"])) and (value := value_of(held_match["v"])[0]):
         yield clause.claim(subject, "role", value, changes=match is not None, single=False)
 
 
@@ -409,8 +409,8 @@ def _firm(text: str, whole: str, moved: bool) -> str:
     value = re.sub(r"\s+(?:as|in)\s+.*$", "", text)
     if moved:
         return value if value[0].isupper() or value[0].isdigit() or _is_name(value, whole) else ""
-    known = value_of(value)[0]
-    fits = _is_name(value, whole) and known not in NO_EMPLOYER and not is_time(value) and not is_day(value)
+    known_text = value_of(value)[0]
+    fits = _is_name(value, whole) and known_text not in NO_EMPLOYER and not is_time(value) and not is_day(value)
     return value if fits else ""
 
 
@@ -421,10 +421,10 @@ def _is_name(value: str, text: str) -> bool:
 
 def _matching(pattern: str) -> Callable[[str, str, bool], str]:
     """The part of a value that a pattern finds at its beginning, or nothing."""
-    compiled = lazy_regex(pattern, _I)
+    compiled_pattern = lazy_regex(pattern, _I)
 
-    def find(text: str, _whole: str, _moved: bool) -> str:
-        match = compiled.match(text)
+    def find(text: str, _whole: str, has_moved: bool) -> str:
+        match = compiled_pattern.match(text)
         return (match.groupdict().get("v") or text) if match else ""
 
     return find
@@ -441,11 +441,11 @@ _VALUES: dict[str, Callable[[str, str, bool], str]] = {
     "grade": _matching(
         r"(?P<v>kindergarten|preschool|(?:\w+ )?grade(?: \d+)?|year \d+|(?:middle|high|primary|elementary) school)\b"
     ),
-    "place": lambda text, whole, moved: (
+    "place": lambda text, whole, has_moved: (
         "" if (text[0].islower() and not _THE.match(text)) or is_day(text) or is_time(text) else text
     ),
     "length": _matching(r"(?P<v>(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\S*\s+\w+)"),
-    "who": lambda text, whole, moved: text if is_written_as_name(text) else "",
+    "who": lambda text, whole, has_moved: text if is_written_as_name(text) else "",
     "learning": _matching(r"(?P<v>\S.*?)(?:\s+(?:at|in|with|on|from)\s.*)?$"),
     "floor": _matching(r"(?P<v>(?:the )?\w+)"),
     "subject": _matching(r"(?P<v>\S.*?)(?:\s+(?:at|in|with)\s.*)?$"),
@@ -495,7 +495,7 @@ def _time_claims(clause: Clause, wording: Wording, named: str, parts: Parts) -> 
     if (
         not (on_hour or leads_with_day(text) or leads_with_time(text))
         or len(text.split()) > 6
-        or ((known := clause.attribute_of(before)) is not None and known[1] in TIMELY)
+        or ((attribute := clause.attribute_of(before)) is not None and attribute[1] in TIMELY)
     ):
         return
     if subject := clause.subject_of(_bare(before)):

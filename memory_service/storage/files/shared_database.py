@@ -166,28 +166,28 @@ class DatabaseRecords:
         until = expires.timestamp() if expires else _FOREVER
         with self._database.writing() as database:
             if expected != ANY:
-                known = database.value(f"SELECT id FROM records WHERE {_ONE}", self._record_key(kind, key))
-                if (None if known is None else _version(known)) != expected:
+                known_value = database.value(f"SELECT id FROM records WHERE {_ONE}", self._record_key(kind, key))
+                if (None if known_value is None else _version(known_value)) != expected:
                     return None
-            stored = database.insert(
+            stored_count = database.insert(
                 "INSERT OR REPLACE INTO records(scope, kind, key, session, expires, raw) VALUES (?, ?, ?, ?, ?, ?)",
                 (self._scope, kind.value, key, session, until, raw),
             )
-        return _version(stored)
+        return _version(stored_count)
 
     def erase(self, kind: RecordKind, *, key: str = "", session: str = "") -> int:
         """See `RecordStore`."""
-        which = [("key", key), ("session", session)]
-        given = [(f"{name} = ?", value) for name, value in which if value]
-        where = " AND ".join(("scope = ? AND kind = ?", *(condition for condition, _ in given)))
-        bindings = (self._scope, kind.value, *(value for _, value in given))
+        pairs = [("key", key), ("session", session)]
+        given_pairs = [(f"{name} = ?", value) for name, value in pairs if value]
+        where = " AND ".join(("scope = ? AND kind = ?", *(condition for condition, _ in given_pairs)))
+        bindings = (self._scope, kind.value, *(value for _, value in given_pairs))
         if not self._database.rows(f"SELECT 1 FROM records WHERE {where} LIMIT 1", bindings):
             return 0
         with self._database.writing() as database:
-            erased = database.rows(f"DELETE FROM records WHERE {where} RETURNING 1", bindings)
+            rows = database.rows(f"DELETE FROM records WHERE {where} RETURNING 1", bindings)
         if not key:
             self._database.cut_log()
-        return len(erased)
+        return len(rows)
 
     def keys(self, kind: RecordKind) -> Iterator[str]:
         """See `RecordStore`."""
@@ -204,8 +204,8 @@ class DatabaseRecords:
                 oldest = number
                 break
         with self._database.writing() as database:
-            gone = "DELETE FROM records WHERE scope = ? AND kind = ? AND (id <= ? OR expires <= ?)"
-            database.run(gone, (self._scope, kind.value, oldest, time.time()))
+            gone_text = "DELETE FROM records WHERE scope = ? AND kind = ? AND (id <= ? OR expires <= ?)"
+            database.run(gone_text, (self._scope, kind.value, oldest, time.time()))
 
     def sweep(self) -> None:
         """See `RecordStore`; a database leaves nothing half-written."""
@@ -229,11 +229,11 @@ class DatabaseMessages:
         with self._database.writing() as database:
             last = database.value("SELECT max(number) FROM messages WHERE channel = ?", (channel,))
             number = int(last) + 1 if last is not None else first
-            added = database.insert(
+            added_count = database.insert(
                 "INSERT INTO messages(channel, number, raw) VALUES (?, ?, ?)", (channel, number, raw)
             )
             database.run("DELETE FROM messages WHERE channel = ? AND number <= ?", (channel, number - KEPT_MESSAGES))
-            database.run("DELETE FROM messages WHERE id <= ?", (added - _MOST_MESSAGES,))
+            database.run("DELETE FROM messages WHERE id <= ?", (added_count - _MOST_MESSAGES,))
         return number
 
     def messages(self, channel: str, after: int = 0) -> Sequence[ChannelMessage]:
