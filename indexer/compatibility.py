@@ -94,11 +94,11 @@ def rebuild_reason(stored: Fingerprint, current: Fingerprint) -> str:
     return f"{difference}. {how}; no memory is lost."
 
 
-def _is_older(stored: Fingerprint, current: Fingerprint) -> bool:
+def _is_older(fingerprint: Fingerprint, current: Fingerprint) -> bool:
     """True if an older version made an index, so that it is made anew without anybody having to ask for it."""
-    if stored.schema != current.schema:
-        return stored.schema < current.schema
-    before, now = _versions(stored.rules), _versions(current.rules)
+    if fingerprint.schema != current.schema:
+        return fingerprint.schema < current.schema
+    before, now = _versions(fingerprint.rules), _versions(current.rules)
     return before != now and before.keys() == now.keys() and all(before[name] <= now[name] for name in now)
 
 
@@ -108,16 +108,16 @@ def _versions(rules: str) -> dict[str, int]:
     return {match[1]: int(match[2]) for match in matches if match} if all(matches) else {}
 
 
-def _difference(stored: Fingerprint, current: Fingerprint) -> str:
-    if stored.schema != current.schema:
-        age = "an older" if stored.schema < current.schema else "a newer"
-        text = f"made by {age} version (schema {stored.schema}, and this one reads {current.schema})"
-    elif stored.model == current.model and 0 < current.dimensions != stored.dimensions:
+def _difference(fingerprint: Fingerprint, current: Fingerprint) -> str:
+    if fingerprint.schema != current.schema:
+        age = "an older" if fingerprint.schema < current.schema else "a newer"
+        text = f"made by {age} version (schema {fingerprint.schema}, and this one reads {current.schema})"
+    elif fingerprint.model == current.model and 0 < current.dimensions != fingerprint.dimensions:
         now = f"{current.model} gives {current.dimensions:,} now"
-        text = f"made of vectors of {stored.dimensions:,} numbers, and {now}"
-    elif stored.model != current.model:
-        text = f"made with the model {stored.model or 'none'}, and {current.model or 'none'} is configured"
-    elif _is_older(stored, current):
+        text = f"made of vectors of {fingerprint.dimensions:,} numbers, and {now}"
+    elif fingerprint.model != current.model:
+        text = f"made with the model {fingerprint.model or 'none'}, and {current.model or 'none'} is configured"
+    elif _is_older(fingerprint, current):
         text = "made by an older version"
     else:
         text = "made by another version"
@@ -224,9 +224,9 @@ class IndexCompatibility:
         self._chosen = given_choice.choose(writing, fingerprint.model if fingerprint else "")
         return self._chosen, writing
 
-    def is_moving(self, stored: Fingerprint | None) -> bool:
+    def is_moving(self, fingerprint: Fingerprint | None) -> bool:
         """True if an index is served by one of the two models, and the other was chosen for it since."""
-        maker = self.embedder(stored) if stored and stored.model else None
+        maker = self.embedder(fingerprint) if fingerprint and fingerprint.model else None
         return maker is not None and maker is not self.target_embedder
 
     @property
@@ -280,12 +280,12 @@ class IndexCompatibility:
             fingerprint.schema != self._store.schema or bool(self._store.file_versions(1))
         )
 
-    def embedder(self, made: Fingerprint | None) -> Embedder | None:
+    def embedder(self, fingerprint: Fingerprint | None) -> Embedder | None:
         """The embedder, if the vectors of an index are, or would be, its own."""
-        if made is not None and isinstance(self._given, LanguageChoice):
-            return self._given.maker(made.model)
+        if fingerprint is not None and isinstance(self._given, LanguageChoice):
+            return self._given.maker(fingerprint.model)
         current = self.current
-        fits = made is None or (made.model, made.dimensions) == (current.model, current.dimensions)
+        fits = fingerprint is None or (fingerprint.model, fingerprint.dimensions) == (current.model, current.dimensions)
         return self.target_embedder if fits and current.model else None
 
     def dimensions(self) -> int | None:
@@ -407,17 +407,17 @@ class IndexCompatibility:
             *([f"vector: {problem}"] if problem else []),
         ]
 
-    def _with_vectors(self, stored: Fingerprint, *, briefly: bool) -> tuple[Fingerprint, str]:
+    def _with_vectors(self, fingerprint: Fingerprint, *, briefly: bool) -> tuple[Fingerprint, str]:
         """The fingerprint of an index of words that takes vectors now, and why it does not."""
         try:
             _learn(self.target_embedder, briefly=briefly)
         except EmbeddingError as error:
-            return stored, str(error)
+            return fingerprint, str(error)
         model = self._identity()
         if not model.model or not model.dimensions:
-            return stored, model.problem or self._waiting()
-        wanted_fingerprint = replace(stored, model=model.model, dimensions=model.dimensions)
-        return self._store.begin(wanted_fingerprint, keeping=stored), ""
+            return fingerprint, model.problem or self._waiting()
+        wanted_fingerprint = replace(fingerprint, model=model.model, dimensions=model.dimensions)
+        return self._store.begin(wanted_fingerprint, keeping=fingerprint), ""
 
     def answers(self) -> str:
         """Why the model gives no vectors now, tried with one short question; empty if it does."""

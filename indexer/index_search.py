@@ -85,10 +85,10 @@ class IndexSearch:
                     return self._run_unless_damaged(replace(query, limit=most), query.limit)
             return self._run_unless_damaged(replace(query, limit=most), query.limit)
 
-    def _run_unless_damaged(self, asked: Query, limit: int) -> SearchResults:
+    def _run_unless_damaged(self, query: Query, limit: int) -> SearchResults:
         """One search, without the packed part if that is damaged."""
         try:
-            return self._run_once(asked, limit)
+            return self._run_once(query, limit)
         except IndexerError:
             raise
         except Exception:
@@ -96,15 +96,15 @@ class IndexSearch:
                 is_damaged = manager.drop_if_damaged()
             if not is_damaged:
                 raise
-        return self._run_once(asked, limit)
+        return self._run_once(query, limit)
 
-    def _run_once(self, asked: Query, limit: int) -> SearchResults:
+    def _run_once(self, query: Query, limit: int) -> SearchResults:
         """One search.
 
         Raises:
             StoreReplaced: Another generation took the index's place meanwhile.
         """
-        text, mode = asked.text, asked.mode
+        text, mode = query.text, query.mode
         degraded, watch = list[str](), Timer()
         with self._store.reading():
             # The view begins with the first query, under the lock: it is never older than what is in memory.
@@ -122,7 +122,7 @@ class IndexSearch:
             vector = self._compatibility.fit_vector(vectors, made_with, degraded)
         trust = vector_weight(embedder if vector is not None else None, text)
         done_mode: Mode = "text" if vector is None and (heard_vector_text or embedder is None) else mode
-        asked = replace(asked, mode=done_mode, named=named_value)
+        query = replace(query, mode=done_mode, named=named_value)
         watch.lap("embed")
         with self._store.reading():
             head = self._store.head()
@@ -134,14 +134,14 @@ class IndexSearch:
                 words = find_terms(view, text)
             reads_scripts = reads_all(embedder if vector is not None else None)
             weights = weights_of(made_with.model if made_with else "")
-            ranking = rank(view, asked, words, vector, trust, self._ranking, reads_all=reads_scripts, weights=weights)
+            ranking = rank(view, query, words, vector, trust, self._ranking, reads_all=reads_scripts, weights=weights)
             watch.lap("rank")
-            regime = regime_of(asked, vector, trust)
+            regime = regime_of(query, vector, trust)
             judge = self._calibrated_as(made_with)
             unjudged_problem = self._calibration.problem(regime, judge, self._ranking)
             calibration = None if unjudged_problem else self._calibration
-            relevance = relevance_of(view, asked, words, regime, calibration, judge, vector)
-            hits = to_hits(view, asked, ranking, self._ranking, relevance)
+            relevance = relevance_of(view, query, words, regime, calibration, judge, vector)
+            hits = to_hits(view, query, ranking, self._ranking, relevance)
         watch.lap("fetch")
         if self._reranking:
             hits, problem = self._reranking.rerank(hits, text)

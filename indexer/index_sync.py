@@ -89,7 +89,7 @@ class IndexSync:
         embedder = None if words_only else self._compatibility.embedder(fingerprint)
         runner = self._runner(embedder, fingerprint, control, self._splitter, self._logs)
         with THROTTLE.foreground() if paths else THROTTLE.background():
-            report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, shown=True)
+            report = runner.fill(self._store, () if full else paths, missing_ok=missing_ok, is_shown=True)
             if not paths:
                 refresh_facts(self._store, self._source, fingerprint, control)
         return replace(report, degraded=(*report.degraded, *degraded, *(() if paths else self._readers.pack())))
@@ -136,13 +136,13 @@ class IndexSync:
             self._update(unembedded_texts, False, True, SyncControl())
         return report
 
-    def rebuild_runner(self, made: Fingerprint, control: SyncControl, *, words_only: bool = False) -> SyncRunner:
+    def rebuild_runner(self, fingerprint: Fingerprint, control: SyncControl, *, words_only: bool = False) -> SyncRunner:
         """Runner that fills a generation that is made so, without disturbing what is remembered of the files."""
-        embedder = None if words_only else self._compatibility.embedder(made)
-        return self._runner(embedder, made, control, Splitter(), Logs())
+        embedder = None if words_only else self._compatibility.embedder(fingerprint)
+        return self._runner(embedder, fingerprint, control, Splitter(), Logs())
 
     def _runner(
-        self, embedder: Embedder | None, made: Fingerprint, control: SyncControl, splitter: Splitter, logs: Logs
+        self, embedder: Embedder | None, fingerprint: Fingerprint, control: SyncControl, splitter: Splitter, logs: Logs
     ) -> SyncRunner:
         """Runner of syncs for a store that was made so."""
 
@@ -151,7 +151,7 @@ class IndexSync:
                 self._source,
                 store,
                 embedder,
-                fingerprint=made,
+                fingerprint=fingerprint,
                 max_bytes=self._max_bytes,
                 splitter=splitter,
                 logs=logs,

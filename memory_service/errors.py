@@ -145,7 +145,7 @@ class UpstreamFailed(MemoryServiceError):
         kind: str = "other",
         transient: bool = False,
         retry_after_seconds: float | None = None,
-        sent: bool = True,
+        is_sent: bool = True,
         reason: str = "",
     ) -> None:
         super().__init__(message)
@@ -153,7 +153,7 @@ class UpstreamFailed(MemoryServiceError):
         self.reason = reason
         self.transient = transient
         self.retry_after_seconds = retry_after_seconds
-        self.sent = sent
+        self.sent = is_sent
 
     @property
     def why(self) -> str:

@@ -81,11 +81,11 @@ class Recipe:
     weights: EvidenceWeights
     characters: bool
 
-    def scores(self, found: Candidates) -> Floats:
+    def scores(self, candidates: Candidates) -> Floats:
         """Scores of some candidates by their signals, standardised among these."""
-        text = replace(found.text, file=None) if found.text else None
-        parts = fuse(text, found.vector, self.trust, weights=self.weights, characters=self.characters)
-        return sum(parts.values(), np.zeros(len(found)))
+        text = replace(candidates.text, file=None) if candidates.text else None
+        parts = fuse(text, candidates.vector, self.trust, weights=self.weights, characters=self.characters)
+        return sum(parts.values(), np.zeros(len(candidates)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

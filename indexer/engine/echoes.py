@@ -50,17 +50,17 @@ class AskedQuestion:
         return _flat(self.text)
 
 
-def is_echo(question: AskedQuestion, text: str, *, typed: bool) -> bool:
+def is_echo(question: AskedQuestion, text: str, *, is_typed: bool) -> bool:
     """True if a text only asks about what a question asks, or repeats the question.
 
     Args:
         question: The question.
         text: The text.
-        typed: True for a message of a user: one that repeats the question without a question mark asks it, too.
+        is_typed: True for a message of a user: one that repeats the question without a question mark asks it, too.
     """
     if len(text) > _ECHO_CHARS:
         return False
-    if typed and _repeats(question, text):
+    if is_typed and _repeats(question, text):
         return True
     if not only_ask(sentences_of(text)):
         return False
@@ -107,7 +107,7 @@ def find_echoes(view: IndexReader, question: str, words: QueryTerms, candidates:
     for place in suspects.tolist():
         passage = passages.get(int(candidates.keys[place]))
         echoes[place] = passage is not None and is_echo(
-            asked_question, passage.passage.text, typed=bool(typed_value[place])
+            asked_question, passage.passage.text, is_typed=bool(typed_value[place])
         )
     return echoes
 

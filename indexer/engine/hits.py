@@ -176,22 +176,22 @@ class _Hits:
             signals={},
         )
 
-    def _snippet(self, found: StoredPassage) -> str:
-        text = found.passage.text
+    def _snippet(self, passage: StoredPassage) -> str:
+        text = passage.passage.text
         return ornament("snippets", text[:SNIPPET_CHARS], snippet, text, self._terms) if self._query.snippets else text
 
     def _hit(
-        self, found: StoredPassage, position: int, relevance: float | None = None, answers: float | None = None
+        self, passage: StoredPassage, position: int, relevance: float | None = None, answers: float | None = None
     ) -> Hit:
         ranking = self._ranked
         text, vector = ranking.candidates.text, ranking.candidates.vector
         fields = {name: float(part[position]) for name, part in ranking.parts.items()} if self._query.explain else {}
         return Hit(
-            path=found.path,
-            source=found.source,
-            passage=found.passage,
-            ordinal=found.ordinal,
-            snippet=self._snippet(found),
+            path=passage.path,
+            source=passage.source,
+            passage=passage.passage,
+            ordinal=passage.ordinal,
+            snippet=self._snippet(passage),
             score=float(ranking.scores[position]),
             text_score=float(text.unit[position]) if text else 0.0,
             vector_score=float(vector.own[position]) if vector else None,

@@ -240,11 +240,11 @@ def reciprocal_ranks(text: TextEvidence | None, vector: VectorEvidence | None) -
     return parts
 
 
-def speaker_bonus(labels: Ints, speakers: Mapping[int, str], named: frozenset[int]) -> Floats:
+def speaker_bonus(labels: Ints, speakers: Mapping[int, str], named_numbers: frozenset[int]) -> Floats:
     """+1.5 for passages of the named speakers, -1.5 for those of others, when some but not all are named."""
-    if not named or len(named) == len(speakers):
+    if not named_numbers or len(named_numbers) == len(speakers):
         return np.zeros(len(labels))
-    return np.where(labels == 0, 0.0, np.where(np.isin(labels, list(named)), 1.5, -1.5))
+    return np.where(labels == 0, 0.0, np.where(np.isin(labels, list(named_numbers)), 1.5, -1.5))
 
 
 def cue_bonus(cues: Ints, asks_when: bool) -> Floats:
@@ -257,15 +257,15 @@ def cue_bonus(cues: Ints, asks_when: bool) -> Floats:
     return bonus + np.where(cues & Cue.TIME, 1.0, 0.0) if asks_when else bonus
 
 
-def name_bonus(keys: Ints, named: Sequence[Ints]) -> Floats:
+def name_bonus(keys: Ints, rows: Sequence[Ints]) -> Floats:
     """Bonus of passages for each identifier of the question that they hold.
 
     Args:
         keys: The store's key of each passage.
-        named: Keys of the passages that hold each identifier.
+        rows: Keys of the passages that hold each identifier.
     """
     held_values = np.zeros(len(keys))
-    for holders in named:
+    for holders in rows:
         held_values += np.isin(keys, holders)
     return NAME_BONUS * held_values
 

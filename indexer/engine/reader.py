@@ -355,7 +355,7 @@ def find_named(view: IndexReader, question: str, words: QueryTerms) -> Named:
         return not occurring or not occurring.isdisjoint(analysis.index_terms(word))
 
     def read() -> Named:
-        return named_speakers(view.speakers, question, occurs=occurs, greeted=view.greeted_names)
+        return named_speakers(view.speakers, question, occurs=occurs, greeted_fields=view.greeted_names)
 
     return ornament("names", NOBODY, read)
 

@@ -224,43 +224,45 @@ def _recency_unit(scores: Floats, fusion: Fusion) -> float:
     return max(float(scores.std()), 0.1 * float(scores.max()))
 
 
-def _readable(found: Candidates) -> Mask:
+def _readable(candidates: Candidates) -> Mask:
     """Candidates that the model reads, or that have a word of the question in them or around them.
 
     The vectors of others say nothing, and they shift the mean that the rest is standardised by: with as many passages
     in five other scripts beside the sample's notes, the English hit@5 fell from .93 to .83.
     """
-    readable: Mask = (found.marks & Cue.UNLATIN) == 0
-    if found.text is not None:
-        readable = readable | (found.text.window > 0)
+    readable: Mask = (candidates.marks & Cue.UNLATIN) == 0
+    if candidates.text is not None:
+        readable = readable | (candidates.text.window > 0)
     return readable if readable.any() else ~readable
 
 
 def _parts(
-    found: Candidates, trust: float, settings: RankingSettings, *, weights: EvidenceWeights, characters: bool
+    candidates: Candidates, trust: float, settings: RankingSettings, *, weights: EvidenceWeights, characters: bool
 ) -> dict[str, Floats]:
     if settings.fusion == "blend":
-        return blend(found.text, found.vector)
+        return blend(candidates.text, candidates.vector)
     if settings.fusion == "rrf":
-        return reciprocal_ranks(found.text, found.vector)
-    return fuse(found.text, found.vector, trust, weights=weights, characters=characters)
+        return reciprocal_ranks(candidates.text, candidates.vector)
+    return fuse(candidates.text, candidates.vector, trust, weights=weights, characters=characters)
 
 
 def _question_parts(
-    found: Candidates, view: IndexReader, query: Query, asked: AskedDays, sought: Sought
+    candidates: Candidates, view: IndexReader, query: Query, asked_days: AskedDays, sought: Sought
 ) -> dict[str, Floats]:
     parts = {
-        "speaker": speaker_bonus(found.labels, view.speakers, query.named.labels),
-        "cues": cue_bonus(found.marks, ornament("questions", False, asks_when, query.text)),
-        "role": role_bonus(roles_of(found.marks), found.spoken, ornament("questions", "", whose_word, query.text)),
+        "speaker": speaker_bonus(candidates.labels, view.speakers, query.named.labels),
+        "cues": cue_bonus(candidates.marks, ornament("questions", False, asks_when, query.text)),
+        "role": role_bonus(
+            roles_of(candidates.marks), candidates.spoken, ornament("questions", "", whose_word, query.text)
+        ),
     }
-    if sought.named and len(found):
-        parts["identifiers"] = name_bonus(found.keys, sought.named)
-    if asked and len(found):
-        days, place = np.unique(found.days, return_inverse=True)
-        bonus = np.array([asked.bonus(int(day)) for day in days])[place]
+    if sought.named and len(candidates):
+        parts["identifiers"] = name_bonus(candidates.keys, sought.named)
+    if asked_days and len(candidates):
+        days, place = np.unique(candidates.days, return_inverse=True)
+        bonus = np.array([asked_days.bonus(int(day)) for day in days])[place]
         # A question of that day tells nothing that happened then.
-        parts["date"] = np.where(found.marks & Cue.ASKING, np.minimum(bonus, 0.0), bonus)
+        parts["date"] = np.where(candidates.marks & Cue.ASKING, np.minimum(bonus, 0.0), bonus)
     return parts
 
 

@@ -196,7 +196,7 @@ def _numbered_day(match: re.Match[str]) -> Iterator[WrittenDay]:
                           if match[f"{kind}month"])  # fmt: skip
         # 2024.10.1 is the name of a release.
         is_release = match["gap"] == "" and len(month + day) < 4
-        yield from _whole(match, (int(match["year"]), int(month), int(day)), clear=not is_release, numbered=True)
+        yield from _whole(match, (int(match["year"]), int(month), int(day)), clear=not is_release, is_numbered=True)
         return
     year, first, second = int(match["last_year"]), int(match["first"]), int(match["second"] or match["other"])
     day_first, month_first = (year, second, first), (year, first, second)
@@ -208,10 +208,10 @@ def _numbered_day(match: re.Match[str]) -> Iterator[WrittenDay]:
         yield WrittenDay(match.start(), match.end(), tuple(days), clear, numbered=True)
 
 
-def _whole(match: re.Match[str], day: Day, *, clear: bool = True, numbered: bool = False) -> Iterator[WrittenDay]:
+def _whole(match: re.Match[str], day: Day, *, clear: bool = True, is_numbered: bool = False) -> Iterator[WrittenDay]:
     if is_on_calendar(day):
-        bare = numbered and match["bare_day"] is not None
-        yield WrittenDay(match.start(), match.end(), (day,), clear and day[0] > 0, bare, numbered)
+        bare = is_numbered and match["bare_day"] is not None
+        yield WrittenDay(match.start(), match.end(), (day,), clear and day[0] > 0, bare, is_numbered)
 
 
 def is_on_calendar(day: Day) -> bool:
@@ -225,8 +225,8 @@ def heading_day(text: str) -> dt.date | None:
     return _first(day for day in written_days(text) if day.clear)
 
 
-def _first(found: Iterable[WrittenDay]) -> dt.date | None:
-    first = min(found, default=None)
+def _first(days: Iterable[WrittenDay]) -> dt.date | None:
+    first = min(days, default=None)
     return dt.date(*first.days[0]) if first else None
 
 

@@ -165,9 +165,9 @@ def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterat
         yield clause.claim(subject, f"{verb}={value}", "on")
 
 
-def _state(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _state(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """A state that a wording stands for."""
-    attribute, _, value = named.partition("=")
+    attribute, _, value = named_text.partition("=")
     if subject := clause.subject_of(parts["s"]):
         yield clause.claim(subject, attribute, value, changes=wording.changes)
         yield clause.toggle(subject, attribute, value, on=True, changes=wording.changes)

@@ -215,14 +215,14 @@ def is_auxiliary(system: str, first_words: str, last_words: str, *, turns: int, 
     return any(_AUXILIARY.search(text[:_AUXILIARY_CHARS]) for text in (system, first_words[:_ORDER_CHARS]))
 
 
-def folder_told(system: str, inserted: Sequence[str]) -> str:
+def folder_told(system: str, inserted_texts: Sequence[str]) -> str:
     """The folder that a host says it works in; empty if it says none.
 
     Args:
         system: The text of the system prompt.
-        inserted: Texts of the user's messages, of which only what hosts put there is read.
+        inserted_texts: Texts of the user's messages, of which only what hosts put there is read.
     """
-    blocks = (text[start:end] for text in inserted for start, end in _inserted_spans(text))
+    blocks = (text[start:end] for text in inserted_texts for start, end in _inserted_spans(text))
     for text in (system, *blocks):
         if match := _FOLDERS.search(text):
             return next(filter(None, match.groups()), "").strip()

@@ -79,10 +79,10 @@ class Writing:
         return sum(share for name, share in self.shares.items() if name != ENGLISH_NAME)
 
 
-def writing_of(found: Iterable[tuple[str, float]]) -> Writing:
+def writing_of(pairs: Iterable[tuple[str, float]]) -> Writing:
     """The languages of texts, each by the name of its language and the weight that it has."""
     weights = Counter[str]()
-    for name, weight in found:
+    for name, weight in pairs:
         if name:
             weights[name] += weight  # type: ignore[assignment]  # a Counter adds up any numbers
     whole = sum(weights.values())

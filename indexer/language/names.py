@@ -108,7 +108,7 @@ def named_speakers(
     question: str,
     *,
     occurs: Callable[[str], bool] = lambda _: True,
-    greeted: Mapping[str, frozenset[int]] | None = None,
+    greeted_fields: Mapping[str, frozenset[int]] | None = None,
 ) -> Named:
     """The speakers that a question names.
 
@@ -116,7 +116,7 @@ def named_speakers(
         speakers: Their labels, by number.
         question: The question.
         occurs: Tells if a term is in the index at all. One that is, is no misspelling of a name.
-        greeted: Names that speakers are greeted by, folded, and their labels.
+        greeted_fields: Names that speakers are greeted by, folded, and their labels.
     """
     if not speakers:
         return NOBODY
@@ -124,17 +124,17 @@ def named_speakers(
     whole = _whole(speakers, question, words)
     taken_parts = {part for label in whole for part in _WORD.findall(fold(speakers[label]))}
     numbers, used_items = set(whole), set(taken_parts)
-    parts, greeted = _parts(speakers), greeted or {}
+    parts, greeted_fields = _parts(speakers), greeted_fields or {}
     for word in words:
         if word.folded in taken_parts:
             continue
-        meant_numbers = _meant_labels(word, parts, occurs, greeted)
+        meant_numbers = _meant_labels(word, parts, occurs, greeted_fields)
         if meant_numbers:
             numbers |= meant_numbers
             used_items.add(word.folded)
     if has_unspaced(question):
         numbers |= _han_parts(speakers, question, whole)
-        numbers |= _han_greeted(greeted, question)
+        numbers |= _han_greeted(greeted_fields, question)
     return Named(labels=frozenset(numbers), words=frozenset(used_items))
 
 

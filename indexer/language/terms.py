@@ -432,10 +432,10 @@ def _without_days(question: str) -> AskedWords:
     return ornament("days", asked_days.AskedWords(question, (), False), asked_days.without_days, question)
 
 
-def _identifiers_in(asked: AskedWords) -> Sequence[tuple[str, ...]]:
+def _identifiers_in(words: AskedWords) -> Sequence[tuple[str, ...]]:
     from indexer.language import identifiers
 
-    return ornament("identifiers", (), identifiers.asked_identifiers, asked.text)
+    return ornament("identifiers", (), identifiers.asked_identifiers, words.text)
 
 
 def _terms_of(lexical: str) -> tuple[str, ...]:
@@ -464,6 +464,6 @@ def _plain_terms(text: str) -> tuple[str, ...]:
     return tuple(word[:MAX_TERM_CHARS] for word in text.encode("utf-8", "replace").decode().lower().split())
 
 
-def has_term_rules(made: Fingerprint | None) -> bool:
+def has_term_rules(fingerprint: Fingerprint | None) -> bool:
     """True if the terms of an index were made by the rules of today."""
-    return made is not None and made.rules.rpartition("/")[2] == TERM_RULES
+    return fingerprint is not None and fingerprint.rules.rpartition("/")[2] == TERM_RULES

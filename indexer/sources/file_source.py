@@ -66,7 +66,7 @@ class FileSource:
         if paths:
             self.require()
         versions = {} if versions is None else versions
-        scan = scan_workspace(self.root, sessions=self._sessions, known=versions)
+        scan = scan_workspace(self.root, sessions=self._sessions, versions=versions)
         is_own = paths and not any(path.startswith(EXTRA_MARK) for path in paths)
         return scan if is_own else scan.merge(self._extra.scan(versions))
 

@@ -142,7 +142,7 @@ def scan_memories(root: Path) -> Scan:
     return scan_workspace(root, sessions=False)
 
 
-def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, Version] | None = None) -> Scan:
+def scan_workspace(root: Path, *, sessions: bool = True, versions: dict[str, Version] | None = None) -> Scan:
     """Scan for all indexed files: memory files, and the session logs directly in sessions/.
 
     A folder that was never there is empty; one that held files and is gone may be a disk that is not mounted.
@@ -150,14 +150,14 @@ def scan_workspace(root: Path, *, sessions: bool = True, known: dict[str, Versio
     Args:
         root: The workspace folder.
         sessions: Scan for session logs too.
-        known: Known versions, see `FolderScan`.
+        versions: Known versions, see `FolderScan`.
 
     Raises:
         SourceMissing: The workspace folder held files and is not there, or cannot be listed.
     """
-    if known:
+    if versions:
         require_folder(root)
-    look = FolderScan(known={} if known is None else known)
+    look = FolderScan(known={} if versions is None else versions)
     _look_at_evergreen(root, look)
     if _is_own(root, MEMORY_FOLDER, look):
         _look_at_memories(str(root), look)

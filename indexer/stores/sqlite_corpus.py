@@ -91,15 +91,17 @@ class CorpusReader:
         files.sort(key=attrgetter("path"))
         return Corpus(revision=revision, files=tuple(files), label_names=names, generation=generation, since=since)
 
-    def _files(self, changed: Sequence[tuple[int, str, SourceKind]], files: Sequence[CorpusFile]) -> list[CorpusFile]:
+    def _files(
+        self, changed_parts: Sequence[tuple[int, str, SourceKind]], files: Sequence[CorpusFile]
+    ) -> list[CorpusFile]:
         """Changed files as they are now; of those that only grew what is known is not read again."""
         known_of = {file.file: file for file in files}
-        revisions = revisions_of(self._database, [number for number, _, _ in changed])
+        revisions = revisions_of(self._database, [number for number, _, _ in changed_parts])
         rows = dict[int, Ints]()
-        for number, path, _ in changed:
+        for number, path, _ in changed_parts:
             before, growth = known_of.get(number), self._grown.get(path)
             if before and growth and growth.keeps(len(before.table), before.revision, revisions[number]):
                 rest = passage_table(self._database, [number], first=len(before.table))
                 rows[number] = np.concatenate([before.table, rest[:, 1:]])
-        table = passage_table(self._database, [number for number, _, _ in changed if number not in rows])
-        return corpus_files(changed, table, rows, revisions)
+        table = passage_table(self._database, [number for number, _, _ in changed_parts if number not in rows])
+        return corpus_files(changed_parts, table, rows, revisions)

@@ -60,18 +60,18 @@ class Generations:
         """File of the next generation if there is no partial one."""
         return self._file(max(1, self.current(), *self._numbers()) + 1)
 
-    def put_in_use(self, made: Path, *, reached: Callable[[str], None] = lambda step: None) -> None:
+    def put_in_use(self, path: Path, *, reached: Callable[[str], None] = lambda step: None) -> None:
         """Switch the index to another generation, for all who open it from now on.
 
         Args:
-            made: Its file.
+            path: Its file.
             reached: Called with the name of every step; for tests, which end the process there.
         """
         link = self._link()
         with self._errors():
             with suppress(FileNotFoundError):
                 link.unlink()
-            _point(link, made.name)
+            _point(link, path.name)
             reached("link made")
             self._hold()
             os.replace(link, self.path)
@@ -100,10 +100,10 @@ class Generations:
         first = self._is_elsewhere() and os.path.lexists(f"{self.path}.pack")
         return first or os.path.lexists(self._former()) or any(number != current for number in numbers)
 
-    def remove(self, made: Path) -> None:
+    def remove(self, path: Path) -> None:
         """Delete a generation that is not in use."""
         for beside in _BESIDE:
-            self._unlink(Path(f"{made}{beside}"))
+            self._unlink(Path(f"{path}{beside}"))
 
     def tidy(self, *, let_go: bool = True) -> None:
         """Delete all but the generation in use and the partial one; with `let_go` also the former one."""

@@ -136,8 +136,8 @@ class SqliteHead:
 
 
 @lru_cache(maxsize=64)
-def _fingerprint(stored: str) -> Fingerprint:
-    return Fingerprint(**json.loads(stored))
+def _fingerprint(stored_text: str) -> Fingerprint:
+    return Fingerprint(**json.loads(stored_text))
 
 
 def fingerprint_json(fingerprint: Fingerprint) -> str:

@@ -378,13 +378,13 @@ def _file_row(state: FileState, revision: int, files: dict[str, int]) -> tuple[s
 
 
 def _insert_passages(
-    database: Database, inserted: Sequence[tuple[int, str, NewPassage]], labels: dict[str | None, int]
+    database: Database, inserted_parts: Sequence[tuple[int, str, NewPassage]], labels: dict[str | None, int]
 ) -> None:
     """Store passages, each with the number and the source of its file."""
-    if not inserted:
+    if not inserted_parts:
         return
     passages, terms, vectors = [], [], []
-    for key, (file, source, new) in enumerate(inserted, _highest(database, "passages") + 1):
+    for key, (file, source, new) in enumerate(inserted_parts, _highest(database, "passages") + 1):
         p = new.passage
         day = p.date.toordinal() if p.date else 0
         passages.append(
@@ -400,13 +400,13 @@ def _insert_passages(
     database.run_many(_NEW_PASSAGE, passages)
     database.run_many("INSERT INTO terms (rowid, body) VALUES (?, ?)", terms)
     database.run_many("INSERT INTO vectors VALUES (?, ?, ?, ?)", vectors)
-    _insert_facts(database, ((row[0], new.things) for row, (_, _, new) in zip(passages, inserted, strict=True)))
+    _insert_facts(database, ((row[0], new.things) for row, (_, _, new) in zip(passages, inserted_parts, strict=True)))
 
 
-def _remove_passages(database: Database, removed: Sequence[tuple[int, tuple[str, ...]]]) -> None:
-    if not removed:
+def _remove_passages(database: Database, removed_pairs: Sequence[tuple[int, tuple[str, ...]]]) -> None:
+    if not removed_pairs:
         return
-    keys = json.dumps([key for key, _ in removed])
+    keys = json.dumps([key for key, _ in removed_pairs])
     among = "key IN (SELECT value FROM json_each(?))"
     lengths: dict[int, int] = dict(database.rows(f"SELECT key, length FROM passages WHERE {among}", (keys,)))
     rows = database.rows(f"SELECT key FROM passages WHERE {among} AND embedded", (keys,))
@@ -414,7 +414,7 @@ def _remove_passages(database: Database, removed: Sequence[tuple[int, tuple[str,
     # taken for damage. What is left belongs to no passage, and goes with the rebuild.
     database.run_many(
         "INSERT INTO terms (terms, rowid, body) VALUES ('delete', ?, ?)",
-        [(key, " ".join(terms[: lengths.get(key, 0)])) for key, terms in removed],
+        [(key, " ".join(terms[: lengths.get(key, 0)])) for key, terms in removed_pairs],
     )
     database.run_many("DELETE FROM vectors WHERE key = ?", rows)
     database.run(f"DELETE FROM facts WHERE {among}", (keys,))

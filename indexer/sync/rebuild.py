@@ -207,7 +207,7 @@ class Rebuild:
             store.begin(self._fingerprint)
         self._reached("begun")
         try:
-            report = self._runner.fill(store, shown=True)
+            report = self._runner.fill(store, is_shown=True)
             self._check_worth(store, report)
             self._reached("filled")
             self._runner.fill(store)

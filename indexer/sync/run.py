@@ -344,9 +344,9 @@ class Sync:
             stated=tuple((key, things_in(state.path, passage)) for key, _, passage in portion.diff.moved),
         )
 
-    def _terms_of(self, removed: Iterable[StoredPassage]) -> Mapping[int, tuple[str, ...]]:
+    def _terms_of(self, passages: Iterable[StoredPassage]) -> Mapping[int, tuple[str, ...]]:
         """Terms that passages were stored with, by key; where other rules made them, as all of the index tells."""
-        known_passages = [*removed]
+        known_passages = [*passages]
         if not known_passages or has_term_rules(self._fingerprint):
             return {passage.key: passage_terms(passage.passage, passage.path) for passage in known_passages}
         values: dict[int, list[str]] = {passage.key: [] for passage in known_passages}

@@ -127,7 +127,7 @@ class SyncRunner:
         self._control = control
 
     def fill(
-        self, store: IndexStore, paths: Collection[str] = (), *, missing_ok: bool = True, shown: bool = False
+        self, store: IndexStore, paths: Collection[str] = (), *, missing_ok: bool = True, is_shown: bool = False
     ) -> SyncReport:
         """Bring a store up to date.
 
@@ -135,9 +135,9 @@ class SyncRunner:
             store: The store.
             paths: Files and folders to look at; empty means all.
             missing_ok: Accept `paths` that are neither on disk nor in the store.
-            shown: Report progress.
+            is_shown: Report progress.
         """
-        control = self._control if shown else replace(self._control, on_progress=None)
+        control = self._control if is_shown else replace(self._control, on_progress=None)
         return self._rounds(store, paths, self._embedder, control, missing_ok=missing_ok)
 
     def fill_texts(self, store: IndexStore, paths: Collection[str]) -> SyncReport:

@@ -46,7 +46,7 @@ class TextVectors:
         self,
         store: IndexStore,
         embedder: Embedder | None,
-        made: Fingerprint,
+        fingerprint: Fingerprint,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self.embedded = 0
@@ -54,7 +54,7 @@ class TextVectors:
         self.problems: list[str] = []
         self._store = store
         self._embedder = embedder
-        self._made = made
+        self._made = fingerprint
         self._check = check
         self.chars_at_once = _FIRST_CHARS
         self._refused: set[bytes] = set()
@@ -140,7 +140,7 @@ class TextVectors:
 
 def fill_in(
     store: IndexStore,
-    made: Fingerprint,
+    fingerprint: Fingerprint,
     vectors: TextVectors,
     *,
     paths: Collection[str] | None = None,
@@ -152,7 +152,7 @@ def fill_in(
 
     Args:
         store: Store of the passages.
-        made: Fingerprint of the index.
+        fingerprint: Fingerprint of the index.
         vectors: Makes the vectors.
         paths: Only passages of these files; None is all.
         most: Largest number of passages to look at.
@@ -173,7 +173,7 @@ def fill_in(
         values = vectors.of({passage.text_hash: embedded_text(passage.passage, passage.path) for passage in lacking})
         rows = [(passage.key, values[passage.text_hash]) for passage in lacking if passage.text_hash in values]
         if rows:
-            store.write((), vectors=rows, made_with=made)
+            store.write((), vectors=rows, made_with=fingerprint)
         after_batch(len(rows))
         below, left = lacking[-1].key, None if left is None else left - len(lacking)
 

@@ -119,7 +119,7 @@ class _HookCommand:
         # Before a compaction what was said so far has to be stored: what comes next is given what the host forgets.
         if not event.most_chars and (event.kind != "pre_compact" or not event.transcript):
             self._leave(self._queue(), event, call, "all")
-            _print(json.dumps(rendered_answer(event, "", stored=True)).encode())
+            _print(json.dumps(rendered_answer(event, "", is_stored=True)).encode())
         else:
             self._answer(event, call)
 

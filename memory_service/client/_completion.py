@@ -331,12 +331,12 @@ class PlayedTurn:
         self._note(recovery)
         return self._ask(recovery)
 
-    def _pause(self, recovery: Recovery, asked: float | None) -> float:
+    def _pause(self, recovery: Recovery, asked_value: float | None) -> float:
         if recovery.remedy != "wait":
-            return asked or 0.0
+            return asked_value or 0.0
         backoff = _BACKOFF_SECONDS[min(self.waits, len(_BACKOFF_SECONDS) - 1)]
         self.waits += 1
-        return min(backoff, self.turn.max_wait_seconds) if asked is None else asked
+        return min(backoff, self.turn.max_wait_seconds) if asked_value is None else asked_value
 
     def _retry_if_cut(self, answer: ModelAnswer) -> Steps[Ask | None]:
         """Messages to send instead, if the prompt or the end of the answer was cut; None to keep the answer."""
@@ -414,18 +414,18 @@ class PlayedTurn:
         self.degraded += messages.degraded
         return messages
 
-    def _ask(self, made: SessionContext | Recovery) -> Ask:
-        named_fields = {} if _in_list(self.turn) else {"system": made.system or ""}
-        return Ask(call=self.turn.call, messages=made.messages, named=named_fields, streaming=self.turn.streaming)
+    def _ask(self, value: SessionContext | Recovery) -> Ask:
+        named_fields = {} if _in_list(self.turn) else {"system": value.system or ""}
+        return Ask(call=self.turn.call, messages=value.messages, named=named_fields, streaming=self.turn.streaming)
 
-    def _note(self, made: SessionContext | Recovery) -> None:
-        if made.tokens is not None:
-            self.window_tokens = made.tokens.window
-        if made.compaction is not None and made.compaction.applied:
-            self.compactions.append(made.compaction)
-        if isinstance(made, SessionContext) and made.flush is not None and made.flush.prompt is None:
-            self.flush = made.flush
-        self.degraded += [missing for missing in made.degraded if missing not in self.degraded]
+    def _note(self, value: SessionContext | Recovery) -> None:
+        if value.tokens is not None:
+            self.window_tokens = value.tokens.window
+        if value.compaction is not None and value.compaction.applied:
+            self.compactions.append(value.compaction)
+        if isinstance(value, SessionContext) and value.flush is not None and value.flush.prompt is None:
+            self.flush = value.flush
+        self.degraded += [missing for missing in value.degraded if missing not in self.degraded]
 
 
 def _compaction_note(context: SessionContext) -> str:

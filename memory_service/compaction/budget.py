@@ -64,7 +64,7 @@ _ORIGINS: dict[WindowSource, str] = {
 def resolve_window(
     *,
     session: int | None = None,
-    learned: int | None = None,
+    learned_count: int | None = None,
     settings: int | None = None,
     model: int | None = None,
     preset: int | None = None,
@@ -78,7 +78,7 @@ def resolve_window(
 
     Args:
         session: What the session sets, in tokens like all of these; what is not positive says nothing.
-        learned: What an error of the provider told: it lowers whichever else won.
+        learned_count: What an error of the provider told: it lowers whichever else won.
         settings: What the settings have for the model, or for all.
         model: What is known of the model.
         preset: The window that a preset assumes.
@@ -94,7 +94,7 @@ def resolve_window(
         ("default", max(default, 1)),
     )
     source, tokens = next((source, number) for source, number in considered_parts if number is not None)
-    limit = _positive_or_none(learned)
+    limit = _positive_or_none(learned_count)
     if limit is not None and limit < tokens:
         source, tokens = "learned", limit
     problem: WindowProblem = "refuse" if tokens < refuse_below else "warn" if tokens < warn_below else ""

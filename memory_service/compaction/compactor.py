@@ -215,11 +215,11 @@ class Compactor:
         now: dt.datetime,
         originals: Originals | None = None,
         cancelled: Callable[[], bool] = not_cancelled,
-        spent: Spent | None = None,
+        spending: Spent | None = None,
     ) -> CompactionDraft:
         """Make a compaction, and commit nothing.
 
-        `originals` are those that `view` was made with; `spent` counts the calls of a model, also where it fails.
+        `originals` are those that `view` was made with; `spending` counts the calls of a model, also where it fails.
 
         Raises:
             Incompressible: What cannot be compacted is larger than the window can take.
@@ -234,7 +234,7 @@ class Compactor:
         content = _Content(plan=plan, ledger=state.head.ledger)
         if plan.stage != "prune":
             content = self._content(
-                state, snapshot, plan, settings, budget, compaction_options, cancelled, spent or Spent()
+                state, snapshot, plan, settings, budget, compaction_options, cancelled, spending or Spent()
             )
         draft = self._draft(state, view, shape, settings, budget, compaction_options, content, originals, start)
         for _ in range(_SHORTENED):
@@ -399,7 +399,7 @@ class Compactor:
             fallbacks=self._fallbacks,
             timeout_seconds=self._timeout_seconds,
             cancelled=terms.cancelled,
-            spent=terms.spent,
+            spending=terms.spent,
         )
         summary = self._complete_by_rules(summary, request, terms)
         text, audit, reading = audits[-1]
@@ -487,14 +487,14 @@ def original_messages(state: Conversation, plan: Plan) -> tuple[tuple[Numbered, 
 def _request(
     state: Conversation,
     plan: Plan,
-    covered: tuple[Numbered, ...],
+    messages: tuple[Numbered, ...],
     prefix: tuple[Numbered, ...],
     ledger: tuple[LedgerEntry, ...],
     compaction_options: CompactionOptions,
 ) -> SummaryRequest:
     return SummaryRequest(
-        messages=covered,
-        dropped=sum(message.seq <= plan.dropped_upto for message in covered),
+        messages=messages,
+        dropped=sum(message.seq <= plan.dropped_upto for message in messages),
         prefix=prefix,
         # Summaries of other presets and of hooks, and what people wrote into a log, were never redacted.
         previous=redact(state.head.summary),
@@ -543,7 +543,7 @@ def _check_draft(draft: CompactionDraft, view: View, state: Conversation, budget
     return replace(draft, plan=plan, made=None, view=view, head=state.head)
 
 
-def _refusal(made: Compaction, after: View, budget: ContextBudget) -> str:
+def _refusal(compaction: Compaction, after: View, budget: ContextBudget) -> str:
     """Reason why a compaction is not worth committing; empty if it is."""
     usable = int(budget.usable_tokens / budget.scale)
     if after.tokens > usable:
@@ -552,6 +552,7 @@ def _refusal(made: Compaction, after: View, budget: ContextBudget) -> str:
             "the pins, or use a model with a larger window.",
             parts={"system": after.system_tokens, "summary": after.summary_tokens, "last_unit": after.tail_tokens},
         )
-    if made.tokens_after > made.tokens_before * (1 - LEAST_PROGRESS):
-        return f"It would not help: {made.tokens_before} tokens before, {made.tokens_after} after. Nothing was changed."
+    if compaction.tokens_after > compaction.tokens_before * (1 - LEAST_PROGRESS):
+        before, tokens = compaction.tokens_before, compaction.tokens_after
+        return f"It would not help: {before} tokens before, {tokens} after. Nothing was changed."
     return ""

@@ -69,7 +69,7 @@ def summarize(
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = SAFETY_TIMEOUT_SECONDS,
     cancelled: Callable[[], bool] = not_cancelled,
-    spent: Spent | None = None,
+    spending: Spent | None = None,
 ) -> Summary:
     """Has a model write a summary.
 
@@ -85,7 +85,7 @@ def summarize(
         fallbacks: Who writes if the model, and those before, cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
-        spent: Counted on, see `ModelCalls`.
+        spending: Counted on, see `ModelCalls`.
 
     Raises:
         SummaryFailed: No answer could be accepted, or the history fits no call; `kind` tells.
@@ -101,7 +101,7 @@ def summarize(
         backoff_seconds=rules.backoff_seconds,
         timeout_seconds=timeout_seconds,
         cancelled=cancelled,
-        spending=spent,
+        spending=spending,
     )
     useful_part = SourceTerms(request).useful_part
     run = _Run(request, rules, SummaryCalls(calls, rules, texts_in(request.language), useful_part), amend)

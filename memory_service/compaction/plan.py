@@ -332,7 +332,7 @@ class _Planner:
     def _visible_tail(self, tail: Sequence[Numbered], toolless_upto: int) -> Sequence[Numbered]:
         if not toolless_upto:
             return tail
-        return without_tools(tail, toolless_upto, live=self._snapshot.live, pinned=self._snapshot.protected)
+        return without_tools(tail, toolless_upto, live=self._snapshot.live, pinned_numbers=self._snapshot.protected)
 
     def _hard_plan(self, outcome: PruningOutcome, best: Plan | None) -> Plan | None:
         """The newest unit is larger than what is left for it: its results are cut down, or it is covered too."""
@@ -341,7 +341,7 @@ class _Planner:
         number = self._snapshot.fixed_tokens + self._frame(at, outcome.tail)
         room = self._usable - number - sum(self._sizes.of_checkpoint(parts[0] + parts[1]))
         numbers, texts = tuple(self._snapshot.protected), self._snapshot.texts
-        cut_outcome = truncate_results(outcome.tail[at:], room, protected=numbers, texts=texts)
+        cut_outcome = truncate_results(outcome.tail[at:], room, protected_numbers=numbers, texts=texts)
         left = sum(message.tokens for message in cut_outcome.tail)
         if left > room:
             cut_down = self._usable - room + left

@@ -79,11 +79,11 @@ class PlanSizes:
         by_tokens = cut_by_tokens(tail, keep_tokens, live=live) if keep.most_tokens is not None else 0
         return max(by_count, by_turns, by_tokens)
 
-    def dropped_upto(self, covered: Sequence[Numbered]) -> int:
+    def dropped_upto(self, messages: Sequence[Numbered]) -> int:
         """The last of the oldest messages that are more than may be summarised at once."""
         share = self._preset.max_history_share
-        count = 0 if share is None else halving_cut(covered, int(share * self.window()))
-        return covered[count - 1].seq if count else 0
+        count = 0 if share is None else halving_cut(messages, int(share * self.window()))
+        return messages[count - 1].seq if count else 0
 
     def count_notes(self, tail: Sequence[Numbered], at: int) -> tuple[tuple[str, ...], str]:
         """Notes where more, and where fewer turns or messages stay than the preset counts."""
@@ -108,10 +108,10 @@ class PlanSizes:
                 return tail[place].tokens if place < at else 0
         return self._snapshot.whole_request_tokens or self._snapshot.request_tokens
 
-    def of_checkpoint(self, covered: Sequence[Numbered]) -> tuple[int, int]:
+    def of_checkpoint(self, messages: Sequence[Numbered]) -> tuple[int, int]:
         """Expected sizes of summary and ledger: in proportion to what they stand for, and within the target."""
         share = self._preset.checkpoint_share
-        size = sum(message.tokens for message in covered) + self._snapshot.summary_tokens
+        size = sum(message.tokens for message in messages) + self._snapshot.summary_tokens
         most = max(self._preset.least_summary_tokens, int(self.target * share))
         tokens = max(self._preset.least_summary_tokens, int(size * _SUMMARY_SHARE))
         summary = min(tokens, self._longest(), most)

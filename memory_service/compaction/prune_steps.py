@@ -176,23 +176,28 @@ class ToolResult(NamedTuple):
 
 
 def pruned_view(
-    messages: Sequence[Numbered], cleared: Mapping[int, str], stripped: Collection[int] = (), texts: Texts = ENGLISH
+    messages: Sequence[Numbered],
+    cleared_values: Mapping[int, str],
+    stripped_numbers: Collection[int] = (),
+    texts: Texts = ENGLISH,
 ) -> list[Numbered]:
     """The messages as they are after steps; those that no step touched are the same objects."""
     return [
         message
-        if message.seq not in cleared and message.seq not in stripped
-        else _with_message(message, pruned_message(message, cleared.get(message.seq), message.seq in stripped, texts))
+        if message.seq not in cleared_values and message.seq not in stripped_numbers
+        else _with_message(
+            message, pruned_message(message, cleared_values.get(message.seq), message.seq in stripped_numbers, texts)
+        )
         for message in messages
     ]
 
 
-def pruned_message(each_message: Numbered, text: str | None, stripped: bool, texts: Texts = ENGLISH) -> Message:
+def pruned_message(each_message: Numbered, text: str | None, is_stripped: bool, texts: Texts = ENGLISH) -> Message:
     """A message with the text that stands for it, and with or without its media."""
     message = each_message.message
     if text is not None and is_tool_result(message):
         message = with_text(message, text)
-    return without_media(message, each_message.seq, texts) if stripped else message
+    return without_media(message, each_message.seq, texts) if is_stripped else message
 
 
 def view_tokens(messages: Sequence[Numbered], prior: PriorPruning) -> int:
@@ -336,10 +341,10 @@ def _tokens_now(message: Numbered, prior: PriorPruning) -> int:
     )
 
 
-def _shown_tokens(message: Numbered, text: str | None, stripped: bool, texts: Texts) -> int:
+def _shown_tokens(message: Numbered, text: str | None, is_stripped: bool, texts: Texts) -> int:
     if text is not None and isinstance(message.message.get("content"), str) and is_tool_result(message.message):
         return estimate_tokens(text) + MESSAGE_TOKENS
-    return message_tokens(pruned_message(message, text, stripped, texts))
+    return message_tokens(pruned_message(message, text, is_stripped, texts))
 
 
 def _with_message(each_message: Numbered, message: Message) -> Numbered:
@@ -380,7 +385,7 @@ def guarded_view(
     rules: GuardRules,
     window_tokens: int,
     *,
-    protected: Collection[int] = (),
+    protected_numbers: Collection[int] = (),
     texts: Texts = ENGLISH,
 ) -> list[Numbered]:
     """The messages with every result cut that is over its share.
@@ -389,7 +394,7 @@ def guarded_view(
         messages: In order.
         rules: See there.
         window_tokens: The model's whole context window.
-        protected: Numbers of messages that stay whatever their size, such as pins.
+        protected_numbers: Numbers of messages that stay whatever their size, such as pins.
         texts: Words of the talk's language.
 
     Returns:
@@ -400,7 +405,7 @@ def guarded_view(
     small_tokens = limit_chars // (2 * CHARS_PER_TOKEN)
     return [
         message
-        if message.tokens <= small_tokens or not is_tool_result(message.message) or message.seq in protected
+        if message.tokens <= small_tokens or not is_tool_result(message.message) or message.seq in protected_numbers
         else _within(message, rules, limit_chars, window_tokens, texts)
         for message in messages
     ]

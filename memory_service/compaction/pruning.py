@@ -412,18 +412,20 @@ def prune(
 
 
 def truncate_results(
-    tail: Sequence[Numbered], room_tokens: int, *, protected: Sequence[int] = (), texts: Texts = ENGLISH
+    tail: Sequence[Numbered], room_tokens: int, *, protected_numbers: Sequence[int] = (), texts: Texts = ENGLISH
 ) -> PruningOutcome:
     """Cut every result to the largest size at which the messages fit; to a few words if none does.
 
     Results that share a number can only be cut to one text for all of them: that is done where the rest is not enough.
     """
-    sharing = _sharing(tail) - {*protected}
-    done_outcome = _truncate_results(tail, room_tokens, {*protected, *sharing}, texts)
+    sharing = _sharing(tail) - {*protected_numbers}
+    done_outcome = _truncate_results(tail, room_tokens, {*protected_numbers, *sharing}, texts)
     if not sharing or sum(message.tokens for message in done_outcome.tail) <= room_tokens:
         return done_outcome
     placed_values = {seq: too_large_text(seq, texts) for seq in sharing}
-    done_outcome = _truncate_results(pruned_view(tail, placed_values), room_tokens, {*protected, *sharing}, texts)
+    done_outcome = _truncate_results(
+        pruned_view(tail, placed_values), room_tokens, {*protected_numbers, *sharing}, texts
+    )
     return replace(done_outcome, cleared={**placed_values, **done_outcome.cleared})
 
 

@@ -60,13 +60,13 @@ def receipt_of(past: LoggedCompaction) -> CompactionReceipt:
 
 
 def receipt_of_made(
-    past: LoggedCompaction, plan: Plan, options: CompactionSettings, *, mode: CompactionMode = "apply", applied: bool
+    past: LoggedCompaction, plan: Plan, options: CompactionSettings, *, mode: CompactionMode = "apply", is_applied: bool
 ) -> CompactionReceipt:
     """The receipt of a compaction that was just made, with what was planned."""
     planned_fields = {
         "compaction_id": past.compaction_id if past.seq else None,
-        "applied": applied,
-        "active": applied,
+        "applied": is_applied,
+        "active": is_applied,
         "mode": mode,
         **_plan_fields(plan, options),
     }

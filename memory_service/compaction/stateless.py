@@ -227,7 +227,7 @@ def _receipt(
     if draft.made is None:
         return receipt_of_plan(draft.plan, options, call.trigger, summary=draft.summary)
     past = LoggedCompaction(seq=0, at=now.isoformat(), compaction=draft.made, head=draft.head)
-    return receipt_of_made(past, draft.plan, options, applied=True)
+    return receipt_of_made(past, draft.plan, options, is_applied=True)
 
 
 def _as_they_came(messages: CompactedMessages, request: StatelessRequest) -> CompactedMessages:

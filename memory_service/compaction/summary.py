@@ -121,12 +121,12 @@ def read_upto(messages: Sequence[Numbered]) -> int:
 
 
 def without_tools(
-    messages: Sequence[Numbered], upto: int, *, live: Collection[str] = (), pinned: Collection[int] = ()
+    messages: Sequence[Numbered], upto: int, *, live: Collection[str] = (), pinned_numbers: Collection[int] = ()
 ) -> list[Numbered]:
     """The messages up to a number without their tools, and those behind it as they are."""
-    keys = _kept_calls(messages, upto, live, pinned)
+    keys = _kept_calls(messages, upto, live, pinned_numbers)
     shown_messages = [
-        message if message.seq > upto or message.seq in pinned else _without_tools(message, keys)
+        message if message.seq > upto or message.seq in pinned_numbers else _without_tools(message, keys)
         for message in messages
     ]
     return [each_message for each_message in shown_messages if each_message is not None]

@@ -223,8 +223,8 @@ def tail_of(state: Conversation, shape: ViewShape, *, originals: Originals | Non
         if not (is_system(message.message) and _leads(message, state, opening))
     ]
     if head.toolless_upto >= head.tail_start > 0:
-        changed_messages = without_tools(changed_messages, head.toolless_upto, live=state.pending, pinned=pins)
-    return tuple(guarded_view(changed_messages, shape.guard, shape.window_tokens, protected=pins, texts=texts))
+        changed_messages = without_tools(changed_messages, head.toolless_upto, live=state.pending, pinned_numbers=pins)
+    return tuple(guarded_view(changed_messages, shape.guard, shape.window_tokens, protected_numbers=pins, texts=texts))
 
 
 def checkpoint_of(state: Conversation, shape: ViewShape) -> Checkpoint:

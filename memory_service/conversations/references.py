@@ -121,7 +121,7 @@ class CompactionItems:
             raise InvalidRequest("Nothing was said that could be compacted. Send the conversation in input.")
         prompt = ConversationPrompt(messages=(), session_id=session_id, last_seq=last_seq, branch_of=branch_of)
         snapshot = self._sessions.snapshot(session_id)
-        tokens = snapshot.reading(anchored=True).tokens
+        tokens = snapshot.reading(is_anchored=True).tokens
         by_threshold = request.trigger == "threshold"
         if tokens <= over_tokens or (
             by_threshold and not self._sessions.compactions.worth_trying(session_id, last_seq, tokens)

@@ -82,8 +82,8 @@ def extract_facts(
     fallbacks: Sequence[ChatModel] = (),
     timeout_seconds: float = 300.0,
     cancelled: Callable[[], bool] = not_cancelled,
-    spent: Spent | None = None,
-    dropped: list[Candidate] | None = None,
+    spending: Spent | None = None,
+    candidates: list[Candidate] | None = None,
 ) -> list[Candidate]:
     """The facts that a model finds worth keeping.
 
@@ -94,8 +94,8 @@ def extract_facts(
         fallbacks: Who reads from then on if `model`, and those before, cannot be used at all.
         timeout_seconds: For all calls together.
         cancelled: See `ChatModel.complete`.
-        spent: Counted on, see `ModelCalls`.
-        dropped: Gets the facts that their messages do not hold.
+        spending: Counted on, see `ModelCalls`.
+        candidates: Gets the facts that their messages do not hold.
 
     Raises:
         CallCancelled: `cancelled` became true.
@@ -115,13 +115,13 @@ def extract_facts(
         max_calls=_MAX_CALLS,
         timeout_seconds=timeout_seconds,
         cancelled=cancelled,
-        spending=spent,
+        spending=spending,
     )
     reader = _Reader(
         calls=calls,
         instructions=instructions,
         messages={message.seq: message for message in read},
-        dropped_candidates=[] if dropped is None else dropped,
+        dropped_candidates=[] if candidates is None else candidates,
     )
     return deduplicate(_all_found(reader, entries))
 

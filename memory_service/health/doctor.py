@@ -64,7 +64,7 @@ def examine(
     *,
     reranker: Reranker | None = None,
     engine_problems: tuple[str, ...] = (),
-    missed: str = "",
+    missed_text: str = "",
     measures: bool = False,
 ) -> Iterator[Check]:
     """Check the parts, cheapest first.
@@ -76,7 +76,7 @@ def examine(
         embedder: The model in use, or the two that are chosen from; None for none.
         reranker: The model that has a second look at results, or None.
         engine_problems: What a context engine failed to do in this process.
-        missed: What the gateway could not do for conversations lately; empty for nothing.
+        missed_text: What the gateway could not do for conversations lately; empty for nothing.
         measures: Whether the index is measured too, if it is sound.
     """
     yield _check("home", lambda: _home(settings.home, storage))
@@ -107,8 +107,8 @@ def examine(
     else:
         yield there
     yield _check("readers", _readers)
-    if missed:
-        yield _check("gateway", lambda: _gateway(missed))
+    if missed_text:
+        yield _check("gateway", lambda: _gateway(missed_text))
 
 
 def _open_index(settings: Settings, parts: WorkspaceStorage, embedder: Embedder | LanguageChoice | None) -> Index:

@@ -111,15 +111,17 @@ def read_event(host: HostName, call: Mapping[str, object]) -> HostEvent:
     )
 
 
-def rendered_answer(event: HostEvent, context: str, *, stored: bool = False) -> dict[str, object]:
+def rendered_answer(event: HostEvent, context: str, *, is_stored: bool = False) -> dict[str, object]:
     """The answer to an event, with a text for the agent; an empty object says nothing.
 
     Args:
         event: The event.
         context: The text.
-        stored: Whether what the event brought is kept. The plugin of opencode sends it again until it is told so.
+        is_stored: Whether what the event brought is kept. The plugin of opencode sends it again until it is told so.
     """
-    kept_fields: dict[str, object] = {"stored": True} if stored and event.messages and event.host == "opencode" else {}
+    kept_fields: dict[str, object] = (
+        {"stored": True} if is_stored and event.messages and event.host == "opencode" else {}
+    )
     if not context or not event.most_chars:
         return kept_fields
     if event.host in ("claude-code", "codex"):

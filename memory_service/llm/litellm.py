@@ -272,7 +272,7 @@ def package() -> Any:
         raise ModelUnavailable(
             f"Chat models need the package {error.name or 'litellm'}, which cannot be imported. {_INSTALL}",
             kind="unsupported",
-            sent=False,
+            is_sent=False,
         ) from error
 
 

@@ -339,23 +339,23 @@ def build_context(
     system_prompt: str = "",
     degraded: Sequence[str] = (),
     order: Order = "score",
-    heard: str = "",
+    heard_text: str = "",
     shown: Callable[[str], bool] | None = None,
     language: str = "",
     silence: str = "",
 ) -> Context:
     """Pack hits, in the order that they shall have, into a block of at most `budget_tokens`, behind a system prompt.
 
-    The words of sessions have no secrets in it, but for those of the log `heard`, whose prompt it is for. The scores of
-    its receipt are those of the hits; of several that say the same, those of the best. A text that the prompt shows in
-    another block, as `shown` tells, is chosen with the others, since it is worth as much as they are, and is not
-    written again. Its first line and its labels are in the `language` of the talk, or of the query where there is none.
-    Where there is a reason for `silence`, nothing goes in, and the receipt gives the reason.
+    The words of sessions have no secrets in it, but for those of the log `heard_text`, whose prompt it is for. The
+    scores of its receipt are those of the hits; of several that say the same, those of the best. A text that the prompt
+    shows in another block, as `shown` tells, is chosen with the others, since it is worth as much as they are, and is
+    not written again. Its first line and its labels are in the `language` of the talk, or of the query where there is
+    none. Where there is a reason for `silence`, nothing goes in, and the receipt gives the reason.
     """
     language = language or _language_of(query, hits)
     room = 4 * budget_tokens - wrapper_quarters()
-    offer = partial(_offer, order=order, heard=heard, language=language, room=room)
-    choice = _each_once(hits, offer, 0 if silence else budget_tokens, limits, in_session=bool(heard))
+    offer = partial(_offer, order=order, heard_text=heard_text, language=language, room=room)
+    choice = _each_once(hits, offer, 0 if silence else budget_tokens, limits, in_session=bool(heard_text))
     hits, offers, pack = choice.hits, choice.offers, choice.packed
     numbers = frozenset(i for i in pack.chosen if shown is not None and shown(hits[i].passage.text))
     included_numbers = [i for i in pack.chosen if i not in numbers]
@@ -466,8 +466,8 @@ def _language_of(query: str, hits: Sequence[Hit]) -> str:
     return ornament("speech", "en", talk_language, [query], beside=beside[::-1])
 
 
-def _offer(hit: Hit, order: Order, heard: str, language: str, room: int) -> Offer:
-    elsewhere = hit.source == "sessions" and hit.path != heard
+def _offer(hit: Hit, order: Order, heard_text: str, language: str, room: int) -> Offer:
+    elsewhere = hit.source == "sessions" and hit.path != heard_text
     shown_partial = partial(shown_text, role=hit.passage.role, secrets=not elsewhere, language=language)
     text = shown_partial(hit.passage.text)
     above = "" if hit.source == "sessions" else lines_above(hit.passage, hit.path, room)

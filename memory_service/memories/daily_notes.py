@@ -98,26 +98,26 @@ class DailyNotes:
             self._asked = other_items
         return chosen_items
 
-    def _write_down(self, asked: Sequence[_Asked]) -> None:
+    def _write_down(self, asked_items: Sequence[_Asked]) -> None:
         """Writes what was asked for, with one wait for the disk for each day; each hears of its own."""
         now = self._now()
         try:
-            for day in dict.fromkeys(value.draft.date or now.date() for value in asked):
+            for day in dict.fromkeys(value.draft.date or now.date() for value in asked_items):
                 self._write_day(
-                    [each_value for each_value in asked if (each_value.draft.date or now.date()) == day], day, now
+                    [each_value for each_value in asked_items if (each_value.draft.date or now.date()) == day], day, now
                 )
         finally:
-            for each in asked:
+            for each in asked_items:
                 each.outcome = each.outcome or StorageFailed("The memory was not written. See the log, then try again.")
 
-    def _write_day(self, asked: Sequence[_Asked], day: dt.date, now: dt.datetime) -> None:
+    def _write_day(self, asked_items: Sequence[_Asked], day: dt.date, now: dt.datetime) -> None:
         try:
-            entries = self._append_drafts([value.draft for value in asked], day, now, headings=True)
+            entries = self._append_drafts([value.draft for value in asked_items], day, now, headings=True)
         except MemoryServiceError as error:
-            for each_value in asked:
+            for each_value in asked_items:
                 each_value.outcome = error
         else:
-            for each_value, entry in zip(asked, entries, strict=True):
+            for each_value, entry in zip(asked_items, entries, strict=True):
                 each_value.outcome = entry
 
     def append_all(self, drafts: Sequence[EntryDraft]) -> list[StoredMemory]:

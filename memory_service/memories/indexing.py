@@ -292,6 +292,6 @@ def all_waiting(plan: SyncPlan) -> str:
     return f"index: {text} ({size_bytes:,} bytes) not indexed yet. {RUN_REINDEX}" if count else ""
 
 
-def unread_logs(failed: Sequence[FileFailure]) -> tuple[str, ...]:
+def unread_logs(failures: Sequence[FileFailure]) -> tuple[str, ...]:
     """The session logs among files that could not be indexed; `status` names the others too."""
-    return tuple(f"index: {failure.path}: {failure.reason}." for failure in failed if is_session_path(failure.path))
+    return tuple(f"index: {failure.path}: {failure.reason}." for failure in failures if is_session_path(failure.path))

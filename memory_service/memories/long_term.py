@@ -281,7 +281,7 @@ class LongTermMemory:
         query: str,
         *,
         limit: int,
-        kept: SearchFilter,
+        kept_filter: SearchFilter,
         mode: Mode = "hybrid",
         explain: bool = False,
         snippets: bool = True,
@@ -302,27 +302,29 @@ class LongTermMemory:
         fields = {"explain": explain, "snippets": snippets, "history": history, "spread": spread}
         if order == "memory_first":
             most = max(limit, _ORDERED)
-            results = self.search(query, limit=most, kept=kept, mode=mode, order="score", in_view=in_view, **fields)
+            results = self.search(
+                query, limit=most, kept_filter=kept_filter, mode=mode, order="score", in_view=in_view, **fields
+            )
             hits = sorted(results.hits, key=lambda hit: hit.source == "sessions")  # stable: the better ones stay first
             return replace(results, hits=current_first(hits)[:limit])
         with self._searching.enter() as alone:
             # By its words alone it could not be found by vectors.
             waits = alone or mode == "vector"
-            behind = (*self._look(), *self._index_pending_sessions(kept, in_view, waits=waits))
+            behind = (*self._look(), *self._index_pending_sessions(kept_filter, in_view, waits=waits))
             # Before the index is asked: what is indexed meanwhile is found by one of both.
             said_hits = None
             if indexing.BEING_SAID in behind and mode != "vector" and not self._renewal.is_due():
                 waiting = self._sessions.pending - ({session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
-                said_hits = self._just_said.search(waiting, query, limit=limit, kept=kept, rounds=rounds)
-            results = self._search_index(query, limit=limit, mode=mode, filter=kept, **fields)
+                said_hits = self._just_said.search(waiting, query, limit=limit, kept_filter=kept_filter, rounds=rounds)
+            results = self._search_index(query, limit=limit, mode=mode, filter=kept_filter, **fields)
             self._was_filled = self._was_filled or bool(results.hits)
             if not results.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
                 behind = self._look() or ((indexing.BEING_MADE,) if self._looking.locked() else ())
-                behind = (*behind, *self._index_pending_sessions(kept, in_view, waits=waits))
-                results = self._search_index(query, limit=limit, mode=mode, filter=kept, **fields)
+                behind = (*behind, *self._index_pending_sessions(kept_filter, in_view, waits=waits))
+                results = self._search_index(query, limit=limit, mode=mode, filter=kept_filter, **fields)
         if said_hits is not None:
             results = replace(results, hits=current_first(interleave_hits(results.hits, said_hits, limit)))
             behind = tuple(indexing.FOUND_BY_WORDS if text == indexing.BEING_SAID else text for text in behind)
@@ -432,13 +434,13 @@ class LongTermMemory:
             self._moves.note()
         return looked_seconds
 
-    def _index_all(self, found: WaitingFiles, cancelled: Callable[[], bool]) -> tuple[str, ...]:
-        if found.is_small:
+    def _index_all(self, files: WaitingFiles, cancelled: Callable[[], bool]) -> tuple[str, ...]:
+        if files.is_small:
             # Together with what the service writes itself: of a file that both mean, its texts are embedded once.
-            return tuple(self._refresh(found.paths))
+            return tuple(self._refresh(files.paths))
         before = self._behind
-        self._behind = (f"index: {found.summary} are being indexed. Ask again in a moment.",)
-        named_paths = found.paths if len(found.paths) <= indexing.NAMED_PATHS else ()
+        self._behind = (f"index: {files.summary} are being indexed. Ask again in a moment.",)
+        named_paths = files.paths if len(files.paths) <= indexing.NAMED_PATHS else ()
         try:
             report = self.index.sync(named_paths, missing_ok=True, cancelled=cancelled)
         finally:

@@ -208,11 +208,11 @@ def _valid_record(record: PromptRecord, stands: Callable[[InjectedPassage], bool
     return record if len(blocks) == len(record.blocks) else replace(record, blocks=blocks)
 
 
-def _block(found: dict[str, object]) -> InjectedBlock:
-    passages = found["passages"]
-    if not isinstance(passages, list) or not isinstance(seq := found["seq"], int):
+def _block(fields: dict[str, object]) -> InjectedBlock:
+    passages = fields["passages"]
+    if not isinstance(passages, list) or not isinstance(seq := fields["seq"], int):
         raise TypeError("no block")
-    texts = {name: str(found[name]) for name in ("said", "asked", "text", "receipt_id")}
+    texts = {name: str(fields[name]) for name in ("said", "asked", "text", "receipt_id")}
     return InjectedBlock(seq=seq, **texts, passages=tuple(InjectedPassage(*map(str, passage)) for passage in passages))
 
 
@@ -232,10 +232,10 @@ def _raw(record: PromptRecord) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def common_beginning(sent: Sequence[str], before: Sequence[str]) -> int:
+def common_beginning(sent_texts: Sequence[str], before: Sequence[str]) -> int:
     """How many messages of a prompt are, one by one, the beginning of another one."""
-    pairs = enumerate(zip(sent, before, strict=False))
-    return next((at for at, (text, other_text) in pairs if text != other_text), min(len(sent), len(before)))
+    pairs = enumerate(zip(sent_texts, before, strict=False))
+    return next((at for at, (text, other_text) in pairs if text != other_text), min(len(sent_texts), len(before)))
 
 
 def block_tokens(blocks: Iterable[InjectedBlock]) -> int:

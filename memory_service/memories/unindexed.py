@@ -68,23 +68,25 @@ class UnindexedMessages:
         self._logs: dict[str, _Log] = {}
         self._live: SessionKeywordSearch | None = None
 
-    def search(self, paths: Collection[str], query: str, *, limit: int, kept: SearchFilter, rounds: int) -> list[Hit]:
+    def search(
+        self, paths: Collection[str], query: str, *, limit: int, kept_filter: SearchFilter, rounds: int
+    ) -> list[Hit]:
         """Search unindexed messages by the words of a query, best first.
 
         Args:
             paths: The logs; those last written are looked at.
             query: What to look for.
             limit: The most hits.
-            kept: Which messages may be found.
+            kept_filter: Which messages may be found.
             rounds: How often logs have been indexed so far.
         """
-        logs = {path: self._log(path, log, (rounds, change)) for path, log, change in self._newest(paths, kept)}
+        logs = {path: self._log(path, log, (rounds, change)) for path, log, change in self._newest(paths, kept_filter)}
         self._logs = logs
         waiting = {
             part.message.seq: part
             for path, log in logs.items()
             for part in log.said
-            if kept.passes("sessions", path, part.passage)
+            if kept_filter.passes("sessions", path, part.passage)
         }
         messages = [part.message for part in waiting.values()]
         self._live = live = SessionKeywordSearch.of(messages, upto=max(waiting, default=0), before=self._live)
@@ -93,7 +95,7 @@ class UnindexedMessages:
         hits = [_hit(waiting[message.seq], message) for message in live.search(query, limit=limit)]
         # Whoever asks the same elsewhere, at the same time, tells nothing.
         question = AskedQuestion(query)
-        return [hit for hit in hits if not is_echo(question, hit.passage.text, typed=hit.passage.role == "user")]
+        return [hit for hit in hits if not is_echo(question, hit.passage.text, is_typed=hit.passage.role == "user")]
 
     def is_said(self, path: str, text: str) -> bool:
         """True if a log is there, and has a passage with the words of a text, which may be none."""
@@ -114,9 +116,9 @@ class UnindexedMessages:
                     newest.append((path, log, change))
         return sorted(newest, key=lambda entry: (entry[2], entry[0]))[-_LOGS:]
 
-    def _log(self, path: str, log: SessionLog, seen: tuple[int, LogChange]) -> _Log:
+    def _log(self, path: str, log: SessionLog, seen_pair: tuple[int, LogChange]) -> _Log:
         before = self._logs.get(path)
-        if before is not None and before.seen == seen:
+        if before is not None and before.seen == seen_pair:
             return before
         parts = tuple(
             _Said(
@@ -127,7 +129,7 @@ class UnindexedMessages:
             )
             for ordinal, passage in self._waiting(path, log)
         )
-        return _Log(seen=seen, said=parts)
+        return _Log(seen=seen_pair, said=parts)
 
     def _waiting(self, path: str, log: SessionLog) -> Iterator[tuple[int, Passage]]:
         """The passages at the end of a log that the index does not have, as it will hold them, and their places."""
@@ -148,15 +150,15 @@ class UnindexedMessages:
         return enumerate(behind, last.ordinal + 1 if last else 0)
 
 
-def _hit(part: _Said, found: FoundMessage) -> Hit:
+def _hit(part: _Said, message: FoundMessage) -> Hit:
     return Hit(
         path=part.path,
         source="sessions",
         passage=part.passage,
         ordinal=part.ordinal,
-        snippet=found.text,
-        score=found.score,
-        text_score=found.score,
+        snippet=message.text,
+        score=message.score,
+        text_score=message.score,
         vector_score=None,
     )
 

@@ -131,14 +131,12 @@ def _is_foreign(view: View) -> bool:
     return bool(view.tail) and not view.seqs
 
 
-def _as_counted(estimated: PromptTokens, scale: float) -> PromptTokens:
+def _as_counted(tokens: PromptTokens, scale: float) -> PromptTokens:
     """Each part as the model counts it. What is rounded is their running sum, so that they add up to the total."""
-    parts = (estimated.system, estimated.memory, estimated.summary, estimated.tail)
+    parts = (tokens.system, tokens.memory, tokens.summary, tokens.tail)
     sums = [scale_tokens(upto, scale) for upto in accumulate(parts, initial=0)]
     system, memory, summary, tail = (after - before for before, after in pairwise(sums))
-    return PromptTokens(
-        system=system, memory=memory, summary=summary, tail=tail, total=sums[-1], window=estimated.window
-    )
+    return PromptTokens(system=system, memory=memory, summary=summary, tail=tail, total=sums[-1], window=tokens.window)
 
 
 def _turn(view: View) -> int:

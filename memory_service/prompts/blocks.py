@@ -126,7 +126,7 @@ class SessionBlocks:
         except MemoryServiceError as error:
             return PromptMemory(blocks=room.fitting_blocks(earlier), degraded=(f"recall: {error}",))
         fitting_block = partial(
-            self._fitting_block, snapshot, passages, question, asked=digest, most_tokens=room.own_tokens, at=at
+            self._fitting_block, snapshot, passages, question, asked_text=digest, most_tokens=room.own_tokens, at=at
         )
         context, own = fitting_block(beside=earlier)
         if room.fitting_blocks(earlier, own) != earlier:
@@ -139,10 +139,10 @@ class SessionBlocks:
     def _fitting_block(
         self,
         snapshot: SessionSnapshot,
-        found: SearchedPassages,
+        passages: SearchedPassages,
         question: Question,
         *,
-        asked: str,
+        asked_text: str,
         most_tokens: int,
         at: dt.datetime,
         beside: Sequence[InjectedBlock],
@@ -153,8 +153,8 @@ class SessionBlocks:
         """
         tries = 0
         while True:
-            context = self._recalls.pack_block(snapshot, found, question, at, beside=beside)
-            own, tries = _block(context, found.hits, asked, snapshot.state.turn), tries + 1
+            context = self._recalls.pack_block(snapshot, passages, question, at, beside=beside)
+            own, tries = _block(context, passages.hits, asked_text, snapshot.state.turn), tries + 1
             if own.tokens <= most_tokens or tries == _MOST_TRIES:
                 return context, own
             budget = max(1, question.budget_tokens * most_tokens // own.tokens - 1)
@@ -185,12 +185,12 @@ def _said_digest(message: Numbered | None) -> str:
     return digest_of(message.message) if message else ""
 
 
-def _block(context: Context, hits: Sequence[Hit], asked: str, message: Numbered | None) -> InjectedBlock:
+def _block(context: Context, hits: Sequence[Hit], asked_text: str, message: Numbered | None) -> InjectedBlock:
     """The block of a turn."""
     return InjectedBlock(
         seq=message.seq if message else 0,
         said=_said_digest(message),
-        asked=asked,
+        asked=asked_text,
         text=context.block,
         receipt_id=context.receipt.receipt_id,
         passages=passages_in(context, hits),

@@ -274,33 +274,33 @@ class Contexts:
         return prompt
 
     def _store_prompt(
-        self, work: _Work, before: PromptRecord, made: PromptRecord, receipt: Receipt | None
+        self, work: _Work, before: PromptRecord, prompt_record: PromptRecord, receipt: Receipt | None
     ) -> tuple[bool, tuple[str, ...]]:
         """Store a prompt, and its receipt if there is a new one.
 
         Returns:
             False if another process stored one meanwhile, or something in it was erased; and what could not be stored.
         """
-        if made == before and receipt is None:
+        if prompt_record == before and receipt is None:
             return True, ()
         is_kept, left, snapshot = True, tuple[str, ...](), work.snapshot
         try:
             with snapshot.session.hold(snapshot.state):
-                if made != before:
-                    is_kept, left = self._store_record(work.session_id, made)
+                if prompt_record != before:
+                    is_kept, left = self._store_record(work.session_id, prompt_record)
                 if is_kept and receipt is not None:
                     self._receipts.put(receipt, session_id=work.session_id)
         except (StorageFailed, Conflict) as error:
             left = (*left, f"receipt: {error}")
         return is_kept, left
 
-    def _store_record(self, session_id: str, made: PromptRecord) -> tuple[bool, tuple[str, ...]]:
+    def _store_record(self, session_id: str, prompt_record: PromptRecord) -> tuple[bool, tuple[str, ...]]:
         """Store a prompt; see `_store_prompt`."""
         try:
-            stored_prompt_record = self._services.longterm.prompts.put(session_id, made)
+            stored_prompt_record = self._services.longterm.prompts.put(session_id, prompt_record)
         except StorageFailed as error:
             return True, (f"prompt: {error}",)
-        is_kept = stored_prompt_record is not None and stored_prompt_record.blocks == made.blocks
+        is_kept = stored_prompt_record is not None and stored_prompt_record.blocks == prompt_record.blocks
         return is_kept, () if is_kept else (_RESTLESS,)
 
     def _missing(self, work: _Work) -> list[str]:

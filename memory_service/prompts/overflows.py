@@ -91,10 +91,10 @@ def _decide(
     failure: ProviderFailure,
     *,
     failed_compaction: bool,
-    tried: RecoveryAttempts,
+    attempts: RecoveryAttempts,
     rules: RecoveryRules,
     compactible: bool = True,
-    oversized: bool = True,
+    is_oversized: bool = True,
     has_media: bool = True,
 ) -> Decision:
     """The next step.
@@ -102,39 +102,39 @@ def _decide(
     Args:
         failure: What the error means.
         failed_compaction: Whether it tells of a compaction that failed.
-        tried: What was done for this prompt.
+        attempts: What was done for this prompt.
         rules: Of the preset.
         compactible: Whether the last compaction left something to compact.
-        oversized: Whether a tool result is there that could be cut.
+        is_oversized: Whether a tool result is there that could be cut.
         has_media: Whether media are there that could be stripped.
     """
     if failed_compaction:
-        return _given_up("The error tells of a failed compaction, not of an overflow; nothing was changed.", tried)
+        return _given_up("The error tells of a failed compaction, not of an overflow; nothing was changed.", attempts)
     if failure.kind == "token_overflow":
-        return _too_many_tokens(tried, rules, compactible, oversized)
+        return _too_many_tokens(attempts, rules, compactible, is_oversized)
     if failure.kind == "byte_overflow":
-        if has_media and tried.strips < 2:
+        if has_media and attempts.strips < 2:
             return Decision(
                 remedy="strip_media",
                 reason="The request had too many bytes; media give way to labels.",
-                tried=replace(tried, strips=tried.strips + 1),
+                tried=replace(attempts, strips=attempts.strips + 1),
             )
-        return _too_many_tokens(tried, rules, compactible, oversized)
-    if failure.kind == "malformed_history" and tried.repairs == 0:
+        return _too_many_tokens(attempts, rules, compactible, is_oversized)
+    if failure.kind == "malformed_history" and attempts.repairs == 0:
         return Decision(
             remedy="drop_thinking",
             reason="The provider refused the order of the messages; they are sent again without thinking.",
-            tried=replace(tried, repairs=1),
+            tried=replace(attempts, repairs=1),
         )
-    if failure.transient and tried.waits < _WAITS:
+    if failure.transient and attempts.waits < _WAITS:
         wait = failure.retry_after_seconds
         after = f"after {wait:g} seconds" if wait else "after a while"
         return Decision(
             remedy="wait",
             reason=f"No overflow ({failure.kind}): the same prompt may succeed {after}.",
-            tried=replace(tried, waits=tried.waits + 1),
+            tried=replace(attempts, waits=attempts.waits + 1),
         )
-    return _given_up(_why_not(failure), tried)
+    return _given_up(_why_not(failure), attempts)
 
 
 def _too_many_tokens(
@@ -254,7 +254,7 @@ class Overflows:
                 self._services.tell("overflow", session_id, failure=failure.kind, remedy=decision.remedy)
                 if decision.remedy == "give_up":
                     self._forget(session_id)
-                    return self._answer("give_up", decision, failure, learned=learned_count)
+                    return self._answer("give_up", decision, failure, learned_count=learned_count)
                 done_step = self._take_step(snapshot, decision, call, failure, cancelled)
                 if done_step is not None:
                     return replace(done_step, learned_window=learned_count)
@@ -289,10 +289,10 @@ class Overflows:
         decision = _decide(
             failure,
             failed_compaction=is_compaction_failure(call.error),
-            tried=attempts,
+            attempts=attempts,
             rules=snapshot.options.preset.recovery,
             compactible=bool(tail),
-            oversized=any(
+            is_oversized=any(
                 is_tool_result(each_message.message) and each_message.tokens > share for each_message in tail
             ),
             has_media=any(media_parts_of(message) for message in view.messages),
@@ -368,9 +368,9 @@ class Overflows:
             min(size // 2, snapshot.budget().emergency_target_tokens),
             texts_in(newest_language(snapshot.state)),
         )
-        outcome = truncate_results(tail, room, protected=_pinned_seqs(snapshot.state), texts=texts)
+        outcome = truncate_results(tail, room, protected_numbers=_pinned_seqs(snapshot.state), texts=texts)
         return bool(outcome.cleared) and self._commit(
-            snapshot, cleared=dict(outcome.cleared), reason="oversized results were cut"
+            snapshot, cleared_values=dict(outcome.cleared), reason="oversized results were cut"
         )
 
     def _strip_media(self, snapshot: SessionSnapshot, times: int) -> bool:
@@ -379,15 +379,15 @@ class Overflows:
         limit = media_bytes(tail) // 2 if times < 2 else 0
         stripped_numbers = media_to_bytes(tail, limit).stripped
         return bool(stripped_numbers) and self._commit(
-            snapshot, stripped=stripped_numbers, reason="media gave way to labels"
+            snapshot, stripped_numbers=stripped_numbers, reason="media gave way to labels"
         )
 
     def _commit(
         self,
         snapshot: SessionSnapshot,
         *,
-        cleared: dict[int, str] | None = None,
-        stripped: tuple[int, ...] = (),
+        cleared_values: dict[int, str] | None = None,
+        stripped_numbers: tuple[int, ...] = (),
         reason: str,
     ) -> bool:
         state, before = snapshot.state, snapshot.view().tokens
@@ -399,8 +399,8 @@ class Overflows:
             stage="prune",
             tokens_before=before,
             tokens_after=before,
-            cleared=cleared or {},
-            stripped=stripped,
+            cleared=cleared_values or {},
+            stripped=stripped_numbers,
             preset=snapshot.options.preset.name,
             trigger="overflow",
             reason=reason,
@@ -441,7 +441,7 @@ class Overflows:
         *,
         context: BuiltContext | None = None,
         receipt: CompactionReceipt | None = None,
-        learned: int | None = None,
+        learned_count: int | None = None,
     ) -> RecoveryStep:
         return RecoveryStep(
             action=action,
@@ -451,7 +451,7 @@ class Overflows:
             context=context,
             compaction=receipt,
             retry_after_seconds=failure.retry_after_seconds,
-            learned_window=learned,
+            learned_window=learned_count,
         )
 
 

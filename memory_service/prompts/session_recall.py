@@ -196,7 +196,7 @@ class SessionRecall:
         snapshot: SessionSnapshot | None,
         question: Question,
         *,
-        forgotten: int = 0,
+        forgotten_count: int = 0,
         beside: Sequence[InjectedBlock] = (),
         at: dt.datetime,
     ) -> Recalled:
@@ -205,12 +205,12 @@ class SessionRecall:
         Args:
             snapshot: The session; None for one in which nothing was said yet.
             question: The search.
-            forgotten: Of a view that is not ours, the last message that is in it no more.
+            forgotten_count: Of a view that is not ours, the last message that is in it no more.
             beside: What such a view shows beside the messages of the session.
             at: The present moment.
         """
         try:
-            passages = self.find_passages(snapshot, question, forgotten)
+            passages = self.find_passages(snapshot, question, forgotten_count)
         except MemoryServiceError as error:
             return Recalled(degraded=(f"recall: {error}",))
         context, degraded = self.pack_block(snapshot, passages, question, at, beside), passages.degraded
@@ -224,7 +224,7 @@ class SessionRecall:
     def pack_block(
         self,
         snapshot: SessionSnapshot | None,
-        found: SearchedPassages,
+        passages: SearchedPassages,
         question: Question,
         at: dt.datetime,
         beside: Sequence[InjectedBlock] = (),
@@ -232,18 +232,18 @@ class SessionRecall:
         """The block of what was found, without what other blocks show."""
         head = snapshot.state.head if snapshot else None
         return build_context(
-            found.hits,
+            passages.hits,
             query=question.query,
             budget_tokens=question.budget_tokens,
-            limits=self._limits(question, beside=bool(beside), judged=found.judged),
+            limits=self._limits(question, beside=bool(beside), is_judged=passages.judged),
             receipt_id=new_receipt_id(at),
             created_at=at,
-            degraded=found.searched,
+            degraded=passages.searched,
             order=question.order,
-            heard=session_path(snapshot.session_id) if snapshot else "",
+            heard_text=session_path(snapshot.session_id) if snapshot else "",
             shown=_shown_in(beside) if beside else None,
             language=(head.language or "en") if head and head.rounds else "",
-            silence=found.silence,
+            silence=passages.silence,
         )
 
     def _judge(self, question: Question, hits: Sequence[Hit]) -> tuple[bool, str, tuple[str, ...]]:
@@ -272,7 +272,7 @@ class SessionRecall:
             results = self._services.longterm.search(
                 question.query,
                 limit=candidates_for(question.budget_tokens),
-                kept=SearchFilter(sources=question.sources, without=view.lines),
+                kept_filter=SearchFilter(sources=question.sources, without=view.lines),
                 snippets=False,
                 order=question.order,
                 in_view=view.session_id,
@@ -325,13 +325,13 @@ class SessionRecall:
             self._live[snapshot.session_id] = snapshot.state.edition, live
         return FoundMessages(results=live.search(query, limit=limit), degraded=[*unreadable(snapshot.session.log)])
 
-    def _limits(self, question: Question, *, beside: bool, judged: bool) -> RelevanceLimits:
+    def _limits(self, question: Question, *, beside: bool, is_judged: bool) -> RelevanceLimits:
         recall, min_relevance = self._services.shared.settings.recall, question.min_relevance
         least = 0.0 if min_relevance is None else checked_share(min_relevance)
         return RelevanceLimits(
             min_relevance=max(least, question.least_beside) if beside else least,
             # Where a judge was asked, it has read the relevance too.
-            min_best=recall.min_relevance if min_relevance is None and not judged else 0.0,
+            min_best=recall.min_relevance if min_relevance is None and not is_judged else 0.0,
             min_gain=recall.min_gain,
         )
 

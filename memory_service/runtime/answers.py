@@ -79,7 +79,7 @@ def looked_at(limit: int, min_score: float | None, min_relevance: float) -> int:
 
 
 def search_results(
-    found: Found,
+    results: Found,
     *,
     limit: int,
     fusion: str,
@@ -89,13 +89,13 @@ def search_results(
     took_ms: float,
 ) -> schemas.SearchResults:
     """Search results as the API answers them: the best of those that have enough."""
-    hits = [hit for hit in found.hits if is_relevant(hit.relevance, min_relevance)]
+    hits = [hit for hit in results.hits if is_relevant(hit.relevance, min_relevance)]
     shown_pairs = [(hit, _shown_score(hit.score, fusion)) for hit in hits]
     kept_pairs = [(hit, score) for hit, score in shown_pairs if min_score is None or score >= min_score]
     return schemas.SearchResults(
         results=[_result(hit, score, explain) for hit, score in kept_pairs[:limit]],
-        mode=found.mode,
-        degraded=list(found.degraded),
+        mode=results.mode,
+        degraded=list(results.degraded),
         took_ms=round(took_ms, 3),
     )
 
@@ -140,13 +140,13 @@ def _statement(statement: Stated) -> schemas.Statement:
     )
 
 
-def receipt(made: schemas.Receipt, *, fusion: str) -> schemas.Receipt:
+def receipt(receipt: schemas.Receipt, *, fusion: str) -> schemas.Receipt:
     """A receipt as it is stored, with scores as people see them."""
     shown_fields = {
-        "included": _with_shown_scores(made.included, fusion),
-        "omitted": _with_shown_scores(made.omitted, fusion),
+        "included": _with_shown_scores(receipt.included, fusion),
+        "omitted": _with_shown_scores(receipt.omitted, fusion),
     }
-    return made.model_copy(update=shown_fields)
+    return receipt.model_copy(update=shown_fields)
 
 
 def _with_shown_scores(items: Iterable[_Item], fusion: str) -> list[_Item]:
@@ -162,46 +162,46 @@ def reindex_report(report: SyncReport) -> schemas.ReindexReport:
 
 def status(
     workspace: str,
-    found: IndexStatus,
+    status: IndexStatus,
     settings: Settings,
     *,
     degraded: Iterable[str] = (),
-    watched: WatchState | None = None,
+    watch_state: WatchState | None = None,
 ) -> schemas.Status:
     """Status of a workspace, with failures beside those of the index."""
-    counts = found.counts
+    counts = status.counts
     passages, embedded_count = (counts.passages, counts.embedded) if counts else (0, 0)
     return schemas.Status(
         workspace=workspace,
         files=counts.files if counts else 0,
         passages=passages,
         embedded=embedded_count,
-        coverage=round(embedded_count / passages, 4) if passages and found.current.model else 1.0,
-        dirty=found.pending,
-        syncing=found.syncing is not None,
-        sync_done=found.syncing.passages if found.syncing else None,
-        sync_total=found.syncing.total_passages if found.syncing else None,
-        failed=failures(found.failed),
+        coverage=round(embedded_count / passages, 4) if passages and status.current.model else 1.0,
+        dirty=status.pending,
+        syncing=status.syncing is not None,
+        sync_done=status.syncing.passages if status.syncing else None,
+        sync_total=status.syncing.total_passages if status.syncing else None,
+        failed=failures(status.failed),
         index_bytes=counts.size_bytes if counts else 0,
         updated_at=counts.updated_at if counts else None,
         embedding_model=settings.embedding_model,
-        embedding_choice=_choice(found),
-        fingerprint=_fingerprint(found.stored) if found.stored else None,
-        current_fingerprint=_fingerprint(found.current),
+        embedding_choice=_choice(status),
+        fingerprint=_fingerprint(status.stored) if status.stored else None,
+        current_fingerprint=_fingerprint(status.current),
         timezone=settings.timezone,
-        rebuild=_rebuild(found.rebuild) if found.rebuild else None,
-        watching=schemas.Watching(mode=watched.mode, reason=watched.reason) if watched else None,
+        rebuild=_rebuild(status.rebuild) if status.rebuild else None,
+        watching=schemas.Watching(mode=watch_state.mode, reason=watch_state.reason) if watch_state else None,
         reader_failures=reader_failures(),
-        degraded=[*_degraded_parts(found), *degraded],
+        degraded=[*_degraded_parts(status), *degraded],
     )
 
 
-def _choice(found: IndexStatus) -> str | None:
+def _choice(status: IndexStatus) -> str | None:
     """The model that was chosen, and why; None where the settings name one."""
-    if found.choice and found.moving:
+    if status.choice and status.moving:
         how = "by a server in the background, or by the next command that searches after a change"
-        return f"{found.choice}. The index answers with the other model until it is made anew: {how}"
-    return found.choice or None
+        return f"{status.choice}. The index answers with the other model until it is made anew: {how}"
+    return status.choice or None
 
 
 def reader_failures() -> dict[str, int]:
@@ -209,9 +209,9 @@ def reader_failures() -> dict[str, int]:
     return dict(FAILURES.counts())
 
 
-def failures(failed: Iterable[IndexFailure]) -> list[schemas.FileFailure]:
+def failures(failures: Iterable[IndexFailure]) -> list[schemas.FileFailure]:
     """Files that could not be indexed."""
-    return [schemas.FileFailure(path=failure.path, reason=failure.reason) for failure in failed]
+    return [schemas.FileFailure(path=failure.path, reason=failure.reason) for failure in failures]
 
 
 def _degraded_parts(found: IndexStatus) -> Iterable[str]:
@@ -232,22 +232,25 @@ def _degraded_parts(found: IndexStatus) -> Iterable[str]:
         yield f"index: a rebuild was interrupted ({rebuild.name}). Run `memory-service reindex --full` to {purpose}."
 
 
-def _rebuild(found: RebuildState) -> schemas.Rebuild:
+def _rebuild(rebuild_state: RebuildState) -> schemas.Rebuild:
     return schemas.Rebuild(
-        state="running" if found.running else "interrupted" if found.current else "outdated",
-        file=found.name,
-        files=found.files,
-        total_files=found.total_files,
-        share=round(found.share, 4),
-        passages=found.passages,
-        embedded=found.embedded,
-        bytes=found.size_bytes,
+        state="running" if rebuild_state.running else "interrupted" if rebuild_state.current else "outdated",
+        file=rebuild_state.name,
+        files=rebuild_state.files,
+        total_files=rebuild_state.total_files,
+        share=round(rebuild_state.share, 4),
+        passages=rebuild_state.passages,
+        embedded=rebuild_state.embedded,
+        bytes=rebuild_state.size_bytes,
     )
 
 
-def _fingerprint(made: Fingerprint) -> schemas.ModelFingerprint:
+def _fingerprint(fingerprint: Fingerprint) -> schemas.ModelFingerprint:
     return schemas.ModelFingerprint(
-        model=made.model, dimensions=made.dimensions, rules=made.rules, schema_version=made.schema
+        model=fingerprint.model,
+        dimensions=fingerprint.dimensions,
+        rules=fingerprint.rules,
+        schema_version=fingerprint.schema,
     )
 
 

@@ -53,8 +53,8 @@ class _Running:
     def has_ended(self) -> bool:
         return _has_ended(self.shown)
 
-    def change(self, **changed: object) -> None:
-        self.shown = self.shown.model_copy(update=changed)
+    def change(self, **changed_fields: object) -> None:
+        self.shown = self.shown.model_copy(update=changed_fields)
 
 
 class _Recorded(NamedTuple):
@@ -160,7 +160,7 @@ class Operations:
         operation = self._operations.get(operation_id)
         return operation if operation is not None and operation.workspace == workspace else None
 
-    def _elsewhere(self, workspace: str, operation_id: str, **changed: object) -> _Recorded:
+    def _elsewhere(self, workspace: str, operation_id: str, **changed_fields: object) -> _Recorded:
         """The operation of another process, changed if it has not ended; one whose process is gone has failed."""
         records = self._records(workspace)
         while (record := records.get(RecordKind.OPERATION, operation_id)) is not None:
@@ -168,10 +168,10 @@ class Operations:
             if _has_ended(value.shown):
                 return value
             if self._presence.is_gone(value.holder):
-                changed = {"state": "failed", "error": _GONE, "eta_seconds": None}
-            if not changed:
+                changed_fields = {"state": "failed", "error": _GONE, "eta_seconds": None}
+            if not changed_fields:
                 return value
-            value = value._replace(shown=value.shown.model_copy(update=changed))
+            value = value._replace(shown=value.shown.model_copy(update=changed_fields))
             if records.put(RecordKind.OPERATION, operation_id, value.raw(), expected=record.version, expires=_expiry()):
                 return value
         raise NotFound(f"There is no operation {operation_id!r}. Start one with POST …/reindex.")

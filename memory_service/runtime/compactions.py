@@ -224,7 +224,7 @@ class SessionCompactions:
             now=self._services.now(),
             originals=snapshot.session.originals(snapshot.state),
             cancelled=cancelled,
-            spent=spending,
+            spending=spending,
         )
 
     def _own_model(self, snapshot: SessionSnapshot, request: CompactRequest) -> ChatModel | None:
@@ -257,7 +257,7 @@ class SessionCompactions:
             }
             receipt = receipt.model_copy(update=fields)
             outcome = receipt.stage
-            self._count(snapshot, call, helped=seq is not None)
+            self._count(snapshot, call, is_helped=seq is not None)
             return receipt
         except (Conflict, CallCancelled) as error:
             # Others were faster, or nobody wants it any more: that says nothing about the next try.
@@ -265,7 +265,7 @@ class SessionCompactions:
             raise
         except MemoryServiceError as error:
             outcome, failure = error.code, str(error)
-            self._count(snapshot, call, helped=False)
+            self._count(snapshot, call, is_helped=False)
             raise
         finally:
             event = services.shared.events.publish(
@@ -373,8 +373,8 @@ class SessionCompactions:
         note = f"This is what the service would do; the engine {owner} compacts this session, and does it its own way."
         return receipt.model_copy(update={"notes": [*receipt.notes, note]}) if owner else receipt
 
-    def _count(self, snapshot: SessionSnapshot, call: CompactionCall, *, helped: bool) -> None:
-        if helped:
+    def _count(self, snapshot: SessionSnapshot, call: CompactionCall, *, is_helped: bool) -> None:
+        if is_helped:
             self._strikes.pop(snapshot.session_id, None)
             return
         if call.trigger == "cache_ttl":
@@ -396,7 +396,9 @@ class SessionCompactions:
         past = LoggedCompaction(
             seq=applied or 0, at=self._services.now().isoformat(), compaction=draft.made, head=draft.head
         )
-        return receipt_of_made(past, draft.plan, snapshot.options, mode=call.request.mode, applied=applied is not None)
+        return receipt_of_made(
+            past, draft.plan, snapshot.options, mode=call.request.mode, is_applied=applied is not None
+        )
 
 
 def _log_end(

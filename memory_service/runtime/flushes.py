@@ -188,8 +188,8 @@ class Flushes:
                 fallbacks=self._services.shared.models.fallbacks,
                 timeout_seconds=self._services.shared.settings.llm_timeout_seconds,
                 cancelled=cancelled,
-                spent=spending,
-                dropped=rejects,
+                spending=spending,
+                candidates=rejects,
             )
         except UpstreamFailed as error:
             if snapshot.options.flush.mode == "model":

@@ -155,9 +155,11 @@ def _erased_bodies(records: Iterable[Record], seqs: frozenset[int]) -> dict[int,
     return bodies
 
 
-def _covers(made: Compaction, seqs: frozenset[int]) -> bool:
+def _covers(compaction: Compaction, seqs: frozenset[int]) -> bool:
     """True if a compaction was made of one of some messages."""
-    return not seqs.isdisjoint(made.cleared) or (made.stage != "prune" and min(seqs) < made.tail_start)
+    return not seqs.isdisjoint(compaction.cleared) or (
+        compaction.stage != "prune" and min(seqs) < compaction.tail_start
+    )
 
 
 def foreign_messages(

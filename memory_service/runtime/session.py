@@ -234,11 +234,11 @@ class _Fold:
             self._set_cut(seq)
         self._state = replace(self._state, usages=(*self._state.usages, Counted(seq=seq, usage=usage))[-_USAGES:])
 
-    def _compact(self, record: Record, made: Compaction) -> None:
+    def _compact(self, record: Record, compaction: Compaction) -> None:
         self._state, self._messages = self.state(), []
-        below = self._state.heads.get(made.base, Head()) if made.base is not None else Head()
-        head = built_on(below, made, record.seq, _ledger_after(self._state, below, made))
-        past = LoggedCompaction(seq=record.seq, at=record.ts, compaction=made, head=head)
+        below = self._state.heads.get(compaction.base, Head()) if compaction.base is not None else Head()
+        head = built_on(below, compaction, record.seq, _ledger_after(self._state, below, compaction))
+        past = LoggedCompaction(seq=record.seq, at=record.ts, compaction=compaction, head=head)
         self._state = replace(
             self._state,
             heads={**self._state.heads, record.seq: head},
@@ -290,14 +290,18 @@ class _Fold:
         )
 
 
-def _ledger_after(state: SessionState, below: Head, made: Compaction) -> tuple[LedgerEntry, ...]:
+def _ledger_after(state: SessionState, below: Head, compaction: Compaction) -> tuple[LedgerEntry, ...]:
     """The ledger once a compaction counts: what the newly covered messages hold goes into the one before."""
-    if made.stage == "prune":
+    if compaction.stage == "prune":
         return below.ledger
-    messages = state.between(below.tail_start, made.tail_start - 1)
+    messages = state.between(below.tail_start, compaction.tail_start - 1)
     read = [message for message in messages if not is_system(message.message)]
-    ledger = merge_ledger(below.ledger, ledger_of(read, made.judged_statements(), before=below.ledger))
-    return Labels({**below.labels, **made.labels}).entries(ledger) if made.identifier_policy == "anonymize" else ledger
+    ledger = merge_ledger(below.ledger, ledger_of(read, compaction.judged_statements(), before=below.ledger))
+    return (
+        Labels({**below.labels, **compaction.labels}).entries(ledger)
+        if compaction.identifier_policy == "anonymize"
+        else ledger
+    )
 
 
 def chain_of(heads: Mapping[int, Head], head: Head) -> list[int]:
@@ -391,11 +395,11 @@ class OpenSession:
         """Keep the session from being deleted while something made from a state of it is stored; see `SessionLog`."""
         return self.log.hold(_there(on))
 
-    def commit(self, made: Compaction, on: SessionState) -> int:
+    def commit(self, compaction: Compaction, on: SessionState) -> int:
         """Write a compaction if the head is still the one that it was planned on; gives its number.
 
         Args:
-            made: The compaction.
+            compaction: The compaction.
             on: The state that it was planned on.
 
         Raises:
@@ -405,13 +409,13 @@ class OpenSession:
         edition = _there(on)
         for _ in range(_COMMIT_ATTEMPTS):
             state = self.state()
-            if state.edition == edition and state.head.seq != made.base:
+            if state.edition == edition and state.head.seq != compaction.base:
                 raise Conflict(
-                    f"The session was compacted or undone meanwhile (now {state.head.seq}, planned on {made.base}). "
-                    "Look at the view again."
+                    f"The session was compacted or undone meanwhile (now {state.head.seq}, planned on "
+                    f"{compaction.base}). Look at the view again."
                 )
             try:
-                return self.log.append([made], expected_last_seq=state.last_seq, edition=edition).last_seq
+                return self.log.append([compaction], expected_last_seq=state.last_seq, edition=edition).last_seq
             except Conflict:
                 if state.edition != edition:
                     raise

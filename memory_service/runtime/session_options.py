@@ -138,7 +138,7 @@ def options_of(
     lesson = state.learned
     window = resolve_window(
         session=header.context_window if header else None,
-        learned=lesson.context_window if lesson and _is_of(lesson, model) else None,
+        learned_count=lesson.context_window if lesson and _is_of(lesson, model) else None,
         settings=settings.context_windows.get(model or "") or settings.context_window,
         model=limits.window_tokens if limits else None,
         preset=chosen_preset.thresholds.window_tokens,
@@ -159,9 +159,9 @@ def options_of(
     )
 
 
-def _is_of(learned: Learned, model: str | None) -> bool:
+def _is_of(lesson: Learned, model: str | None) -> bool:
     """True if a window was learned of the model; of one that was not named, while none is."""
-    return bool(learned.model) == bool(model) and same_model(learned.model, model)
+    return bool(lesson.model) == bool(model) and same_model(lesson.model, model)
 
 
 def _tables(settings: Settings, given_jsons: Mapping[str, Json]) -> tuple[CompactionTable, PruningTable, FlushTable]:
@@ -231,7 +231,7 @@ def reading_of(
     scale: tuple[float, ReadingSource],
     model: str | None,
     *,
-    anchored: bool = False,
+    is_anchored: bool = False,
 ) -> Reading:
     """Size of a view in tokens, with its source.
 
@@ -240,11 +240,11 @@ def reading_of(
         view_sizes: What its view takes by estimate.
         scale: See `scale_of`.
         model: The model that the view is for.
-        anchored: Whether the provider's last count stands for what it counted, system prompt and memories included.
+        is_anchored: Whether the provider's last count stands for what it counted, system prompt and memories included.
     """
     factor, source = scale
     anchor = None
-    if anchored:
+    if is_anchored:
         anchor = anchor_of(
             [(usage.seq, usage.usage) for usage in state.usages],
             seqs=[0, *view_sizes.seqs],

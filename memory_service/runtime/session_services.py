@@ -67,10 +67,10 @@ class SessionSnapshot:
         """Tokens as its model counts them for each one estimated."""
         return self._scale()[0]
 
-    def reading(self, *, anchored: bool = False) -> Reading:
+    def reading(self, *, is_anchored: bool = False) -> Reading:
         """Size of the view in tokens; see `options.reading_of`."""
         view_sizes = self.session.view_sizes(self.shape, self.state)
-        return reading_of(self.state, view_sizes, self._scale(), self.options.model_name, anchored=anchored)
+        return reading_of(self.state, view_sizes, self._scale(), self.options.model_name, is_anchored=is_anchored)
 
     def _scale(self) -> tuple[float, ReadingSource]:
         return scale_of(self.state, lambda: self.session.last_view(self.shape, self.state), self.options.model_name)

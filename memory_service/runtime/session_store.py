@@ -123,7 +123,7 @@ class SessionStore:
             NotFound: There is no such session.
         """
         snapshot = self._services.snapshot(session_id)
-        reading, state = snapshot.reading(anchored=True), snapshot.state
+        reading, state = snapshot.reading(is_anchored=True), snapshot.state
         log = snapshot.session.log.status()
         return schemas.Session(
             session_id=session_id,
@@ -495,7 +495,7 @@ def _append_answer(
     snapshot: SessionSnapshot, append: Appended | None = None, *, replayed: bool = False, skipped: int = 0
 ) -> schemas.AppendedMessages:
     """The answer to an append."""
-    reading = snapshot.reading(anchored=True)
+    reading = snapshot.reading(is_anchored=True)
     return schemas.AppendedMessages(
         first_seq=append.first_seq if append else snapshot.state.last_seq + 1,
         last_seq=append.last_seq if append else snapshot.state.last_seq,

@@ -182,7 +182,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
                 query,
                 limit=most,
                 mode=mode,
-                kept=kept_filter,
+                kept_filter=kept_filter,
                 explain=explain,
                 order=order,
                 history=history,
@@ -225,7 +225,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
             results = memory.search(
-                query, limit=candidates_for(budget_tokens), kept=kept_filter, snippets=False, order=order
+                query, limit=candidates_for(budget_tokens), kept_filter=kept_filter, snippets=False, order=order
             )
         now, least = self.settings.now(), checked_share(min_relevance)
         context = build_context(
@@ -466,7 +466,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             self._embedder,
             reranker=self._reranker,
             engine_problems=failing,
-            missed=missed_text,
+            missed_text=missed_text,
             measures=measures,
         )
 

@@ -141,11 +141,11 @@ def original_of_file(
     return _cut_to_answer(whole, handle)
 
 
-def _following_lines(handle: Handle, found: FileText) -> str | None:
+def _following_lines(handle: Handle, file_text: FileText) -> str | None:
     """The handle of the wanted lines that a single reading did not give."""
-    if found.next_start_line is None or (handle.last and found.end_line >= handle.last):
+    if file_text.next_start_line is None or (handle.last and file_text.end_line >= handle.last):
         return None
-    return f"{handle.path}#L{found.next_start_line}-L{handle.last or found.total_lines}"
+    return f"{handle.path}#L{file_text.next_start_line}-L{handle.last or file_text.total_lines}"
 
 
 def original_of_messages(handle: Handle, store: SessionStore, session_id: str | None) -> Original:

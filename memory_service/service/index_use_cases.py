@@ -123,7 +123,7 @@ class IndexUseCases(ABC):
             status,
             self.settings,
             degraded=(*(engine.problems() if engine else ()), *self._missed_calls(workspace)),
-            watched=self._workspaces.watching.state(workspace),
+            watch_state=self._workspaces.watching.state(workspace),
         )
 
     @cached_property

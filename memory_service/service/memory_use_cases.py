@@ -307,7 +307,7 @@ class MemoryUseCases(ABC):
         """Erase the one memory that has some words."""
         removals, other_removals = self._candidates(workspace, words)
         if dry_run:
-            return _would_go(removals or other_removals[:_SUGGESTED], named=len(removals))
+            return _would_go(removals or other_removals[:_SUGGESTED], named_count=len(removals))
         if len(removals) != 1:
             count = len(removals) or "no"
             raise Conflict(
@@ -320,7 +320,7 @@ class MemoryUseCases(ABC):
         """Memories that have some words, and others that a search finds for them."""
         memory = self._workspaces.readable(workspace)
         with translate_errors():
-            hits = memory.search(words, limit=_LOOKED_AT, kept=_MEMORIES, snippets=False).hits
+            hits = memory.search(words, limit=_LOOKED_AT, kept_filter=_MEMORIES, snippets=False).hits
         removals = dict[str, Removal]()
         for hit in hits:
             first, last = hit.passage.start_line, hit.passage.end_line
@@ -355,7 +355,7 @@ def _role_of(message: str) -> WhoseWord:
     return "assistant" if role == "assistant" else "user" if role == "user" else "tool"
 
 
-def _would_go(removals: Collection[Removal], *, named: int | None = None) -> ForgottenMemory:
+def _would_go(removals: Collection[Removal], *, named_count: int | None = None) -> ForgottenMemory:
     """An erasure that is not done, with the words that would go."""
     ids, paths = {removal.memory_id for removal in removals}, list(dict.fromkeys(removal.path for removal in removals))
     return ForgottenMemory(
@@ -364,7 +364,7 @@ def _would_go(removals: Collection[Removal], *, named: int | None = None) -> For
         paths=paths,
         removed=list(removals),
         dry_run=True,
-        named=named,
+        named=named_count,
     )
 
 

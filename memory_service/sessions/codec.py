@@ -121,11 +121,11 @@ def _fields_of(body: Body) -> dict[str, Json]:
     return fields
 
 
-def encode(made: RecordDraft, *, seq: int, ts: str, batch: int = 1) -> bytes:
+def encode(draft: RecordDraft, *, seq: int, ts: str, batch: int = 1) -> bytes:
     """The line of a record; `batch` is how many are written at once, if it is the first of them."""
     count = f'"batch":{batch},' if batch > 1 else ""
-    kind = "" if made.kind == "message" else f'"kind":"{made.kind}",'
-    return f'{{"seq":{seq},{count}"ts":"{ts}",{kind}{made.rest}\n'.encode()
+    kind = "" if draft.kind == "message" else f'"kind":"{draft.kind}",'
+    return f'{{"seq":{seq},{count}"ts":"{ts}",{kind}{draft.rest}\n'.encode()
 
 
 def stamp(line: bytes) -> Stamp | None:

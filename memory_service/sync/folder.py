@@ -186,22 +186,22 @@ class SyncFolder:
             return f"Windows allows no file {shown_name(path)}. Rename it on the server."
         return ""
 
-    def replace(self, path: str, text: str, *, seen: FolderFile | None) -> bool:
+    def replace(self, path: str, text: str, *, file: FolderFile | None) -> bool:
         """Put a text in the place of a file, on disk when this returns.
 
         Args:
             path: The file.
             text: Its new text.
-            seen: The file as it was looked at; None if there was none.
+            file: The file as it was looked at; None if there was none.
 
         Returns:
             Whether it was done: a file that has changed since stays as it is.
         """
-        return self._documents.replace(path, text.encode(), expected=seen.revision if seen else None)
+        return self._documents.replace(path, text.encode(), expected=file.revision if file else None)
 
-    def remove(self, seen: FolderFile) -> bool:
+    def remove(self, file: FolderFile) -> bool:
         """Remove a file; gives whether it was done: one that has changed since stays as it is."""
-        return self._documents.remove(seen.path, expected=seen.revision)
+        return self._documents.remove(file.path, expected=file.revision)
 
     def put_aside(self, file: FolderFile) -> str:
         """Copy a file beside itself under the name of a conflict, on disk when this returns.

@@ -320,7 +320,7 @@ class WorkspaceSync:
         if text_there is None:
             return False
         text, etag = text_there
-        if not self._folder.replace(local.path if local else to_nfc(step.path), text, seen=local):
+        if not self._folder.replace(local.path if local else to_nfc(step.path), text, file=local):
             return False
         self._manifest.note(to_nfc(step.path), etag, text)
         return True
@@ -329,7 +329,7 @@ class WorkspaceSync:
         """Put the merged text here, note the server's as the base, then send it: each is a state to go on from."""
         key, text = to_nfc(step.path), step.text or ""
         self._manifest.begin(key, step.etag, text, step.merged)
-        if not self._folder.replace(local.path, step.merged, seen=local):
+        if not self._folder.replace(local.path, step.merged, file=local):
             return False
         self._manifest.note(key, step.etag, text)
         return self._upload(step.path, step.merged, step.etag)
@@ -338,7 +338,7 @@ class WorkspaceSync:
         """Copy the text here beside the file, then put the server's in its place."""
         copy = self._folder.put_aside(local)
         text = step.text or ""
-        if not self._folder.replace(local.path, text, seen=local):
+        if not self._folder.replace(local.path, text, file=local):
             return False
         self._manifest.note(to_nfc(step.path), step.etag, text)
         report.conflicts.append(ConflictCopy(path=local.path, copy=copy))

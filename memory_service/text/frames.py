@@ -126,9 +126,9 @@ def fence_text(name: str, text: str, **attributes: str) -> str:
     return f"<{name}{written_text}>\n{escape_frames(text)}\n</{name}>"
 
 
-def _as_entity(found: re.Match[str]) -> str:
-    kind, rest = str(found.lastgroup), _REST.match(found.string, found.end())
-    return _ENTITIES[kind] if rest and _NAMES[kind].match(_fold_letters(rest[1])) else found[0]
+def _as_entity(match: re.Match[str]) -> str:
+    kind, rest = str(match.lastgroup), _REST.match(match.string, match.end())
+    return _ENTITIES[kind] if rest and _NAMES[kind].match(_fold_letters(rest[1])) else match[0]
 
 
 def _without_marks(text: str) -> str:
@@ -138,9 +138,9 @@ def _without_marks(text: str) -> str:
     return _MARK.sub(_as_bracket, text) if "replaced" in plain or "recalled" in plain else text
 
 
-def _as_bracket(found: re.Match[str]) -> str:
-    opening = found["opening"]
-    if len(opening) > 1 or not _MARK_WORDS.search(_fold_letters(unescape(found["inner"]))):
+def _as_bracket(match: re.Match[str]) -> str:
+    opening = match["opening"]
+    if len(opening) > 1 or not _MARK_WORDS.search(_fold_letters(unescape(match["inner"]))):
         return opening
     return _BROKEN.get(opening, "&lsqb;")
 

@@ -184,19 +184,19 @@ class SourceText:
         if not year and (month, date) in self._yearless:
             return True
         if date in self._ordinal_days and any(
-            self._is_near(day, written_day, named=True) for written_day in self._written
+            self._is_near(day, written_day, is_named=True) for written_day in self._written
         ):
             return True
         return any(self._is_near(day, written_day) for written_day in self._written)
 
-    def _is_near(self, day: Day, written_day: dt.date, *, named: bool = False) -> bool:
+    def _is_near(self, day: Day, written_day: dt.date, *, is_named: bool = False) -> bool:
         year, month, date = day
         try:
             meant_day = dt.date(year or written_day.year, month, date)
         except ValueError:
             return False
         return meant_day == written_day or (
-            (named or self._has_relative_days) and abs(meant_day - written_day) <= _NEAR
+            (is_named or self._has_relative_days) and abs(meant_day - written_day) <= _NEAR
         )
 
     def _holds_path(self, text: str) -> bool:

@@ -51,44 +51,44 @@ def _without(text: str, opening: str, closing: str) -> str:
     return "".join((*kept_texts, text[at:])) if at else text
 
 
-def said_messages(messages: Iterable[Mapping[str, Any]], asked: set[str]) -> list[Mapping[str, Any]]:
+def said_messages(messages: Iterable[Mapping[str, Any]], asked_keys: set[str]) -> list[Mapping[str, Any]]:
     """Messages without what the memory put there, in the shapes of OpenAI and Anthropic.
 
     Args:
         messages: What is to be kept.
-        asked: Ids of calls that asked the memory. Those found here are added, as a result may come later.
+        asked_keys: Ids of calls that asked the memory. Those found here are added, as a result may come later.
     """
-    return [kept_fields for message in messages if (kept_fields := _own_message(message, asked)) is not None]
+    return [kept_fields for message in messages if (kept_fields := _own_message(message, asked_keys)) is not None]
 
 
-def _own_message(message: Mapping[str, Any], asked: set[str]) -> Mapping[str, Any] | None:
+def _own_message(message: Mapping[str, Any], asked_keys: set[str]) -> Mapping[str, Any] | None:
     """A message as it was said; None if nobody said it."""
     content, calls = message.get("content"), message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, Mapping) else None
         if isinstance(function, Mapping) and _asks(function.get("name"), function.get("arguments")):
-            asked.add(str(call.get("id")))
+            asked_keys.add(str(call.get("id")))
     if message.get("role") == "tool":
-        return {**message, "content": _result(content, str(message.get("tool_call_id")) in asked)}
+        return {**message, "content": _result(content, str(message.get("tool_call_id")) in asked_keys)}
     if isinstance(content, str):
         text = _said_text(content)
         return message if text == content else {**message, "content": text} if text or calls else None
     if not isinstance(content, list):
         return message
-    parts = [kept_part for part in content if (kept_part := _said_part(part, asked)) is not None]
+    parts = [kept_part for part in content if (kept_part := _said_part(part, asked_keys)) is not None]
     return message if parts == content else {**message, "content": parts} if parts or calls else None
 
 
-def _said_part(part: Any, asked: set[str]) -> Any:
+def _said_part(part: Any, asked_keys: set[str]) -> Any:
     match part:
         case {"type": "text", "text": str(text)} if text:
             left = _said_text(text)
             return part if left == text else {**part, "text": left} if left else None
         case {"type": "tool_use", "id": str(call_id), "name": name, "input": given_value}:
             if _asks(name, given_value):
-                asked.add(call_id)
+                asked_keys.add(call_id)
         case {"type": "tool_result", "tool_use_id": str(call_id), "content": content}:
-            return {**part, "content": _result(content, call_id in asked)}
+            return {**part, "content": _result(content, call_id in asked_keys)}
     return part
 
 

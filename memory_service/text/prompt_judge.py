@@ -71,15 +71,15 @@ def _judged_prompt(prompt: str, before: str = "") -> str:
     return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS // 2]} {text[-_MAX_CHARS // 2 :]}"
 
 
-def _prompt_figures(prompt: str, found: Sequence[Hit], space: Space) -> list[float]:
+def _prompt_figures(prompt: str, hits: Sequence[Hit], space: Space) -> list[float]:
     """The figures of `PROMPT_FIGURES`, each about -3 to 3; 0 for what is not known.
 
     Args:
         prompt: The prompt.
-        found: Passages, the best first.
+        hits: Passages, the best first.
         space: The model of their cosines.
     """
-    best = found[:_MOST]
+    best = hits[:_MOST]
     relevances = [hit.relevance for hit in best if hit.relevance is not None]
     logits = [_logit(value) for value in relevances]
     answers = [hit.answers or 0.0 for hit in best]
@@ -101,8 +101,8 @@ def _prompt_figures(prompt: str, found: Sequence[Hit], space: Space) -> list[flo
     ]
 
 
-def _cosines(found: Sequence[Hit], of: Space, space: Space, middle: float, scale: float) -> list[float]:
-    cosines = [hit.vector_score for hit in found if hit.vector_score is not None]
+def _cosines(hits: Sequence[Hit], of: Space, space: Space, middle: float, scale: float) -> list[float]:
+    cosines = [hit.vector_score for hit in hits if hit.vector_score is not None]
     if of != space or not cosines:
         return [0.0] * len(_COSINES)
     mean, most = fmean(cosines), max(cosines)
@@ -126,15 +126,13 @@ def _prompt_rows(mean: Floats, vectors: NDArray[np.floating[Any]], figures: Floa
     return np.hstack([(np.asarray(vectors, np.float64) - mean) * _SCALE, figures])
 
 
-def _judge(
-    vector: NDArray[np.floating[Any]], prompt: str, found: Sequence[Hit], *, space: Space, embedder: str
-) -> Wish:
+def _judge(vector: NDArray[np.floating[Any]], prompt: str, hits: Sequence[Hit], *, space: Space, embedder: str) -> Wish:
     """Judgement of a prompt.
 
     Args:
         vector: Of `_judged_prompt`.
         prompt: The prompt.
-        found: Passages, the best first.
+        hits: Passages, the best first.
         space: The model of their cosines.
         embedder: Fingerprint of the model of the vector.
 
@@ -142,7 +140,7 @@ def _judge(
         DamagedWeights: There are no weights for that model.
     """
     weights = prompt_weights(embedder)
-    figures = ornament("recall", [0.0] * len(PROMPT_FIGURES), _prompt_figures, prompt, found, space)
+    figures = ornament("recall", [0.0] * len(PROMPT_FIGURES), _prompt_figures, prompt, hits, space)
     row = _prompt_rows(weights.mean, vector[None, :], np.array([figures], np.float64))
     wants = float(logistic(weights.functions["wants"].scores(row))[0, 0])
     return Wish(wants=wants, figures=dict(zip(PROMPT_FIGURES, figures, strict=True)))
@@ -169,13 +167,13 @@ class PromptJudge:
     embedder: str
     spaces: Mapping[str, Space]
 
-    def silence(self, prompt: str, before: str, found: Sequence[Hit], made_with: str) -> str:
+    def silence(self, prompt: str, before: str, hits: Sequence[Hit], made_with: str) -> str:
         """Why nothing that was found belongs into a prompt; empty where something does.
 
         Args:
             prompt: The prompt.
             before: The user's turn before it.
-            found: Passages, the best first.
+            hits: Passages, the best first.
             made_with: Fingerprint of the model of their cosines.
 
         Raises:
@@ -183,15 +181,15 @@ class PromptJudge:
             DamagedWeights: See `_judge`.
         """
         # Of sessions are the prompts of other days, too: each is like this one, and answers nothing.
-        noted_hits = [hit for hit in found if hit.source != "sessions"]
-        found = _of_best_folder(noted_hits or found)
+        noted_hits = [hit for hit in hits if hit.source != "sessions"]
+        hits = _of_best_folder(noted_hits or hits)
         # Where relevance is not known, the judge has not learned what speaks for a passage.
-        if all(hit.relevance is None for hit in found):
+        if all(hit.relevance is None for hit in hits):
             return ""
         vector = self.embed(ornament("recall", prompt[:_MAX_CHARS], _judged_prompt, prompt, before))
-        wish = _judge(vector, prompt, found, space=self.spaces.get(made_with, ""), embedder=self.embedder)
-        least = WANTS if len(found) >= _MOST else WANTS / 3
-        best = max(hit.relevance for hit in found if hit.relevance is not None)
+        wish = _judge(vector, prompt, hits, space=self.spaces.get(made_with, ""), embedder=self.embedder)
+        least = WANTS if len(hits) >= _MOST else WANTS / 3
+        best = max(hit.relevance for hit in hits if hit.relevance is not None)
         if wish.wants >= least or best >= SURE:
             return ""
         return (
@@ -200,10 +198,10 @@ class PromptJudge:
         )
 
 
-def _of_best_folder(found: Sequence[Hit]) -> Sequence[Hit]:
+def _of_best_folder(hits: Sequence[Hit]) -> Sequence[Hit]:
     """The passages of the folder that the most relevant one is of: what lies beside it changes no judgement."""
-    best = max(found, key=lambda hit: hit.relevance or 0.0, default=None)
-    return [hit for hit in found if best and folder_number(hit.path) == folder_number(best.path)]
+    best = max(hits, key=lambda hit: hit.relevance or 0.0, default=None)
+    return [hit for hit in hits if best and folder_number(hit.path) == folder_number(best.path)]
 
 
 @cache

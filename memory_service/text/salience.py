@@ -307,10 +307,10 @@ def marks_of(text: str, words: list[str], names: tuple[str, ...]) -> Counter[Mar
     return +counts
 
 
-def limit_marks(*found: Mapping[Mark, int]) -> dict[Mark, int]:
+def limit_marks(*values: Mapping[Mark, int]) -> dict[Mark, int]:
     """The marks of several statements together; a mark counts a few times, not as often as it occurs."""
     total: Counter[Mark] = Counter()
-    for marks in found:
+    for marks in values:
         total.update(marks)
     return {mark: min(count, _LIMITS.get(mark, 2)) for mark, count in total.items()}
 

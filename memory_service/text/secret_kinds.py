@@ -40,7 +40,7 @@ from memory_service.text.secret_proofs import (
 _Match = re.Match[str]
 
 
-def _true(found: _Match) -> bool:
+def _true(match: _Match) -> bool:
     return True
 
 

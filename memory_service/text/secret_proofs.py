@@ -95,144 +95,144 @@ _CARDS = re.compile(
 _Match = re.Match[str]
 
 
-def place_of(found: _Match) -> tuple[int, int]:
+def place_of(match: _Match) -> tuple[int, int]:
     """Span of the secret itself: a group of the pattern, or the whole match."""
     for name in VALUES:
-        if name in found.re.groupindex and found[name] is not None:
+        if name in match.re.groupindex and match[name] is not None:
             # What ends the sentence does not belong to it.
-            return found.start(name), found.start(name) + len(found[name].rstrip("."))
-    return found.span()
+            return match.start(name), match.start(name) + len(match[name].rstrip("."))
+    return match.span()
 
 
-def _value(found: _Match) -> str:
-    start, end = place_of(found)
-    return found.string[start:end]
+def _value(match: _Match) -> str:
+    start, end = place_of(match)
+    return match.string[start:end]
 
 
-def _before(found: _Match, chars: int = 40) -> str:
-    start = place_of(found)[0]
-    return found.string[max(start - chars, 0) : start]
+def _before(match: _Match, chars: int = 40) -> str:
+    start = place_of(match)[0]
+    return match.string[max(start - chars, 0) : start]
 
 
-def _after(found: _Match) -> str:
-    end = place_of(found)[1]
-    return found.string[end : end + 16]
+def _after(match: _Match) -> str:
+    end = place_of(match)[1]
+    return match.string[end : end + 16]
 
 
-def _before_name(found: _Match) -> str:
-    return found.string[max(found.start() - 16, 0) : found.start()]
+def _before_name(match: _Match) -> str:
+    return match.string[max(match.start() - 16, 0) : match.start()]
 
 
-def _name(found: _Match) -> str:
-    return str(found["name"]).lower()
+def _name(match: _Match) -> str:
+    return str(match["name"]).lower()
 
 
-def is_no_placeholder(found: _Match) -> bool:
+def is_no_placeholder(match: _Match) -> bool:
     """True if a value is more than what stands for one, such as `<password>` or `${TOKEN}`."""
-    value = _value(found)
+    value = _value(match)
     return REDACTED not in value and not _PLACEHOLDER.match(value) and value.strip("\"'`.,;)") not in _PLACES
 
 
-def is_given(found: _Match) -> bool:
+def is_given(match: _Match) -> bool:
     """True if what stands behind "password:" is given there, and not spoken of."""
-    value = _value(found)
+    value = _value(match)
     word = value.strip("\"'`.,;:!?()*_").lower()
-    if not is_no_placeholder(found) or _AGAIN.match(value) or word in _NO_VALUES or len(word) < 2:
+    if not is_no_placeholder(match) or _AGAIN.match(value) or word in _NO_VALUES or len(word) < 2:
         return False
     # Prose without blanks is long and begins as such: a foreign character far behind makes no password a sentence.
     if not value.isascii() and (_NO_CHINESE.match(value) or (len(value) > 40 and not value[:8].isascii())):
         return False
-    if _MEASURE.match(_after(found)) and _MEASURED.match(word):
+    if _MEASURE.match(_after(match)) and _MEASURED.match(word):
         return False
-    return "\n" not in found["gap"] or _looks_coded(value)
+    return "\n" not in match["gap"] or _looks_coded(value)
 
 
-def is_code_like(found: _Match) -> bool:
+def is_code_like(match: _Match) -> bool:
     """The same behind "token:": what goes on as a sentence, or counts, is none."""
-    value = _value(found)
-    if not is_given(found):
+    value = _value(match)
+    if not is_given(match):
         return False
-    if "token" in _name(found) and (re.match(r"\d{1,7}(?!\w)", value) or _COUNTED.search(_before_name(found))):
+    if "token" in _name(match) and (re.match(r"\d{1,7}(?!\w)", value) or _COUNTED.search(_before_name(match))):
         return False
-    if found["bare"] is None or not value.strip(".!?").isalpha():
+    if match["bare"] is None or not value.strip(".!?").isalpha():
         return True
     # "Secret: knead the dough" is a sentence, and "The secret of bread: patience"; a word by itself was agreed on.
-    if found.start("gap") - found.end("name") > 3:
+    if match.start("gap") - match.end("name") > 3:
         return False
-    return value.isascii() and not value.istitle() and not re.match(r"[.!?]?[ \t]{1,3}\w", _after(found))
+    return value.isascii() and not value.istitle() and not re.match(r"[.!?]?[ \t]{1,3}\w", _after(match))
 
 
-def is_coded(found: _Match) -> bool:
+def is_coded(match: _Match) -> bool:
     """True if what stands behind "is" is quoted, or has a digit or a sign as no word has it."""
-    value = _value(found)
-    if not is_no_placeholder(found) or _AGAIN.match(value) or _NAMED_THINGS.match(value):
+    value = _value(match)
+    if not is_no_placeholder(match) or _AGAIN.match(value) or _NAMED_THINGS.match(value):
         return False
-    if found["bare"] is None:
+    if match["bare"] is None:
         return value.lower() not in _NO_VALUES and value.count(" ") <= 6 and (value.isascii() or len(value) <= 12)
     if _MEASURED.match(value.rstrip(".")) and (
-        _MEASURE.match(_after(found)) or "token" in _name(found) or len(value.rstrip(".")) < 3
+        _MEASURE.match(_after(match)) or "token" in _name(match) or len(value.rstrip(".")) < 3
     ):
         return False
     return _looks_coded(value.rstrip(".!?")) and len(value) >= (4 if value.isdecimal() else 5)
 
 
-def is_said_plainly(found: _Match) -> bool:
+def is_said_plainly(match: _Match) -> bool:
     """True if "my password is tulips." names a word: one that does not say how passwords are."""
-    word = found["secret"].lower()
+    word = match["secret"].lower()
     return word not in _NO_VALUES and not _ENDED.search(word)
 
 
-def is_unsigned_password(found: _Match) -> bool:
+def is_unsigned_password(match: _Match) -> bool:
     """True if "password hunter2" gives one: letters with digits or signs."""
-    value = found["secret"].rstrip(".!?)")
-    if not is_no_placeholder(found) or _NAMED_THINGS.match(value) or (_MEASURED.match(value) and value.isascii()):
-        return value.isdecimal() and len(value) >= 6 and not found[0][0].isascii()
+    value = match["secret"].rstrip(".!?)")
+    if not is_no_placeholder(match) or _NAMED_THINGS.match(value) or (_MEASURED.match(value) and value.isascii()):
+        return value.isdecimal() and len(value) >= 6 and not match[0][0].isascii()
     is_coded = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return is_coded and len(value) >= 5 and not _AGAIN.search(value)
 
 
-def is_prose_free(found: _Match) -> bool:
+def is_prose_free(match: _Match) -> bool:
     """True if what stands behind "passphrase:" is one: words alone that begin with none of those that speak of it."""
-    words = found["secret"].split()
-    if not words or REDACTED in found["secret"] or _PLACEHOLDER.match(words[0]):
+    words = match["secret"].split()
+    if not words or REDACTED in match["secret"] or _PLACEHOLDER.match(words[0]):
         return False
     if not words[0].isascii():
         return not _NO_CHINESE.match(words[0]) and len(words[0]) <= 24
     return words[0].strip("\"'.,!").lower() not in _NO_VALUES and not (len(words) == 1 and _ENDED.search(words[0]))
 
 
-def is_unsigned_key(found: _Match) -> bool:
+def is_unsigned_key(match: _Match) -> bool:
     """True if "the api token a3f5…" gives one: digits and letters as no word mixes them."""
-    value = found["secret"]
-    if _NO_KEY.search(found["before"] or "") or _PLACEHOLDER.match(value):
+    value = match["secret"]
+    if _NO_KEY.search(match["before"] or "") or _PLACEHOLDER.match(value):
         return False
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and _changes(value) >= 0.2
 
 
-def is_number_code(found: _Match) -> bool:
+def is_number_code(match: _Match) -> bool:
     """True if a value is what a keypad takes."""
-    value = _value(found).strip("\"'`.,;!?)")
+    value = _value(match).strip("\"'`.,;!?)")
     digits = sum(map(str.isdigit, value))
-    if not is_no_placeholder(found) or digits < 3 or len(value) > 16 or _NAMED_THINGS.match(value):
+    if not is_no_placeholder(match) or digits < 3 or len(value) > 16 or _NAMED_THINGS.match(value):
         return False
-    return not (_MEASURE.match(_after(found)) and _MEASURED.match(value))
+    return not (_MEASURE.match(_after(match)) and _MEASURED.match(value))
 
 
-def is_bearer(found: _Match) -> bool:
+def is_bearer(match: _Match) -> bool:
     """True if a word behind "bearer" is a token: it has a digit, or stands in a header."""
-    value = found["secret"]
-    return bool(found["before"]) or any(map(str.isdigit, value))
+    value = match["secret"]
+    return bool(match["before"]) or any(map(str.isdigit, value))
 
 
-def is_basic(found: _Match) -> bool:
+def is_basic(match: _Match) -> bool:
     """True if a word behind "basic" is a name and a password in base64."""
-    decoded_text = _decode_base64(found["secret"])
+    decoded_text = _decode_base64(match["secret"])
     return ":" in decoded_text and decoded_text.isprintable()
 
 
-def writing_of(found: _Match) -> str:
+def writing_of(match: _Match) -> str:
     """The writing that a word is base64 of; empty if it is none."""
-    word = found["secret"]
+    word = match["secret"]
     if word.islower() or word.isupper() or word.isdecimal():
         return ""
     decoded_text = _decode_base64(word)
@@ -253,23 +253,23 @@ def _decode_base64(word: str) -> str:
         return ""
 
 
-def is_random(found: _Match) -> bool:
+def is_random(match: _Match) -> bool:
     """True if a long word looks drawn at random: cases and digits mixed. Hashes are ids, and what says so is one."""
-    word = found[0].strip("=-_")
+    word = match[0].strip("=-_")
     if len(set(word)) < 14 or sum(map(str.isdigit, word)) < 2 or _PUBLIC.match(word):
         return False
     if not (any(map(str.islower, word)) and any(map(str.isupper, word))):
         return False
-    return _changes(word) >= 0.38 and not _IDENTIFIED.search(_before(found))
+    return _changes(word) >= 0.38 and not _IDENTIFIED.search(_before(match))
 
 
-def is_aws_secret(found: _Match) -> bool:
+def is_aws_secret(match: _Match) -> bool:
     """True if forty characters are drawn at random, and no path."""
-    word = found[0]
+    word = match[0]
     if len(set(word)) < 18 or not any(map(str.isdigit, word)) or _PUBLIC.match(word):
         return False
     is_mixed = any(map(str.islower, word)) and any(map(str.isupper, word))
-    return is_mixed and _changes(re.sub("[/+]", "", word)) >= 0.3 and not _IDENTIFIED.search(_before(found))
+    return is_mixed and _changes(re.sub("[/+]", "", word)) >= 0.3 and not _IDENTIFIED.search(_before(match))
 
 
 def _changes(word: str) -> float:
@@ -286,14 +286,14 @@ def _digits(text: str) -> str:
     return "".join(char for char in text if char.isdigit())
 
 
-def is_card(found: _Match) -> bool:
+def is_card(match: _Match) -> bool:
     """True if a number is that of a card: an issuer's first digits, the right last one, groups as on a card."""
-    text = found["secret"]
+    text = match["secret"]
     groups = re.split("[ -]", text)
     if len(groups) > 1 and not all(2 <= len(group) <= 7 for group in groups):
         return False
     number = _digits(text)
-    return bool(_CARDS.fullmatch(number)) and _luhn(number) and not _IDENTIFIED.search(_before(found))
+    return bool(_CARDS.fullmatch(number)) and _luhn(number) and not _IDENTIFIED.search(_before(match))
 
 
 def _luhn(number: str) -> bool:
@@ -301,30 +301,30 @@ def _luhn(number: str) -> bool:
     return (sum(map(int, number[-1::-2])) + sum(counts)) % 10 == 0
 
 
-def is_bank_account(found: _Match) -> bool:
+def is_bank_account(match: _Match) -> bool:
     """True if a number that is called an account's has the digits of one."""
-    return 8 <= len(_digits(found["secret"])) <= 24
+    return 8 <= len(_digits(match["secret"])) <= 24
 
 
-def is_iban(found: _Match) -> bool:
+def is_iban(match: _Match) -> bool:
     """True if a number has the length of its country's, and the remainder that all have."""
-    text = re.sub("[ -]", "", found[0])
+    text = re.sub("[ -]", "", match[0])
     number = text[: _IBAN_LENGTHS.get(text[:2], 0)]
     if not number or len(text) < _IBAN_LENGTHS[text[:2]]:
         return False
     return int("".join(str(int(char, 36)) for char in number[4:] + number[:4])) % 97 == 1
 
 
-def is_ssn(found: _Match) -> bool:
+def is_ssn(match: _Match) -> bool:
     """True if a number is one that is given out. Source: SSA, POMS RM 10201.035."""
-    area, group, serial = found[0].split("-")
+    area, group, serial = match[0].split("-")
     valid = area not in ("000", "666") and area < "900" and group != "00" and serial != "0000"
-    return valid and not _IDENTIFIED.search(_before(found))
+    return valid and not _IDENTIFIED.search(_before(match))
 
 
-def is_chinese_id(found: _Match) -> bool:
+def is_chinese_id(match: _Match) -> bool:
     """True if a number has a day of birth and the check digit of its first seventeen."""
-    number = found[0].upper()
+    number = match[0].upper()
     try:
         dt.date(int(number[6:10]), int(number[10:12]), int(number[12:14]))
     except ValueError:
@@ -332,9 +332,9 @@ def is_chinese_id(found: _Match) -> bool:
     return "10X98765432"[sum(int(digit) * 2 ** (17 - at) for at, digit in enumerate(number[:17])) % 11] == number[17]
 
 
-def is_seed(found: _Match) -> bool:
+def is_seed(match: _Match) -> bool:
     """True if words in a row are those of a wallet: no sentence has so many without any of its small ones."""
-    return _NO_SEED.isdisjoint(_words(found[0][-(place_of(found)[1] - place_of(found)[0]) :]))
+    return _NO_SEED.isdisjoint(_words(match[0][-(place_of(match)[1] - place_of(match)[0]) :]))
 
 
 def _words(text: str) -> Iterator[str]:

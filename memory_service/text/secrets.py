@@ -239,9 +239,9 @@ def _public_blocks(text: str) -> Iterator[tuple[int, int]]:
         yield begin.start(), at
 
 
-def _replace_secrets(text: str, found: Iterable[_Secret]) -> str:
+def _replace_secrets(text: str, secrets: Iterable[_Secret]) -> str:
     kept_texts, at = list[str](), 0
-    for secret in found:
+    for secret in secrets:
         if secret.start >= at:
             kept_texts += (text[at : secret.start], _mark(text, secret))
         at = max(at, secret.end)

@@ -138,9 +138,9 @@ _FORMS: Mapping[str, Callable[[str], object]] = {
 CUES = ("user", "assistant", "tool", "named", "length", "words", "few", *_FORMS, *(f"mark_{mark}" for mark in _MARKS))
 
 
-def _cues_of(heard: Spoken) -> Sequence[float]:
+def _cues_of(sentence: Spoken) -> Sequence[float]:
     """The figures of `CUES` for a sentence, each about 0 to 2."""
-    return _cues(heard.text[:_MAX_CHARS], heard.voice, heard.name)
+    return _cues(sentence.text[:_MAX_CHARS], sentence.voice, sentence.name)
 
 
 # A sentence is judged at the flush, for the summary, and again with what comes after it.
@@ -179,24 +179,24 @@ def answering(text: str, question: str) -> str:
     return f"{question} {text}" if short else ""
 
 
-def _judged_text(heard: Spoken) -> str:
+def _judged_text(sentence: Spoken) -> str:
     """The text whose vector is judged."""
-    return f"{'user' if heard.name else heard.voice}: {heard.text[:_VECTOR_CHARS]}"
+    return f"{'user' if sentence.name else sentence.voice}: {sentence.text[:_VECTOR_CHARS]}"
 
 
-def _known_kind(heard: Spoken) -> str:
+def _known_kind(sentence: Spoken) -> str:
     """The kind of a sentence that needs no vector; empty if it needs one."""
-    if heard.voice == "tool":
+    if sentence.voice == "tool":
         return "tool"
-    text = heard.text[:_MAX_CHARS]
+    text = sentence.text[:_MAX_CHARS]
     says = any(map(str.isalnum, text)) and not is_nothing(text) and not is_pleasantry(text)
     return "" if says else "chatter"
 
 
-def _kind_figures(mean: Floats, vectors: NDArray[np.floating[Any]], heard: Sequence[Spoken]) -> Floats:
+def _kind_figures(mean: Floats, vectors: NDArray[np.floating[Any]], sentences: Sequence[Spoken]) -> Floats:
     """Figures that tell the kinds of sentences, of shape (sentences, dimensions + cues)."""
-    rows = [ornament("statements", [0.0] * len(CUES), _cues_of, sentence) for sentence in heard]
-    cues = np.array(rows, np.float64).reshape(len(heard), len(CUES))
+    rows = [ornament("statements", [0.0] * len(CUES), _cues_of, sentence) for sentence in sentences]
+    cues = np.array(rows, np.float64).reshape(len(sentences), len(CUES))
     return np.hstack([_vector_figures(mean, vectors), cues])
 
 
@@ -205,20 +205,20 @@ def _vector_figures(mean: Floats, vectors: NDArray[np.floating[Any]]) -> Floats:
     return figures
 
 
-def _durable_figures(own: Floats, kinds: Floats, heard: Sequence[Spoken]) -> Floats:
+def _durable_figures(own: Floats, kinds: Floats, sentences: Sequence[Spoken]) -> Floats:
     """Figures that tell whether sentences last, of shape (sentences, figures).
 
     Args:
         own: See `_kind_figures`.
         kinds: Probability of each kind, of shape (sentences, kinds); of a whole stretch.
-        heard: The sentences.
+        sentences: The sentences.
     """
-    at, (first, last) = np.arange(len(heard)), _messages(heard)
+    at, (first, last) = np.arange(len(sentences)), _messages(sentences)
     size = last - first
     # Nothing stands at either end.
     rows = np.vstack([np.zeros((1, kinds.shape[1])), kinds, np.zeros((1, kinds.shape[1]))])
     totals = np.vstack([np.zeros((1, kinds.shape[1])), kinds.cumsum(axis=0)])
-    low, high = np.maximum(at - _WINDOW, 0), np.minimum(at + _WINDOW + 1, len(heard))
+    low, high = np.maximum(at - _WINDOW, 0), np.minimum(at + _WINDOW + 1, len(sentences))
     return np.hstack([
         own,
         kinds * 2,
@@ -231,23 +231,23 @@ def _durable_figures(own: Floats, kinds: Floats, heard: Sequence[Spoken]) -> Flo
     ])  # fmt: skip
 
 
-def _messages(heard: Sequence[Spoken]) -> tuple[Ints, Ints]:
+def _messages(sentences: Sequence[Spoken]) -> tuple[Ints, Ints]:
     """Of each sentence, the places of the first one of its message and of the first one of the next message."""
-    first, last = [0] * len(heard), [len(heard)] * len(heard)
-    for at in range(1, len(heard)):
-        first[at] = first[at - 1] if heard[at].message == heard[at - 1].message else at
-    for at in range(len(heard) - 2, -1, -1):
-        last[at] = last[at + 1] if heard[at].message == heard[at + 1].message else at + 1
+    first, last = [0] * len(sentences), [len(sentences)] * len(sentences)
+    for at in range(1, len(sentences)):
+        first[at] = first[at - 1] if sentences[at].message == sentences[at - 1].message else at
+    for at in range(len(sentences) - 2, -1, -1):
+        last[at] = last[at + 1] if sentences[at].message == sentences[at + 1].message else at + 1
     return np.array(first, np.int64), np.array(last, np.int64)
 
 
 def classify_sentences(
-    heard: Sequence[Spoken], embed: Embed, *, embedder: str, most_chars: int = MOST_CHARS
+    sentences: Sequence[Spoken], embed: Embed, *, embedder: str, most_chars: int = MOST_CHARS
 ) -> list[Judgement]:
     """Judgements of the sentences of a stretch, in order.
 
     Args:
-        heard: The sentences.
+        sentences: The sentences.
         embed: Gives the vectors of texts.
         embedder: Fingerprint of its model.
         most_chars: So much of them is in vectors, the likeliest to last first; of the others form tells, and place.
@@ -256,23 +256,23 @@ def classify_sentences(
         DamagedWeights: There are no weights for that model.
     """
     weights = sentence_weights(embedder)
-    if not heard:
+    if not sentences:
         return []
-    ornaments = [ornament("statements", "", _known_kind, sentence) for sentence in heard]
+    ornaments = [ornament("statements", "", _known_kind, sentence) for sentence in sentences]
     asked_numbers = [at for at, kind in enumerate(ornaments) if not kind]
-    vectors = np.tile(weights.mean, (len(heard), 1))
-    costs = {at: min(len(heard[at].text), _VECTOR_CHARS) + _LEAST_CHARS for at in asked_numbers}
-    own = _kind_figures(weights.mean, vectors, heard)
+    vectors = np.tile(weights.mean, (len(sentences), 1))
+    costs = {at: min(len(sentences[at].text), _VECTOR_CHARS) + _LEAST_CHARS for at in asked_numbers}
+    own = _kind_figures(weights.mean, vectors, sentences)
     if sum(costs.values()) > most_chars:
         # The vectors of a very long stretch would take minutes: cues, and what stands around, do for the others.
-        _, values = _probabilities(weights, own, heard, ornaments)
+        _, values = _probabilities(weights, own, sentences, ornaments)
         likeliest = sorted(asked_numbers, key=lambda at: -values[at])
         rows = np.cumsum([costs[at] for at in likeliest])
         asked_numbers = sorted(likeliest[: int((rows <= most_chars).sum())])
     if asked_numbers:
-        vectors[asked_numbers] = embed([_judged_text(heard[at]) for at in asked_numbers])
+        vectors[asked_numbers] = embed([_judged_text(sentences[at]) for at in asked_numbers])
         own[:, : len(weights.mean)] = _vector_figures(weights.mean, vectors)
-    kinds, lasts = _probabilities(weights, own, heard, ornaments)
+    kinds, lasts = _probabilities(weights, own, sentences, ornaments)
     apart = _set_apart(vectors, weights.mean)
     return [
         Judgement(
@@ -280,26 +280,26 @@ def classify_sentences(
             kinds={kind: float(value) for kind, value in zip(LABELS, kinds[at], strict=True)},
             vector=apart[at],
         )
-        for at in range(len(heard))
+        for at in range(len(sentences))
     ]
 
 
 def _probabilities(
-    weights: Weights, own: Floats, heard: Sequence[Spoken], known_texts: Sequence[str]
+    weights: Weights, own: Floats, sentences: Sequence[Spoken], known_texts: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """Probabilities of kinds, of shape (sentences, kinds), and that each sentence lasts, of shape (sentences,).
 
     Args:
         weights: Those of the judge.
         own: See `_kind_figures`; of sentences of a known kind they do not count.
-        heard: The sentences of a stretch, in order.
+        sentences: The sentences of a stretch, in order.
         known_texts: See `_known_kind`.
     """
     kinds = softmax(weights.functions["kinds"].scores(own))
     for at, kind in enumerate(known_texts):
         if kind:
             kinds[at] = [float(label == kind) for label in LABELS]
-    lasts = logistic(weights.functions["durable"].scores(_durable_figures(own, kinds, heard)))[:, 0]
+    lasts = logistic(weights.functions["durable"].scores(_durable_figures(own, kinds, sentences)))[:, 0]
     return kinds, lasts
 
 

@@ -269,7 +269,7 @@ def sentences_of(item: Numbered, speakers: Speakers = frozenset()) -> list[Sente
         (sentence, part.kind in foreign or (voice != "tool" and is_reported(sentence)))
         for part in (_own_together(parts) if voice == "assistant" else parts)
         for sentence in split_text(
-            part.text, wrapped=voice != "tool", code_lines=0 if voice == "assistant" else _CODE_LINES
+            part.text, is_wrapped=voice != "tool", code_lines=0 if voice == "assistant" else _CODE_LINES
         )
     ]
     labels = "" if isinstance(message.get("content"), str) else " ".join(dict.fromkeys(media_labels(message)))
@@ -308,15 +308,15 @@ def _own_together(parts: Sequence[MessagePart]) -> Iterator[MessagePart]:
         yield waiting
 
 
-def split_text(text: str, *, wrapped: bool = True, code_lines: int = _CODE_LINES) -> list[str]:
+def split_text(text: str, *, is_wrapped: bool = True, code_lines: int = _CODE_LINES) -> list[str]:
     """The sentences of a text.
 
     Args:
         text: Prose, Markdown or the output of a program.
-        wrapped: Whether a long line that the next one goes on with is one line with it.
+        is_wrapped: Whether a long line that the next one goes on with is one line with it.
         code_lines: So many lines a block of code may have to be read.
     """
-    return list(_clauses_of_text(text, wrapped, code_lines))
+    return list(_clauses_of_text(text, is_wrapped, code_lines))
 
 
 @cached_for_short_texts

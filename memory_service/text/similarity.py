@@ -162,7 +162,7 @@ def read_fact(text: str) -> Fact:
     is_labelled, rest = False, ""
     while rest != plain:
         rest = plain
-        plain, said_by, said_on = _without_head(plain, labelled=is_labelled)
+        plain, said_by, said_on = _without_head(plain, is_labelled=is_labelled)
         is_labelled = is_labelled or said_by is not None
         speaker, day = speaker or said_by or "", day or said_on
     tokens = tuple(token for token in _tokens(plain) if token != _END) or (fold(plain),)
@@ -352,11 +352,11 @@ def holds_all(passage: str, words: str) -> bool:
     return set(query_terms(words)) <= set(query_terms(passage))
 
 
-def _without_head(plain: str, *, labelled: bool) -> tuple[str, str | None, str]:
+def _without_head(plain: str, *, is_labelled: bool) -> tuple[str, str | None, str]:
     """A text without a marker, label or frame before it; who said it, None if that is not told, and on which day."""
     if marker := _MARKER.match(plain):
         return plain[marker.end() :], None, ""
-    if not labelled and (match := _SPEAKER.match(plain)) and _can_speak(match["name"]):
+    if not is_labelled and (match := _SPEAKER.match(plain)) and _can_speak(match["name"]):
         return plain[match.end() :], _speaker(_NAMED_HAN.sub("", match["name"])), match["day"] or ""
     if framed_match := _FRAME.match(plain):
         by_assistant = re.search(r"assistant|agent|bot|助手", framed_match[0][:20], re.IGNORECASE)

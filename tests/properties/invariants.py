@@ -274,7 +274,7 @@ def i7_again_is_nothing(change: Change) -> None:
     if not change.committed or outcome.added or told:
         return
     snapshot = world.snapshot(operation.preset)
-    stale = snapshot.reading(anchored=True).tokens > snapshot.reading().tokens
+    stale = snapshot.reading(is_anchored=True).tokens > snapshot.reading().tokens
     hold(not stale, "I7", "a count from before the compaction says that the view is as large as then")
     before = world.log_bytes
     again = world.compact(Compact(preset=operation.preset, trigger=operation.trigger, summariser=operation.summariser))

@@ -155,13 +155,13 @@ def _subject(clause: Clause, parts: Parts) -> frozenset[str] | None:
 _PLACE_ENDS = tuple("楼层区市城室郊村镇县路街")
 
 
-def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _attribute(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """「端口是 8080」「价格调整为 99 元」「会议改到周四」."""
     noun, text = parts["n"], parts["v"]
     if text.startswith(("不", "由", "一个", "一只", "一名", "一位")):
         return
     noun += "约" if noun.endswith("预") else ""
-    if named == "on":
+    if named_text == "on":
         if (leads_with_day(text) or leads_with_time(text)) and (subject := clause.subject_of(_plain(noun))):
             yield from clause.holds(subject, "day" if is_day(text) else "time", text)
         elif len(text) <= 8 and text.endswith(_PLACE_ENDS) and (subject := clause.subject_of(_plain(noun))):
@@ -390,9 +390,9 @@ def _habit(clause: Clause, _wording: Wording, verb: str, parts: Parts) -> Iterat
             yield clause.claim(subject, f"{'drink' if match[1] == '喝' else 'eat'}={value}", "on")
 
 
-def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _is(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """A state that a wording stands for: 「小刘结婚了」."""
-    attribute, _, value = named.partition("=")
+    attribute, _, value = named_text.partition("=")
     for name in re.split("和|与|跟", _plain(parts.get("s", "")))[:2]:
         if subject := clause.subject_of(name):
             yield clause.claim(subject, attribute, value, changes=wording.changes)

@@ -169,7 +169,7 @@ def _key_claims(clause: Clause, noun: str, text: str) -> Iterator[Claim]:
         yield from clause.by_sort(plain, text, changes=new, is_key=True)
 
 
-def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _attribute(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """An attribute that is named: "the port of staging is 8080", "the launch was pushed to May 3"."""
     noun, text = _GOT_NEW.sub(r"\1's new ", parts["n"]), parts["v"]
     if parts.get("s", "").strip() and (own := _OWN.match(noun)):
@@ -182,7 +182,7 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
     if _DENIED.match(text) or _OF_DOING.match(text):
         return
     changes = wording.changes or clause.is_new(noun)
-    on_day = (wording.changes or named == "on") and (leads_with_day(text) or leads_with_time(text))
+    on_day = (wording.changes or named_text == "on") and (leads_with_day(text) or leads_with_time(text))
     if (attribute := clause.attribute_of(noun)) and (not on_day or attribute[1] in TIMELY):
         if attribute[1] not in _WITH_PLACES and _OF_PLACE.match(text):
             return
@@ -194,7 +194,10 @@ def _attribute(clause: Clause, wording: Wording, named: str, parts: Parts) -> It
             yield from clause.holds(subject, "day" if leads_with_day(text) else "time", text, changes=wording.changes)
     else:
         yield from clause.by_sort(
-            noun, _AT.sub("", text), changes=changes, is_set=named == "set" or _SET_TO.search(clause.text) is not None
+            noun,
+            _AT.sub("", text),
+            changes=changes,
+            is_set=named_text == "set" or _SET_TO.search(clause.text) is not None,
         )
 
 
@@ -257,11 +260,11 @@ def _end_claims(clause: Clause, subject: frozenset[str], attribute: str, text: s
         yield clause.toggle(subject, attribute, value, on=False)
 
 
-def _left(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _left(clause: Clause, _wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """A firm or a town that somebody left, or something that somebody hates."""
     subject, text = clause.subject_of(parts["s"]), parts["v"]
-    if subject and (text[0].isupper() or named != "ended"):
-        for attribute in ("employer", "location") if named == "ended" else (named,):
+    if subject and (text[0].isupper() or named_text != "ended"):
+        for attribute in ("employer", "location") if named_text == "ended" else (named_text,):
             yield from _end_claims(clause, subject, attribute, text)
 
 
@@ -309,7 +312,7 @@ def _uses(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[C
         yield from _end_claims(clause, subject, "use", other_text)
 
 
-def _switch_claims(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _switch_claims(clause: Clause, _wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """A tool that took the place of another."""
     former, new, part = parts.get("f", ""), parts.get("v", ""), parts.get("o", "")
     if not former and " from " in new:
@@ -318,7 +321,7 @@ def _switch_claims(clause: Clause, _wording: Wording, named: str, parts: Parts) 
     if subject is None or is_day(new) or is_time(new) or (part and clause.attribute_of(part) is not None):
         return
     new, _, purpose = new.partition(" for ")
-    if named == "tool" and not is_tool(new) and not is_tool(former):
+    if named_text == "tool" and not is_tool(new) and not is_tool(former):
         return
     if "n" in parts and (pair := clause.attribute_of(parts["n"])):
         yield from clause.holds(*pair, new, changes=True)
@@ -398,16 +401,16 @@ def _role(clause: Clause, words: Set[str]) -> Iterator[Claim]:
         yield clause.claim(subject, "role", value, changes=match is not None, single=False)
 
 
-def _place(text: str, whole: str, moved: bool) -> str:
+def _place(text: str, whole: str, has_moved: bool) -> str:
     value = re.sub(r"\s+from\s+.*$", "", re.sub(r"^the (?=[a-z])", "a ", text))
-    if _INDEFINITE.match(value) or is_day(value) or is_time(value) or (moved and not _is_name(value, whole)):
+    if _INDEFINITE.match(value) or is_day(value) or is_time(value) or (has_moved and not _is_name(value, whole)):
         return ""
     return value
 
 
-def _firm(text: str, whole: str, moved: bool) -> str:
+def _firm(text: str, whole: str, has_moved: bool) -> str:
     value = re.sub(r"\s+(?:as|in)\s+.*$", "", text)
-    if moved:
+    if has_moved:
         return value if value[0].isupper() or value[0].isdigit() or _is_name(value, whole) else ""
     known_text = value_of(value)[0]
     fits = _is_name(value, whole) and known_text not in NO_EMPLOYER and not is_time(value) and not is_day(value)
@@ -488,10 +491,10 @@ _NO_TASTE = lazy_regex(r"(?:to|not|that|if)\s", _I)
 _INDEFINITE_THING = lazy_regex(r"(?:an?|two|three|some|his|her|their|many|is|are|was|were)\s", _I)
 
 
-def _time_claims(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _time_claims(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """Something that has its day or hour: "the stand-up starts at 9:30"."""
     before, text = parts["s"], parts["v"]
-    on_hour = named in ("at", "open", "close") and _HOUR.match(text) is not None
+    on_hour = named_text in ("at", "open", "close") and _HOUR.match(text) is not None
     if (
         not (on_hour or leads_with_day(text) or leads_with_time(text))
         or len(text.split()) > 6
@@ -499,16 +502,16 @@ def _time_claims(clause: Clause, wording: Wording, named: str, parts: Parts) -> 
     ):
         return
     if subject := clause.subject_of(_bare(before)):
-        subject = subject if named in ("at", "when") else subject | {named}
+        subject = subject if named_text in ("at", "when") else subject | {named_text}
         for claim in clause.holds(subject, "day" if is_day(text) else "time", text, changes=wording.changes):
             # On Mondays and on Thursdays: both may hold.
             yield claim._replace(single=wording.single and _EACH_WEEK.search(text) is None)
 
 
-def _deploy_claims(clause: Clause, _wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _deploy_claims(clause: Clause, _wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     value = parts["v"]
     if (
-        (named != "tool" or is_tool(value))
+        (named_text != "tool" or is_tool(value))
         and not is_day(value)
         and not is_time(value)
         and (words := clause.subject_of(parts["s"]))
@@ -523,7 +526,7 @@ def _contact(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator
         yield from clause.holds(subject, "email" if "@" in parts["v"] else "phone", parts["v"], changes=wording.changes)
 
 
-def _version_claims(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _version_claims(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     thing = parts["o"]
     match = _NUMBERED.match(parts["v"])
     if match and _PRODUCT.fullmatch(thing) and words_of(thing) and not is_day(thing) and thing.lower() not in _COUNTED:
@@ -531,7 +534,7 @@ def _version_claims(clause: Clause, wording: Wording, named: str, parts: Parts) 
         where = (
             words_of(place) if re.match(r"(?:in|on) (?:the )?\w+$", place) and not is_day(place) else frozenset[str]()
         )
-        holder = clause.subject_of(_bare(parts["s"])) if named == "of" else None
+        holder = clause.subject_of(_bare(parts["s"])) if named_text == "of" else None
         if holder and not holder & {ME, WE}:
             # Two machines run two versions; only where it was brought up itself has it another.
             yield clause.claim(holder | words_of(thing), "version", match["v"], changes=wording.changes)
@@ -540,9 +543,9 @@ def _version_claims(clause: Clause, wording: Wording, named: str, parts: Parts) 
             yield clause.claim(words_of(thing) | where, "version", match["v"], changes=wording.changes)
 
 
-def _is(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _is(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """A state that a wording stands for: "Ana got married"."""
-    attribute, _, value = named.partition("=")
+    attribute, _, value = named_text.partition("=")
     for name in _AND.split(parts["s"])[:2]:
         if subject := clause.subject_of(_bare(name)):
             yield clause.claim(subject, attribute, value, changes=wording.changes)
@@ -560,15 +563,15 @@ _EACH_WEEK = lazy_regex(r"days\b|\bevery\b|\beach\b", _I)
 _HOUR = lazy_regex(r"\d{1,2}(?=$|\s+(?:now|again)\b)")
 
 
-def _name(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _name(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """The name that somebody wants to be called by."""
-    if subject := clause.speaker if named == "me" else clause.subject_of(parts["s"]):
+    if subject := clause.speaker if named_text == "me" else clause.subject_of(parts["s"]):
         yield from clause.holds(subject, "name", parts["v"], changes=wording.changes)
 
 
-def _language_claims(clause: Clause, wording: Wording, named: str, parts: Parts) -> Iterator[Claim]:
+def _language_claims(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
     """The language that somebody wants to be answered in; as a bidding only at the beginning of a clause."""
-    if named != "me":
+    if named_text != "me":
         yield from _attribute_claims(clause, wording, "language", parts)
     elif clause.speaker and not parts["s"].strip():
         yield from clause.holds(clause.speaker, "language", parts["v"])

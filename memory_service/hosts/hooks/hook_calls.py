@@ -174,7 +174,7 @@ class HookCall:
                     raise InvalidRequest("The call has no session_id. Send the host's own JSON as it came.")
                 text = self._act()
         return HostAnswer(
-            answer=rendered_answer(event, text, stored=self._is_stored),
+            answer=rendered_answer(event, text, is_stored=self._is_stored),
             faults=self._log_faults(),
             afterwards=self.afterwards if event.kind in READING and event.session_id else lambda _: None,
             workspace=self._log.workspace,
@@ -378,7 +378,7 @@ class HookCall:
                 )
                 now = self._service.settings.now()
                 recall = sessions.recalls.recall(
-                    snapshot, question, forgotten=progress.forgotten, beside=blocks, at=now
+                    snapshot, question, forgotten_count=progress.forgotten, beside=blocks, at=now
                 )
         self._faults += _lasting(recall.degraded)
         return recall

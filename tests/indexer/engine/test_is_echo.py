@@ -19,7 +19,7 @@ from indexer.engine.echoes import AskedQuestion, is_echo
     ],
 )
 def test_what_asks_the_same_is_an_echo(question: str, text: str) -> None:
-    assert is_echo(AskedQuestion(question), text, typed=True)
+    assert is_echo(AskedQuestion(question), text, is_typed=True)
 
 
 @pytest.mark.parametrize(
@@ -34,16 +34,16 @@ def test_what_asks_the_same_is_an_echo(question: str, text: str) -> None:
     ],
 )
 def test_what_tells_is_none(question: str, text: str) -> None:
-    assert not is_echo(AskedQuestion(question), text, typed=True)
+    assert not is_echo(AskedQuestion(question), text, is_typed=True)
 
 
 def test_a_line_of_a_file_is_one_only_if_it_asks() -> None:
-    assert not is_echo(AskedQuestion("the spare key"), "The spare key", typed=False)
-    assert is_echo(AskedQuestion("the spare key"), "The spare key", typed=True)
-    assert is_echo(AskedQuestion("where is the spare key"), "Where is the spare key?", typed=False)
+    assert not is_echo(AskedQuestion("the spare key"), "The spare key", is_typed=False)
+    assert is_echo(AskedQuestion("the spare key"), "The spare key", is_typed=True)
+    assert is_echo(AskedQuestion("where is the spare key"), "Where is the spare key?", is_typed=False)
 
 
 def test_a_long_piece_of_a_question_is_one() -> None:
     piece = " ".join(f"word{number}" for number in range(60))
-    assert is_echo(AskedQuestion(f"Please sum up: {piece}. Thanks."), piece, typed=True)
-    assert not is_echo(AskedQuestion("Please sum up the minutes."), piece, typed=True)
+    assert is_echo(AskedQuestion(f"Please sum up: {piece}. Thanks."), piece, is_typed=True)
+    assert not is_echo(AskedQuestion("Please sum up the minutes."), piece, is_typed=True)

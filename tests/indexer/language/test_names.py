@@ -17,7 +17,7 @@ def of(
             speakers,
             question,
             occurs=lambda word: not known.isdisjoint(index_terms(word)),
-            greeted={name: frozenset(labels) for name, labels in (greeted or {}).items()},
+            greeted_fields={name: frozenset(labels) for name, labels in (greeted or {}).items()},
         ).labels
     )
 

@@ -101,7 +101,7 @@ def test_a_look_gives_what_is_not_as_it_was_known(workspace: Workspace, tmp_path
     os.replace(workspace.write("memory/.draft", "x"), workspace.root / "memory/replaced.md")
     for path in ("memory/case.md", "memory/folder.md/new.md"):
         workspace.write(path, "x")
-    scan = scan_workspace(workspace.root, known=known)
+    scan = scan_workspace(workspace.root, versions=known)
     assert (scan.unchanged, scan.failures) == (len(stay), ())
     assert set(scan.files) == {*changed, "memory/case.md", "memory/folder.md/new.md"}
     assert set(known) == {*gone, *changed, "@other/c.md"}
@@ -119,7 +119,7 @@ def test_a_link_in_place_of_a_folder_is_not_opened(tmp_path: Path) -> None:
 def test_what_is_no_memory_file_is_not_one_because_it_is_known(workspace: Workspace) -> None:
     path = workspace.write("memory/.hidden.md", "x")
     known = {"memory/.hidden.md": source_file("memory/.hidden.md", os.lstat(path)).version}
-    scan = scan_workspace(workspace.root, known=known)
+    scan = scan_workspace(workspace.root, versions=known)
     assert (scan.files, scan.unchanged, set(known)) == ({}, 0, {"memory/.hidden.md"})
 
 
@@ -172,7 +172,7 @@ def test_links_in_place_of_the_known_names_are_left_out(tmp_path: Path) -> None:
 def test_a_workspace_that_is_not_there_is_empty_unless_it_held_files(tmp_path: Path) -> None:
     assert scan_memories(tmp_path / "none").files == {}
     with pytest.raises(SourceMissing, match=r"is not there\. Create it"):
-        scan_workspace(tmp_path / "none", known={"memory/a.md": b""})
+        scan_workspace(tmp_path / "none", versions={"memory/a.md": b""})
 
 
 def test_a_workspace_without_a_memory_folder_is_empty(tmp_path: Path) -> None:

@@ -66,14 +66,14 @@ def test_the_order_of_sources_is_explicit_and_reported() -> None:
     [(None, "session", 32_000), (8_192, "learned", 8_192), (32_000, "session", 32_000), (64_000, "session", 32_000)],
 )
 def test_a_learned_window_only_lowers(learned: int | None, source: str, tokens: int) -> None:
-    decided = resolve_window(session=32_000, learned=learned, model=200_000)
+    decided = resolve_window(session=32_000, learned_count=learned, model=200_000)
     assert (decided.source, decided.tokens) == (source, tokens)
     assert decided.considered["learned"] == learned
 
 
 @pytest.mark.parametrize("nothing", [0, -1])
 def test_what_is_not_positive_says_nothing(nothing: int) -> None:
-    decided = resolve_window(session=nothing, learned=nothing, settings=nothing, model=nothing, preset=9_000)
+    decided = resolve_window(session=nothing, learned_count=nothing, settings=nothing, model=nothing, preset=9_000)
     assert (decided.source, decided.tokens) == ("preset", 9_000)
 
 
@@ -89,7 +89,7 @@ def test_a_window_is_one_of_those_considered(
 ) -> None:
     decided = resolve_window(
         session=session,
-        learned=learned,
+        learned_count=learned,
         settings=configured,
         model=model,
         preset=preset,
@@ -145,7 +145,7 @@ def test_a_refusal_names_only_models_that_are_large_enough() -> None:
 
 
 def test_a_learned_window_is_warned_of_and_never_refused() -> None:
-    decided = resolve_window(session=64_000, learned=8_000, refuse_below=16_000)
+    decided = resolve_window(session=64_000, learned_count=8_000, refuse_below=16_000)
     assert decided.problem == "warn" and "below the 16,000" in decided.message
     assert "set context_window of the session if the model takes more" in decided.message
 

@@ -104,7 +104,7 @@ def test_results_are_squeezed_into_the_room_there_is(room: int, chinese: bool) -
 
 def test_what_is_protected_is_not_squeezed() -> None:
     tail = log(user("x"), calls("a"), result("a", words(3_000)), calls("b"), result("b", words(3_000)))
-    done = truncate_results(tail, 3_500, protected=(3,))
+    done = truncate_results(tail, 3_500, protected_numbers=(3,))
     assert set(done.cleared) == {5} and done.tail[2] is tail[2]
 
 

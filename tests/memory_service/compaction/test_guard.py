@@ -56,7 +56,7 @@ def test_by_default_a_beginning_is_kept_however_large_a_result_is() -> None:
 def test_the_newest_result_and_errors_are_cut_too_and_pins_are_not() -> None:
     failed: Message = {**of_tokens(5_000), "is_error": True}
     messages = view(calls("c"), failed, user("now"), calls("c"), of_tokens(5_000))
-    cut = guarded_view(messages, GuardRules(), 10_000, protected={2})
+    cut = guarded_view(messages, GuardRules(), 10_000, protected_numbers={2})
     assert cut[1] is messages[1]
     assert cut[4].tokens < 3_100
     assert guarded_view(messages, GuardRules(), 10_000)[1].message.get("is_error")

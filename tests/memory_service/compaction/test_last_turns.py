@@ -62,7 +62,7 @@ def test_what_was_said_stays_and_tools_reasoning_and_empty_messages_go() -> None
     ({"c"}, {8}, [3, 7, 8]),
 ])  # fmt: skip
 def test_what_runs_and_what_is_pinned_stays_with_its_results(live: set[str], pinned: set[int], kept: list[int]) -> None:
-    shown = without_tools(SAID, 9, live=live, pinned=pinned)
+    shown = without_tools(SAID, 9, live=live, pinned_numbers=pinned)
     assert seqs(shown) == sorted({1, 2, 6, 9, 10, 11, *kept})
 
 
@@ -83,7 +83,7 @@ def sent(messages: list[Message], provider: Provider) -> list[Wire]:
 @pytest.mark.parametrize("upto", range(12))
 def test_every_provider_takes_it(provider: Provider, upto: int) -> None:
     for pinned in ((), (4,), (8,)):
-        shown = [each.message for each in without_tools(SAID, upto, pinned=pinned)]
+        shown = [each.message for each in without_tools(SAID, upto, pinned_numbers=pinned)]
         assert problems(sent(shown, provider), provider) == []
 
 

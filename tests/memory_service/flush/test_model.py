@@ -286,5 +286,5 @@ LIVES = stretch("u Lena lives in Graz, and Bo lives in Vienna.", "a Noted.", "u 
 )
 def test_a_fact_is_checked_against_the_message_that_it_names(line: str, believed: bool) -> None:
     dropped: list[Candidate] = []
-    found = extract_facts(LIVES, ScriptedModel(f"- {line}"), dropped=dropped)
+    found = extract_facts(LIVES, ScriptedModel(f"- {line}"), candidates=dropped)
     assert len(found) == believed and len(dropped) == (not believed)

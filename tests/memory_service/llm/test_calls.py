@@ -154,7 +154,7 @@ def test_the_error_is_that_of_the_last_model(play: Play) -> None:
 
 
 def test_what_was_never_sent_is_not_counted() -> None:
-    calls = ModelCalls(ScriptedModel(ModelUnavailable("No package.", sent=False)), window_tokens=9_000)
+    calls = ModelCalls(ScriptedModel(ModelUnavailable("No package.", is_sent=False)), window_tokens=9_000)
     with pytest.raises(ModelUnavailable):
         calls.ask(MESSAGES)
     assert (calls.spending.requests, calls.spending.failed) == (0, 0)

@@ -54,10 +54,10 @@ def test_a_count_from_before_a_compaction_is_no_anchor_any_more(rooms: Rooms) ->
     assert answered(room, 1.0).tokens > 4_000
     receipt = room.compact(force=True)
     snapshot = room.sessions.snapshot(S)
-    assert snapshot.reading(anchored=True).tokens == pytest.approx(receipt.tokens_after, rel=0.02)
+    assert snapshot.reading(is_anchored=True).tokens == pytest.approx(receipt.tokens_after, rel=0.02)
     assert room.sessions.store.summary(S).pressure == "ok"
     room.undo(receipt.compaction_id)
-    anchored = room.sessions.snapshot(S).reading(anchored=True)
+    anchored = room.sessions.snapshot(S).reading(is_anchored=True)
     assert anchored.tokens == pytest.approx(room.view_tokens(), rel=0.02), "the count of the compacted view is not used"
     assert answered(room, 1.0).tokens == pytest.approx(room.view_tokens() + 5, rel=0.02)
 

@@ -18,7 +18,7 @@ def ladder(failure: ProviderFailure, rules: RecoveryRules = RULES, **given: Any)
     """Every step until it gives up."""
     tried, steps = RecoveryAttempts(), list[str]()
     for _ in range(50):
-        made = _decide(failure, **{"failed_compaction": False, "tried": tried, "rules": rules, **given})
+        made = _decide(failure, **{"failed_compaction": False, "attempts": tried, "rules": rules, **given})
         steps.append(made.remedy)
         tried = made.tried
         if made.remedy == "give_up":
@@ -29,7 +29,7 @@ def ladder(failure: ProviderFailure, rules: RecoveryRules = RULES, **given: Any)
 
 def test_too_many_tokens() -> None:
     assert ladder(TOKENS) == ["compact"] * 3 + ["truncate"] + ["compact"] * 3 + ["give_up"]
-    assert ladder(TOKENS, oversized=False) == ["compact"] * 3 + ["give_up"]
+    assert ladder(TOKENS, is_oversized=False) == ["compact"] * 3 + ["give_up"]
     assert ladder(TOKENS, compactible=False) == ["truncate", "give_up"]
     assert ladder(TOKENS, replace(RULES, attempts=1, truncates=False)) == ["compact", "give_up"]
 
@@ -46,7 +46,7 @@ def test_a_refused_order_is_sent_again_once() -> None:
 def test_what_passes_is_waited_for() -> None:
     limited = ProviderFailure(kind="rate_limit", transient=True, retry_after_seconds=2.5)
     assert ladder(limited) == ["wait"] * 3 + ["give_up"]
-    made = _decide(limited, failed_compaction=False, tried=RecoveryAttempts(), rules=RULES)
+    made = _decide(limited, failed_compaction=False, attempts=RecoveryAttempts(), rules=RULES)
     assert "2.5 seconds" in made.reason
 
 
@@ -57,7 +57,7 @@ def test_nothing_else_is_an_overflow(kind: Any) -> None:
 
 def test_too_long_an_answer_names_the_limit() -> None:
     failure = ProviderFailure(kind="output_overflow", max_output_tokens=4_096)
-    assert "4,096" in _decide(failure, failed_compaction=False, tried=RecoveryAttempts(), rules=RULES).reason
+    assert "4,096" in _decide(failure, failed_compaction=False, attempts=RecoveryAttempts(), rules=RULES).reason
 
 
 @pytest.mark.parametrize("failure", [TOKENS, BYTES])
@@ -77,4 +77,4 @@ def test_it_tells_how_many_compactions_were_made(made: int, told: str) -> None:
     tried = RecoveryAttempts(compactions=3, compacted=made)
     failure = ProviderFailure(kind="token_overflow")
     rules = RecoveryRules(truncates=False)
-    assert told in _decide(failure, failed_compaction=False, tried=tried, rules=rules).reason
+    assert told in _decide(failure, failed_compaction=False, attempts=tried, rules=rules).reason
