@@ -159,12 +159,8 @@ NOT_FOR_CLIENTS = {"indexer", "numpy", "fastapi", "starlette", "uvicorn", "apsw"
 
 
 # Who writes and reads files: the storage of files, what edits settings of agents, and what syncs a person's own folder.
-# The list only becomes shorter.
 DISK = "memory_service.storage.files.disk"
 DISK_ROOMS = ("memory_service.storage.files.*", "memory_service.hosts.*", "memory_service.sync.*")
-DISK_ELSEWHERE = {
-    "memory_service.memories.erasures",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,8 +350,7 @@ def test_foreign_packages_are_imported_in_their_place() -> None:
 def test_the_disk_is_a_matter_of_two_rooms() -> None:
     found = {each.importer for each in imports() if each.imported == DISK}
     outside = {module for module in found if not any(in_place(module, room) for room in DISK_ROOMS)}
-    assert outside <= DISK_ELSEWHERE, "Ask the storage: another engine of it has no disk. See memory_service/storage."
-    assert outside >= DISK_ELSEWHERE, "These leave the disk alone now: take them out of DISK_ELSEWHERE."
+    assert not outside, "Ask the storage: another engine of it has no disk. See memory_service/storage."
 
 
 def test_the_client_loads_no_server_packages() -> None:

@@ -34,7 +34,6 @@ from memory_service.health.measures import Measure, measure_recall, measure_sear
 from memory_service.home import is_shared, open_to_others, own_places
 from memory_service.hosts.progress import progress_drafts
 from memory_service.memories.drafts import entry_draft
-from memory_service.memories.erasures import Erasures
 from memory_service.memories.store import MemoryStore
 from memory_service.messages import Message, number_message
 from memory_service.runtime.answers import reader_failures
@@ -42,6 +41,7 @@ from memory_service.schemas.status import Check
 from memory_service.storage.base import Storage, WorkspaceStorage
 from memory_service.storage.documents import DocumentStore
 from memory_service.storage.files.document_files import FileDocuments
+from memory_service.storage.record_store import RecordKind
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
 # Of a long line, enough to find it by; the index refuses a whole page as a question.
@@ -221,7 +221,7 @@ def _left_over(parts: WorkspaceStorage) -> str:
     if left := [*parts.documents.leftovers(), *parts.logs.leftovers(), *parts.records.leftovers(), *drafts]:
         names = ", ".join(left[:_NAMED])
         raise _Failed(f"a process was killed and left {len(left)} half-written files: {names}", _SWEPT_BY)
-    if Erasures(folder).is_marked:
+    if any(parts.records.keys(RecordKind.ERASURE)):
         raise _Failed("something is being erased, or was and is not gone from the index", _SWEPT_BY)
     return "nothing"
 

@@ -1,6 +1,6 @@
 """Marks of erasures that are under way, by which another process ends what one left undone.
 
-Invariants: while something is being erased, a mark says so on the disk; it goes when nothing is left, and stays if the
+Invariants: while something is being erased, a durable mark says so; it goes when nothing is left, and stays if the
 process is killed or a part fails. Who holds the lock and finds the mark knows that nobody is at work on it any more.
 """
 
@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
-from memory_service.errors import (
-    MemoryServiceError,
-)
-from memory_service.storage.files import disk
-from memory_service.storage.files.disk import WriteLock
+from memory_service.errors import MemoryServiceError, StorageFailed
+from memory_service.storage.coordination import Coordination
+from memory_service.storage.record_store import RecordKind, RecordStore
 
-_FOLDER = ".locks"
+_KEY = "erasing"
 # Who only looks whether there is something to end does not wait for those who are at work.
 _LOOK_SECONDS = 0.01
 
@@ -25,20 +22,30 @@ class Erasures:
     """The erasures of one workspace.
 
     Args:
-        folder: The folder of the workspace.
+        records: Its small records.
+        coordination: That of the home.
+        workspace: Its name.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._mark = folder / _FOLDER / "erasing"
-        self._lock = WriteLock(folder / _FOLDER / "erase.lock")
-        self._look = WriteLock(folder / _FOLDER / "erase.lock", timeout_seconds=_LOOK_SECONDS)
+    def __init__(self, records: RecordStore, coordination: Coordination, workspace: str) -> None:
+        self._records = records
+        self._coordination = coordination
+        self._lock = f"{workspace}/.locks/erase"
         # On a full disk there may be no room for a mark.
         self._unmarked = False
 
     @property
     def is_marked(self) -> bool:
         """True if something is being erased, or was and is not gone everywhere."""
-        return self._unmarked or self._mark.exists()
+        return self._unmarked or self._has_mark()
+
+    def mark(self) -> None:
+        """Says durably that something is being erased.
+
+        Raises:
+            StorageFailed: There is no room for it.
+        """
+        self._records.put(RecordKind.ERASURE, _KEY, b"", expected=None)
 
     @contextmanager
     def under_way(self) -> Iterator[list[str]]:
@@ -46,22 +53,21 @@ class Erasures:
 
         What is refused, before anything was erased, leaves the mark as it was.
         """
-        with self._lock.hold():
+        with self._coordination.lock(self._lock):
             before = self.is_marked
-            with suppress(OSError):
-                self._mark.touch(mode=disk.FILE_MODE)
-                disk.sync_folder(self._mark.parent)
+            with suppress(StorageFailed):
+                self.mark()
             left = list[str]()
             try:
                 yield left
             except MemoryServiceError as error:
                 if error.status < 500 and not before:
-                    self._mark.unlink(missing_ok=True)
+                    self._unmark()
                 raise
             if left:
-                self._unmarked = not self._mark.exists()
+                self._unmarked = not self._has_mark()
             elif not before:
-                self._mark.unlink(missing_ok=True)
+                self._unmark()
 
     def end_broken(self, work: Callable[[], list[str]]) -> list[str]:
         """Ends what was broken off, if something was and nobody is at it.
@@ -69,13 +75,19 @@ class Erasures:
         Args:
             work: Leaves no trace of what is gone from the files; gives what of that could not be done.
         """
-        is_found = self.is_marked
-        if not is_found:
+        is_marked = self.is_marked
+        if not is_marked:
             return []
-        with suppress(MemoryServiceError), self._look.hold():
+        with suppress(MemoryServiceError), self._coordination.lock(self._lock, timeout_seconds=_LOOK_SECONDS):
             left = work() if self.is_marked else []
             if not left:
-                self._mark.unlink(missing_ok=True)
+                self._unmark()
                 self._unmarked = False
             return left
         return []
+
+    def _has_mark(self) -> bool:
+        return self._records.version(RecordKind.ERASURE, _KEY) is not None
+
+    def _unmark(self) -> None:
+        self._records.erase(RecordKind.ERASURE, key=_KEY)

@@ -63,16 +63,15 @@ from memory_service.text.similarity import groups_of
 _log = logging.getLogger("memory_service.memories.long_term")
 
 _LOOK_EVERY_SECONDS = 1.0
-# Looking for changes may take this share of the time at most.
-_LOOK_SHARE = 0.02
+_LOOK_SHARE = 0.02  # of the time, at most, may a look for changes take
 _KEPT_SESSIONS = 1_024
-# Where memories go first, they are taken out of so many of the best: one that is further down answers nothing.
+# Where memories go first, they are taken out of so many of the best.
 _ORDERED = 100
 # A search waits so long for what was just said; a chat's few messages take some milliseconds.
 _PATIENCE_SECONDS = 2.0
 # The writer of a large file waits so long for its index; clients give up after 30 s.
 _WRITE_SECONDS = 10.0
-# A search gives so many passages the vector that they lack, the background all: a provider's request, .1 s of MiniLM.
+# So many passages a search gives the vector that they lack, the background all: .1 s of MiniLM.
 _HEALED_PASSAGES = 64
 
 
@@ -83,21 +82,22 @@ class LongTermMemory:
         files: The Markdown files.
         index: The index of the same folder.
         records: The small records of the workspace, of which some hold what was said.
+        erasures: Of all that is kept in the workspace.
         logs: Gives the logs of its sessions, when they are needed.
         rests: Whether only what takes no time is indexed here, and the rest left to another process; see `is_behind`.
 
     Attributes:
-        erasures: Of all that is kept in the workspace.
         prompts: Blocks that stand in the prompts of its sessions.
     """
 
     def __init__(
-        self, files: MemoryStore, index: Index, records: RecordStore, logs: OpenLogs, *, rests: bool = False
-    ) -> None:
+        self, files: MemoryStore, index: Index, records: RecordStore, erasures: Erasures, logs: OpenLogs, *,
+        rests: bool = False,
+    ) -> None:  # fmt: skip
         self.files = files
         self.index = index
         self._records = records
-        self.erasures = Erasures(index.files.root)
+        self.erasures = erasures
         self.prompts = StandingBlocks(records, self._still_in_file)
         self._refresher = IndexRefresher(index)
         self._looking = threading.Lock()

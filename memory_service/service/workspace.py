@@ -16,6 +16,7 @@ from indexer import Embedder, Index, LanguageChoice, RankingSettings, Reranker
 from memory_service.config import OWN_ENGINE, Settings
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.home import tighten, tighten_workspace
+from memory_service.memories.erasures import Erasures
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
@@ -112,7 +113,7 @@ class OpenWorkspaces:
         try:
             return self.memory(workspace)
         except NotFound:
-            return self._open_memory(self.storage.workspace(workspace))
+            return self._open_memory(workspace, self.storage.workspace(workspace))
 
     def memory(self, workspace: str, *, make: bool = False) -> LongTermMemory:
         """The long-term memory of a workspace, to write.
@@ -141,7 +142,7 @@ class OpenWorkspaces:
             if memory is None:
                 if len(self._open) >= _MOST_OPEN:
                     self._close(next(iter(self._open)))
-                memory = self._open[workspace] = self._open_memory(self.storage.workspace(workspace))
+                memory = self._open[workspace] = self._open_memory(workspace, self.storage.workspace(workspace))
             self._open.move_to_end(workspace)
         if is_new:
             self._recover(memory, workspace)
@@ -214,10 +215,11 @@ class OpenWorkspaces:
         self._sessions.pop(workspace, None)
         self._open.pop(workspace).close()
 
-    def _open_memory(self, parts: WorkspaceStorage) -> LongTermMemory:
+    def _open_memory(self, workspace: str, parts: WorkspaceStorage) -> LongTermMemory:
         settings = self._settings
         files = MemoryStore(parts.documents, now=settings.now, max_bytes=settings.max_file_bytes)
-        return LongTermMemory(files, self._index(parts), parts.records, lambda: parts.logs, rests=self._rests)
+        erasures = Erasures(parts.records, self.storage.coordination, workspace)
+        return LongTermMemory(files, self._index(parts), parts.records, erasures, lambda: parts.logs, rests=self._rests)
 
     def _recover(self, memory: LongTermMemory, workspace: str) -> None:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""

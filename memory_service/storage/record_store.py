@@ -24,6 +24,8 @@ class RecordKind(StrEnum):
 
     # A JSON object that begins with its `receipt_id`, which is its key; stored once.
     RECEIPT = "receipt"
+    # One, empty, while something is erased: durable when it is stored.
+    ERASURE = "erasure"
     # By session.
     PROMPT = "prompt"
     OPERATION = "operation"

@@ -10,7 +10,7 @@ from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder
-from tests.memory_service.storage.in_memory_records import MemoryRecords
+from tests.memory_service.storage.in_memory_records import MemoryRecords, erasures
 from tests.properties.world import START, World
 
 
@@ -23,7 +23,7 @@ class Homes:
         folder = root / "memory"
         folder.mkdir(parents=True)
         files, logs = MemoryStore(FileDocuments(folder), now=lambda: START), LogFolder(folder / "sessions")
-        self._memory = LongTermMemory(files, Index(folder, None), MemoryRecords(), lambda: logs)
+        self._memory = LongTermMemory(files, Index(folder, None), MemoryRecords(), erasures(), lambda: logs)
 
     def world(self, window: int) -> World:
         return World(self._root / f"world{next(self._numbers)}", window, self._memory)

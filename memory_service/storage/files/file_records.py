@@ -3,6 +3,7 @@
 | kind | files |
 |---|---|
 | receipt | `receipts/DAY.jsonl`, a line each |
+| erasure | `.locks/KEY`, empty |
 | prompt | `prompts/SESSION.json`, replaced without a wait for the disk |
 
 Invariants: a file is the old one or the new one; no link is followed, and nothing is waited for but the lock; a record
@@ -126,6 +127,49 @@ class PromptFiles:
         return path.relative_to(self._folder.parent).as_posix()
 
 
+class MarkFiles:
+    """Marks, an empty file each.
+
+    Args:
+        folder: `<workspace>/.locks`; made with the first mark.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def version(self, key: str) -> RecordVersion | None:
+        """The version of a mark; None if there is none."""
+        state = disk.current_signature(os.path.join(self._folder, key))
+        return None if state is None else repr(state).encode()
+
+    def put(self, key: str) -> RecordVersion | None:
+        """Makes a mark that lasts; None if there is one."""
+        with storage_errors(f"{self._folder.name}/{key}"):
+            disk.make_folder(self._folder)
+            try:
+                with disk.open_no_follow(self._folder / key, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+                    pass
+            except FileExistsError:
+                return None
+            finally:
+                disk.sync_folder(self._folder)
+        return self.version(key)
+
+    def erase(self, key: str) -> int:
+        """Removes a mark, or all; gives their number."""
+        gone = [one for one in self.keys() if key in ("", one)]
+        with storage_errors(self._folder.name):
+            for one in gone:
+                (self._folder / one).unlink(missing_ok=True)
+        return len(gone)
+
+    def keys(self) -> Iterator[str]:
+        """The keys of all marks: names of files that are no locks."""
+        with storage_errors(self._folder.name):
+            names = os.listdir(self._folder) if self._folder.is_dir() else []
+        return (name for name in names if not name.endswith(_LOCK))
+
+
 class FileRecords:
     """The records of one workspace; see `RecordStore`.
 
@@ -137,12 +181,15 @@ class FileRecords:
     def __init__(self, folder: Path, other_records: DatabaseRecords) -> None:
         self._receipts = ReceiptFiles(folder / "receipts")
         self._prompts = PromptFiles(folder / "prompts")
+        self._marks = MarkFiles(folder / ".locks")
         self._others = other_records
 
     def get(self, kind: RecordKind, key: str) -> StoredRecord | None:
         """See `RecordStore`."""
         if kind is RecordKind.RECEIPT:
             return self._receipts.get(key)
+        if kind is RecordKind.ERASURE:
+            return StoredRecord(b"", version) if (version := self._marks.version(key)) else None
         return self._prompts.get(key) if kind is RecordKind.PROMPT else self._others.get(kind, key)
 
     def version(self, kind: RecordKind, key: str) -> RecordVersion | None:
@@ -150,6 +197,8 @@ class FileRecords:
         if kind is RecordKind.RECEIPT:
             record = self._receipts.get(key)
             return record.version if record else None
+        if kind is RecordKind.ERASURE:
+            return self._marks.version(key)
         return self._prompts.version(key) if kind is RecordKind.PROMPT else self._others.version(kind, key)
 
     def put(
@@ -162,9 +211,11 @@ class FileRecords:
         session: str = "",
         expires: dt.datetime | None = None,
     ) -> RecordVersion | None:
-        """See `RecordStore`; a receipt is stored once, and a prompt does not expire."""
+        """See `RecordStore`; a receipt and a mark are stored once, and a prompt does not expire."""
         if kind is RecordKind.RECEIPT:
             return self._receipts.put(key, raw, session, expires)
+        if kind is RecordKind.ERASURE:
+            return self._marks.put(key)
         if kind is RecordKind.PROMPT:
             return self._prompts.put(key, raw, expected)
         return self._others.put(kind, key, raw, expected=expected, session=session, expires=expires)
@@ -173,6 +224,8 @@ class FileRecords:
         """See `RecordStore`."""
         if kind is RecordKind.RECEIPT:
             return self._receipts.erase(key, session)
+        if kind is RecordKind.ERASURE:
+            return self._marks.erase(key)
         if kind is RecordKind.PROMPT:
             return self._prompts.erase(key, session)
         return self._others.erase(kind, key=key, session=session)
@@ -181,11 +234,13 @@ class FileRecords:
         """See `RecordStore`."""
         if kind is RecordKind.RECEIPT:
             return self._receipts.keys()
+        if kind is RecordKind.ERASURE:
+            return self._marks.keys()
         return self._prompts.keys() if kind is RecordKind.PROMPT else self._others.keys(kind)
 
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         """See `RecordStore`; old receipts go with the first of a new day."""
-        if kind not in (RecordKind.RECEIPT, RecordKind.PROMPT):
+        if kind not in (RecordKind.RECEIPT, RecordKind.PROMPT, RecordKind.ERASURE):
             self._others.trim(kind, most=most, most_bytes=most_bytes)
 
     def sweep(self) -> None:

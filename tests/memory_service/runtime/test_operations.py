@@ -263,8 +263,9 @@ def test_the_first_status_after_a_kill_does_not_wait_for_the_erasure_that_it_bro
     with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as service:
         service.remember("default", "部署在周二。Deploys go out on Tuesdays.")
         # As a process leaves it that is killed within `forget`.
-        mark = service._workspaces.memory("default").erasures._mark
-    mark.touch()
+        service._workspaces.memory("default").erasures.mark()
+    mark = tmp_path / "default" / ".locks" / "erasing"
+    assert mark.exists()
     (tmp_path / "default" / "MEMORY.md").write_text("- 会议在周三。\n", encoding="utf-8")
     model = _Waiting()
     with MemoryService(settings(tmp_path), embedder=model) as service:

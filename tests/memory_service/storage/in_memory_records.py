@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from memory_service.errors import StorageFailed
+from memory_service.memories.erasures import Erasures
 from memory_service.runtime.background import Operations
 from memory_service.runtime.events import EventHub
 from memory_service.runtime.presence import Presence
@@ -156,3 +157,8 @@ def new_operations() -> Operations:
     """The operations of one process, whose workspaces keep nothing of each other."""
     kept = dict[str, MemoryRecords]()
     return Operations(lambda name: kept.setdefault(name, MemoryRecords()), Presence(MemoryCoordination()))
+
+
+def erasures() -> Erasures:
+    """The erasures of a workspace that no other process works on."""
+    return Erasures(MemoryRecords(), MemoryCoordination(), "w")

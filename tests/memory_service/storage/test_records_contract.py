@@ -232,3 +232,13 @@ def test_a_file_that_was_removed_is_made_anew(tmp_path: Path) -> None:
     found = store.get(RecordKind.REPLY, "k")
     assert found is not None and found.raw == b"2"
     database.close()
+
+
+def test_a_mark_of_an_erasure_is_stored_once(records: Records) -> None:
+    one, other = records("deploys"), records("deploys")
+    assert one.put(RecordKind.ERASURE, "erasing", b"", expected=None)
+    assert other.put(RecordKind.ERASURE, "erasing", b"", expected=None) is None
+    assert other.version(RecordKind.ERASURE, "erasing") and list(other.keys(RecordKind.ERASURE)) == ["erasing"]
+    assert not list(records("garden").keys(RecordKind.ERASURE))
+    assert other.erase(RecordKind.ERASURE, key="erasing") == 1
+    assert one.version(RecordKind.ERASURE, "erasing") is None and one.get(RecordKind.ERASURE, "erasing") is None
