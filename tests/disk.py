@@ -20,7 +20,7 @@ _RENAMES = frozenset({"replace", "rename", "link"})
 _REMOVALS = frozenset({"unlink", "remove", "rmdir"})
 _MOVES = ("replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 # What is made anew from the rest, or is of use only while a process lives.
-_DERIVED = ("index.sqlite", "index-", ".locks", ".rebuild")
+_DERIVED = ("index.sqlite", "index-", ".locks", ".rebuild", ".shared")
 
 
 @dataclass(frozen=True, slots=True)

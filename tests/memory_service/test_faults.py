@@ -399,7 +399,7 @@ def test_a_home_that_takes_nothing_is_not_ready(tmp_path: Path) -> None:
         (disk / "filler").unlink()
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         status, told = health(disk / "home")
-        assert (status, "cannot be written" in told, str(disk) in told) == (503, True, False)
+        assert (status, "read-only" in told, str(disk) in told) == (503, True, False)
 
 
 def _damaged(index: Path, elsewhere: Path) -> None:

@@ -99,12 +99,17 @@ def test_its_index_is_used_as_it_is(opened: Opened) -> None:
     assert {name: now[name] for name in STANDING} == {name: before[name] for name in STANDING}
 
 
+def beside_facts(answer: dict[str, Any]) -> list[str]:
+    """What is missing from an answer, but for facts: rules that were changed since read them at the next sync."""
+    return [missing for missing in answer["degraded"] if not missing.startswith("facts: ")]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_what_it_holds_is_found(opened: Opened, mode: str) -> None:
     for query, expected in FOUND:
         asked = {"query": query, "mode": mode, "limit": 5 if mode != "vector" else 15}
         found = ask(opened.http, "POST", f"{W}/search", json=asked)
-        assert found["degraded"] == []
+        assert beside_facts(found) == []
         assert any(expected in hit["text"] for hit in found["results"]), (query, found["results"])
     reindexed(opened.http)
     assert ask(opened.http, "POST", f"{W}/search", json={"query": FOUND[0][0], "mode": mode})["degraded"] == []
@@ -137,7 +142,7 @@ def test_its_session_goes_on(opened: Opened) -> None:
     view = ask(opened.http, "GET", f"{S}/messages", params={"view": "model"})
     assert view["messages"] == [*before["view"]["messages"], more]
     prompt = ask(opened.http, "POST", f"{S}/context", json={"query": "What is Mara's phone extension?"})
-    assert prompt["degraded"] == [] and "4417" in json.dumps(prompt["messages"])
+    assert beside_facts(prompt) == [] and "4417" in json.dumps(prompt["messages"])
 
 
 def test_its_compaction_can_be_undone(opened: Opened) -> None:

@@ -143,7 +143,7 @@ def test_a_key_makes_an_append_happen_once(rooms: Rooms) -> None:
     other = rooms(context_window=8_000)
     assert other.sessions.append(S, said, key="k").replayed, "another process knows it too"
     assert len(room.raw_log()) == 3
-    with pytest.raises(Conflict, match="other messages"):
+    with pytest.raises(Conflict, match="another request"):
         room.sessions.append(S, [user("else")], key="k")
 
 
