@@ -65,14 +65,12 @@ _log = logging.getLogger("memory_service.memories.long_term")
 _LOOK_EVERY_SECONDS = 1.0
 _LOOK_SHARE = 0.02  # of the time, at most, may a look for changes take
 _KEPT_SESSIONS = 1_024
-# Where memories go first, they are taken out of so many of the best.
-_ORDERED = 100
+_ORDERED = 100  # where memories go first, they are taken out of so many of the best
 # A search waits so long for what was just said; a chat's few messages take some milliseconds.
 _PATIENCE_SECONDS = 2.0
 # The writer of a large file waits so long for its index; clients give up after 30 s.
 _WRITE_SECONDS = 10.0
-# So many passages a search gives the vector that they lack, the background all: .1 s of MiniLM.
-_HEALED_PASSAGES = 64
+_HEALED_PASSAGES = 64  # get the vector that they lack from a search, the others behind it: .1 s of MiniLM
 
 
 class LongTermMemory:
@@ -242,8 +240,8 @@ class LongTermMemory:
             Why they are not; None if it takes longer than a search waits, which goes on in the background.
         """
         path = session_path(session_id)
-        known_count, ready = self._ready.get(path) or (0, 0)
-        if known_count == edition and ready >= upto_seq:
+        ready_edition, ready_upto = self._ready.get(path) or (0, 0)
+        if ready_edition == edition and ready_upto >= upto_seq:
             return []
         # A memory that is written beside it has rounds of its own, and does not wait until this is embedded.
         self._sessions.note(path)

@@ -531,9 +531,8 @@ def _version_claims(clause: Clause, wording: Wording, named_text: str, parts: Pa
     match = _NUMBERED.match(parts["v"])
     if match and _PRODUCT.fullmatch(thing) and words_of(thing) and not is_day(thing) and thing.lower() not in _COUNTED:
         place = parts["v"][match.end() :].lstrip()
-        where = (
-            words_of(place) if re.match(r"(?:in|on) (?:the )?\w+$", place) and not is_day(place) else frozenset[str]()
-        )
+        is_place = re.match(r"(?:in|on) (?:the )?\w+$", place) and not is_day(place)
+        where = words_of(place) if is_place else frozenset[str]()
         holder = clause.subject_of(_bare(parts["s"])) if named_text == "of" else None
         if holder and not holder & {ME, WE}:
             # Two machines run two versions; only where it was brought up itself has it another.
@@ -554,9 +553,8 @@ def _is(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iter
 _TIMES = frozenset({"times", "once", "twice", "every"})
 _OFTEN = lazy_regex(
     r"^(?P<s>\S.{2,60}?)\s+(?P<v>(?:once|twice|(?:\d+|three|four|five|six|seven|eight|nine|ten) times)"
-    r"\s+(?:an?|per|every|each)"
-    r"\s+\w+|every (?:\d+|two|three|four|five|six|ten) (?:minute|hour|day|night|week|month|year)s)"
-    r"(?:\s+(?:now|these days|again))?$",
+    r"\s+(?:an?|per|every|each)\s+\w+|every (?:\d+|two|three|four|five|six|ten) (?:minute|hour|day|night|week|month"
+    r"|year)s)(?:\s+(?:now|these days|again))?$",
     _I,
 )
 _EACH_WEEK = lazy_regex(r"days\b|\bevery\b|\beach\b", _I)
@@ -564,7 +562,6 @@ _HOUR = lazy_regex(r"\d{1,2}(?=$|\s+(?:now|again)\b)")
 
 
 def _name(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
-    """The name that somebody wants to be called by."""
     if subject := clause.speaker if named_text == "me" else clause.subject_of(parts["s"]):
         yield from clause.holds(subject, "name", parts["v"], changes=wording.changes)
 
