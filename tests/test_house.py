@@ -61,6 +61,24 @@ BEHIND_DOORS = (
 MOUNTED = {"memory_service/api/app.py": ("memory_service.gateway", "memory_service.mcp")}
 FOR_TESTS = ("indexer/testing.py", "memory_service/testing/__init__.py")
 HAN = re.compile(r"[\u3400-\u9fff]")
+# Participles that do not end in -ed, and pronouns: as a name, such a word tells what was done, or points at something,
+# and not what a function does or gives, nor what a variable holds.
+IRREGULAR = frozenset(
+    """been begun bent bitten blown born borne bought bound broken brought built burnt caught chosen cut dealt done
+    drawn driven eaten fallen fed felt forgotten found given gone got grown heard held hidden kept known laid lain
+    led lent lost made meant met overwritten paid rewritten said sat seen sent shown shut sold spent spoken stood
+    struck swept sworn taken taught thought thrown told torn understood undone unknown unread unseen withdrawn
+    withheld woken won worn written""".split()
+)
+PRONOUNS = frozenset(
+    """all another any anything both each either everyone everything he her him it its itself neither none nothing
+    one ones other others she some something that their them these they this those what which who whom
+    whose""".split()
+)
+# Words in -ed that are none.
+NOUNS_IN_ED = frozenset(
+    "bed breed deed embed exceed feed hundred id indeed need proceed red seed shed speed succeed".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,3 +419,48 @@ def test_docstrings_are_noun_phrases() -> None:
         if text.startswith(("Owns", "What ", "Whether "))
     ]
     fewer("crooked_docstrings", crooked, "Name the thing first: a noun phrase that can be read without the code.")
+
+
+def _tells_nothing(name: str) -> bool:
+    """True for a name that is one participle or one pronoun."""
+    word = name.strip("_").lower()
+    if "_" in word or name.endswith("__"):
+        return False
+    return word in IRREGULAR or word in PRONOUNS or (word.endswith("ed") and word not in NOUNS_IN_ED)
+
+
+def test_functions_are_named_by_what_they_give_or_do() -> None:
+    functions = [
+        f"{file.path}: {node.name}"
+        for file in source_files()
+        for node in file.nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _tells_nothing(node.name)
+    ]
+    fewer(
+        "participles_as_functions",
+        functions,
+        "A participle or a pronoun tells neither what a function gives nor what it does: a noun or a verb does.",
+    )
+
+
+def _bound(node: ast.AST, owner: str) -> Iterator[tuple[str, str]]:
+    """Names of variables, parameters and attributes below a node, each with the function or class that it is of."""
+    for child in ast.iter_child_nodes(node):
+        below = owner
+        match child:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                below = f"{owner}.{name}"
+            case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                yield owner, name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield owner, name
+        yield from _bound(child, below)
+
+
+def test_variables_are_named_by_what_they_hold() -> None:
+    names = {(file.path, *each) for file in source_files() for each in _bound(file.tree, "")}
+    told = [name for *_, name in names if _tells_nothing(name)]
+    assert len(told) <= HOUSE["participles_as_variables_share"] * len(names), (
+        f"{len(told)} of {len(names)} variables, parameters and attributes are named by a participle or a pronoun: "
+        f"name them by what they hold. {Counter(told).most_common(20)}"
+    )

@@ -279,7 +279,7 @@ class LongTermMemory:
         query: str,
         *,
         limit: int,
-        kept_filter: SearchFilter,
+        passing: SearchFilter,
         mode: Mode = "hybrid",
         explain: bool = False,
         snippets: bool = True,
@@ -297,32 +297,30 @@ class LongTermMemory:
         """
         if order not in (orders := get_args(Order)):
             raise InvalidRequest(f"There is no order {order[:80]!r}. Use one of {', '.join(orders)}.")
-        fields = {"explain": explain, "snippets": snippets, "history": history, "spread": spread}
+        rest = {"explain": explain, "snippets": snippets, "history": history, "spread": spread}
         if order == "memory_first":
             most = max(limit, _ORDERED)
-            results = self.search(
-                query, limit=most, kept_filter=kept_filter, mode=mode, order="score", in_view=in_view, **fields
-            )
+            results = self.search(query, limit=most, passing=passing, mode=mode, order="score", in_view=in_view, **rest)
             hits = sorted(results.hits, key=lambda hit: hit.source == "sessions")  # stable: the better ones stay first
             return replace(results, hits=current_first(hits)[:limit])
         with self._searching.enter() as alone:
             # By its words alone it could not be found by vectors.
             waits = alone or mode == "vector"
-            behind = (*self._look(), *self._index_pending_sessions(kept_filter, in_view, waits=waits))
+            behind = (*self._look(), *self._index_pending_sessions(passing, in_view, waits=waits))
             # Before the index is asked: what is indexed meanwhile is found by one of both.
             said_hits = None
             if indexing.BEING_SAID in behind and mode != "vector" and not self._renewal.is_due():
                 waiting = self._sessions.pending - ({session_path(in_view)} if in_view else set())
                 rounds = self._sessions.rounds
-                said_hits = self._just_said.search(waiting, query, limit=limit, kept_filter=kept_filter, rounds=rounds)
-            results = self._search_index(query, limit=limit, mode=mode, filter=kept_filter, **fields)
+                said_hits = self._just_said.search(waiting, query, limit=limit, passing=passing, rounds=rounds)
+            results = self._search_index(query, limit=limit, mode=mode, filter=passing, **rest)
             self._was_filled = self._was_filled or bool(results.hits)
             if not results.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
                 behind = self._look() or ((indexing.BEING_MADE,) if self._looking.locked() else ())
-                behind = (*behind, *self._index_pending_sessions(kept_filter, in_view, waits=waits))
-                results = self._search_index(query, limit=limit, mode=mode, filter=kept_filter, **fields)
+                behind = (*behind, *self._index_pending_sessions(passing, in_view, waits=waits))
+                results = self._search_index(query, limit=limit, mode=mode, filter=passing, **rest)
         if said_hits is not None:
             results = replace(results, hits=current_first(interleave_hits(results.hits, said_hits, limit)))
             behind = tuple(indexing.FOUND_BY_WORDS if text == indexing.BEING_SAID else text for text in behind)
@@ -479,9 +477,9 @@ class LongTermMemory:
             self._look_again = 0.0
         return "; ".join((*logs, *report.degraded))
 
-    def _index_pending_sessions(self, kept_filter: SearchFilter, in_view: str, *, waits: bool) -> tuple[str, ...]:
+    def _index_pending_sessions(self, passing: SearchFilter, in_view: str, *, waits: bool) -> tuple[str, ...]:
         """Have what was just said indexed, if one may wait for it and that takes no time; else say that it waits."""
-        if kept_filter.sources and "sessions" not in kept_filter.sources:
+        if passing.sources and "sessions" not in passing.sources:
             return ()
         but = session_path(in_view) if in_view else ""
         if not waits:

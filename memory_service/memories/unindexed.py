@@ -69,7 +69,7 @@ class UnindexedMessages:
         self._live: SessionKeywordSearch | None = None
 
     def search(
-        self, paths: Collection[str], query: str, *, limit: int, kept_filter: SearchFilter, rounds: int
+        self, paths: Collection[str], query: str, *, limit: int, passing: SearchFilter, rounds: int
     ) -> list[Hit]:
         """Search unindexed messages by the words of a query, best first.
 
@@ -77,16 +77,16 @@ class UnindexedMessages:
             paths: The logs; those last written are looked at.
             query: What to look for.
             limit: The most hits.
-            kept_filter: Which messages may be found.
+            passing: Which messages may be found.
             rounds: How often logs have been indexed so far.
         """
-        logs = {path: self._log(path, log, (rounds, change)) for path, log, change in self._newest(paths, kept_filter)}
+        logs = {path: self._log(path, log, (rounds, change)) for path, log, change in self._newest(paths, passing)}
         self._logs = logs
         waiting = {
             part.message.seq: part
             for path, log in logs.items()
             for part in log.said
-            if kept_filter.passes("sessions", path, part.passage)
+            if passing.passes("sessions", path, part.passage)
         }
         messages = [part.message for part in waiting.values()]
         self._live = live = SessionKeywordSearch.of(messages, upto=max(waiting, default=0), before=self._live)
@@ -107,11 +107,11 @@ class UnindexedMessages:
             return True
         return any(words in " ".join(passage.text.split()) for passage in split_transcript(log.tail()[0]))
 
-    def _newest(self, paths: Collection[str], kept_filter: SearchFilter) -> list[tuple[str, SessionLog, LogChange]]:
+    def _newest(self, paths: Collection[str], passing: SearchFilter) -> list[tuple[str, SessionLog, LogChange]]:
         """Of some logs those last written that a filter leaves, the newest last, and the last change of each."""
         newest: list[tuple[str, SessionLog, LogChange]] = []
         for path in paths:
-            if kept_filter.reaches("sessions", path) and (log := _log_at(self._open_logs(), path)):
+            if passing.reaches("sessions", path) and (log := _log_at(self._open_logs(), path)):
                 if change := log.last_change():
                     newest.append((path, log, change))
         return sorted(newest, key=lambda entry: (entry[2], entry[0]))[-_LOGS:]

@@ -272,7 +272,7 @@ class SessionRecall:
             results = self._services.longterm.search(
                 question.query,
                 limit=candidates_for(question.budget_tokens),
-                kept_filter=SearchFilter(sources=question.sources, without=view.lines),
+                passing=SearchFilter(sources=question.sources, without=view.lines),
                 snippets=False,
                 order=question.order,
                 in_view=view.session_id,

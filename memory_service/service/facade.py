@@ -174,7 +174,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         """
         start = time.perf_counter()
         with translate_errors():
-            kept_filter = SearchFilter(
+            passing = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
             most = answers.looked_at(limit, min_score, min_relevance)
@@ -182,7 +182,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
                 query,
                 limit=most,
                 mode=mode,
-                kept_filter=kept_filter,
+                passing=passing,
                 explain=explain,
                 order=order,
                 history=history,
@@ -221,11 +221,11 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             raise InvalidRequest(f"The budget is {budget_tokens} tokens. Give 0 or more.")
         memory = self._workspaces.readable(workspace)
         with translate_errors():
-            kept_filter = SearchFilter(
+            passing = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
             results = memory.search(
-                query, limit=candidates_for(budget_tokens), kept_filter=kept_filter, snippets=False, order=order
+                query, limit=candidates_for(budget_tokens), passing=passing, snippets=False, order=order
             )
         now, least = self.settings.now(), checked_share(min_relevance)
         context = build_context(

@@ -320,7 +320,7 @@ class MemoryUseCases(ABC):
         """Memories that have some words, and others that a search finds for them."""
         memory = self._workspaces.readable(workspace)
         with translate_errors():
-            hits = memory.search(words, limit=_LOOKED_AT, kept_filter=_MEMORIES, snippets=False).hits
+            hits = memory.search(words, limit=_LOOKED_AT, passing=_MEMORIES, snippets=False).hits
         removals = dict[str, Removal]()
         for hit in hits:
             first, last = hit.passage.start_line, hit.passage.end_line

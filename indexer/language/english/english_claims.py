@@ -117,11 +117,11 @@ def _claims_of(clause: Clause, words: Set[str]) -> Iterator[Claim]:
             claimed_keys.add("attribute")
             yield claim
     for wording in _table().among(words):
-        reading, _, named_text = wording.relation.partition(":")
+        reading, _, role = wording.relation.partition(":")
         if reading not in claimed_keys and (match := wording.found_in(text, be)) and not _is_past(wording, match):
             parts = {name: part for name, part in match.groupdict().items() if part}
             parts.setdefault("s", text[: match.start()])
-            for claim in _READINGS.get(reading, _attribute_claims)(clause, wording, named_text or reading, parts):
+            for claim in _READINGS.get(reading, _attribute_claims)(clause, wording, role or reading, parts):
                 claimed_keys.add(reading)
                 yield claim
     if words & _STATE_WORDS:
@@ -169,7 +169,7 @@ def _key_claims(clause: Clause, noun: str, text: str) -> Iterator[Claim]:
         yield from clause.by_sort(plain, text, changes=new, is_key=True)
 
 
-def _attribute(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
+def _attribute(clause: Clause, wording: Wording, role: str, parts: Parts) -> Iterator[Claim]:
     """An attribute that is named: "the port of staging is 8080", "the launch was pushed to May 3"."""
     noun, text = _GOT_NEW.sub(r"\1's new ", parts["n"]), parts["v"]
     if parts.get("s", "").strip() and (own := _OWN.match(noun)):
@@ -182,7 +182,7 @@ def _attribute(clause: Clause, wording: Wording, named_text: str, parts: Parts) 
     if _DENIED.match(text) or _OF_DOING.match(text):
         return
     changes = wording.changes or clause.is_new(noun)
-    on_day = (wording.changes or named_text == "on") and (leads_with_day(text) or leads_with_time(text))
+    on_day = (wording.changes or role == "on") and (leads_with_day(text) or leads_with_time(text))
     if (attribute := clause.attribute_of(noun)) and (not on_day or attribute[1] in TIMELY):
         if attribute[1] not in _WITH_PLACES and _OF_PLACE.match(text):
             return
@@ -194,10 +194,7 @@ def _attribute(clause: Clause, wording: Wording, named_text: str, parts: Parts) 
             yield from clause.holds(subject, "day" if leads_with_day(text) else "time", text, changes=wording.changes)
     else:
         yield from clause.by_sort(
-            noun,
-            _AT.sub("", text),
-            changes=changes,
-            is_set=named_text == "set" or _SET_TO.search(clause.text) is not None,
+            noun, _AT.sub("", text), changes=changes, is_set=role == "set" or _SET_TO.search(clause.text) is not None
         )
 
 
@@ -260,11 +257,11 @@ def _end_claims(clause: Clause, subject: frozenset[str], attribute: str, text: s
         yield clause.toggle(subject, attribute, value, on=False)
 
 
-def _left(clause: Clause, _wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
+def _left(clause: Clause, _wording: Wording, role: str, parts: Parts) -> Iterator[Claim]:
     """A firm or a town that somebody left, or something that somebody hates."""
     subject, text = clause.subject_of(parts["s"]), parts["v"]
-    if subject and (text[0].isupper() or named_text != "ended"):
-        for attribute in ("employer", "location") if named_text == "ended" else (named_text,):
+    if subject and (text[0].isupper() or role != "ended"):
+        for attribute in ("employer", "location") if role == "ended" else (role,):
             yield from _end_claims(clause, subject, attribute, text)
 
 
@@ -312,7 +309,7 @@ def _uses(clause: Clause, _wording: Wording, _: str, parts: Parts) -> Iterator[C
         yield from _end_claims(clause, subject, "use", other_text)
 
 
-def _switch_claims(clause: Clause, _wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
+def _switch_claims(clause: Clause, _wording: Wording, role: str, parts: Parts) -> Iterator[Claim]:
     """A tool that took the place of another."""
     former, new, part = parts.get("f", ""), parts.get("v", ""), parts.get("o", "")
     if not former and " from " in new:
@@ -321,7 +318,7 @@ def _switch_claims(clause: Clause, _wording: Wording, named_text: str, parts: Pa
     if subject is None or is_day(new) or is_time(new) or (part and clause.attribute_of(part) is not None):
         return
     new, _, purpose = new.partition(" for ")
-    if named_text == "tool" and not is_tool(new) and not is_tool(former):
+    if role == "tool" and not is_tool(new) and not is_tool(former):
         return
     if "n" in parts and (pair := clause.attribute_of(parts["n"])):
         yield from clause.holds(*pair, new, changes=True)
@@ -491,10 +488,10 @@ _NO_TASTE = lazy_regex(r"(?:to|not|that|if)\s", _I)
 _INDEFINITE_THING = lazy_regex(r"(?:an?|two|three|some|his|her|their|many|is|are|was|were)\s", _I)
 
 
-def _time_claims(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
+def _time_claims(clause: Clause, wording: Wording, role: str, parts: Parts) -> Iterator[Claim]:
     """Something that has its day or hour: "the stand-up starts at 9:30"."""
     before, text = parts["s"], parts["v"]
-    on_hour = named_text in ("at", "open", "close") and _HOUR.match(text) is not None
+    on_hour = role in ("at", "open", "close") and _HOUR.match(text) is not None
     if (
         not (on_hour or leads_with_day(text) or leads_with_time(text))
         or len(text.split()) > 6
@@ -502,16 +499,16 @@ def _time_claims(clause: Clause, wording: Wording, named_text: str, parts: Parts
     ):
         return
     if subject := clause.subject_of(_bare(before)):
-        subject = subject if named_text in ("at", "when") else subject | {named_text}
+        subject = subject if role in ("at", "when") else subject | {role}
         for claim in clause.holds(subject, "day" if is_day(text) else "time", text, changes=wording.changes):
             # On Mondays and on Thursdays: both may hold.
             yield claim._replace(single=wording.single and _EACH_WEEK.search(text) is None)
 
 
-def _deploy_claims(clause: Clause, _wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
+def _deploy_claims(clause: Clause, _wording: Wording, role: str, parts: Parts) -> Iterator[Claim]:
     value = parts["v"]
     if (
-        (named_text != "tool" or is_tool(value))
+        (role != "tool" or is_tool(value))
         and not is_day(value)
         and not is_time(value)
         and (words := clause.subject_of(parts["s"]))
@@ -526,14 +523,14 @@ def _contact(clause: Clause, wording: Wording, _: str, parts: Parts) -> Iterator
         yield from clause.holds(subject, "email" if "@" in parts["v"] else "phone", parts["v"], changes=wording.changes)
 
 
-def _version_claims(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
+def _version_claims(clause: Clause, wording: Wording, role: str, parts: Parts) -> Iterator[Claim]:
     thing = parts["o"]
     match = _NUMBERED.match(parts["v"])
     if match and _PRODUCT.fullmatch(thing) and words_of(thing) and not is_day(thing) and thing.lower() not in _COUNTED:
         place = parts["v"][match.end() :].lstrip()
         is_place = re.match(r"(?:in|on) (?:the )?\w+$", place) and not is_day(place)
         where = words_of(place) if is_place else frozenset[str]()
-        holder = clause.subject_of(_bare(parts["s"])) if named_text == "of" else None
+        holder = clause.subject_of(_bare(parts["s"])) if role == "of" else None
         if holder and not holder & {ME, WE}:
             # Two machines run two versions; only where it was brought up itself has it another.
             yield clause.claim(holder | words_of(thing), "version", match["v"], changes=wording.changes)
@@ -542,9 +539,9 @@ def _version_claims(clause: Clause, wording: Wording, named_text: str, parts: Pa
             yield clause.claim(words_of(thing) | where, "version", match["v"], changes=wording.changes)
 
 
-def _is(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
+def _is(clause: Clause, wording: Wording, role: str, parts: Parts) -> Iterator[Claim]:
     """A state that a wording stands for: "Ana got married"."""
-    attribute, _, value = named_text.partition("=")
+    attribute, _, value = role.partition("=")
     for name in _AND.split(parts["s"])[:2]:
         if subject := clause.subject_of(_bare(name)):
             yield clause.claim(subject, attribute, value, changes=wording.changes)
@@ -561,14 +558,14 @@ _EACH_WEEK = lazy_regex(r"days\b|\bevery\b|\beach\b", _I)
 _HOUR = lazy_regex(r"\d{1,2}(?=$|\s+(?:now|again)\b)")
 
 
-def _name(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
-    if subject := clause.speaker if named_text == "me" else clause.subject_of(parts["s"]):
+def _name(clause: Clause, wording: Wording, role: str, parts: Parts) -> Iterator[Claim]:
+    if subject := clause.speaker if role == "me" else clause.subject_of(parts["s"]):
         yield from clause.holds(subject, "name", parts["v"], changes=wording.changes)
 
 
-def _language_claims(clause: Clause, wording: Wording, named_text: str, parts: Parts) -> Iterator[Claim]:
+def _language_claims(clause: Clause, wording: Wording, role: str, parts: Parts) -> Iterator[Claim]:
     """The language that somebody wants to be answered in; as a bidding only at the beginning of a clause."""
-    if named_text != "me":
+    if role != "me":
         yield from _attribute_claims(clause, wording, "language", parts)
     elif clause.speaker and not parts["s"].strip():
         yield from clause.holds(clause.speaker, "language", parts["v"])

@@ -33,7 +33,7 @@ def logs_in(root: Path) -> list[str]:
 
 
 def hits(root: Path, query: str, kept: SearchFilter = ALL, *known: StoredPassage) -> list[Hit]:
-    return just_said(root, *known).search(logs_in(root), query, limit=10, kept_filter=kept, rounds=0)
+    return just_said(root, *known).search(logs_in(root), query, limit=10, passing=kept, rounds=0)
 
 
 def found(root: Path, query: str, kept: SearchFilter = ALL, *known: StoredPassage) -> list[tuple[str, int]]:
@@ -99,7 +99,7 @@ def test_what_is_said_next_is_found_by_the_same_search_and_what_was_trimmed_is_n
     )
 
     def lines() -> list[int]:
-        behind = said.search(logs_in(tmp_path), "wombat", limit=9, kept_filter=ALL, rounds=rounds)
+        behind = said.search(logs_in(tmp_path), "wombat", limit=9, passing=ALL, rounds=rounds)
         return [hit.passage.start_line for hit in behind]
 
     assert lines() == []
@@ -120,7 +120,7 @@ def test_a_log_that_cannot_be_read_or_is_gone_gives_nothing(tmp_path: Path, raw:
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions/odd.jsonl").write_bytes(raw)
     assert found(tmp_path, "wombat") == []
-    assert just_said(tmp_path).search(["sessions/gone.jsonl"], "wombat", limit=3, kept_filter=ALL, rounds=0) == []
+    assert just_said(tmp_path).search(["sessions/gone.jsonl"], "wombat", limit=3, passing=ALL, rounds=0) == []
 
 
 def test_each_stands_before_the_hit_of_its_rank_and_none_twice(tmp_path: Path) -> None:

@@ -46,12 +46,12 @@ def open_memory(tmp_path: Path) -> Iterator[OpenMemory]:
 
 
 def texts(memory: LongTermMemory, query: str, limit: int = 3) -> list[str]:
-    hits = memory.search(query, limit=limit, kept_filter=SearchFilter()).hits
+    hits = memory.search(query, limit=limit, passing=SearchFilter()).hits
     return [hit.passage.text for hit in hits]
 
 
 def degraded(memory: LongTermMemory, query: str = "quokka") -> tuple[str, ...]:
-    return memory.search(query, limit=3, kept_filter=SearchFilter()).degraded
+    return memory.search(query, limit=3, passing=SearchFilter()).degraded
 
 
 def test_eight_threads_find_what_they_wrote(open_memory: OpenMemory) -> None:

@@ -64,7 +64,7 @@ def model(memory: LongTermMemory) -> str:
 
 
 def degraded(memory: LongTermMemory) -> tuple[str, ...]:
-    return memory.search("第3次会议", limit=3, kept_filter=SearchFilter()).degraded
+    return memory.search("第3次会议", limit=3, passing=SearchFilter()).degraded
 
 
 def test_the_first_note_of_an_empty_memory_decides(open_memory: OpenMemory) -> None:
@@ -119,7 +119,7 @@ def test_a_model_that_fails_leaves_the_index_as_it_is_and_is_named(open_memory: 
     assert found[0].startswith("vector: the index goes on as it was made")
     assert model(memory) == ENGLISH.fingerprint
     assert degraded(memory) == found
-    assert memory.search("第3次会议", limit=1, kept_filter=SearchFilter(), mode="vector").hits
+    assert memory.search("第3次会议", limit=1, passing=SearchFilter(), mode="vector").hits
     # A reindex that nobody wanted in full brings it up to date all the same.
     (memory.index.files.root / "memory" / "2026-11-19.md").write_text("- 星期五没有会议。\n", "utf-8")
     report = memory.sync((), full=False, on_progress=None, cancelled=lambda: False)
@@ -130,7 +130,7 @@ def test_a_memory_without_its_model_goes_by_words(open_memory: OpenMemory, tmp_p
     memory = open_memory(LanguageChoice(ENGLISH, MultilingualE5(folder=tmp_path / "nothing")))
     stored = memory.remember(entry_draft(chinese(1)[0]))
     assert any("model.onnx is missing" in each for each in stored.degraded)
-    found = memory.search("会议", limit=3, kept_filter=SearchFilter())
+    found = memory.search("会议", limit=3, passing=SearchFilter())
     assert [hit.passage.text for hit in found.hits] == chinese(1)
     assert any("model.onnx is missing" in each for each in found.degraded)
 
