@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from indexer.language import tables
 from memory_service._version import __version__
 from memory_service.config import Settings
 from memory_service.service import MemoryService
@@ -95,7 +96,8 @@ def imported_with(roots: Iterable[str]) -> set[str]:
 def test_it_holds_what_clients_and_adapters_import_and_nothing_else(wheel: Path) -> None:
     adapters = [module for module in MODULES if module.startswith("memory_service.integrations")]
     faces = ["memory_service.__main__", "memory_service.service", "memory_service.compaction", "indexer"]
-    reached = imported_with(["memory_service", "memory_service.client", *faces, *adapters])
+    languages = [f"indexer.language.{file}" for file in (*tables._FILES, "others")]
+    reached = imported_with(["memory_service", "memory_service.client", *faces, *adapters, *languages])
     wanted = {MODULES[module].relative_to(ROOT).as_posix() for module in reached & MODULES.keys()}
     assert sources(wheel).keys() == wanted | {"indexer/py.typed", "memory_service/py.typed"}
     assert not {top(module) for module in reached} & NOT_FOR_CLIENTS - {"indexer"}

@@ -27,6 +27,7 @@ ROOTS = (
     "memory_service.service",
 )
 ADAPTERS = "memory_service/integrations"
+LANGUAGES = "indexer.language"
 TYPED = ("indexer/py.typed", "memory_service/py.typed")
 
 
@@ -58,7 +59,7 @@ def client_files(root: Path) -> list[str]:
         root: The folder with both libraries.
     """
     adapters = [".".join(path.relative_to(root).with_suffix("").parts) for path in (root / ADAPTERS).glob("*.py")]
-    found, waiting = dict[str, Path](), [*ROOTS, *adapters]
+    found, waiting = dict[str, Path](), [*ROOTS, *adapters, *_languages(root)]
     while waiting:
         module = waiting.pop()
         if module in found or (file := _file_of(root, module)) is None:
@@ -68,6 +69,12 @@ def client_files(root: Path) -> list[str]:
         late = [_late_names(root, *name.rpartition(".")[::2]) for name in imported]
         waiting += [module.rpartition(".")[0], *imported, *filter(None, late)]
     return sorted({*TYPED, *(file.relative_to(root).as_posix() for file in found.values())})
+
+
+def _languages(root: Path) -> list[str]:
+    """The modules of languages, which a table names."""
+    table = (_file_of(root, f"{LANGUAGES}.tables") or root).read_text("utf-8")
+    return [f"{LANGUAGES}.{file}" for file in ("others", *ast.literal_eval(re.search(r"_FILES = (.*)", table)[1]))]
 
 
 def _file_of(root: Path, module: str) -> Path | None:

@@ -153,13 +153,13 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "an erasure is not marked": _mutant(
             erasures,
-            "                self._mark.touch(mode=disk.FILE_MODE)\n",
+            "                self.mark()\n",
             "                pass\n",
             erased.check_a_broken_erasure_is_ended,
         ),
         "the mark goes before the deed": _mutant(
             erasures,
-            "            if left:\n                self._unmarked = not self._mark.exists()\n            elif not before:\n",
+            "            if left:\n                self._unmarked = not self._has_mark()\n            elif not before:\n",
             "            if not before:\n",
             erased.check_a_mark_stays_until_all_is_gone,
         ),

@@ -79,7 +79,7 @@ PLACES: dict[str, dict[str, str]] = {
         "indexer.language.restated.restating": "restated",
         "indexer.language.restated.sentences_of": "restated",
         "indexer.language.restated.words_in": "restated",
-        "indexer.language.sentences.parted": "authority",
+        "indexer.language.sentences.split_parts": "authority",
         "indexer.language.questions.requests": "authority",
     },
     "block": {
@@ -161,7 +161,7 @@ CAREFUL = {
     "memory_service.text.recall.decide_recall",
     "memory_service.text.retelling.retells_any",
     "memory_service.text.secrets.has_secret",
-    "memory_service.text.secrets.redacted",
+    "memory_service.text.secrets.redact",
     "memory_service.text.secrets.without_secrets",
     "memory_service.text.similarity.groups_of",
 }
@@ -169,7 +169,7 @@ CAREFUL = {
 ESSENTIAL = {
     "hashes and shares, which know no text": (*("term_hashes", "weight", "chance", "limit_marks", "writing_of"),),
     "frames, which keep text from being taken for the service's words": (
-        *("attributed", "escaped", "fenced", "visible", "without_thoughts", "said_messages"),
+        *("attribute_lines", "escape_frames", "fence_text", "visible", "without_thoughts", "said_messages"),
     ),
     "tables of the service's own texts, and counts of characters that choose one": (
         *("texts_in", "in_every_language", "pattern_of", "names_in_every_language"),
