@@ -7,7 +7,7 @@ make a class, and name its factory under the entry points `memory_service.contex
 # my_engine.py
 from memory_service.engines import Assembled, Compacted, EngineInfo
 from memory_service.messages import is_tool_result, message_tokens
-from memory_service.messages.repair import repaired
+from memory_service.messages.repair import repair_messages
 
 
 class LastMessages:
@@ -24,7 +24,7 @@ class LastMessages:
             start -= 1
         while start < len(messages) and is_tool_result(messages[start]):
             start += 1  # No result without its call.
-        return Assembled(messages=repaired(messages[start:]).messages)
+        return Assembled(messages=repair_messages(messages[start:]).messages)
 
     def compact(self, session_id, *, token_budget, call):
         return Compacted(compacted=False, reason="a window needs none")

@@ -217,7 +217,7 @@ from indexer.sources.scan import scan_memories
 drop()
 scan = scan_memories(Path(sys.argv[1]))
 print(sorted(scan.files), [failure.path for failure in scan.failures])
-print(scan.gone(["memory/closed/b.md", "memory/closed.md", "memory/c.md"]))
+print(scan.removals(["memory/closed/b.md", "memory/closed.md", "memory/c.md"]))
 """
     reachable(workspace.root)
     try:
@@ -238,7 +238,7 @@ drop()
 paths = ["memory/listed/a.md", "memory/closed/b.md", "memory/c.md", "memory/gone.md"]
 for scan in (scan_memories(Path(sys.argv[1])), scan_paths(Path(sys.argv[1]), paths)):
     print(sorted(scan.files), sorted(failure.path for failure in scan.failures))
-    print(scan.gone(path for path in paths if path not in scan.files))
+    print(scan.removals(path for path in paths if path not in scan.files))
 """
     reachable(workspace.root)
     (workspace.root / "memory/listed").chmod(0o444)

@@ -157,7 +157,6 @@ CAREFUL = {
     "indexer.language.terms.asked_terms",
     "indexer.language.terms.passage_terms",
     "indexer.language.terms.stored_terms",
-    "indexer.language.terms.undated",
     "memory_service.text.recall.decide_recall",
     "memory_service.text.retelling.retells_any",
     "memory_service.text.secrets.has_secret",

@@ -16,7 +16,7 @@ SOURCE = '''
 import time
 from memory_service.engines import Assembled, Compacted, EngineInfo
 from memory_service.messages import is_system, is_tool_result, message_tokens
-from memory_service.messages.repair import repaired
+from memory_service.messages.repair import repair_messages
 
 SECRET = "消息的正文"
 
@@ -46,7 +46,7 @@ class Window:
         kept.reverse()
         while kept and is_tool_result(kept[0]):
             del kept[0]
-        return Assembled(messages=repaired(kept).messages)
+        return Assembled(messages=repair_messages(kept).messages)
 
     def compact(self, session_id, *, token_budget, call):
         self.calls.append(f"compact {call.trigger}")
