@@ -406,10 +406,10 @@ def _asked_terms(question: str) -> list[str]:
     from indexer.language.languages import language_of, stop_words_of
 
     own = frozenset(map(simplify, stop_words_of(language_of(question))))
-    fromkeys = dict.fromkeys([*query_terms(words.text, telling=True, without=own), *_other_spellings(words.text)])
-    fromkeys.update(dict.fromkeys(_stem(key) for keys in _identifiers_in(words) for key in keys[:2]))
-    fromkeys.update(dict.fromkeys(words.keys))
-    return list(fromkeys if fromkeys or words.dated else dict.fromkeys(index_terms(question)))
+    terms = dict.fromkeys([*query_terms(words.text, telling=True, without=own), *_other_spellings(words.text)])
+    terms.update(dict.fromkeys(_stem(key) for keys in _identifiers_in(words) for key in keys[:2]))
+    terms.update(dict.fromkeys(words.keys))
+    return list(terms if terms or words.dated else dict.fromkeys(index_terms(question)))
 
 
 def strip_days(question: str) -> str:

@@ -205,9 +205,9 @@ def _essence(text: str) -> str:
     sentences = _sentences(text)
     asking = [at for at, sentence in enumerate(sentences) if sentence.endswith(_ASKING_END)]
     asking += [at for at, sentence in enumerate(sentences) if _ASKING.match(sentence) and at not in asking[-1:]]
-    fromkeys = dict.fromkeys([*reversed(asking), len(sentences) - 1, 0])
+    order = dict.fromkeys([*reversed(asking), len(sentences) - 1, 0])
     kept_numbers, room = list[int](), _MAX_QUERY_CHARS
-    for at in fromkeys:
+    for at in order:
         size = len(sentences[at]) + 1
         if size <= room:
             kept_numbers.append(at)
