@@ -44,7 +44,7 @@ class Watched(indexer.MiniLM):
         during.add(sys.getswitchinterval())
         return super().embed_documents(texts)
 from indexer.common.throttle import THROTTLE
-with THROTTLE.behind():
+with THROTTLE.background():
     during.add(sys.getswitchinterval())
 (home / "default" / "memory").mkdir(parents=True)
 note = "# Day\\n\\nThe port of the staging server is 8443.\\n预发布端口是 8443。\\n"
@@ -76,7 +76,7 @@ threading.Thread(target=serve, args=(settings,), daemon=True).start()
 while sys.getswitchinterval() == usual and time.monotonic() < deadline:
     time.sleep(0.05)
 short = sys.getswitchinterval()
-with THROTTLE.behind():
+with THROTTLE.background():
     shorter = sys.getswitchinterval()
 print(short < usual / 2, shorter < short, sys.getswitchinterval() == short, flush=True)
 os._exit(0)

@@ -202,12 +202,16 @@ class Operations:
             if is_changed:
                 self._stop(operation)
 
-    def _record(self, operation: _Running) -> None:
-        """Show the other processes how far an operation is; where that cannot be written, this one alone knows."""
-        records, operation_id = self._records(operation.workspace), operation.shown.operation_id
+    def _record(self, operation: _Running, shown: Operation | None = None) -> None:
+        """Show the other processes how far an operation is, or will be shown to be in a moment.
+
+        Where that cannot be written, this process alone knows.
+        """
+        shown = shown or operation.shown
+        records, operation_id = self._records(operation.workspace), shown.operation_id
         try:
             with operation.recording:
-                raw = _Recorded(operation.shown, self._presence.name).raw()
+                raw = _Recorded(shown, self._presence.name).raw()
                 version = operation.version
                 stored_version = records.put(
                     RecordKind.OPERATION, operation_id, raw, expected=version, expires=_expiry()
@@ -215,7 +219,7 @@ class Operations:
                 if stored_version is None:
                     # Another process asks for an end.
                     operation.stop.set()
-                    if operation.shown.state != "running" or version is None:
+                    if shown.state != "running" or version is None:
                         stored_version = records.put(
                             RecordKind.OPERATION, operation_id, raw, expected=ANY, expires=_expiry()
                         )
@@ -285,8 +289,10 @@ class Operations:
         report: ReindexReport | None = None,
         error: str | None = None,
     ) -> None:
-        operation.change(state=state, report=report, error=error, eta_seconds=0.0 if report else None)
-        self._record(operation)
+        changed_fields = {"state": state, "report": report, "error": error, "eta_seconds": 0.0 if report else None}
+        # First: what has ended may be forgotten at once, and its record with it.
+        self._record(operation, operation.shown.model_copy(update=changed_fields))
+        operation.change(**changed_fields)
 
 
 def _expiry() -> dt.datetime:

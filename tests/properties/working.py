@@ -6,6 +6,7 @@ Each stands in a function of its own, so that a mutant can ask for it alone.
 from __future__ import annotations
 
 import gc
+import inspect
 import threading
 import weakref
 from collections.abc import Callable
@@ -69,7 +70,7 @@ def check_the_oldest_that_ended_is_forgotten(home: Path) -> None:
     switches = list[weakref.ref[Any]]()
 
     def work(on_progress: Callable[[SyncProgress], None], cancelled: Any) -> SyncReport:
-        switches.append(weakref.ref(cancelled.__self__))
+        switches.append(weakref.ref(inspect.getclosurevars(cancelled).nonlocals["operation"].stop))
         return SyncReport()
 
     made, started = new_operations(), list[str]()

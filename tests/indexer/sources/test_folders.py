@@ -366,7 +366,7 @@ def test_a_folder_without_rights_is_told(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from indexer.sources.folders import *\ndrop()\n"
         "found = Folders(Path(sys.argv[1]) / 'w', [ExtraFolder(name='p', folder=Path(sys.argv[1]) / 'p')])\n"
         "scan = found.scan()\n"
-        "print(sorted(scan.files), [f.path for f in scan.failures], scan.gone(['@p/locked/b.md', '@p/b.md']))\n"
+        "print(sorted(scan.files), [f.path for f in scan.failures], scan.removals(['@p/locked/b.md', '@p/b.md']))\n"
         "print([f.path for f in found.look(['@p/locked/b.md']).failures])"
     )
     try:

@@ -190,7 +190,7 @@ from indexer.stores.sqlite_generations import Generations
 drop()
 generations = Generations(Path(sys.argv[1]))
 def lock():
-    with generations.locked():
+    with generations.hold_lock():
         pass
 for act in (lock, lambda: generations.put_in_use(Path(sys.argv[1]))):
     try:

@@ -166,12 +166,14 @@ def requests(server: RunningServer, alpha: Alpha, workspace: str) -> Iterator[tu
 
 
 def files_of(home: Path, *, without: str) -> dict[str, bytes]:
-    """What a home holds of all workspaces but one; an index is made of it."""
+    """What a home holds of all workspaces but one; an index is made of it, and what processes share is of all."""
     kept = (
         each for each in home.rglob("*") if each.is_file() and "index" not in each.name and ".lock" not in each.name
     )
     return {
-        str(each.relative_to(home)): each.read_bytes() for each in kept if without not in each.relative_to(home).parts
+        str(each.relative_to(home)): each.read_bytes()
+        for each in kept
+        if not {without, ".shared"} & {*each.relative_to(home).parts}
     }
 
 

@@ -26,7 +26,7 @@ with MemoryService(load_settings(home=home, embedding_model="none")) as service:
         prompt = talks.prompt(call)
         # An index that the other one has open just now is told, and is no matter of the log.
         assert not any(each.startswith("session") for each in prompt.degraded), prompt.degraded
-        talks.answered(prompt, [{"role": "assistant", "content": f"Answer {number}"}])
+        talks.append_answer(prompt, [{"role": "assistant", "content": f"Answer {number}"}])
 """
 
 
