@@ -16,6 +16,9 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from indexer.language.ornaments import FAILURES, ReaderFailures
+from tests.postgres import empty_database as empty_database
+from tests.postgres import migrated_database as migrated_database
+from tests.postgres import postgres_databases as postgres_databases
 from tests.tiers import ROOT, SHARE_OF_INPUTS, TIERS, Durations, file_of, processor_seconds
 
 # How long an input takes says nothing on a machine that others use.

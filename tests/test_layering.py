@@ -93,6 +93,8 @@ TYPED_BACK = {("memory_service.gateway.transit", "memory_service.gateway.exchang
 # Each foreign package is imported in one place, where its errors are translated too.
 VENDORS: dict[str, tuple[str, ...]] = {
     "apsw": ("indexer.stores.sqlite_database",),
+    "psycopg": ("indexer.stores.postgres.postgres_database", "memory_service.storage.postgres.*"),
+    "psycopg_pool": ("indexer.stores.postgres.postgres_database",),
     "sqlite_vec": ("indexer.stores.sqlite_database",),
     "onnxruntime": ("indexer.embeddings.onnx_session",),
     "tokenizers": ("indexer.embeddings.tokenization",),

@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from indexer.errors import StoreError
 
 if TYPE_CHECKING:
     from indexer.stores.base import IndexStore
+    from indexer.stores.postgres.migrations import INDEX_TABLES as INDEX_TABLES
+    from indexer.stores.postgres.migrations import Tables as Tables
+    from indexer.stores.postgres.migrations import applied_steps as applied_steps
+    from indexer.stores.postgres.migrations import migrate_tables as migrate_tables
+    from indexer.stores.postgres.migrations import require_tables as require_tables
+    from indexer.stores.postgres.postgres_database import INCARNATION as INCARNATION
+    from indexer.stores.postgres.postgres_database import DatabaseUnreachable as DatabaseUnreachable
+    from indexer.stores.postgres.postgres_database import PostgresDatabase as PostgresDatabase
+    from indexer.stores.postgres.postgres_database import Transaction as Transaction
     from indexer.stores.sqlite_database import Database as Database
+else:
+    # What PostgreSQL takes is loaded by whoever uses it.
+    _MODULES = {
+        **dict.fromkeys(
+            ("INDEX_TABLES", "Tables", "applied_steps", "migrate_tables", "require_tables"), "postgres.migrations"
+        ),
+        **dict.fromkeys(
+            ("INCARNATION", "DatabaseUnreachable", "PostgresDatabase", "Transaction"), "postgres.postgres_database"
+        ),
+    }
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
 
 DEFAULT_STORE = "sqlite"
 INDEX_NAME = "index.sqlite"

@@ -1,0 +1,6 @@
+-- Workspaces have numbers here: short keys for all other tables, each of which begins its keys with one.
+CREATE TABLE workspaces (
+    ws integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE CHECK (name ~ '^[a-z0-9][a-z0-9._-]{0,63}$'),
+    made_at timestamptz NOT NULL DEFAULT now()
+);

@@ -1,0 +1,316 @@
+"""A PostgreSQL database: its connections, transactions and errors; whoever keeps tables in it writes the SQL.
+
+Invariants: a transaction is of one thread and, for row-level security, of one workspace; one that begins within another
+of its thread is a part of it. A connection that broke costs the statement that finds out, and that only once it has
+been begun: the first statement of a transaction is sent again. No message holds a password.
+
+Source: https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from threading import Lock, local
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeAlias
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreOutdated, StoreReadOnly
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg_pool import ConnectionPool
+
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+Cursor: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
+Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
+
+CONNECT_SECONDS = 5
+# A statement that waits longer for another transaction's row is given up.
+LOCK_SECONDS = 30
+# No workspace: for tables that are of all of them.
+NO_WORKSPACE = 0
+# What a failover to a standby or a restart changes: numbers that were given may be given again after it.
+INCARNATION: Final[LiteralString] = (
+    "(SELECT extract(epoch FROM pg_postmaster_start_time())::text || '/' || timeline_id FROM pg_control_checkpoint())"
+)
+_INSTALL = (
+    "PostgreSQL needs the package psycopg, which is not installed. Install: pip install 'memory-service[postgres]'"
+)
+_UNREACHABLE = "Start it, or correct database_url; the same again will do then."
+
+
+class DatabaseUnreachable(StoreError):
+    """The database does not answer, or the connection to it broke."""
+
+
+# SQLSTATEs, and classes of them: https://www.postgresql.org/docs/current/errcodes-appendix.html
+_KINDS: Final[Mapping[str, tuple[type[StoreError], str]]] = {
+    "53100": (StoreFull, "Give its disk more room, and try again."),
+    "53300": (StoreError, "It has too few connections: raise its max_connections, or put a pooler before it."),
+    "25006": (StoreReadOnly, "It takes no writes, as a standby does: set database_url to the primary."),
+    "42501": (StoreReadOnly, "Its role lacks rights: run `memory-service migrate` as the owner of the tables."),
+    "55P03": (StoreLocked, "Another transaction kept a lock too long: try again."),
+    "57014": (StoreLocked, "A statement took too long: try again."),
+    "40": (StoreLocked, "Another transaction was faster: try again."),
+    "42P01": (StoreOutdated, "Its tables are of another version: run `memory-service migrate`."),
+    "42703": (StoreOutdated, "Its tables are of another version: run `memory-service migrate`."),
+    "08": (DatabaseUnreachable, _UNREACHABLE),
+    "28": (DatabaseUnreachable, _UNREACHABLE),
+    "3D": (DatabaseUnreachable, _UNREACHABLE),
+    "57": (DatabaseUnreachable, _UNREACHABLE),
+    "XX": (StoreCorrupt, "Look into its log, and restore a backup."),
+}
+
+
+class Transaction:
+    """A transaction, which is begun together with its first statement: that costs no trip of its own.
+
+    Args:
+        database: The database.
+        workspace: Number of the workspace that row-level security lets through.
+        read_only: Whether all statements see one state, and none may write.
+    """
+
+    def __init__(self, database: PostgresDatabase, workspace: int, *, read_only: bool) -> None:
+        self._database = database
+        self.workspace = workspace
+        self.read_only = read_only
+        self._connection: Connection | None = None
+
+    def execute(self, query: LiteralString, parameters: Parameters = ()) -> Cursor:
+        """Run one statement; gives the cursor with its rows.
+
+        Args:
+            query: The statement, with `%s` or `%(name)s` for values.
+            parameters: The values.
+        """
+        if self._connection is not None:
+            return self._connection.execute(query, parameters)
+        return self._begin(query, parameters)
+
+    def rows(self, query: LiteralString, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+        """Run one statement; gives all its rows."""
+        return self.execute(query, parameters).fetchall()
+
+    def row(self, query: LiteralString, parameters: Parameters = ()) -> tuple[Any, ...] | None:
+        """Run one statement; gives its first row, or None."""
+        return self.execute(query, parameters).fetchone()
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, for what needs more than statements, such as COPY."""
+        if self._connection is None:
+            self._begin("SELECT", ())
+        assert self._connection is not None
+        return self._connection
+
+    def part(self, *, read_only: bool) -> AbstractContextManager[object]:
+        """A part of it while a block runs, which is undone alone if it fails, and if there is something to undo."""
+        return nullcontext() if read_only or self.read_only else self.connection.transaction()
+
+    def end(self, word: LiteralString) -> None:
+        """Commit it or roll it back, and give the connection back."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            connection.execute(word)
+        finally:
+            self._database.pool.putconn(connection)
+
+    def _begin(self, query: LiteralString, parameters: Parameters) -> Cursor:
+        import psycopg
+
+        for attempt in (0, 1):
+            connection = self._database.take()
+            try:
+                with connection.pipeline():
+                    connection.execute(
+                        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.read_only else "BEGIN READ WRITE"
+                    )
+                    connection.execute("SELECT set_config('app.ws', %s, true)", [str(self.workspace)])
+                    cursor = connection.execute(query, parameters)
+            except psycopg.OperationalError:
+                broken = connection.broken
+                self._database.pool.putconn(connection)
+                if attempt or not broken:
+                    raise
+                # All that were open when the server went are like this one.
+                self._database.pool.check()
+            except BaseException:
+                self._database.pool.putconn(connection)
+                raise
+            else:
+                self._connection = connection
+                return cursor
+        raise AssertionError
+
+
+class PostgresDatabase:
+    """A database, which is reached when it is first asked.
+
+    Args:
+        address: Its address, `postgresql://…`, which may be that of a pooler in transaction mode.
+        direct_address: That of the server itself, if `address` is a pooler's; for locks that last and for notices.
+        connections: Largest number of connections that transactions take at once.
+    """
+
+    def __init__(self, address: str, *, direct_address: str = "", connections: int = 16) -> None:
+        self._address = address
+        self._direct_address = direct_address or address
+        self._is_pooled = bool(direct_address)
+        self._connections = connections
+        self._lock = Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+        self._numbers: dict[str, int] = {}
+        self._current = local()
+        self.place = _place(address)
+
+    @property
+    def pool(self) -> ConnectionPool[Connection]:
+        """The pool of connections."""
+        with self._lock:
+            if self._pool is None:
+                from psycopg_pool import ConnectionPool
+
+                self._pool = ConnectionPool(
+                    self._address,
+                    min_size=0,
+                    max_size=self._connections,
+                    timeout=CONNECT_SECONDS,
+                    max_idle=300,
+                    reconnect_timeout=CONNECT_SECONDS,
+                    open=True,
+                    kwargs=self._options(pooled=self._is_pooled),
+                )
+            return self._pool
+
+    @contextmanager
+    def transaction(self, workspace: int = NO_WORKSPACE, *, read_only: bool = False) -> Iterator[Transaction]:
+        """A transaction while a block runs; one within another of the same thread is a part of it, and undone alone.
+
+        Args:
+            workspace: Number of the workspace, see `number`.
+            read_only: Whether all statements see one state, and none may write.
+
+        Raises:
+            StoreError: The database does not do it; then nothing has changed.
+        """
+        outer: Transaction | None = getattr(self._current, "transaction", None)
+        if outer is not None:
+            assert outer.workspace == workspace or NO_WORKSPACE in (workspace, outer.workspace)
+            assert read_only or not outer.read_only
+            with self.errors(), outer.part(read_only=read_only):
+                yield outer
+            return
+        transaction = Transaction(self, workspace, read_only=read_only)
+        self._current.transaction = transaction
+        try:
+            with self.errors():
+                try:
+                    yield transaction
+                except BaseException:
+                    # A connection that broke has rolled it back already.
+                    with suppress(Exception):
+                        transaction.end("ROLLBACK")
+                    raise
+                transaction.end("COMMIT")
+        finally:
+            self._current.transaction = None
+
+    def number(self, workspace: str, *, make: bool = False) -> int | None:
+        """The number of a workspace, which its rows are under; None if there is none, and none is to be made."""
+        number = self._numbers.get(workspace)
+        if number is None:
+            with self.transaction() as transaction:
+                if make:
+                    transaction.execute(
+                        "INSERT INTO workspaces (name) VALUES (%s) ON CONFLICT (name) DO NOTHING", [workspace]
+                    )
+                row = transaction.row("SELECT ws FROM workspaces WHERE name = %s", [workspace])
+            if row is None:
+                return None
+            number = self._numbers[workspace] = int(row[0])
+        return number
+
+    def take(self) -> Connection:
+        """A connection of the pool, which the caller puts back there."""
+        from psycopg_pool import PoolTimeout
+
+        try:
+            return self.pool.getconn(CONNECT_SECONDS)
+        except PoolTimeout:
+            # The pool does not say why: a connection of its own does, unless all of the pool are at work.
+            self.connect().close()
+            raise
+
+    def connect(self) -> Connection:
+        """A connection of its own to the server itself, outside the pool, without a transaction; the caller closes it.
+
+        Raises:
+            StoreError: The server does not answer.
+        """
+        with self.errors():
+            import psycopg
+
+            return psycopg.connect(self._direct_address, **self._options(pooled=False))
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turns errors of the database into those of the index library."""
+        try:
+            yield
+        except ImportError as error:
+            if error.name not in ("psycopg", "psycopg_pool"):
+                raise
+            raise StoreError(_INSTALL) from None
+        except StoreError:
+            raise
+        except Exception as error:
+            if not type(error).__module__.startswith("psycopg"):
+                raise
+            # Its own text may hold values, and where an address cannot be read, the password.
+            raise self._error(error) from None
+
+    def close(self) -> None:
+        """Gives all connections back."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def _options(self, *, pooled: bool) -> dict[str, Any]:
+        return {
+            "autocommit": True,
+            # Statements that are prepared by name are not those of the next transaction's connection.
+            "prepare_threshold": None if pooled else 5,
+            "connect_timeout": CONNECT_SECONDS,
+            "application_name": "memory-service",
+        }
+
+    def _error(self, error: Exception) -> StoreError:
+        state: str = getattr(error, "sqlstate", None) or ""
+        kind, remedy = _KINDS.get(state) or _KINDS.get(state[:2]) or (StoreError, "See the log of the database.")
+        if not state:
+            # No server answered: a refused connection, or one that broke.
+            kind, remedy = DatabaseUnreachable, _UNREACHABLE
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        for address in (self._address, self._direct_address):
+            reason = reason.replace(address, self.place)
+            for secret in _passwords(address):
+                reason = reason.replace(secret, "***")
+        return kind(f"The database {self.place} failed: {reason.rstrip('. ')}. {remedy}")
+
+
+def _place(address: str) -> str:
+    """An address for messages: without user, password and options."""
+    parts = urlsplit(address)
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _passwords(address: str) -> Iterator[str]:
+    """The password of an address, in each way that it may be written."""
+    parts = urlsplit(address)
+    for password in [parts.netloc.rpartition("@")[0].partition(":")[2], *parse_qs(parts.query).get("password", ())]:
+        yield from filter(None, {password, unquote(password)})

@@ -1,0 +1,171 @@
+"""A database of PostgreSQL: transactions, what its errors say, and migrations; on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from indexer.errors import StoreError, StoreOutdated, StoreReadOnly
+from indexer.stores.postgres.migrations import (
+    INDEX_TABLES,
+    Migration,
+    Tables,
+    applied_steps,
+    migrate_tables,
+    require_tables,
+)
+from indexer.stores.postgres.postgres_database import INCARNATION, DatabaseUnreachable, PostgresDatabase
+from tests.postgres import NO_SERVER, PostgresServer, is_installed
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason=NO_SERVER)
+
+
+@pytest.fixture
+def database(empty_database: str) -> Iterator[PostgresDatabase]:
+    made = PostgresDatabase(empty_database)
+    yield made
+    made.close()
+
+
+def _numbers(database: PostgresDatabase) -> list[int]:
+    with database.transaction(read_only=True) as transaction:
+        return [number for (number,) in transaction.rows("SELECT n FROM numbers ORDER BY n")]
+
+
+def _make_numbers(database: PostgresDatabase) -> None:
+    with database.transaction() as transaction:
+        transaction.execute("CREATE TABLE numbers (n int PRIMARY KEY)")
+
+
+def test_a_transaction_is_there_as_a_whole_or_not_at_all(database: PostgresDatabase) -> None:
+    _make_numbers(database)
+    with database.transaction() as transaction:
+        transaction.execute("INSERT INTO numbers VALUES (1)")
+        transaction.execute("INSERT INTO numbers VALUES (2)")
+    with pytest.raises(ZeroDivisionError), database.transaction() as transaction:
+        transaction.execute("INSERT INTO numbers VALUES (3)")
+        raise ZeroDivisionError
+    assert _numbers(database) == [1, 2]
+
+
+def test_one_within_another_is_undone_alone_and_lasts_with_it(database: PostgresDatabase) -> None:
+    _make_numbers(database)
+    with database.transaction() as outer:
+        outer.execute("INSERT INTO numbers VALUES (1)")
+        with pytest.raises(StoreError), database.transaction() as inner:
+            inner.execute("INSERT INTO numbers VALUES (2)")
+            inner.execute("INSERT INTO numbers VALUES (1)")
+        with database.transaction() as inner:
+            inner.execute("INSERT INTO numbers VALUES (3)")
+    assert _numbers(database) == [1, 3]
+    with pytest.raises(ZeroDivisionError), database.transaction():
+        with database.transaction() as inner:
+            inner.execute("INSERT INTO numbers VALUES (4)")
+        raise ZeroDivisionError
+    assert _numbers(database) == [1, 3]
+
+
+def test_a_reader_sees_one_state(database: PostgresDatabase) -> None:
+    _make_numbers(database)
+    with database.transaction(read_only=True) as reader:
+        assert reader.rows("SELECT n FROM numbers") == []
+        writer = Thread(target=lambda: _insert(database, 1))
+        writer.start()
+        writer.join()
+        assert reader.rows("SELECT n FROM numbers") == []
+    assert _numbers(database) == [1]
+    with pytest.raises(StoreReadOnly), database.transaction(read_only=True) as reader:
+        reader.execute("INSERT INTO numbers VALUES (2)")
+
+
+def _insert(database: PostgresDatabase, number: int) -> None:
+    with database.transaction() as transaction:
+        transaction.execute("INSERT INTO numbers VALUES (%s)", [number])
+
+
+def test_a_server_that_was_killed_is_found_again_without_an_error() -> None:
+    server = PostgresServer(is_durable=True)
+    database = PostgresDatabase(server.address())
+    try:
+        _make_numbers(database)
+        with database.transaction(read_only=True) as transaction:
+            incarnation = transaction.row(f"SELECT {INCARNATION}")
+        _insert(database, 1)
+        server.kill()
+        with pytest.raises(DatabaseUnreachable, match="Start it, or correct database_url"):
+            _insert(database, 2)
+        server.start()
+        _insert(database, 3)
+        assert _numbers(database) == [1, 3]
+        with database.transaction(read_only=True) as transaction:
+            assert transaction.row(f"SELECT {INCARNATION}") != incarnation
+    finally:
+        database.close()
+        server.close()
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://eve:s3cr%20et@127.0.0.1:1/x", "postgresql://127.0.0.1:1/x?password=s3cr%20et"]
+)
+def test_no_error_holds_a_password(address: str) -> None:
+    database = PostgresDatabase(address)
+    with pytest.raises(DatabaseUnreachable) as raised, database.transaction() as transaction:
+        transaction.execute("SELECT 1")
+    assert "127.0.0.1:1/x" in str(raised.value)
+    assert "s3cr" not in str(raised.value)
+    assert raised.value.__suppress_context__
+
+
+def test_a_role_without_rights_is_told_what_to_do(database: PostgresDatabase, empty_database: str) -> None:
+    _make_numbers(database)
+    with database.transaction() as transaction:
+        transaction.execute("DROP ROLE IF EXISTS nobody_at_all")
+        transaction.execute("CREATE ROLE nobody_at_all LOGIN")
+    base, _, rest = empty_database.rpartition("@")
+    other = PostgresDatabase(f"postgresql://nobody_at_all@{rest}")
+    assert base
+    with pytest.raises(StoreReadOnly, match="lacks rights"):
+        _numbers(other)
+    other.close()
+    with database.transaction() as transaction:
+        transaction.execute("DROP ROLE nobody_at_all")
+
+
+def test_a_database_without_tables_is_given_them_and_one_that_is_newer_is_refused(database: PostgresDatabase) -> None:
+    require_tables(database, [INDEX_TABLES])
+    require_tables(database, [INDEX_TABLES])
+    assert database.number("none") is None
+    made = database.number("some", make=True)
+    assert made is not None
+    assert database.number("some") == made
+    assert migrate_tables(database, [INDEX_TABLES]) == []
+    with database.transaction() as transaction:
+        transaction.execute("INSERT INTO schema_migrations VALUES ('index', 9999, 'later', 'x')")
+    with pytest.raises(StoreOutdated, match="a newer program made"):
+        require_tables(database, [INDEX_TABLES])
+
+
+def test_a_step_that_fails_leaves_nothing_and_the_next_try_goes_on(
+    database: PostgresDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "some_tables"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "0001_first.sql").write_text("CREATE TABLE first (n int);")
+    (package / "0002_second.sql").write_text("CREATE TABLE second (n int); SELECT 1 / 0;")
+    monkeypatch.syspath_prepend(tmp_path)
+    part = Tables("some", "some_tables", 1)
+    with pytest.raises(StoreError):
+        migrate_tables(database, [part])
+    with database.transaction(read_only=True) as transaction:
+        assert list(applied_steps(transaction)) == [("some", 1)]
+        assert transaction.row("SELECT to_regclass('second')") == (None,)
+    (package / "0002_second.sql").write_text("-- online\nCREATE INDEX CONCURRENTLY ON first (n);\n")
+    assert migrate_tables(database, [part]) == ["some 0002 second"]
+    assert part.migrations()[1] == Migration(2, "second", "-- online\nCREATE INDEX CONCURRENTLY ON first (n);\n")
+    (package / "0001_first.sql").write_text("CREATE TABLE first (n bigint);")
+    with pytest.raises(StoreOutdated, match="is not the one of this program"):
+        migrate_tables(database, [part])
