@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from indexer.engine.ranking import RankingSettings
     from indexer.engine.reader import neighbours, sampled_texts
     from indexer.index import Index
-    from indexer.providers import wordings
+    from indexer.providers import error_numbers, wordings
     from indexer.providers.litellm_package import error_chain, litellm_package, provider_message
     from indexer.sources.base import Scan, Source, SourceFile
     from indexer.sources.file_source import FileSource
@@ -183,6 +183,7 @@ __all__ = [
     "empty_rows",
     "entry_hash",
     "error_chain",
+    "error_numbers",
     "fold_entry",
     "fold_tag",
     "fold_words",
@@ -264,6 +265,7 @@ _MODULES = {
     "empty_rows": "embeddings.base",
     "entry_hash": "documents.entries",
     "error_chain": "providers.litellm_package",
+    "error_numbers": "providers.error_numbers",
     "fold_words": "documents.entries",
     "fold_entry": "documents.entries",
     "folder_number": "corpus",
@@ -315,8 +317,8 @@ if not TYPE_CHECKING:
                 "Install the server with: pip install memory-service (in a checkout: pip install .)",
                 name=error.name,
             ) from None
-        # `wordings` is all that its file holds.
-        value = globals()[name] = module if name == "wordings" else getattr(module, name)
+        # The wordings of errors and the numbers in them are all that their files hold.
+        value = globals()[name] = module if name in ("error_numbers", "wordings") else getattr(module, name)
         return value
 
     def __dir__() -> list[str]:

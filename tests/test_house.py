@@ -201,17 +201,10 @@ def _subjects(file: SourceFile) -> list[str]:
 
 
 def test_a_file_has_one_subject() -> None:
-    # A face is two tables of the same names, and a language is a list of tables.
-    lists = re.compile(r".*/__init__\.py|indexer/language/\w+/.*")
-    glued = {file.path: _subjects(file) for file in source_files() if not lists.fullmatch(file.path)}
-    glued = {path: subjects for path, subjects in glued.items() if len(subjects) > 1}
-    excused = HOUSE["several_subjects"]
-    new = {path: subjects for path, subjects in glued.items() if path not in excused}
-    assert not new, (
-        f"Nothing connects these parts of a file: {new}. Give each a file with a name of its own, or name the file in "
-        "tests/house.toml with the reason why they stand together."
-    )
-    assert excused.keys() <= glued.keys(), f"One subject now: take it out of tests/house.toml. {excused.keys() - glued}"
+    # A face is two tables of the same names.
+    parts = {file.path: _subjects(file) for file in source_files() if file.name != "__init__"}
+    glued = {path: subjects for path, subjects in parts.items() if len(subjects) > 1}
+    assert not glued, f"Nothing connects these parts of a file: {glued}. Give each a file with a name of its own."
 
 
 def test_no_file_name_stands_twice_in_a_library() -> None:

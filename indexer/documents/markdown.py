@@ -22,9 +22,10 @@ from indexer.language.dates import day_of_name, heading_day
 from indexer.language.markup import without_data
 from indexer.language.names import speaker_of
 from indexer.language.ornaments import ornament
-from indexer.language.questions import SHORT_CHARS, asks_shortly, has_time_words
+from indexer.language.questions import SHORT_CHARS, asks_shortly
 from indexer.language.sentences import end_of_part
 from indexer.language.terms import is_unlatin
+from indexer.language.time_words import has_time_words
 from indexer.types import Cue, Passage
 
 # Part of an index's fingerprint: it changes whenever the same file could give other passages.

@@ -39,9 +39,10 @@ from indexer.language.inserted import is_own_tool, is_recalled, without_inserted
 from indexer.language.names import speaker_of
 from indexer.language.ornaments import ornament
 from indexer.language.outcomes import is_acknowledgement
-from indexer.language.questions import SHORT_CHARS, asks_shortly, has_time_words, only_ask
+from indexer.language.questions import SHORT_CHARS, asks_shortly, only_ask
 from indexer.language.sentences import end_of_part, parts_of, sentences_of
 from indexer.language.terms import has_unspaced, is_unlatin
+from indexer.language.time_words import has_time_words
 from indexer.types import Cue, Passage, Role
 
 # Of a longer answer little is kept, and to read its records takes a second for each megabyte.

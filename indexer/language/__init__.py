@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         is_exit_only,
         names_outcome,
     )
-    from indexer.language.questions import asks, has_time_words
+    from indexer.language.questions import asks
     from indexer.language.restated import restating
     from indexer.language.section_names import next_subjects, section_subject
     from indexer.language.sentences import Fences, says_little
@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         simplify,
         stored_terms,
     )
+    from indexer.language.time_words import has_time_words
     from indexer.language.tool_output import is_tool_output
 
 __all__ = [
@@ -200,7 +201,7 @@ _MODULES = {
     "folder_told": "inserted",
     "full_day": "dates",
     "has_failed": "outcomes",
-    "has_time_words": "questions",
+    "has_time_words": "time_words",
     "has_unspaced": "terms",
     "identifier_spans": "identifiers",
     "introduction": "authorship",

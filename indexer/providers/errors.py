@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from indexer.providers import wordings
+from indexer.providers import error_numbers, wordings
 
 FailureKind = Literal[
     "items",  # too many texts in one request
@@ -27,9 +27,9 @@ SIZES: frozenset[FailureKind] = frozenset({"items", "request", "text"})
 HOPELESS: frozenset[FailureKind] = frozenset({"quota", "auth", "unusable"})
 
 _SIZES: tuple[tuple[FailureKind, tuple[re.Pattern[str], ...], re.Pattern[str]], ...] = (
-    ("request", wordings.REQUEST_SIZES, wordings.REQUEST_WORDS),
-    ("text", wordings.TEXT_SIZES, wordings.TEXT_WORDS),
-    ("items", wordings.ITEM_SIZES, wordings.ITEM_WORDS),
+    ("request", error_numbers.REQUEST_SIZES, wordings.REQUEST_WORDS),
+    ("text", error_numbers.TEXT_SIZES, wordings.TEXT_WORDS),
+    ("items", error_numbers.ITEM_SIZES, wordings.ITEM_WORDS),
 )
 # Said about a request for vectors, these words mean nothing else.
 _QUOTA = wordings.any_of(wordings.QUOTA.pattern, r"(?:exceeded|current)[\w ]{0,20}quota|billing|more credits")
@@ -62,9 +62,9 @@ def read_failure(text: str, *, status: int | None = None, wait_seconds: float | 
     """
     # litellm calls other failures so, too.
     text = wordings.readable(text).replace("RateLimitError", "Error")
-    if over := wordings.over_allowance(text):
+    if over := error_numbers.over_allowance(text):
         return EmbeddingFailure(kind="request", limit=over[0] or None, given=over[1])
-    wait = wait_seconds if wait_seconds is not None else wordings.wait_seconds(text)
+    wait = wait_seconds if wait_seconds is not None else error_numbers.wait_seconds(text)
     # Gemini and DashScope call a rate a quota, but tell when to come back, or that they throttle.
     if status == 402 or (_QUOTA.search(text) and wait is None and not wordings.RATE_LIMIT.search(text)):
         return EmbeddingFailure(kind="quota")
@@ -95,6 +95,6 @@ def _sizes(patterns: tuple[re.Pattern[str], ...], text: str) -> tuple[int | None
     for pattern in patterns:
         if match := pattern.search(text):
             groups = match.groupdict()
-            limit, given_number = (wordings.whole(groups.get(name) or "0") or None for name in ("limit", "given"))
+            limit, given_number = (error_numbers.whole(groups.get(name) or "0") or None for name in ("limit", "given"))
             return limit, given_number
     return None

@@ -15,7 +15,8 @@ from memory_service.cli.output import bar, indent_lines, one_line, printable, si
 if TYPE_CHECKING:
     from memory_service.config import Settings
     from memory_service.schemas.compaction import CompactionReceipt, Flush, FlushedMemory, SessionContext
-    from memory_service.schemas.sessions import FoundMessage, ListedSession, Pin, Session
+    from memory_service.schemas.messages import FoundMessage, Pin
+    from memory_service.schemas.sessions import ListedSession, Session
     from memory_service.service import MemoryService, SessionDetails
 
 

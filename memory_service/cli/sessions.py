@@ -17,7 +17,8 @@ from memory_service.home import id_of_title, is_title
 if TYPE_CHECKING:
     from memory_service.schemas.compaction import SessionContext
     from memory_service.schemas.memories import Order
-    from memory_service.schemas.sessions import ViewName, Wire
+    from memory_service.schemas.messages import Wire
+    from memory_service.schemas.sessions import ViewName
     from memory_service.service import MemoryService, ShownMessage
 
 

@@ -27,7 +27,7 @@ from memory_service.client._wire import Call
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, UpstreamFailed
 from memory_service.messages import CUT
 from memory_service.schemas.compaction import CompactionReceipt, Flush, Recovery, SessionContext
-from memory_service.schemas.sessions import AppendedMessages, Wire
+from memory_service.schemas.messages import AppendedMessages, Wire
 
 _T = TypeVar("_T")
 _A = TypeVar("_A", bound=BaseModel)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from memory_service.errors import InvalidRequest, UpstreamFailed
 from memory_service.messages import was_cut
 from memory_service.schemas.compaction import CompactionReceipt, Flush, SessionContext
-from memory_service.schemas.sessions import AppendedMessages, UsageReport
+from memory_service.schemas.messages import AppendedMessages, UsageReport
 
 # As it goes over the wire of its provider.
 WireMessage = dict[str, Any]

@@ -48,7 +48,7 @@ from memory_service.schemas.compaction import (
     Trigger,
 )
 from memory_service.schemas.memories import fault_in
-from memory_service.schemas.sessions import Wire
+from memory_service.schemas.messages import Wire
 
 if TYPE_CHECKING:
     from indexer import Embedder

@@ -27,7 +27,8 @@ from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repai
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escape_frames
 from memory_service.text.secrets import redact
-from memory_service.text.texts import ENGLISH, Texts, first_language, language_of, talk_language, texts_in
+from memory_service.text.talk_language import first_language, language_of, talk_language
+from memory_service.text.texts import ENGLISH, Texts, texts_in
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import CompactionSettings

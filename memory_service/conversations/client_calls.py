@@ -13,7 +13,7 @@ from memory_service.schemas.compaction import (
     CompactionReceipt,
     PromptTokens,
 )
-from memory_service.schemas.sessions import Wire
+from memory_service.schemas.messages import Wire
 
 if TYPE_CHECKING:
     pass

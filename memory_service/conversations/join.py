@@ -58,6 +58,7 @@ from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFai
 from memory_service.home import check_session_id
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import FailureKind, classify
+from memory_service.llm.token_anchor import usage_of
 from memory_service.messages import (
     CUT,
     Message,
@@ -68,13 +69,12 @@ from memory_service.messages import (
     text_of,
 )
 from memory_service.messages.response_items import standalone
-from memory_service.runtime.answers import usage_of
 from memory_service.schemas import UsageReport
 from memory_service.schemas.compaction import (
     OverflowRequest,
     SessionContextRequest,
 )
-from memory_service.schemas.sessions import Wire
+from memory_service.schemas.messages import Wire
 from memory_service.sessions.records import LogEnd
 
 if TYPE_CHECKING:

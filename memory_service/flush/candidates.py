@@ -26,7 +26,7 @@ from memory_service.text.salience import content_of, words_of
 from memory_service.text.secrets import without_secrets
 from memory_service.text.similarity import groups_of
 from memory_service.text.speech import read_speech
-from memory_service.text.texts import language_of
+from memory_service.text.talk_language import language_of
 
 _SHARE = 0.34
 MAX_ENTRIES = 40

@@ -33,7 +33,8 @@ from memory_service.text.sentence_judge import LASTING, Judgement, Spoken, answe
 from memory_service.text.sentences import Voice
 from memory_service.text.speech import Utterance
 from memory_service.text.statements import lays_down
-from memory_service.text.texts import texts_in, written_in
+from memory_service.text.talk_language import written_in
+from memory_service.text.texts import texts_in
 
 # Source: our measurement on labelled talks that took no part; most of what lasts, a few lines of the moment.
 USER_LASTS = 0.5

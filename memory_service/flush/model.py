@@ -43,7 +43,8 @@ from memory_service.text.placeholders import trim_middle
 from memory_service.text.secrets import redact, without_secrets
 from memory_service.text.speech import without_inserted
 from memory_service.text.statements import is_yes, reports_will, rules_of
-from memory_service.text.texts import language_of, texts_in
+from memory_service.text.talk_language import language_of
+from memory_service.text.texts import texts_in
 
 # What a model is taken to read if nothing is known of it.
 _DEFAULT_WINDOW_TOKENS = 32_000

@@ -19,7 +19,8 @@ from memory_service.schemas.roles import NotedOrigin
 from memory_service.text.phrases import is_relative, statement_lines
 from memory_service.text.secrets import REDACTED, announces_secret, without_public_blocks
 from memory_service.text.speech import Utterance
-from memory_service.text.texts import texts_in, written_in
+from memory_service.text.talk_language import written_in
+from memory_service.text.texts import texts_in
 
 MAX_NOTE_CHARS = 396
 # Of a note's body; neighbouring statements share a note up to that.

@@ -36,7 +36,7 @@ from memory_service.hosts.progress import progress_drafts
 from memory_service.memories.drafts import entry_draft
 from memory_service.memories.store import MemoryStore
 from memory_service.messages import Message, number_message
-from memory_service.runtime.answers import reader_failures
+from memory_service.runtime.index_answers import reader_failures
 from memory_service.schemas.status import Check
 from memory_service.storage.base import Storage, WorkspaceStorage
 from memory_service.storage.documents import DocumentStore

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from indexer import wordings
+from indexer import error_numbers, wordings
 
 FailureKind = Literal[
     "token_overflow",  # the prompt, or prompt and answer, do not fit the window
@@ -92,20 +92,20 @@ def classify(error_text: str, *, status: int | None = None) -> ProviderFailure:
         status: The HTTP status; without it, one that the text names is used.
     """
     text = wordings.readable(error_text)
-    wait = wordings.wait_seconds(text)
+    wait = error_numbers.wait_seconds(text)
     kind = _kind(text, status, wait)
     tokens = _Tokens.of(text) if kind in ("token_overflow", "output_overflow") else _Tokens()
     in_bytes = kind == "byte_overflow"
     return ProviderFailure(
         kind=kind,
-        transient=kind in PASSING and not wordings.over_allowance(text),
+        transient=kind in PASSING and not error_numbers.over_allowance(text),
         provider=next((name for name, pattern in wordings.PROVIDERS if pattern.search(text)), None),
         window_tokens=tokens.window,
         requested_tokens=tokens.total,
         input_tokens=tokens.input,
-        max_output_tokens=_first(wordings.MAX_OUTPUT_TOKENS, text) if kind == "output_overflow" else None,
-        limit_bytes=_bytes(wordings.LIMIT_BYTES, text) if in_bytes else None,
-        requested_bytes=_bytes(wordings.REQUESTED_BYTES, text) if in_bytes else None,
+        max_output_tokens=_first(error_numbers.MAX_OUTPUT_TOKENS, text) if kind == "output_overflow" else None,
+        limit_bytes=_bytes(error_numbers.LIMIT_BYTES, text) if in_bytes else None,
+        requested_bytes=_bytes(error_numbers.REQUESTED_BYTES, text) if in_bytes else None,
         retry_after_seconds=wait,
     )
 
@@ -181,10 +181,10 @@ class _Tokens:
     @classmethod
     def of(cls, text: str) -> _Tokens:
         """The numbers in a text; a total that is not told is the sum of its parts."""
-        prompt, output = _first(wordings.INPUT_TOKENS, text), _first(wordings.OUTPUT_TOKENS, text)
+        prompt, output = _first(error_numbers.INPUT_TOKENS, text), _first(error_numbers.OUTPUT_TOKENS, text)
         parts = prompt + (output or 0) if prompt else None
-        total = _first(wordings.TOTAL_TOKENS, text) or parts
-        return cls(window=_first(wordings.WINDOW_TOKENS, text), total=total, input=prompt, output=output)
+        total = _first(error_numbers.TOTAL_TOKENS, text) or parts
+        return cls(window=_first(error_numbers.WINDOW_TOKENS, text), total=total, input=prompt, output=output)
 
     @property
     def answer_fills_window(self) -> bool:
@@ -195,7 +195,7 @@ class _Tokens:
 def _first(patterns: Iterable[re.Pattern[str]], text: str) -> int | None:
     for pattern in patterns:
         if match := pattern.search(text):
-            return wordings.whole(next(filter(None, match.groups()))) or None
+            return error_numbers.whole(next(filter(None, match.groups()))) or None
     return None
 
 

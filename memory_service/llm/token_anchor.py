@@ -1,4 +1,4 @@
-"""Scale of estimates, learned from what a provider counted. Pure.
+"""Counts of a provider, and the scale of estimates that is learned from them. Pure.
 
 Invariants: what was counted before the view changed, or of another model, is not used; the same pairs always give the
 same scale, read at once or again; a scale is within 0.6 to 2.5.
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memory_service.llm.token_counter import _usage_tokens, same_model
 from memory_service.messages.sizes import Usage
 
 if TYPE_CHECKING:
-    from memory_service.schemas.sessions import ReadingSource
-from memory_service.llm.token_counter import _usage_tokens, same_model
+    from memory_service.schemas.messages import ReadingSource, UsageReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,32 @@ class Reading:
     tokens: int
     source: ReadingSource
     scale: float
+
+
+def usage_of(report: UsageReport | None, model: str | None = None, finish_reason: str | None = None) -> Usage | None:
+    """The counts of a provider, whatever its names for them; None if it counted nothing and told nothing.
+
+    Source: OpenAI API reference, "Chat completions", `usage`: `prompt_tokens` hold the cached ones, and so do the
+    `input_tokens` of "Responses", which come with `input_tokens_details`. Anthropic API, "Messages": `input_tokens`
+    do not hold those that were read from or written to the cache. litellm sends `prompt_tokens` that hold both.
+    """
+    if report is None or (report.prompt_tokens is None and report.input_tokens is None):
+        return Usage(input_tokens=0, model=model, finish_reason=finish_reason) if finish_reason else None
+    details = report.prompt_tokens_details or report.input_tokens_details
+    count = (details.cached_tokens if details else None) or report.cache_read_input_tokens
+    read = count or report.cache_read_tokens or 0
+    write = report.cache_creation_input_tokens or report.cache_write_tokens or 0
+    whole = report.prompt_tokens if report.prompt_tokens is not None else report.input_tokens or 0
+    cached_count = read + write if report.prompt_tokens is not None else read if report.input_tokens_details else 0
+    output = report.completion_tokens if report.completion_tokens is not None else report.output_tokens
+    return Usage(
+        input_tokens=max(whole - cached_count, 0),
+        output_tokens=output or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        model=model,
+        finish_reason=finish_reason,
+    )
 
 
 def measure_view(estimates: Sequence[int], *, anchor: Anchor | None = None, scale: float = 1.0) -> Reading:

@@ -47,7 +47,7 @@ from memory_service.memories.block_text import (
 from memory_service.memories.overlap import repeats_among
 from memory_service.messages.sizes import count_tokens, quarters
 from memory_service.schemas.memories import Context, Order, Receipt
-from memory_service.text.texts import talk_language
+from memory_service.text.talk_language import talk_language
 
 # Passages to choose from, per token of the budget: a passage takes 30 or more, so this is twice what fits.
 _CANDIDATES_PER_TOKEN = 1 / 16

@@ -25,7 +25,7 @@ from memory_service.runtime.log_changes import unreadable
 from memory_service.runtime.models import make_prompt_judge
 from memory_service.schemas.compaction import BRANCH_MARK, Recall, RecallMode
 from memory_service.schemas.memories import Context, Order
-from memory_service.schemas.sessions import FoundMessages
+from memory_service.schemas.messages import FoundMessages
 from memory_service.sessions.search import SessionKeywordSearch
 from memory_service.text.judge_weights import DamagedWeights
 from memory_service.text.recall import decide_recall

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from indexer import IndexerError, SyncCancelled, SyncProgress, SyncReport
 from memory_service.errors import CallCancelled, NotFound, StorageFailed, TooManyRequests
-from memory_service.runtime import answers
+from memory_service.runtime import index_answers
 from memory_service.runtime.presence import Presence
 from memory_service.schemas.status import Operation, OperationState, ReindexReport
 from memory_service.storage.record_store import ANY, RecordKind, RecordStore, RecordVersion
@@ -279,7 +279,7 @@ class Operations:
             self._end(operation, state="failed", error=defect)
             raise
         else:
-            self._end(operation, state="done", report=answers.reindex_report(report))
+            self._end(operation, state="done", report=index_answers.reindex_report(report))
 
     def _end(
         self,

@@ -35,7 +35,7 @@ from memory_service.text.speech import said_moment
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
-    from memory_service.schemas.sessions import AppendedMessages
+    from memory_service.schemas.messages import AppendedMessages
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
 _BYTES_PER_TOKEN = 4

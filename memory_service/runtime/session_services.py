@@ -28,7 +28,8 @@ from memory_service.runtime.log_changes import begin_log
 from memory_service.runtime.models import Models
 from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.runtime.session_options import SessionOptions, options_of, reading_of, scale_of
-from memory_service.schemas.sessions import EventField, ReadingSource
+from memory_service.schemas.messages import ReadingSource
+from memory_service.schemas.sessions import EventField
 from memory_service.sessions.records import SessionHeader
 from memory_service.storage.logs import LogStore
 

@@ -39,7 +39,8 @@ from memory_service.runtime.log_changes import (
 )
 from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.runtime.session_options import check_new, check_settings, pressure_of
-from memory_service.schemas.sessions import MAX_BATCH, MAX_PIN_CHARS, TRIM_KEEP_LAST, SessionChanges, Wire
+from memory_service.schemas.messages import MAX_BATCH, MAX_PIN_CHARS, Wire
+from memory_service.schemas.sessions import TRIM_KEEP_LAST, SessionChanges
 from memory_service.sessions.records import (
     Appended,
     Body,

@@ -17,7 +17,7 @@ from pathlib import Path
 from indexer import Index, IndexerError, SyncPlan, SyncReport, Watch, Watched, WatchState, WatchTiming
 from indexer.common import THROTTLE
 from memory_service.memories.long_term import LongTermMemory
-from memory_service.runtime import answers
+from memory_service.runtime import index_answers
 from memory_service.schemas.status import ReindexReport
 
 _log = logging.getLogger("memory_service.runtime.watching")
@@ -169,7 +169,7 @@ def follow(
         except IndexerError as error:
             looked_seconds, failure, report = time.monotonic() - started_time, str(error), SyncReport()
         if (texts and not failure and _did(report)) or failure != text:
-            on_followed(SyncedChange(paths=texts, report=answers.reindex_report(report), failure=failure))
+            on_followed(SyncedChange(paths=texts, report=index_answers.reindex_report(report), failure=failure))
         text = failure
         return looked_seconds
 

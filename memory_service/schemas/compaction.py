@@ -23,16 +23,8 @@ from memory_service.schemas.memories import (
     SourcePath,
     Sources,
 )
-from memory_service.schemas.sessions import (
-    MAX_BATCH,
-    MAX_PIN_CHARS,
-    MAX_TOKENS,
-    ModelName,
-    SentMessages,
-    UsageReport,
-    Wire,
-    WireMessages,
-)
+from memory_service.schemas.messages import MAX_BATCH, MAX_PIN_CHARS, SentMessages, UsageReport, Wire, WireMessages
+from memory_service.schemas.sessions import MAX_TOKENS, ModelName
 
 CompactionMode = Literal["plan", "preview", "apply"]
 Trigger = Literal["manual", "threshold", "overflow", "safeguard"]

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translate_call
     from memory_service.messages.response_items import TRIGGER, items_of_messages, messages_of_items
     from memory_service.messages.server_events import EventSplitter, ServerEvent, Unreadable
-    from memory_service.runtime.answers import reader_failures
     from memory_service.runtime.display import SessionDetails, ShownMessage, shown_prompt
     from memory_service.runtime.events import Subscription
+    from memory_service.runtime.index_answers import reader_failures
     from memory_service.runtime.keyed_answers import KeyedAnswers
     from memory_service.runtime.session_options import preset_settings
     from memory_service.runtime.session_store import check_messages
@@ -81,7 +81,7 @@ _MODULES = {
     "memory_service.storage.files.sample": ("SAMPLES", "Recording", "copy_sample"),
     "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
     "memory_service.messages.server_events": ("EventSplitter", "ServerEvent", "Unreadable"),
-    "memory_service.runtime.answers": ("reader_failures",),
+    "memory_service.runtime.index_answers": ("reader_failures",),
     "memory_service.runtime.display": ("SessionDetails", "ShownMessage", "shown_prompt"),
     "memory_service.runtime.events": ("Subscription",),
     "memory_service.runtime.keyed_answers": ("KeyedAnswers",),

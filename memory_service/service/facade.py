@@ -25,10 +25,10 @@ from memory_service.memories.block import RelevanceLimits, build_context, candid
 from memory_service.memories.drafts import checked_tags
 from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.workspace_summaries import workspace_summaries
-from memory_service.runtime import answers
-from memory_service.runtime.answers import translate_errors
+from memory_service.runtime import search_answers
 from memory_service.runtime.background import Operations
 from memory_service.runtime.events import EventHub
+from memory_service.runtime.index_answers import translate_errors
 from memory_service.runtime.keyed_answers import KeyedAnswers
 from memory_service.runtime.models import Models, load_litellm, make_embedder, make_models, make_reranker
 from memory_service.runtime.presence import Presence
@@ -39,7 +39,7 @@ from memory_service.schemas.compaction import (
     StatelessRequest,
 )
 from memory_service.schemas.memories import Context, Order, Receipt, SearchMode, SearchResults, Source
-from memory_service.schemas.sessions import AppendedMessages, UsageReport
+from memory_service.schemas.messages import AppendedMessages, UsageReport
 from memory_service.schemas.status import Check, WorkspaceSummary
 from memory_service.service.index_use_cases import IndexUseCases
 from memory_service.service.memory_use_cases import MemoryUseCases
@@ -177,7 +177,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             passing = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
-            most = answers.looked_at(limit, min_score, min_relevance)
+            most = search_answers.looked_at(limit, min_score, min_relevance)
             results = self._workspaces.readable(workspace).search(
                 query,
                 limit=most,
@@ -188,7 +188,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
                 history=history,
                 spread=True,
             )
-        return answers.search_results(
+        return search_answers.search_results(
             results,
             limit=limit,
             fusion=self.settings.ranking.fusion,
@@ -239,7 +239,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             degraded=results.degraded,
             order=order,
         )
-        receipt = answers.receipt(context.receipt, fusion=self.settings.ranking.fusion)
+        receipt = search_answers.receipt(context.receipt, fusion=self.settings.ranking.fusion)
         try:
             if self.has_workspace(workspace):
                 self._workspaces.receipts(workspace).put(context.receipt)
@@ -255,7 +255,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     def receipt(self, workspace: str, receipt_id: str) -> Receipt:
         """The record of a context that was made before."""
         record = self._workspaces.receipts(workspace).get(receipt_id)
-        return answers.receipt(record, fusion=self.settings.ranking.fusion)
+        return search_answers.receipt(record, fusion=self.settings.ranking.fusion)
 
     # Sessions
 

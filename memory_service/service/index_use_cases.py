@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from indexer import SyncProgress
 from memory_service.memories.workspaces import indexed_paths
-from memory_service.runtime import answers
-from memory_service.runtime.answers import translate_errors
+from memory_service.runtime import index_answers
 from memory_service.runtime.background import Operations
+from memory_service.runtime.index_answers import translate_errors
 from memory_service.runtime.watching import SyncedChange, follow
 from memory_service.schemas.status import Operation, ReindexReport, Status
 from memory_service.storage.files.file_storage import extra_folders
@@ -60,7 +60,7 @@ class IndexUseCases(ABC):
         """The plan of a reindex, without doing it."""
         memory = self._workspaces.readable(workspace)
         with translate_errors():
-            return answers.planned_report(memory.index.plan(self._indexed_paths(memory, paths)))
+            return index_answers.planned_report(memory.index.plan(self._indexed_paths(memory, paths)))
 
     def reindex(
         self,
@@ -77,7 +77,7 @@ class IndexUseCases(ABC):
             report = memory.sync(
                 self._indexed_paths(memory, paths), full=full, on_progress=on_progress, cancelled=cancelled
             )
-        return answers.reindex_report(report)
+        return index_answers.reindex_report(report)
 
     def _indexed_paths(self, memory: LongTermMemory, paths: Collection[str]) -> tuple[str, ...]:
         """Paths of a workspace as the index has them."""
@@ -118,7 +118,7 @@ class IndexUseCases(ABC):
         with translate_errors():
             status = memory.index.status()
         engine = self._workspaces.engine(workspace)
-        return answers.status(
+        return index_answers.status(
             workspace,
             status,
             self.settings,

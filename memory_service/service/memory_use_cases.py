@@ -22,7 +22,7 @@ from memory_service.memories.drafts import checked_change, checked_origin, check
 from memory_service.memories.entries import EntryFilter
 from memory_service.memories.file_text import check_range, read_range
 from memory_service.memories.workspaces import memory_path, stored_path
-from memory_service.runtime.answers import translate_errors
+from memory_service.runtime.index_answers import translate_errors
 from memory_service.schemas.entries import (
     MAX_LISTED,
     ChangedEntry,

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from indexer.common import THROTTLE
+from memory_service import schemas
 from memory_service.errors import InvalidRequest
 from memory_service.llm.base import not_cancelled
-from memory_service.runtime import answers
-from memory_service.runtime.answers import usage_of
+from memory_service.llm.token_anchor import usage_of
+from memory_service.runtime import search_answers
 from memory_service.schemas import compaction as made
-from memory_service.schemas import sessions as said
+from memory_service.schemas.sessions import TRIM_KEEP_LAST
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from memory_service.runtime.events import Subscription
     from memory_service.service.short_term import WorkspaceSessions
 
-_NEW_SESSION = said.NewSession()
+_NEW_SESSION = schemas.NewSession()
 _COMPACTION = made.CompactRequest()
 _CONTEXT = made.SessionContextRequest()
 
@@ -45,7 +46,7 @@ class SessionUseCases(ABC):
 
     # The session itself
 
-    def create_session(self, workspace: str, request: said.NewSession = _NEW_SESSION) -> said.Session:
+    def create_session(self, workspace: str, request: schemas.NewSession = _NEW_SESSION) -> schemas.Session:
         """Begin a session; without an id it gets one. To append to a session begins it as well.
 
         Raises:
@@ -65,14 +66,14 @@ class SessionUseCases(ABC):
             request.session_id, model=model, context_window=window, settings=settings, title=request.title
         )
 
-    def list_sessions(self, workspace: str) -> said.Sessions:
+    def list_sessions(self, workspace: str) -> schemas.Sessions:
         """All sessions of a workspace, the last active first."""
         sessions = self.sessions(workspace).store.list_sessions()
         names = [session.session_id for session in sessions if session.last_seq is None and session.size_bytes]
         why = "does not end with a record of this service. Read it to see why."
-        return said.Sessions(sessions=sessions, degraded=[f"log: {name} {why}" for name in names])
+        return schemas.Sessions(sessions=sessions, degraded=[f"log: {name} {why}" for name in names])
 
-    def session_status(self, workspace: str, session_id: str) -> said.Session:
+    def session_status(self, workspace: str, session_id: str) -> schemas.Session:
         """A session as it stands: size, pressure, window, what was compacted, flushed and pinned.
 
         Raises:
@@ -86,22 +87,24 @@ class SessionUseCases(ABC):
 
         return details_of(self.sessions(workspace).snapshot(session_id))
 
-    def shown_messages(self, workspace: str, session_id: str, view: said.ViewName = "model") -> list[ShownMessage]:
+    def shown_messages(self, workspace: str, session_id: str, view: schemas.ViewName = "model") -> list[ShownMessage]:
         """The messages of a session as a person reads them, with what was done to each."""
         from memory_service.runtime.display import shown_log, shown_view
 
         snapshot = self.sessions(workspace).snapshot(session_id)
         return shown_log(snapshot) if view == "log" else shown_view(snapshot)
 
-    def update_session(self, workspace: str, session_id: str, **changes: Unpack[said.SessionChanges]) -> said.Session:
+    def update_session(
+        self, workspace: str, session_id: str, **changes: Unpack[schemas.SessionChanges]
+    ) -> schemas.Session:
         """Change what is set for a session: what is not named stays, None sets nothing of its own any more."""
         return self.sessions(workspace).store.update(session_id, changes)
 
-    def delete_session(self, workspace: str, session_id: str) -> said.ErasedSession:
+    def delete_session(self, workspace: str, session_id: str) -> schemas.ErasedSession:
         """Erase a session, from the disk and from the index, and look for it. Memories that were flushed stay."""
         return self.sessions(workspace).store.delete(session_id)
 
-    def erase_messages(self, workspace: str, session_id: str, seqs: Sequence[int]) -> said.ErasedMessages:
+    def erase_messages(self, workspace: str, session_id: str, seqs: Sequence[int]) -> schemas.ErasedMessages:
         """Erase messages, from the log and from the index, with the compactions that were made of them.
 
         Raises:
@@ -109,14 +112,14 @@ class SessionUseCases(ABC):
         """
         return self.sessions(workspace).store.erase(session_id, seqs)
 
-    def trim(self, workspace: str, session_id: str, keep_last: int = said.TRIM_KEEP_LAST) -> said.Trimmed:
+    def trim(self, workspace: str, session_id: str, keep_last: int = TRIM_KEEP_LAST) -> schemas.Trimmed:
         """Move all but the last lines out of the log, into a file beside it; `restore` takes that back."""
-        return said.Trimmed(backup=self.sessions(workspace).store.trim(session_id, keep_last))
+        return schemas.Trimmed(backup=self.sessions(workspace).store.trim(session_id, keep_last))
 
-    def restore(self, workspace: str, session_id: str) -> said.Restored:
+    def restore(self, workspace: str, session_id: str) -> schemas.Restored:
         """Take the last trim of a session back; what was appended since stays."""
         self.sessions(workspace).store.restore(session_id)
-        return said.Restored(session_id=session_id)
+        return schemas.Restored(session_id=session_id)
 
     # Messages
 
@@ -127,11 +130,11 @@ class SessionUseCases(ABC):
         session_id: str,
         messages: Sequence[object],
         *,
-        usage: said.UsageReport | None = None,
+        usage: schemas.UsageReport | None = None,
         finish_reason: str | None = None,
         model: str | None = None,
         key: str | None = None,
-    ) -> said.AppendedMessages:
+    ) -> schemas.AppendedMessages:
         """Append messages, and what the provider counted for the call that they come from; begins the session.
 
         Args:
@@ -163,12 +166,12 @@ class SessionUseCases(ABC):
         self,
         workspace: str,
         session_id: str,
-        view: said.ViewName = "model",
+        view: schemas.ViewName = "model",
         *,
-        format: said.Wire = "openai",
+        format: schemas.Wire = "openai",
         since_seq: int = 0,
         limit: int | None = None,
-    ) -> said.Messages:
+    ) -> schemas.Messages:
         """The messages the model sees, valid for a provider; or everything ever said, with the number of each message.
 
         Args:
@@ -199,18 +202,18 @@ class SessionUseCases(ABC):
         return self.sessions(workspace).store.medium(session_id, seq, number)
 
     @THROTTLE.foreground()
-    def session_search(self, workspace: str, session_id: str, query: str, limit: int = 10) -> said.FoundMessages:
+    def session_search(self, workspace: str, session_id: str, query: str, limit: int = 10) -> schemas.FoundMessages:
         """Search the messages of a session by words, whether its view still shows them or not."""
         return self.sessions(workspace).search(session_id, query, limit=limit)
 
-    def pending(self, workspace: str, session_id: str, call_ids: Sequence[str]) -> said.AwaitedCalls:
+    def pending(self, workspace: str, session_id: str, call_ids: Sequence[str]) -> schemas.AwaitedCalls:
         """Note that tool calls run for long, so that they are not taken for dead."""
         self.sessions(workspace).store.await_results(session_id, call_ids)
-        return said.AwaitedCalls(call_ids=list(call_ids))
+        return schemas.AwaitedCalls(call_ids=list(call_ids))
 
     # Pins
 
-    def pin(self, workspace: str, session_id: str, text: str | None = None, *, seq: int | None = None) -> said.Pin:
+    def pin(self, workspace: str, session_id: str, text: str | None = None, *, seq: int | None = None) -> schemas.Pin:
         """Keep a text, or a message by its number, word for word in every view; a text begins the session.
 
         Raises:
@@ -227,14 +230,14 @@ class SessionUseCases(ABC):
         sessions = self._made_sessions(workspace, session_id, check)
         return sessions.store.pin(session_id, text=text, seq=seq)
 
-    def pins(self, workspace: str, session_id: str) -> said.Pins:
+    def pins(self, workspace: str, session_id: str) -> schemas.Pins:
         """All pins of a session, oldest first."""
-        return said.Pins(pins=self.sessions(workspace).store.pins(session_id))
+        return schemas.Pins(pins=self.sessions(workspace).store.pins(session_id))
 
-    def unpin(self, workspace: str, session_id: str, pin_id: str) -> said.RemovedPin:
+    def unpin(self, workspace: str, session_id: str, pin_id: str) -> schemas.RemovedPin:
         """Keep a pin no longer."""
         self.sessions(workspace).store.unpin(session_id, pin_id)
-        return said.RemovedPin(pin_id=pin_id)
+        return schemas.RemovedPin(pin_id=pin_id)
 
     # Prompts
 
@@ -257,11 +260,12 @@ class SessionUseCases(ABC):
         sessions = self.sessions(workspace)
         context = sessions.context(session_id, request, cancelled=cancelled)
         messages = sessions.to_wire(session_id, context.prompt.messages, request.format)
+        fusion = self.settings.ranking.fusion
         return made.SessionContext(
             messages=messages.messages,
             system=messages.system,
             tokens=context.prompt.tokens,
-            receipt=answers.receipt(context.receipt, fusion=self.settings.ranking.fusion) if context.receipt else None,
+            receipt=search_answers.receipt(context.receipt, fusion=fusion) if context.receipt else None,
             cached_prefix_tokens=context.cached_prefix_tokens,
             recall=context.recall,
             compaction=context.compaction,

@@ -30,7 +30,7 @@ from memory_service.runtime.session_services import ServiceParts, SessionRuntime
 from memory_service.runtime.session_store import SessionStore, on_wire
 from memory_service.runtime.subagents import Subagents
 from memory_service.schemas.compaction import FlushPrompt
-from memory_service.schemas.sessions import Wire
+from memory_service.schemas.messages import Wire
 from memory_service.sessions.records import LogEnd
 from memory_service.storage.logs import LogStore
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from indexer.common import UNSPACED, lazy_regex
 from indexer.language import asked_terms, has_unspaced, stored_terms
 from memory_service.messages import Message, Numbered, arguments_of, own_text_of, tool_calls_of
-from memory_service.schemas.sessions import FoundMessage
+from memory_service.schemas.messages import FoundMessage
 
 SNIPPET_CHARS: Final = 300
 _WINDOW_CHARS, _OVERLAP_CHARS = 1_200, 200

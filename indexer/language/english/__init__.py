@@ -3,14 +3,12 @@
 from indexer.language.base import FactTable, Language, Readings
 from indexer.language.english.english_authorship import ENGLISH_AUTHORSHIP
 from indexer.language.english.english_days import ENGLISH_DAYS
-from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_NOUNS, ENGLISH_VALUES
-from indexer.language.english.english_phrases import (
-    ENGLISH_LASTING,
-    ENGLISH_PHRASES,
-    ENGLISH_RECALL,
-    ENGLISH_SALIENCE,
-    ENGLISH_SAMENESS,
-)
+from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_VALUES
+from indexer.language.english.english_lasting import ENGLISH_LASTING
+from indexer.language.english.english_nouns import ENGLISH_NOUNS
+from indexer.language.english.english_phrases import ENGLISH_PHRASES, ENGLISH_SALIENCE
+from indexer.language.english.english_recall import ENGLISH_RECALL
+from indexer.language.english.english_sameness import ENGLISH_SAMENESS
 from indexer.language.english.english_statements import ENGLISH_OUTCOMES, ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
 from indexer.language.english.english_wordings import ENGLISH_SCRIPT, ENGLISH_WORDINGS
 from indexer.language.english.english_words import ENGLISH_GRAMMAR, ENGLISH_REPLIES, ENGLISH_SECTIONS

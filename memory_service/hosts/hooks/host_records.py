@@ -22,9 +22,10 @@ from memory_service.hosts.dialects import host_chars
 from memory_service.llm.validation import clip_sections
 from memory_service.messages import own_text_of
 from memory_service.messages.sizes import count_tokens
-from memory_service.schemas.sessions import MAX_PIN_CHARS
+from memory_service.schemas.messages import MAX_PIN_CHARS
 from memory_service.text.placeholders import handle
-from memory_service.text.texts import Texts, talk_language, texts_in
+from memory_service.text.talk_language import talk_language
+from memory_service.text.texts import Texts, texts_in
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionSnapshot

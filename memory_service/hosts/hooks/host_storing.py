@@ -24,7 +24,7 @@ from memory_service.schemas.compaction import BRANCH_MARK
 from memory_service.text.injected import said_messages
 
 if TYPE_CHECKING:
-    from memory_service.schemas.sessions import AppendedMessages
+    from memory_service.schemas.messages import AppendedMessages
     from memory_service.service import MemoryService
 
 # A message, and its place among those that were read together.

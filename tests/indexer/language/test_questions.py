@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.language.questions import asks, asks_shortly, asks_when, has_time_words, whose_word
+from indexer.language.questions import asks, asks_shortly, asks_when, whose_word
+from indexer.language.time_words import has_time_words
 from tests.growth import assert_grows_at_most
 
 TIME = """

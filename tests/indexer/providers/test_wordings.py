@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from indexer.providers.error_numbers import _number_patterns, over_allowance, wait_seconds, whole
 from indexer.providers.errors import read_failure
-from indexer.providers.wordings import _number_patterns, over_allowance, readable, wait_seconds, whole
+from indexer.providers.wordings import readable
 
 CHAT_TABLE = Path(__file__).parents[2] / "memory_service" / "llm" / "provider_errors.json"
 CHAT = [row for row in json.loads(CHAT_TABLE.read_text("utf-8"))["errors"] if row["kind"] in ("auth", "quota")]

@@ -60,7 +60,7 @@ PLACES: dict[str, dict[str, str]] = {
         "indexer.language.questions.asks_when": "questions",
         "indexer.language.questions.only_ask": "questions",
         "indexer.language.questions.whose_word": "questions",
-        "indexer.language.questions.has_time_words": "days",
+        "indexer.language.time_words.has_time_words": "days",
         "indexer.language.sentences.end_of_part": "sentences",
         "indexer.language.sentences.sentences_of": "questions",
         "indexer.language.sentences.pieces": "sentences",

@@ -9,7 +9,7 @@ from memory_service.errors import NotFound, UpstreamFailed
 from memory_service.messages import text_of
 from memory_service.prompts.overflows import RecoveryStep
 from memory_service.schemas.compaction import OverflowRequest
-from memory_service.schemas.sessions import UsageReport
+from memory_service.schemas.messages import UsageReport
 from memory_service.testing import ScriptedModel
 from tests.memory_service.rooms import (
     Room,

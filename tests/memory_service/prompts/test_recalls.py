@@ -13,7 +13,7 @@ from memory_service.hosts.hooks.hook_calls import handle_hook
 from memory_service.hosts.projects import project_of
 from memory_service.messages import text_of
 from memory_service.prompts.session_recall import Question, Recalled, recall_decision
-from memory_service.runtime import answers
+from memory_service.runtime import search_answers
 from memory_service.schemas.compaction import SessionContextRequest
 from memory_service.service import MemoryService
 from tests.memory_service.rooms import Room, S, W, calls, result, says, user
@@ -99,7 +99,10 @@ def test_a_receipt_is_kept(room: Room) -> None:
     made = recalled(room, "部署")
     assert made.context is not None
     kept = room.service.receipt(W, made.context.receipt.receipt_id)
-    assert kept == answers.receipt(made.context.receipt, fusion=room.service.settings.ranking.fusion) and kept.included
+    assert (
+        kept == search_answers.receipt(made.context.receipt, fusion=room.service.settings.ranking.fusion)
+        and kept.included
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from indexer.testing import HashEmbedder
 from memory_service import schemas
 from memory_service.home import citation
 from memory_service.memories.block import build_context
-from memory_service.runtime import answers
+from memory_service.runtime import index_answers, search_answers
 from memory_service.service import MemoryService
 from tests.memory_service.memories.test_context import hit_lists
 from tests.serving import settings
@@ -33,15 +33,15 @@ def round_trip(answer: BaseModel) -> None:
 @pytest.mark.parametrize("fusion", FUSIONS)
 @given(one=NUMBERS, other=NUMBERS)
 def test_shown_scores_are_0_to_1_and_keep_the_order(fusion: str, one: float, other: float) -> None:
-    low, high = (answers._shown_score(raw, fusion) for raw in sorted((one, other)))
+    low, high = (search_answers._shown_score(raw, fusion) for raw in sorted((one, other)))
     assert 0 <= low <= high <= 1
 
 
 def test_near_scores_are_told_apart() -> None:
-    shown = [answers._shown_score(raw / 10, "evidence") for raw in range(-60, 61)]
+    shown = [search_answers._shown_score(raw / 10, "evidence") for raw in range(-60, 61)]
     assert shown == sorted(set(shown))
-    assert answers._shown_score(0.0, "evidence") == 0.5
-    assert answers._shown_score(0.25, "blend") == answers._shown_score(0.25, "rrf") == 0.25
+    assert search_answers._shown_score(0.0, "evidence") == 0.5
+    assert search_answers._shown_score(0.25, "blend") == search_answers._shown_score(0.25, "rrf") == 0.25
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_contexts_and_receipts(fusion: str, hits: list[object], budget_tokens: i
     round_trip(made)
     assert made.system_prompt == (f"You are kind.\n\n{made.block}" if made.block else "You are kind.")
     assert (made.tokens, made.degraded) == (made.receipt.tokens, ["vector: none"])
-    receipt = answers.receipt(made.receipt, fusion=fusion)
+    receipt = search_answers.receipt(made.receipt, fusion=fusion)
     round_trip(receipt)
     assert receipt.model_dump(exclude=SCORES) == made.receipt.model_dump(exclude=SCORES)
     shown, stored = ((*each.included, *each.omitted) for each in (receipt, made.receipt))
-    assert [item.score for item in shown] == [answers._shown_score(item.score, fusion) for item in stored]
+    assert [item.score for item in shown] == [search_answers._shown_score(item.score, fusion) for item in stored]
 
 
 def test_reports() -> None:
@@ -107,7 +107,7 @@ def test_reports() -> None:
         seconds=1.23456,
         degraded=("vector: none",),
     )
-    shown = answers.reindex_report(report)
+    shown = index_answers.reindex_report(report)
     round_trip(shown)
     assert shown.model_dump() == {
         "added": 1,
@@ -147,7 +147,7 @@ def test_files_memories_and_the_status(tmp_path: Path) -> None:
     assert (status.files, status.passages, status.coverage, status.dirty) == (1, 1, 1.0, 1)
     assert status.fingerprint == status.current_fingerprint
     assert (status.timezone, status.degraded) == ("UTC", [])
-    assert answers.failures([FileFailure(path="a", reason="b")]) == [schemas.FileFailure(path="a", reason="b")]
+    assert index_answers.failures([FileFailure(path="a", reason="b")]) == [schemas.FileFailure(path="a", reason="b")]
 
 
 def test_the_status_names_an_outdated_index(tmp_path: Path) -> None:

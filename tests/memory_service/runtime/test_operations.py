@@ -13,8 +13,8 @@ from indexer import StoreFull, SyncCancelled, SyncProgress, SyncReport
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.errors import CallCancelled, NotFound, TooManyRequests
-from memory_service.runtime.answers import reindex_report
 from memory_service.runtime.background import Operations, _progress_of
+from memory_service.runtime.index_answers import reindex_report
 from memory_service.schemas import Operation
 from memory_service.service import MemoryService
 from tests.memory_service.storage.in_memory_records import new_operations

@@ -12,7 +12,7 @@ from memory_service.memories.block_text import is_block
 from memory_service.messages import text_of
 from memory_service.messages.sizes import Usage
 from memory_service.runtime.session_store import MAX_PINS
-from memory_service.schemas.sessions import MAX_PIN_CHARS
+from memory_service.schemas.messages import MAX_PIN_CHARS
 from tests.memory_service.rooms import Room, S, calls, image, result, says, system, user, words
 
 Rooms = Callable[..., Room]

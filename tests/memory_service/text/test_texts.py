@@ -15,18 +15,16 @@ from memory_service.messages.sizes import quarters
 from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.text.frames import COMPACTED_CONTEXT, escape_frames
 from memory_service.text.injected import _said_text
+from memory_service.text.talk_language import language_of, talk_language, written_in
 from memory_service.text.texts import (
     CHINESE,
     ENGLISH,
     TEXTS,
     Texts,
     in_every_language,
-    language_of,
     names_in_every_language,
     pattern_of,
-    talk_language,
     texts_in,
-    written_in,
 )
 from tests.memory_service.rooms import says, user
 
