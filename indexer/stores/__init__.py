@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from indexer.stores.postgres.migrations import migrate_tables as migrate_tables
     from indexer.stores.postgres.migrations import require_tables as require_tables
     from indexer.stores.postgres.postgres_database import INCARNATION as INCARNATION
+    from indexer.stores.postgres.postgres_database import NO_WORKSPACE as NO_WORKSPACE
     from indexer.stores.postgres.postgres_database import DatabaseUnreachable as DatabaseUnreachable
     from indexer.stores.postgres.postgres_database import PostgresDatabase as PostgresDatabase
     from indexer.stores.postgres.postgres_database import Transaction as Transaction
@@ -28,7 +29,8 @@ else:
             ("INDEX_TABLES", "Tables", "applied_steps", "migrate_tables", "require_tables"), "postgres.migrations"
         ),
         **dict.fromkeys(
-            ("INCARNATION", "DatabaseUnreachable", "PostgresDatabase", "Transaction"), "postgres.postgres_database"
+            ("INCARNATION", "NO_WORKSPACE", "DatabaseUnreachable", "PostgresDatabase", "Transaction"),
+            "postgres.postgres_database",
         ),
     }
 

@@ -2,5 +2,6 @@
 CREATE TABLE workspaces (
     ws integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE CHECK (name ~ '^[a-z0-9][a-z0-9._-]{0,63}$'),
-    made_at timestamptz NOT NULL DEFAULT now()
+    -- Unset while only something was noted of one that is not there yet.
+    made_at timestamptz
 );

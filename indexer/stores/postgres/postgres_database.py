@@ -164,6 +164,7 @@ class PostgresDatabase:
         self._lock = Lock()
         self._pool: ConnectionPool[Connection] | None = None
         self._numbers: dict[str, int] = {}
+        self._made = set[str]()
         self._current = local()
         self.place = _place(address)
 
@@ -220,19 +221,55 @@ class PostgresDatabase:
             self._current.transaction = None
 
     def number(self, workspace: str, *, make: bool = False) -> int | None:
-        """The number of a workspace, which its rows are under; None if there is none, and none is to be made."""
-        number = self._numbers.get(workspace)
-        if number is None:
-            with self.transaction() as transaction:
-                if make:
-                    transaction.execute(
-                        "INSERT INTO workspaces (name) VALUES (%s) ON CONFLICT (name) DO NOTHING", [workspace]
-                    )
-                row = transaction.row("SELECT ws FROM workspaces WHERE name = %s", [workspace])
+        """The number of a workspace, which its rows are under; None if it has none, and is not to be made."""
+        if make and workspace not in self._made:
+            drawn_number = self._draw_number(
+                "INSERT INTO workspaces (name, made_at) VALUES (%s, now()) "
+                "ON CONFLICT (name) DO UPDATE SET made_at = now() WHERE workspaces.made_at IS NULL",
+                workspace,
+            )
+            if not self._is_in_transaction:
+                self._made.add(workspace)
+            return drawn_number
+        if (number := self._numbers.get(workspace)) is not None:
+            return number
+        with self.transaction(read_only=True) as transaction:
+            row = transaction.row("SELECT ws FROM workspaces WHERE name = %s", [workspace])
+        return self._note_number(workspace, int(row[0])) if row else None
+
+    def reserved_number(self, workspace: str) -> int:
+        """The same, of one that need not be made: what is noted of it before that has its number."""
+        return self.number(workspace) or self._draw_number(
+            "INSERT INTO workspaces (name) VALUES (%s) ON CONFLICT (name) DO NOTHING", workspace
+        )
+
+    def is_made(self, workspace: str) -> bool:
+        """True if there is a workspace of a name, whose number is not only reserved."""
+        if workspace not in self._made:
+            with self.transaction(read_only=True) as transaction:
+                row = transaction.row("SELECT FROM workspaces WHERE name = %s AND made_at IS NOT NULL", [workspace])
             if row is None:
-                return None
-            number = self._numbers[workspace] = int(row[0])
+                return False
+            if not self._is_in_transaction:
+                self._made.add(workspace)
+        return True
+
+    def _draw_number(self, statement: LiteralString, workspace: str) -> int:
+        with self.transaction() as transaction:
+            transaction.execute(statement, [workspace])
+            row = transaction.row("SELECT ws FROM workspaces WHERE name = %s", [workspace])
+        assert row is not None
+        return self._note_number(workspace, int(row[0]))
+
+    def _note_number(self, workspace: str, number: int) -> int:
+        # What is rolled back was never there.
+        if not self._is_in_transaction:
+            self._numbers[workspace] = number
         return number
+
+    @property
+    def _is_in_transaction(self) -> bool:
+        return getattr(self._current, "transaction", None) is not None
 
     def take(self) -> Connection:
         """A connection of the pool, which the caller puts back there."""

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from indexer.stores import PostgresDatabase
 from memory_service.errors import StorageFailed
 from memory_service.storage.files.file_storage import FileStorage
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
+from memory_service.storage.postgres.postgres_records import ExpiredRecords, PostgresRecords
 from memory_service.storage.record_store import ANY, RecordKind, RecordStore
 from tests.memory_service.storage.in_memory_records import MemoryRecords
 
@@ -22,11 +24,14 @@ LATER, BEFORE = NOW + dt.timedelta(hours=1), NOW - dt.timedelta(hours=1)
 Records = Callable[[str], RecordStore]
 
 
-@pytest.fixture(params=["files", "memory"])
+@pytest.fixture(params=["files", "memory", "postgres"])
 def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]:
     if request.param == "memory":
         kept = dict[str, MemoryRecords]()
         yield lambda workspace: kept.setdefault(workspace, MemoryRecords())
+        return
+    if request.param == "postgres":
+        yield from _records_of_a_database(request.getfixturevalue("migrated_database"))
         return
     storages = list[FileStorage]()
 
@@ -38,6 +43,18 @@ def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]
     yield opened
     for storage in storages:
         storage.close()
+
+
+def _records_of_a_database(address: str) -> Iterator[Records]:
+    databases = list[PostgresDatabase]()
+
+    def opened(workspace: str) -> RecordStore:
+        databases.append(database := PostgresDatabase(address, connections=2))
+        return PostgresRecords(lambda: database, workspace, ExpiredRecords())
+
+    yield opened
+    for database in databases:
+        database.close()
 
 
 def test_what_is_stored_is_there_for_all(records: Records) -> None:
