@@ -78,24 +78,25 @@ class Transaction:
         self.read_only = read_only
         self._connection: Connection | None = None
 
-    def execute(self, query: LiteralString, parameters: Parameters = ()) -> Cursor:
+    def execute(self, query: LiteralString, parameters: Parameters = (), *, binary: bool = False) -> Cursor:
         """Run one statement; gives the cursor with its rows.
 
         Args:
             query: The statement, with `%s` or `%(name)s` for values.
             parameters: The values.
+            binary: Whether the rows come in binary form: bytes take half of what they take as text.
         """
         if self._connection is not None:
-            return self._connection.execute(query, parameters)
-        return self._begin(query, parameters)
+            return self._connection.execute(query, parameters, binary=binary)
+        return self._begin(query, parameters, binary=binary)
 
-    def rows(self, query: LiteralString, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: LiteralString, parameters: Parameters = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
         """Run one statement; gives all its rows."""
-        return self.execute(query, parameters).fetchall()
+        return self.execute(query, parameters, binary=binary).fetchall()
 
-    def row(self, query: LiteralString, parameters: Parameters = ()) -> tuple[Any, ...] | None:
+    def row(self, query: LiteralString, parameters: Parameters = (), *, binary: bool = False) -> tuple[Any, ...] | None:
         """Run one statement; gives its first row, or None."""
-        return self.execute(query, parameters).fetchone()
+        return self.execute(query, parameters, binary=binary).fetchone()
 
     @property
     def connection(self) -> Connection:
@@ -119,7 +120,7 @@ class Transaction:
         finally:
             self._database.pool.putconn(connection)
 
-    def _begin(self, query: LiteralString, parameters: Parameters) -> Cursor:
+    def _begin(self, query: LiteralString, parameters: Parameters, *, binary: bool = False) -> Cursor:
         import psycopg
 
         for attempt in (0, 1):
@@ -130,7 +131,7 @@ class Transaction:
                         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.read_only else "BEGIN READ WRITE"
                     )
                     connection.execute("SELECT set_config('app.ws', %s, true)", [str(self.workspace)])
-                    cursor = connection.execute(query, parameters)
+                    cursor = connection.execute(query, parameters, binary=binary)
             except psycopg.OperationalError:
                 broken = connection.broken
                 self._database.pool.putconn(connection)

@@ -1,4 +1,4 @@
-"""The contract of `DocumentStore`, on every engine: in files, and in the memory of a process."""
+"""The contract of `DocumentStore`, on every engine: in files, in a PostgreSQL database, in the memory of a process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -23,15 +23,24 @@ from memory_service.memories.drafts import entry_draft
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.documents import DocumentStore, Listing
 from memory_service.storage.files.document_files import FileDocuments
+from memory_service.storage.postgres.postgres_documents import PostgresDocuments
 from tests.disk import Call, recorded
 from tests.memory_service.storage.in_memory_documents import InMemoryDocuments, Shelf
+from tests.memory_service.storage.postgres_workspaces import PostgresWorkspaces
+from tests.postgres import TestDatabases
 
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Europe/Berlin"))
 PAGE = "memory/2026-11-20.md"
 
 
 class Engine(ABC):
-    """One workspace of an engine: stores that share it, and faults of what it stands on."""
+    """One workspace of an engine: stores that share it, and faults of what it stands on.
+
+    Attributes:
+        writes_in_place: Whether a content can be blanked where it stands: a row of a database gets a new place.
+    """
+
+    writes_in_place = True
 
     @abstractmethod
     def open(self) -> DocumentStore:
@@ -110,8 +119,34 @@ class Memory(Engine):
             self._shelf.before = lambda _: None
 
 
-@pytest.fixture(params=["files", "memory"])
+class Postgres(Engine):
+    writes_in_place = False
+
+    def __init__(self, workspaces: PostgresWorkspaces) -> None:
+        self._workspaces = workspaces
+        self._name = workspaces.name()
+
+    def open(self) -> DocumentStore:
+        return PostgresDocuments(self._workspaces.database(), self._name, lock=self._workspaces.lock())
+
+    def failing(self, at: int) -> AbstractContextManager[None]:
+        return self._workspaces.cutting(at)
+
+    def full(self) -> AbstractContextManager[None]:
+        return self._workspaces.cutting()
+
+
+@pytest.fixture
+def workspaces(migrated_database: str) -> Iterator[PostgresWorkspaces]:
+    made = PostgresWorkspaces(migrated_database)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["files", "memory", "postgres"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    if request.param == "postgres":
+        return Postgres(request.getfixturevalue("workspaces"))
     return Files(tmp_path) if request.param == "files" else Memory()
 
 
@@ -257,6 +292,8 @@ def test_a_change_that_fails_leaves_one_state_or_the_other(engine: Engine, chang
 
 
 def test_a_full_disk_blanks_where_the_text_stands(store: DocumentStore, engine: Engine) -> None:
+    if not engine.writes_in_place:
+        pytest.skip("a database cannot change a text where it stands: a full disk refuses that, and says so")
     revision = put(store, PAGE, b"keep\nsecret\n")
     with engine.full():
         with pytest.raises(StorageFailed):
@@ -320,6 +357,19 @@ def test_both_engines_answer_alike(
     assert answers[0] == answers[1]
 
 
+def test_a_database_answers_as_memory_does(postgres_databases: TestDatabases) -> None:
+    workspaces = PostgresWorkspaces(postgres_databases.migrated())
+
+    @settings(max_examples=40)
+    @given(STEPS)
+    def alike(steps: list[tuple[str, str, bytes, bool]]) -> None:
+        assert list(_answers(Postgres(workspaces), steps)) == list(_answers(Memory(), steps))
+
+    alike()
+    workspaces.close()
+    postgres_databases.drop()
+
+
 def _answers(engine: Engine, steps: list[tuple[str, str, bytes, bool]]) -> Iterator[object]:
     store, old = engine.open(), dict[str, bytes | None]()
     for name, path, raw, is_current in steps:
@@ -353,7 +403,7 @@ def test_memories_live_on_every_engine(engine: Engine) -> None:
     other.entries.forget(first.memory_id)
     assert not files.says(PAGE, "The quokka sleeps.")
     assert files.entries.get(second.memory_id).text == "袋鼯在岸边睡觉"
-    with engine.full():
+    with engine.full() if engine.writes_in_place else nullcontext():
         files.entries.forget(second.memory_id)
     other.delete("MEMORY.md")
     assert engine.open().scan() == Listing(documents={})

@@ -1,0 +1,251 @@
+"""Memory files of a workspace as rows of a PostgreSQL database.
+
+Invariants: a change is one statement, which compares the revision itself; a revision is random, so none comes back,
+even where a standby or a backup does not know the last ones; a path is a name and no folder of another document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from struct import Struct
+from typing import Any, Final, LiteralString
+
+from indexer import name_fault, to_nfc
+from indexer.stores import PostgresDatabase, Transaction
+from memory_service.errors import InvalidName, NotFound, TooLarge
+from memory_service.home import shown_name
+from memory_service.storage.documents import Document, ListedDocument, Listing
+from memory_service.storage.postgres.workspace_rows import WorkspaceRows, new_state
+from memory_service.storage.revisions import Revision
+
+# As files: more than memory may have room for, at once.
+_MAX_READ_BYTES = 64 * 1024 * 1024
+_MAX_SEGMENT_BYTES = 255
+# An index of PostgreSQL takes keys of up to 2,704 bytes.
+_MAX_PATH_BYTES = 2048
+_REVISION = Struct(">q")
+
+_INSERT: Final[LiteralString] = """
+INSERT INTO documents (ws, path, composed, edition, revision, content)
+SELECT %(ws)s, %(path)s, %(composed_path)s, %(revision)s, %(revision)s, %(raw)s
+WHERE NOT EXISTS (
+    SELECT FROM documents
+    WHERE ws = %(ws)s AND (path = ANY(%(folders)s) OR (path > %(path)s || '/' AND path < %(path)s || '0'))
+)
+ON CONFLICT (ws, path) DO NOTHING"""
+_REPLACE: Final[LiteralString] = """
+UPDATE documents SET content = %(raw)s, edition = %(revision)s, revision = %(revision)s, changed_at = clock_timestamp()
+WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s"""
+_APPEND: Final[LiteralString] = """
+UPDATE documents SET content = content || %(raw)s, revision = %(revision)s, changed_at = clock_timestamp()
+WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s"""
+
+
+class PostgresDocuments:
+    """The memory files of one workspace; see `DocumentStore`.
+
+    Args:
+        database: The database.
+        workspace: Name of the workspace, which the first write makes.
+        lock: Keeps all other writers out while a block runs.
+    """
+
+    def __init__(
+        self, database: PostgresDatabase, workspace: str, *, lock: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._rows = WorkspaceRows(database, workspace)
+        self._lock = lock
+
+    def scan(self) -> Listing:
+        """All documents; none where there is no workspace yet."""
+        with self._rows.reading() as transaction:
+            rows = (
+                ()
+                if transaction is None
+                else transaction.rows(
+                    "SELECT path, octet_length(content), changed_at, revision FROM documents WHERE ws = %s",
+                    [transaction.workspace],
+                )
+            )
+        return Listing(
+            documents={
+                path: ListedDocument(path, size_bytes, changed_at, _REVISION.pack(revision), is_settled=True)
+                for path, size_bytes, changed_at, revision in rows
+            }
+        )
+
+    def spelling(self, path: str) -> str:
+        """A path as it is stored; one of a new document is in NFC, below the folders that are there."""
+        if path.isascii():
+            return path
+        composed_path = to_nfc(path)
+        with self._rows.reading() as transaction:
+            if transaction is None:
+                return composed_path
+            row = transaction.row(
+                "SELECT path FROM documents WHERE ws = %s AND composed = %s "
+                "ORDER BY path <> %s, path <> composed, path LIMIT 1",
+                [transaction.workspace, composed_path, path],
+            )
+            return row[0] if row else _below_known_folders(transaction, composed_path)
+
+    def revision(self, path: str) -> Revision | None:
+        """The revision of a document as it is now; None if there is none."""
+        row = self._row("SELECT revision FROM documents WHERE ws = %s AND path = %s", path)
+        return None if row is None else _REVISION.pack(row[0])
+
+    def read(self, path: str) -> Document:
+        """One document."""
+        row = self._row(
+            "SELECT revision, octet_length(content), CASE WHEN octet_length(content) <= %s THEN content END "
+            "FROM documents WHERE ws = %s AND path = %s",
+            path,
+            _MAX_READ_BYTES,
+        )
+        if row is None:
+            raise _no_document(path)
+        revision, size_bytes, raw = row
+        if raw is None:
+            raise TooLarge(f"The file {path} has {size_bytes:,} bytes, and {_MAX_READ_BYTES:,} can be read. Split it.")
+        return Document(raw, _REVISION.pack(revision))
+
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """The content of a document of any size."""
+        row = self._row("SELECT content FROM documents WHERE ws = %s AND path = %s", path)
+        if row is None:
+            raise _no_document(path)
+        yield row[0]
+
+    def containing(self, word: bytes, paths: Collection[str]) -> list[str]:
+        """Those of some documents, of any size, that have a word."""
+        with self._rows.reading() as transaction:
+            if transaction is None:
+                return []
+            rows = transaction.rows(
+                "SELECT path FROM documents WHERE ws = %s AND path = ANY(%s) AND position(%s::bytea IN content) > 0",
+                [transaction.workspace, [path for path in paths if not name_fault(path, backslash=True)], word],
+            )
+        there = {path for (path,) in rows}
+        return [path for path in paths if path in there]
+
+    def replace(
+        self, path: str, raw: bytes, *, expected: Revision | None, blanks: Callable[[], Iterable[bytes]] | None = None
+    ) -> bool:
+        """Puts a content in the place of the one of a revision, in one step; no row goes through `blanks`."""
+        if expected is None:
+            return self._insert(path, raw) is not None
+        return self._update(_REPLACE, path, raw, expected) is not None
+
+    def append(self, path: str, raw: bytes, *, expected: Revision | None) -> Revision | None:
+        """Appends to the content of a revision."""
+        if expected is None:
+            return self._insert(path, raw)
+        if not raw:
+            return expected if self.revision(path) == expected else None
+        return self._update(_APPEND, path, raw, expected)
+
+    def remove(self, path: str, *, expected: Revision | None = None) -> bool:
+        """Removes a document, or only one of a revision."""
+        _check(path)
+        count = 0
+        if self._rows.are_there:
+            with self._rows.writing() as transaction:
+                count = transaction.execute(
+                    "DELETE FROM documents WHERE ws = %s AND path = %s AND (%s::bigint IS NULL OR revision = %s)",
+                    [transaction.workspace, path, *[_number(expected)] * 2],
+                ).rowcount
+        if not count and expected is None:
+            raise _no_document(path)
+        return bool(count)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Keeps all other writers of the service out."""
+        return self._lock()
+
+    def leftovers(self) -> Sequence[str]:
+        """Nothing: what was not committed is not there."""
+        return ()
+
+    def sweep(self) -> None:
+        """Nothing is left over."""
+
+    def _row(self, query: LiteralString, path: str, *values: object) -> tuple[Any, ...] | None:
+        """The row of a document, by a query whose last two values are the workspace and the path."""
+        _check(path)
+        with self._rows.reading() as transaction:
+            if transaction is None:
+                return None
+            return transaction.row(query, [*values, transaction.workspace, path], binary=True)
+
+    def _insert(self, path: str, raw: bytes) -> Revision | None:
+        """Makes a document; None if there is one."""
+        _check(path)
+        parts = path.split("/")
+        folders = ["/".join(parts[:count]) for count in range(1, len(parts))]
+        with self._rows.writing() as transaction:
+            revision = _write(transaction, _INSERT, path, raw, composed_path=to_nfc(path), folders=folders)
+            there = "SELECT FROM documents WHERE ws = %s AND path = %s"
+            if revision is None and transaction.row(there, [transaction.workspace, path]) is None:
+                raise InvalidName(f"The path {shown_name(path)} takes a file for a folder. Choose another one.")
+        return revision
+
+    def _update(self, query: LiteralString, path: str, raw: bytes, before: Revision) -> Revision | None:
+        """Changes a document of a revision; None if it has another one."""
+        _check(path)
+        if not self._rows.are_there:
+            return None
+        with self._rows.writing() as transaction:
+            return _write(transaction, query, path, raw, before=_number(before))
+
+
+def _write(transaction: Transaction, query: LiteralString, path: str, raw: bytes, **values: object) -> Revision | None:
+    """The new revision of a document; None if the statement found nothing to change."""
+    revision = new_state()
+    values |= {"ws": transaction.workspace, "path": path, "raw": raw, "revision": revision}
+    return _REVISION.pack(revision) if transaction.execute(query, values).rowcount else None
+
+
+def _below_known_folders(transaction: Transaction, composed_path: str) -> str:
+    """The path of a new document: the folders of others as they are spelled there, the rest composed."""
+    parts = composed_path.split("/")
+    for count in range(len(parts) - 1, 0, -1):
+        above = "/".join(parts[:count])
+        row = transaction.row(
+            "SELECT path FROM documents WHERE ws = %s AND composed > %s AND composed < %s ORDER BY path LIMIT 1",
+            [transaction.workspace, f"{above}/", f"{above}0"],
+        )
+        if row is not None:
+            return "/".join([*row[0].split("/")[:count], *parts[count:]])
+    return composed_path
+
+
+def _number(revision: Revision | None) -> int | None:
+    """A revision as its row has it; one of another engine is that of no row."""
+    if revision is None:
+        return None
+    return int(_REVISION.unpack(revision)[0]) if len(revision) == _REVISION.size else 0
+
+
+def _check(path: str) -> None:
+    """Makes sure that a path is one of a document.
+
+    Raises:
+        InvalidName: It would leave the workspace, or cannot be stored.
+    """
+    parts = path.split("/")
+    fault = name_fault(path, backslash=True)
+    if fault:
+        raise InvalidName(f"The path {shown_name(path)} {fault}. Choose another one.")
+    if any(not part or part.startswith(".") for part in parts):
+        raise InvalidName(f"The path {shown_name(path)} would leave the workspace. Choose another one.")
+    if any(len(part.encode()) > _MAX_SEGMENT_BYTES for part in parts):
+        raise InvalidName(
+            f"The path {shown_name(path)} has a part of more than {_MAX_SEGMENT_BYTES} bytes. Choose a shorter one."
+        )
+    if len(path.encode()) > _MAX_PATH_BYTES:
+        raise InvalidName(f"The path {shown_name(path)} has more than {_MAX_PATH_BYTES:,} bytes. Choose a shorter one.")
+
+
+def _no_document(path: str) -> NotFound:
+    return NotFound(f"There is no file {path}. List the files of the workspace to see what is there.")
