@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from memory_service.messages import Message
+from memory_service.messages.shapes import Message
 from memory_service.schemas.sessions import EventField, SessionEvent
 
 HookedWork = Literal["compaction", "flush"]

@@ -17,14 +17,35 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal
+
+from memory_service.messages.providers import PROVIDERS as RULES_OF
+from memory_service.messages.shapes import Message
+from memory_service.messages.writing import _Dialect, _openai_message
 
 Provider = Literal["openai", "anthropic", "gemini", "mistral"]
 Wire = Mapping[str, Any]
 Rule = Callable[[Sequence[Wire]], Iterator[str]]
 
+# litellm knows for itself what its provider takes.
+_LITELLM = _Dialect(
+    id_of=str,
+    extensions=True,
+    rules=replace(RULES_OF["gemini"], images=RULES_OF["gemini"].images | RULES_OF["openai"].images),
+)
+
 PROVIDERS: tuple[Provider, ...] = ("openai", "anthropic", "gemini", "mistral")
+
+
+def to_litellm(messages: Sequence[Message]) -> list[dict[str, object]]:
+    """Messages in OpenAI's shape with what litellm translates for other providers.
+
+    Thinking, cache marks, ids of any form (some hold Gemini's signatures), images in results, and what else a provider
+    has put on a call stay; a refusal, which litellm leaves out, goes as text.
+    """
+    return [_openai_message(message, _LITELLM) for message in messages]
 
 
 def problems(messages: Sequence[Wire], provider: Provider, *, ready: bool = False) -> list[str]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from indexer.engine.candidates import Ranked
 from indexer.language.asked_labels import asked_labels, is_labelled, label_of
-from indexer.language.terms import query_terms, stored_terms
+from indexer.language.search_terms import stored_terms
+from indexer.language.terms import query_terms
 from indexer.stores.base import StoredPassage
 
 

@@ -29,7 +29,7 @@ from indexer.engine.ranking import RankingSettings, mmr_order, spread
 from indexer.engine.reader import IndexReader
 from indexer.engine.restatements import COMPARED, restated_last
 from indexer.engine.sought import named_first
-from indexer.language import terms as analysis
+from indexer.language import search_terms
 from indexer.language.ornaments import ornament
 from indexer.language.sentences import SNIPPET_CHARS, snippet
 from indexer.stores.base import IndexStore, StoredPassage
@@ -104,7 +104,7 @@ class _Hits:
         self._query = query
         self._ranked = ranking
         self._relevance = relevance
-        self._terms = analysis.asked_terms(query.text)
+        self._terms = search_terms.asked_terms(query.text)
 
     def contenders(self, chosen_pairs: Sequence[tuple[int, StoredPassage]]) -> list[Contender]:
         """Some candidates by their positions, as hits to be compared."""
@@ -215,5 +215,5 @@ def _diversify(
     chosen_pairs: list[tuple[int, StoredPassage]], ranking: Ranked, weight: float, count: int
 ) -> list[tuple[int, StoredPassage]]:
     scores = ranking.scores[[position for position, _ in chosen_pairs]]
-    terms = [frozenset(analysis.stored_terms(passage.passage.text)) for _, passage in chosen_pairs]
+    terms = [frozenset(search_terms.stored_terms(passage.passage.text)) for _, passage in chosen_pairs]
     return [chosen_pairs[i] for i in mmr_order(scores, terms, weight, count)]

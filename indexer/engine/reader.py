@@ -25,12 +25,14 @@ from indexer.engine.matrix import Matrix
 from indexer.engine.segments.file_words import Recent
 from indexer.engine.segments.postings import Found, find
 from indexer.engine.segments.segment import Segment
+from indexer.language import search_terms
 from indexer.language import terms as analysis
 from indexer.language.names import NOBODY, Named, greeted_speakers, named_speakers
 from indexer.language.ornaments import ornament
 from indexer.language.questions import asks
+from indexer.language.search_terms import passage_terms
 from indexer.language.sentences import sentences_of
-from indexer.language.terms import has_term_rules, passage_terms
+from indexer.language.terms import has_term_rules
 from indexer.stores.base import IndexStore, OfTags, StoredPassage, TermPosting
 from indexer.types import ErasedPassages, SearchFilter, Vectors
 
@@ -241,10 +243,10 @@ NO_TERMS = QueryTerms(postings=[])
 
 def find_terms(view: IndexReader, question: str, *, names_alone: bool = False) -> QueryTerms:
     """Occurrences of a question's terms; of its identifiers alone, where words do not count."""
-    names = analysis.asked_names(question)[:_MOST_NAMES]
+    names = search_terms.asked_names(question)[:_MOST_NAMES]
     if names_alone and not names:
         return NO_TERMS
-    terms = [] if names_alone else analysis.asked_terms(question)[:ASKED_TERMS]
+    terms = [] if names_alone else search_terms.asked_terms(question)[:ASKED_TERMS]
     every = list(dict.fromkeys([*terms, *chain.from_iterable(names)]))
     emphasis = ornament("questions", {}, _emphasis, question)
     parts: tuple[Found, ...] = ()
@@ -382,7 +384,7 @@ def _telling(
     question: str, words: QueryTerms, view: IndexReader, reads: Callable[[str], bool], named_value: Named
 ) -> str:
     """The words of a question that a vector is made of; see `vector_text`. Days are none of them."""
-    question = analysis.strip_days(question)
+    question = search_terms.strip_days(question)
     if words.terms:
         question = analysis.read_part(question, reads).text
     n = len(view)

@@ -54,6 +54,7 @@ from indexer.engine.relevance import Calibration, QuestionTerms, Regime, signals
 from indexer.engine.second_hop import HOP_WEIGHT, second_hop
 from indexer.engine.sought import Sought
 from indexer.errors import EmbeddingError, QueryInvalid
+from indexer.language import search_terms
 from indexer.language import terms as analysis
 from indexer.language.asked_days import LATEST_ALONE, LATEST_BESIDE, AskedDays, asked_days
 from indexer.language.names import NOBODY, Named
@@ -347,8 +348,8 @@ def relevance_of(
 
 def _question_terms(view: IndexReader, query: Query, words: QueryTerms) -> QuestionTerms:
     """The terms of a question, and how rare each is."""
-    terms = words.asked or tuple(analysis.asked_terms(query.text)[:MAX_TERMS])
-    names = {term for word in query.named.words for term in analysis.stored_terms(word)}
+    terms = words.asked or tuple(search_terms.asked_terms(query.text)[:MAX_TERMS])
+    names = {term for word in query.named.words for term in search_terms.stored_terms(word)}
     statistics = RangeStatistics(count=len(view), containing={term: words.passages(term) for term in terms})
     telling = tuple(term for term in terms if term not in names)
     return QuestionTerms(

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         without_inserted,
     )
     from indexer.language.languages import language_of, writing_of
-    from indexer.language.names import LABELS
+    from indexer.language.markup import Fences
     from indexer.language.ornaments import FAILURES, ornament
     from indexer.language.outcomes import (
         begins_as_error,
@@ -56,8 +56,9 @@ if TYPE_CHECKING:
     )
     from indexer.language.questions import asks
     from indexer.language.restated import restating
-    from indexer.language.section_names import next_subjects, section_subject
-    from indexer.language.sentences import Fences, says_little
+    from indexer.language.search_terms import asked_terms, stored_terms
+    from indexer.language.section_names import LABELS, next_subjects, section_subject
+    from indexer.language.sentences import says_little
     from indexer.language.short_replies import (
         ChoiceLabel,
         chosen_labels,
@@ -74,17 +75,7 @@ if TYPE_CHECKING:
         spoken_times,
     )
     from indexer.language.tables import ANY, LANGUAGES
-    from indexer.language.terms import (
-        MOSTLY,
-        STOP_WORDS,
-        asked_terms,
-        fold,
-        has_unspaced,
-        query_terms,
-        read_part,
-        simplify,
-        stored_terms,
-    )
+    from indexer.language.terms import MOSTLY, STOP_WORDS, fold, has_unspaced, query_terms, read_part, simplify
     from indexer.language.time_words import has_time_words
     from indexer.language.tool_output import is_tool_output
 
@@ -171,9 +162,9 @@ _MODULES = {
     "Day": "dates",
     "FAILURES": "ornaments",
     "FOUND_HERE": "inserted",
-    "Fences": "sentences",
+    "Fences": "markup",
     "IdentifierKind": "identifiers",
-    "LABELS": "names",
+    "LABELS": "section_names",
     "LANGUAGES": "tables",
     "MOSTLY": "terms",
     "MessagePart": "authorship",
@@ -182,7 +173,7 @@ _MODULES = {
     "STOP_WORDS": "terms",
     "SpanOfKind": "identifiers",
     "announces_others": "authorship",
-    "asked_terms": "terms",
+    "asked_terms": "search_terms",
     "asks": "questions",
     "begins_as_error": "outcomes",
     "breadcrumb": "breadcrumbs",
@@ -236,7 +227,7 @@ _MODULES = {
     "simplify": "terms",
     "spelled_numbers": "spoken_values",
     "spoken_times": "spoken_values",
-    "stored_terms": "terms",
+    "stored_terms": "search_terms",
     "typed_text": "authorship",
     "without_inserted": "inserted",
     "writing_of": "languages",

@@ -16,8 +16,7 @@ from typing import Final, Literal, TypeAlias
 from indexer.common.lru import cached_for_short_texts
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import COMMON_HAN
-from indexer.language.markup import is_prose, markup_spans
-from indexer.language.sentences import Fences
+from indexer.language.markup import Fences, is_prose, markup_spans
 from indexer.language.tables import ANY
 
 PartKind = Literal["typed", "quoted", "pasted"]

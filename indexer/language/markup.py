@@ -1,4 +1,4 @@
-"""Markup: stretches of a message that are written in HTML, XML, BBCode or LaTeX. Pure.
+"""Markup: stretches of a message that are written in HTML, XML, BBCode or LaTeX, and fenced code. Pure.
 
 Invariants: linear; a stretch begins and ends at a tag, or ends with the text where something was cut off; what stands
 between two stretches that are no whole documents belongs to them; a tag that is only spoken of, and one that sets a few
@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import HAN, HANGUL, KANA
@@ -230,3 +230,36 @@ def _is_word(text: str, match: re.Match[str]) -> bool:
     if "://" in match[0][:200] and "=" not in match[0]:
         return True
     return before.isascii() and (before.isalnum() or before == "_") and match["name"].lower() not in _KNOWN
+
+
+_FENCE = lazy_regex(r"[ \t]*+(`{3,}+|~{3,}+)(.*)")
+
+
+class Fences:
+    """Scanner of fenced code in a text, line by line.
+
+    Args:
+        strict: A block ends as Markdown has it: with a fence as long as the first one and nothing behind, as models
+            write it. Else any fence of the same sign ends it: people type "``` and what does that do?".
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
+        self._open = ""
+
+    def kind(self, line: str) -> Literal["text", "code", "fence"]:
+        """Kind of the next line; a block that is not closed goes to the end."""
+        mark = _FENCE.match(line)
+        if not self._open:
+            opens = mark and not (self._strict and "`" in mark[2])
+            self._open = mark[1] if mark and opens else ""
+            return "fence" if opens else "text"
+        if not mark or not self._closes(mark):
+            return "code"
+        self._open = ""
+        return "fence"
+
+    def _closes(self, mark: re.Match[str]) -> bool:
+        if self._strict:
+            return mark[1].startswith(self._open) and not mark[2].strip()
+        return mark[1][0] == self._open[0]

@@ -18,13 +18,9 @@ from difflib import SequenceMatcher
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import COMMON_HAN
 from indexer.language.dates import leading_stamp
+from indexer.language.section_names import LABELS
 from indexer.language.terms import STOP_WORDS, fold, has_unspaced, index_terms
 
-# Words that stand before a colon and are nobody's name; those below are known in passages alone.
-LABELS = frozenset(
-    "note notes todo fixme nb ps warning caution tip hint important update edit example http https "
-    "注意 备注 提示 待办 说明 警告 例如 重要".split()
-)
 _LABELS = LABELS | frozenset("ftp mailto 備註 待辦 說明".split())
 _SPEAKER = lazy_regex(
     r"(?:\*\*|__)?([^\W\d_][^:：*\n.,;!?。，；！？、…()\[\]]{0,31})(?:(?:\*\*|__)[:：]|[:：](?:\*\*|__)|：|:(?=\s|$))"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.ornaments import ornament
@@ -22,37 +21,6 @@ LIST_ITEM = lazy_regex(
     r"(?:[-*+•·‣–]|\(?[0-9]{1,3}[.)]|#\.|\([a-z]\))(?:\s|$)|[（(]?[一二三四五六七八九十]{1,3}[)）、．]|[0-9]{1,3}、"
 )
 _PARAGRAPH_END = lazy_regex(r"\n[ \t]*\n")
-_FENCE = lazy_regex(r"[ \t]*+(`{3,}+|~{3,}+)(.*)")
-
-
-class Fences:
-    """Scanner of fenced code in a text, line by line.
-
-    Args:
-        strict: A block ends as Markdown has it: with a fence as long as the first one and nothing behind, as models
-            write it. Else any fence of the same sign ends it: people type "``` and what does that do?".
-    """
-
-    def __init__(self, *, strict: bool = False) -> None:
-        self._strict = strict
-        self._open = ""
-
-    def kind(self, line: str) -> Literal["text", "code", "fence"]:
-        """Kind of the next line; a block that is not closed goes to the end."""
-        mark = _FENCE.match(line)
-        if not self._open:
-            opens = mark and not (self._strict and "`" in mark[2])
-            self._open = mark[1] if mark and opens else ""
-            return "fence" if opens else "text"
-        if not mark or not self._closes(mark):
-            return "code"
-        self._open = ""
-        return "fence"
-
-    def _closes(self, mark: re.Match[str]) -> bool:
-        if self._strict:
-            return mark[1].startswith(self._open) and not mark[2].strip()
-        return mark[1][0] == self._open[0]
 
 
 def pieces(text: str, max_chars: int) -> Iterator[str]:

@@ -25,15 +25,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import ALL_HAN, INDIC, SYLLABIC, UNSPACED
-from indexer.language.ornaments import ornament
 from indexer.language.tables import ANY, LANGUAGES
-from indexer.types import Fingerprint, Passage
+from indexer.types import Fingerprint
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from indexer.language.asked_days import AskedWords
 
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
@@ -66,7 +63,7 @@ _SPACED = lazy_regex(f"[\\w{INDIC}]+(?:[^\\w\\s]+\\w+)*")
 _LATIN = lazy_regex(
     "[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]"
 )
-_LETTER = lazy_regex(r"[^\W\d_]")
+LETTER = lazy_regex(r"[^\W\d_]")
 _ASCII_WORD = lazy_regex("[a-z0-9]+")
 # Snowball's stemmer for the words of a script, by its first and last character. Latin is taken for English. For Hebrew
 # Snowball has none (it has one for Yiddish): the commonest endings, and what is written together with a word, go off.
@@ -91,15 +88,9 @@ _ALIKE |= str.maketrans(
 )
 # Letters that are none with an accent, and are written without by whoever has no key for them.
 _PLAIN_LETTERS = dict(zip("łøđðıħŧŋɓɗƙ", "loddihtnbdk", strict=True)) | {"œ": "oe", "æ": "ae", "þ": "th"}
-# Umlauts and their like have another spelling in two letters.
-_SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
-_UMLAUT = lazy_regex("[äöüøåÄÖÜØÅ]|[aouAOU]\u0308|[aA]\u030a")
-_WORD_WITH_UMLAUT = lazy_regex(r"[^\W\d_]*[äöüøå][^\W\d_]*")
 # Katakana for the same syllables in hiragana.
 _KATAKANA = range(0x30A1, 0x30F7)
 _TO_HIRAGANA = 0x60
-_EMOJI_MARK = "emoji"
-_EMOJI = lazy_regex("[\u2600-\u27bf\U0001f000-\U0001f3fa\U0001f400-\U0001faff]")
 # Marks and joiners that a word may go without: Hebrew and Arabic vowel signs, tatweel, soft hyphen, (non-)joiners.
 _DROPPED = lazy_regex(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\xad\u200c\u200d]"
@@ -149,7 +140,7 @@ def read_part(text: str, reads: Callable[[str], bool]) -> ReadPart:
         text: Any text.
         reads: Tells if the model reads a text without Latin letters; Latin ones are read by all.
     """
-    words = [word for chunk in _CHUNK.findall(text) for word in _SPACED.findall(chunk) if _LETTER.search(word)]
+    words = [word for chunk in _CHUNK.findall(text) for word in _SPACED.findall(chunk) if LETTER.search(word)]
     items = [word for word in words if not _LATIN.search(word)]
     if not items or reads(" ".join(items)):
         return ReadPart(text=text, share=1.0)
@@ -166,7 +157,7 @@ def _word_count(word: str) -> float:
 
 def is_unlatin(text: str) -> bool:
     """True if a text has letters, and no Latin ones."""
-    return not text.isascii() and _LETTER.search(text) is not None and _LATIN.search(text) is None
+    return not text.isascii() and LETTER.search(text) is not None and _LATIN.search(text) is None
 
 
 def is_spaced(text: str) -> bool:
@@ -186,7 +177,7 @@ def index_terms(text: str) -> list[str]:
     its text too; those of a script that spells its words without spaces give syllables in the place of characters.
     """
     if text.isascii():
-        return list(map(_stem, _runs(text)))
+        return list(map(stem, _runs(text)))
     terms: list[str] = []
     for run in _runs(text):
         if has_unspaced(run[0]):
@@ -194,7 +185,7 @@ def index_terms(text: str) -> list[str]:
             terms.extend(_lone(units))
             terms.extend(a + b for a, b in pairwise(units))
         else:
-            terms.append(_stem(run))
+            terms.append(stem(run))
     return terms
 
 
@@ -210,18 +201,18 @@ def query_terms(text: str, *, telling: bool = False, without: frozenset[str] = f
     """
     fields: dict[str, None] = {}
     if text.isascii():
-        fields.update(dict.fromkeys(_stem(run) for run in _runs(text) if run not in STOP_WORDS and run not in without))
+        fields.update(dict.fromkeys(stem(run) for run in _runs(text) if run not in STOP_WORDS and run not in without))
     else:
         for run in _runs(text):
             if run in (STOP_WORDS if run.isascii() else _stop_words()) or run in without:
                 continue
-            fields.update(dict.fromkeys(_question_terms(run) if has_unspaced(run[0]) else (_stem(run),)))
+            fields.update(dict.fromkeys(_question_terms(run) if has_unspaced(run[0]) else (stem(run),)))
     # A name such as parseHttpHeader may stand there as parse_http_header. One that begins with a capital is a word.
-    fields.update(dict.fromkeys(_identifier_parts(text, initial=str.islower)))
+    fields.update(dict.fromkeys(identifier_parts(text, initial=str.islower)))
     return list(fields if fields or telling else dict.fromkeys(index_terms(text)))
 
 
-def _identifier_parts(text: str, *, initial: Callable[[str], bool] = str.isalpha) -> list[str]:
+def identifier_parts(text: str, *, initial: Callable[[str], bool] = str.isalpha) -> list[str]:
     """Terms of the words inside a name: of `parseHTTPHeader` parse, http and header.
 
     They are stored beside those of `index_terms`, which have the whole name. Random names such as keys have none.
@@ -233,7 +224,7 @@ def _identifier_parts(text: str, *, initial: Callable[[str], bool] = str.isalpha
     if _INNER_CAPITAL.search(text) is None:
         return []
     return [
-        _stem(part.lower())
+        stem(part.lower())
         for name in _NAME.findall(text)
         if len(name) <= _LONGEST_NAME and initial(name[0]) and _INNER_CAPITAL.search(name)
         for part in _parts(name)
@@ -331,7 +322,8 @@ def _bare(character: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """The stem of a word, by its script."""
     if _HEBREW.fullmatch(word):
         return _hebrew_stem(word)
     language = "porter" if _ASCII_WORD.fullmatch(word) else _language(word)
@@ -373,95 +365,6 @@ def term_hashes(terms: Sequence[str]) -> Hashes:
 
     digests = b"".join([blake2b(term.encode(), digest_size=8).digest() for term in terms])
     return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
-
-
-def passage_terms(passage: Passage, path: str) -> tuple[str, ...]:
-    """Terms that find a passage of a file: its own, those of where it stands, and the parts of names."""
-    # Above the rules of days, which all that reads words would load.
-    from indexer.language.breadcrumbs import searched_text
-
-    lexical = searched_text(passage, path)
-    texts = ornament("words", None, _terms_of, lexical)
-    return _plain_terms(lexical) if texts is None else texts
-
-
-def asked_terms(question: str) -> list[str]:
-    """Terms that a question is searched by; its words as they stand where they cannot be read.
-
-    Of a question that only asks what there was on a day there are none but the day.
-    """
-    texts = ornament("words", None, _asked_terms, question)
-    return list(dict.fromkeys(_plain_terms(question))) if texts is None else texts
-
-
-def stored_terms(text: str) -> list[str]:
-    """Terms that a text is found by; its words as they stand where they cannot be read."""
-    texts = ornament("words", None, _terms_of, text)
-    return list(_plain_terms(text) if texts is None else texts)
-
-
-def _asked_terms(question: str) -> list[str]:
-    words = _without_days(question)
-    # Here, for those who only store.
-    from indexer.language.languages import language_of, stop_words_of
-
-    own = frozenset(map(simplify, stop_words_of(language_of(question))))
-    terms = dict.fromkeys([*query_terms(words.text, telling=True, without=own), *_other_spellings(words.text)])
-    terms.update(dict.fromkeys(_stem(key) for keys in _identifiers_in(words) for key in keys[:2]))
-    terms.update(dict.fromkeys(words.keys))
-    return list(terms if terms or words.dated else dict.fromkeys(index_terms(question)))
-
-
-def strip_days(question: str) -> str:
-    """A question without the days that it names; all of it where it says nothing else."""
-    words = _without_days(question)
-    return " ".join(words.text.split()) if words.dated and _LETTER.search(words.text) else question
-
-
-def asked_names(question: str) -> list[tuple[str, ...]]:
-    """The identifiers that a question names, each by the terms that a passage with it has one of."""
-    words = _without_days(question)
-    signs = [(spelling,) for spelling in _other_spellings(words.text) if spelling.startswith(_EMOJI_MARK)]
-    return [*(tuple(map(_stem, keys)) for keys in _identifiers_in(words)), *signs]
-
-
-def _without_days(question: str) -> AskedWords:
-    # Here, as this module stands at the end of long chains of imports.
-    from indexer.language import asked_days
-
-    return ornament("days", asked_days.AskedWords(question, (), False), asked_days.without_days, question)
-
-
-def _identifiers_in(words: AskedWords) -> Sequence[tuple[str, ...]]:
-    from indexer.language import identifiers
-
-    return ornament("identifiers", (), identifiers.asked_identifiers, words.text)
-
-
-def _terms_of(lexical: str) -> tuple[str, ...]:
-    from indexer.language import dates, identifiers
-
-    return (
-        *index_terms(lexical),
-        *_identifier_parts(lexical),
-        *_other_spellings(lexical),
-        *map(_stem, ornament("identifiers", (), identifiers.identifier_keys, lexical)),
-        *ornament("days", (), dates.day_keys, lexical),
-    )
-
-
-def _other_spellings(text: str) -> list[str]:
-    """Terms of words with an umlaut as they are written without, and of emoji."""
-    if text.isascii():
-        return []
-    words = _WORD_WITH_UMLAUT.findall(unicodedata.normalize("NFC", text).lower()) if _UMLAUT.search(text) else ()
-    stems = [_stem(fold(word.translate(_SPELLED_OUT))[:MAX_TERM_CHARS]) for word in words]
-    return stems + [f"{_EMOJI_MARK}{ord(sign):x}" for sign in _EMOJI.findall(text)]
-
-
-def _plain_terms(text: str) -> tuple[str, ...]:
-    """Words without a rule of any language, for a text whose terms cannot be read: it is found by these."""
-    return tuple(word[:MAX_TERM_CHARS] for word in text.encode("utf-8", "replace").decode().lower().split())
 
 
 def has_term_rules(fingerprint: Fingerprint | None) -> bool:

@@ -24,7 +24,8 @@ from indexer.language.breadcrumbs import embedded_text
 from indexer.language.facts import facts_of, things_of
 from indexer.language.names import greeted_name
 from indexer.language.ornaments import ornament
-from indexer.language.terms import has_term_rules, passage_terms
+from indexer.language.search_terms import passage_terms
+from indexer.language.terms import has_term_rules
 from indexer.sources.base import Content, Source, SourceFile
 from indexer.stores.base import FileState, FileWrite, IndexStore, NewPassage, StoredPassage, Written, passages_of
 from indexer.sync.plan import PassageDiff, SyncPlan, compare, text_hash

@@ -25,7 +25,7 @@ from memory_service.client._refusals import refusal_of
 from memory_service.client._session_wire import SessionCalls, Wanted
 from memory_service.client._wire import Call
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, UpstreamFailed
-from memory_service.messages import CUT
+from memory_service.messages.shapes import CUT
 from memory_service.schemas.compaction import CompactionReceipt, Flush, Recovery, SessionContext
 from memory_service.schemas.messages import AppendedMessages, Wire
 

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from memory_service.errors import InvalidRequest, UpstreamFailed
-from memory_service.messages import was_cut
+from memory_service.messages.shapes import was_cut
 from memory_service.schemas.compaction import CompactionReceipt, Flush, SessionContext
 from memory_service.schemas.messages import AppendedMessages, UsageReport
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from indexer.common import lazy_regex
 from indexer.language import command_exit_of, failure_lines, is_exit_only, ornament
 from memory_service.compaction.shell_commands import shell_commands
-from memory_service.messages import Message, ToolCall, arguments_of, text_of
+from memory_service.messages.shapes import Message, ToolCall, arguments_of, text_of
 from memory_service.text.sentences import single_line
 
 SUCCESS = ("", "exit 0")  # of outcomes: none told, or none bad

@@ -21,8 +21,8 @@ from itertools import accumulate
 from indexer.common import lazy_regex
 from indexer.language import is_assent, is_estimate, typed_text
 from memory_service.compaction.summary import PromptReading, SummaryRequest
-from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
-from memory_service.messages.shapes import Json
+from memory_service.messages.shapes import Json, arguments_of, text_of, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.text.frames import escape_frames, visible
 from memory_service.text.grounding import SourceText, claims_of, topics_of
 from memory_service.text.identifiers import Identifier, find_identifiers

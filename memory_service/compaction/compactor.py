@@ -43,8 +43,8 @@ from memory_service.hooks import Provided
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.llm.validation import clip_sections
-from memory_service.messages import Numbered, is_system
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.shapes import is_system
+from memory_service.messages.sizes import Numbered, count_tokens
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 from memory_service.text.frames import escape_frames
 from memory_service.text.secrets import redact, without_secrets

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memory_service.messages import Numbered, is_system
+from memory_service.messages.shapes import is_system
+from memory_service.messages.sizes import Numbered
 from memory_service.text.sentences import media_labels
 from memory_service.text.texts import TEXTS, Texts, pattern_of
 

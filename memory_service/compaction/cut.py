@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from memory_service.compaction.budget import Count, Share, Tokens
-from memory_service.messages import Numbered, is_system, is_tool_result, tool_calls_of
+from memory_service.messages.shapes import is_system, is_tool_result, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.messages.units import Unit, units_of
 
 # A cut before a user's message reads better than one in the middle of a turn: it may cost this share of the tail.

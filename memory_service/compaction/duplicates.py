@@ -22,14 +22,8 @@ from memory_service.compaction.prune_steps import (
     results_of,
     view_tokens,
 )
-from memory_service.messages import (
-    Function,
-    Numbered,
-    is_tool_result,
-    media_parts_of,
-    text_of,
-    tool_calls_of,
-)
+from memory_service.messages.shapes import Function, is_tool_result, media_parts_of, text_of, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.text.placeholders import (
     Superseded,
     see_text,

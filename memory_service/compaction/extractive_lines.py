@@ -27,7 +27,8 @@ from memory_service.compaction.summary_format import (
     unique,
 )
 from memory_service.compaction.users_request import is_request, says_something
-from memory_service.messages import Message, Numbered, is_tool_result, own_text_of, text_of, tool_calls_of
+from memory_service.messages.shapes import Message, is_tool_result, own_text_of, text_of, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.text.choices import answered_question, chosen_options, is_bare_reply, options_in
 from memory_service.text.phrases import is_bare_ask, is_passing
 from memory_service.text.salience import has_identifiers, is_bare_list, particulars, worth

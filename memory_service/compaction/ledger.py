@@ -22,9 +22,8 @@ from memory_service.compaction.actions import (
 from memory_service.compaction.todos import todos_after
 from memory_service.compaction.tool_answers import tool_answers
 from memory_service.compaction.written_calls import applied_edits, opened_file, written_calls
-from memory_service.messages import (
+from memory_service.messages.shapes import (
     Message,
-    Numbered,
     ToolCall,
     is_system,
     is_tool_result,
@@ -32,6 +31,7 @@ from memory_service.messages import (
     text_of,
     tool_calls_of,
 )
+from memory_service.messages.sizes import Numbered
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.choices import answered_question, asked_in_one_line, chosen_options, options_in
 from memory_service.text.identifiers import find_identifiers, with_measure

@@ -17,8 +17,8 @@ from indexer.language import asked_terms, is_refusal, next_subjects, section_sub
 from memory_service.compaction.audit import Audit, faultless, is_own_line
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.llm.answer_shape import is_opening, sections_of
-from memory_service.messages import Numbered, arguments_of, text_of, tool_calls_of
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.shapes import arguments_of, text_of, tool_calls_of
+from memory_service.messages.sizes import Numbered, count_tokens
 from memory_service.text.grounding import topics_of
 from memory_service.text.phrases import is_nothing
 from memory_service.text.sentences import single_line, split_sentences

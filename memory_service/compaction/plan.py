@@ -30,8 +30,8 @@ from memory_service.compaction.prune_steps import PriorPruning
 from memory_service.compaction.pruning import PruningOutcome, PruningRequest, prune, truncate_results
 from memory_service.compaction.summary import read_upto, without_tools
 from memory_service.errors import Incompressible
-from memory_service.messages import Numbered, is_tool_result
-from memory_service.messages.sizes import MESSAGE_TOKENS
+from memory_service.messages.shapes import is_tool_result
+from memory_service.messages.sizes import MESSAGE_TOKENS, Numbered
 from memory_service.schemas.compaction import CompactionStep
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.cut import cut_by_count, cut_by_tokens, cut_by_turns, halving_cut, turns_of
 from memory_service.compaction.users_request import is_request
-from memory_service.messages import Numbered
+from memory_service.messages.sizes import Numbered
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import Preset

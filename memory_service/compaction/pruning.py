@@ -28,7 +28,8 @@ from memory_service.compaction.prune_steps import (
     said_at,
     view_tokens,
 )
-from memory_service.messages import Numbered, is_tool_result, media_parts_of, number_message, text_of
+from memory_service.messages.shapes import is_tool_result, media_parts_of, text_of
+from memory_service.messages.sizes import Numbered, number_message
 from memory_service.schemas.compaction import CompactionStep
 from memory_service.text.placeholders import is_cleared, payload_bytes, shorten_result, too_large_text
 from memory_service.text.texts import ENGLISH, Texts

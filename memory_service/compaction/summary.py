@@ -17,17 +17,8 @@ from typing import Literal
 from memory_service.compaction.prune_steps import unread_from
 from memory_service.llm.chunks import is_oversized
 from memory_service.llm.validation import clip_sections
-from memory_service.messages import (
-    Message,
-    Numbered,
-    is_empty,
-    is_system,
-    is_tool_result,
-    number_message,
-    tool_calls_of,
-    without_thinking,
-)
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.shapes import Message, is_empty, is_system, is_tool_result, tool_calls_of, without_thinking
+from memory_service.messages.sizes import Numbered, count_tokens, number_message
 from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
 from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds
 from memory_service.text.texts import TEXTS, pattern_of, texts_in

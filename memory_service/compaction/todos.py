@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from indexer.common import lazy_regex
 from memory_service.compaction.actions import was_refused
-from memory_service.messages import Message, Numbered, ToolCall, arguments_of, is_tool_result, text_of, tool_calls_of
+from memory_service.messages.shapes import Message, ToolCall, arguments_of, is_tool_result, text_of, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.secrets import redact
 from memory_service.text.sentences import single_line

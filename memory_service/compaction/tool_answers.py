@@ -16,17 +16,17 @@ from dataclasses import dataclass, replace
 
 from indexer.common import lazy_regex
 from indexer.language import is_bare_assent
-from memory_service.messages import (
+from memory_service.messages.shapes import (
     Message,
-    Numbered,
     ToolCall,
     arguments_of,
     is_tool_result,
     own_text_of,
     text_of,
     tool_calls_of,
+    with_text,
 )
-from memory_service.messages.shapes import with_text
+from memory_service.messages.sizes import Numbered
 from memory_service.text.sentences import single_line
 
 # The whole of a name: a tool of some server, such as `mcp__shop__ask_user`, could put words into the user's mouth.

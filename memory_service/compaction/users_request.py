@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from indexer.language import is_client_command, is_continuation, is_tool_output, ornament
-from memory_service.messages import Message, Numbered, own_text_of, text_of
+from memory_service.messages.shapes import Message, own_text_of, text_of
+from memory_service.messages.sizes import Numbered
 from memory_service.text.choices import answered_question, is_bare_reply
 
 

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 
 from indexer.common import lazy_regex
-from memory_service.messages import ToolCall
+from memory_service.messages.shapes import ToolCall
 
 _FENCED = lazy_regex(r"^```[ \t]*(?P<language>[\w-]*)[ \t]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _SHELLS = frozenset({"", "bash", "sh", "shell", "console", "mswea_bash_command", "zsh"})

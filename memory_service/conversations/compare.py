@@ -14,7 +14,9 @@ from functools import partial
 from typing import Any, cast
 
 from indexer.common import LRU
-from memory_service.messages import (
+from memory_service.messages.opaque import OWN_ROLE
+from memory_service.messages.reading import MAX_MESSAGES, read_sent
+from memory_service.messages.shapes import (
     CUT,
     Message,
     arguments_of,
@@ -22,12 +24,9 @@ from memory_service.messages import (
     is_tool_result,
     media_parts_of,
     own_text_of,
-    read_sent,
     text_of,
     tool_calls_of,
 )
-from memory_service.messages.opaque import OWN_ROLE
-from memory_service.messages.reading import MAX_MESSAGES
 from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.sessions.media import as_logged, notes_without_places
 

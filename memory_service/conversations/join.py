@@ -59,16 +59,10 @@ from memory_service.home import check_session_id
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import FailureKind, classify
 from memory_service.llm.token_anchor import usage_of
-from memory_service.messages import (
-    CUT,
-    Message,
-    Numbered,
-    is_empty,
-    own_text_of,
-    read_sent,
-    text_of,
-)
+from memory_service.messages.reading import read_sent
 from memory_service.messages.response_items import standalone
+from memory_service.messages.shapes import CUT, Message, is_empty, own_text_of, text_of
+from memory_service.messages.sizes import Numbered
 from memory_service.schemas import UsageReport
 from memory_service.schemas.compaction import (
     OverflowRequest,

@@ -6,7 +6,8 @@ make a class, and name its factory under the entry points `memory_service.contex
 ```python
 # my_engine.py
 from memory_service.engines import Assembled, Compacted, EngineInfo
-from memory_service.messages import is_tool_result, message_tokens
+from memory_service.messages.shapes import is_tool_result
+from memory_service.messages.sizes import message_tokens
 from memory_service.messages.repair import repair_messages
 
 

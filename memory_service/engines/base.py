@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from memory_service.errors import InvalidRequest, UpstreamFailed
-from memory_service.messages import Message
+from memory_service.messages.shapes import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

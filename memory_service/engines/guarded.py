@@ -25,9 +25,10 @@ from memory_service.engines.base import (
     OptionalMethods,
 )
 from memory_service.errors import MemoryServiceError
-from memory_service.messages import Message, Numbered, is_system, message_tokens, read_messages, tool_calls_of
-from memory_service.messages.reading import MAX_MESSAGES
+from memory_service.messages.reading import MAX_MESSAGES, read_messages
 from memory_service.messages.repair import repair_messages
+from memory_service.messages.shapes import Message, is_system, tool_calls_of
+from memory_service.messages.sizes import Numbered, message_tokens
 
 _T = TypeVar("_T")
 

@@ -19,8 +19,8 @@ from memory_service.compaction.tool_answers import QuestionAnswered, given_answe
 from memory_service.flush.judged import notes_by_judge
 from memory_service.flush.notes import Candidate, Note, note_of
 from memory_service.flush.rules import notes_by_rules
-from memory_service.messages import Numbered, user_message
-from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.messages.shapes import user_message
+from memory_service.messages.sizes import Numbered, count_tokens, quarters
 from memory_service.text.correction_judge import TalkJudge
 from memory_service.text.salience import content_of, words_of
 from memory_service.text.secrets import without_secrets

@@ -27,8 +27,8 @@ from memory_service.llm.calls import ModelCalls, Spent, estimate_prompt
 from memory_service.llm.chunks import SAFETY, first_chunk, group_by_unit
 from memory_service.llm.transcript import TranscriptEntry, transcript, transcript_entries
 from memory_service.llm.validation import validate_answer
-from memory_service.messages import Numbered, is_system, own_text_of, text_of, tool_calls_of, with_text
-from memory_service.messages.sizes import quarters
+from memory_service.messages.shapes import is_system, own_text_of, text_of, tool_calls_of, with_text
+from memory_service.messages.sizes import Numbered, quarters
 from memory_service.text.grounding import (
     SourceText,
     begun_words,

@@ -22,7 +22,7 @@ from indexer.language import Fences, begins_as_error
 from memory_service.compaction.prompts import INSTRUCTION_CHARS
 from memory_service.flush.notes import Candidate
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import Numbered
+from memory_service.messages.sizes import Numbered
 from memory_service.text.frames import fence_text, without_thoughts
 from memory_service.text.identifiers import is_range, without_handles
 from memory_service.text.phrases import is_narration, is_pleasantry, reports_nothing

@@ -18,7 +18,8 @@ from indexer.common import THROTTLE, lazy_regex
 from indexer.language import asks, introduction, is_reported, ornament
 from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Note, join_sentences, lines_of, note_of
 from memory_service.flush.tool_outcomes import outcome_line, tool_names
-from memory_service.messages import Numbered, tool_calls_of
+from memory_service.messages.shapes import tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.text.grounding import names_user
 from memory_service.text.lasting import asks_to_remember, is_about_self, names_nothing, tells_value, wishes_address
 from memory_service.text.phrases import (

@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 
 from indexer.common import lazy_regex
-from memory_service.messages import Numbered, tool_calls_of
+from memory_service.messages.shapes import tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.text.texts import ENGLISH, Texts
 
 _MAKING = lazy_regex(

@@ -35,7 +35,8 @@ from memory_service.home import is_shared, open_to_others, own_places
 from memory_service.hosts.progress import progress_drafts
 from memory_service.memories.drafts import entry_draft
 from memory_service.memories.store import MemoryStore
-from memory_service.messages import Message, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import number_message
 from memory_service.runtime.index_answers import reader_failures
 from memory_service.schemas.status import Check
 from memory_service.storage.base import Storage, WorkspaceStorage

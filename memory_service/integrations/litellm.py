@@ -28,7 +28,8 @@ from memory_service.integrations.base import (
     memory_of,
     missing,
 )
-from memory_service.messages import read_sent, text_of
+from memory_service.messages.reading import read_sent
+from memory_service.messages.shapes import text_of
 from memory_service.schemas import RecallMode
 
 try:

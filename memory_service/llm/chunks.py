@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from memory_service.messages import Numbered
+from memory_service.messages.sizes import Numbered
 from memory_service.messages.units import units_of
 
 # Source: OpenClaw, compaction; seeds 000, 002 and 003 tell the same numbers.

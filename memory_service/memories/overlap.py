@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from indexer import Hit, IndexerError, SearchFilter
 from indexer.language import breadcrumb, ornament
-from memory_service.messages import Numbered, own_text_of, tool_calls_of
+from memory_service.messages.shapes import own_text_of, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.text.phrases import is_relative
 from memory_service.text.similarity import (
     Fact,

@@ -18,7 +18,8 @@ from hashlib import blake2b
 from indexer import Hit
 from indexer.common import LRU
 from memory_service.errors import StorageFailed
-from memory_service.messages import Message, message_tokens, user_message
+from memory_service.messages.shapes import Message, user_message
+from memory_service.messages.sizes import message_tokens
 from memory_service.storage.record_store import RecordKind, RecordStore, RecordVersion
 
 _KEPT_RECORDS = 64

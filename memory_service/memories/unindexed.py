@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from indexer import Hit, IndexerError, Passage, SearchFilter, StoredPassage, is_openclaw, split_transcript
 from memory_service.errors import InvalidName
-from memory_service.messages import Numbered, number_message
+from memory_service.messages.sizes import Numbered, number_message
 from memory_service.schemas.messages import FoundMessage
 from memory_service.sessions.search import SessionKeywordSearch
 

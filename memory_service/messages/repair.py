@@ -26,7 +26,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from memory_service.messages import (
+from memory_service.messages.cache_marks import with_marks_taken
+from memory_service.messages.providers import provider_rules
+from memory_service.messages.shapes import (
     Message,
     Part,
     is_empty,
@@ -34,17 +36,12 @@ from memory_service.messages import (
     is_tool_result,
     parts_of,
     text_part,
-    to_anthropic,
-    to_mistral,
-    to_openai,
     tool_calls_of,
     tool_result,
     user_message,
     with_texts,
     without_thinking,
 )
-from memory_service.messages.cache_marks import with_marks_taken
-from memory_service.messages.providers import provider_rules
 from memory_service.messages.units import (
     REPAIR_TEXTS,
     RepairTexts,
@@ -55,6 +52,8 @@ from memory_service.messages.units import (
     says_more,
     winner_of,
 )
+from memory_service.messages.writing import to_mistral, to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 
 MessageRepairKind = Literal[
     "orphan_result",

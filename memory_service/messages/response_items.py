@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory_service.errors import InvalidRequest
-from memory_service.messages import Message, to_openai
 from memory_service.messages.opaque import WRAPPED, opaque_label, unwrap_part
+from memory_service.messages.shapes import Message
+from memory_service.messages.writing import to_openai
 
 Item = dict[str, Any]
 # Keys of a message that begin so never reach a provider.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from memory_service.messages import Message, is_empty, is_system, is_tool_result, text_of, tool_calls_of
+from memory_service.messages.shapes import Message, is_empty, is_system, is_tool_result, text_of, tool_calls_of
 
 UnitKind = Literal["system", "user", "assistant", "calls", "result"]
 

@@ -8,7 +8,7 @@ all; keys of ours and keys that begin with `_` never reach the wire. The order o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from memory_service.messages.opaque import LEGACY, OWN_CALL, OWN_ROLE
@@ -70,12 +70,6 @@ class _Dialect:
 
 
 _MISTRAL = _Dialect(id_of=mistral_id, rules=PROVIDERS["mistral"])
-# litellm knows for itself what its provider takes.
-_LITELLM = _Dialect(
-    id_of=str,
-    extensions=True,
-    rules=replace(PROVIDERS["gemini"], images=PROVIDERS["gemini"].images | PROVIDERS["openai"].images),
-)
 
 
 def to_openai(messages: Sequence[Message], *, model: str | None = None) -> list[dict[str, object]]:
@@ -93,15 +87,6 @@ def to_openai(messages: Sequence[Message], *, model: str | None = None) -> list[
     id_of = str if rules.wants_signatures else openai_id
     dialect = _Dialect(id_of=id_of, refusals=True, own_kinds=True, rules=rules)
     return [_openai_message(message, dialect) for message in messages]
-
-
-def to_litellm(messages: Sequence[Message]) -> list[dict[str, object]]:
-    """Messages in OpenAI's shape with what litellm translates for other providers.
-
-    Thinking, cache marks, ids of any form (some hold Gemini's signatures), images in results, and what else a provider
-    has put on a call stay; a refusal, which litellm leaves out, goes as text.
-    """
-    return [_openai_message(message, _LITELLM) for message in messages]
 
 
 def to_mistral(messages: Sequence[Message]) -> list[dict[str, object]]:

@@ -14,7 +14,8 @@ from itertools import accumulate, pairwise
 from memory_service.compaction.view import View
 from memory_service.llm.token_anchor import scale_tokens
 from memory_service.memories.standing import InjectedBlock
-from memory_service.messages import Message, is_tool_result, message_tokens, user_message
+from memory_service.messages.shapes import Message, is_tool_result, user_message
+from memory_service.messages.sizes import message_tokens
 from memory_service.schemas.compaction import PromptTokens
 
 

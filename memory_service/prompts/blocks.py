@@ -17,8 +17,7 @@ from memory_service.compaction.view import View
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.standing import InjectedBlock, PromptRecord, block_tokens, digest_of
-from memory_service.messages import Numbered
-from memory_service.messages.sizes import MESSAGE_TOKENS
+from memory_service.messages.sizes import MESSAGE_TOKENS, Numbered
 from memory_service.prompts.assemble import placeable
 from memory_service.prompts.session_recall import Question, SearchedPassages, SessionRecall, passages_in
 from memory_service.runtime.session import SessionState

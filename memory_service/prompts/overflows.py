@@ -30,7 +30,7 @@ from memory_service.errors import Conflict, Incompressible, MemoryServiceError
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import ProviderFailure, classify, is_compaction_failure
 from memory_service.llm.token_anchor import usage_of
-from memory_service.messages import Message, is_tool_result, media_parts_of, without_thinking
+from memory_service.messages.shapes import Message, is_tool_result, media_parts_of, without_thinking
 from memory_service.runtime.compactions import CompactionCall, SessionCompactions
 from memory_service.runtime.engine_adapter import EngineAdapter
 from memory_service.runtime.session import SessionState

@@ -31,7 +31,7 @@ from memory_service.errors import CallCancelled, Conflict, Incompressible, Memor
 from memory_service.hooks import Intent, Material, Verdict
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.calls import Spent
-from memory_service.messages import to_openai
+from memory_service.messages.writing import to_openai
 from memory_service.runtime.session import SessionState, chain_of
 from memory_service.runtime.session_options import RULES_ALONE, check_summary_model
 from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, Flush

@@ -12,16 +12,9 @@ from dataclasses import dataclass
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.record import newest_compaction
 from memory_service.compaction.view import tail_of, view_language
-from memory_service.messages import (
-    Message,
-    Numbered,
-    arguments_object,
-    is_system,
-    media_parts_of,
-    read_messages,
-    text_of,
-    tool_calls_of,
-)
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import Message, arguments_object, is_system, media_parts_of, text_of, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.runtime.session_services import SessionSnapshot
 from memory_service.text.placeholders import call_line, is_inline, media_label
 from memory_service.text.texts import ENGLISH, Texts, texts_in

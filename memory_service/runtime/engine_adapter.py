@@ -15,7 +15,8 @@ from memory_service.compaction.checkpoint import Checkpoint, checkpoint_messages
 from memory_service.compaction.view import View, pin_texts
 from memory_service.engines import AssembleCall, CompactCall, Compacted
 from memory_service.errors import MemoryServiceError
-from memory_service.messages import Message, is_system, message_tokens, text_of
+from memory_service.messages.shapes import Message, is_system, text_of
+from memory_service.messages.sizes import message_tokens
 from memory_service.runtime.session import SessionState
 
 if TYPE_CHECKING:

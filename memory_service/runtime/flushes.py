@@ -23,7 +23,8 @@ from memory_service.hooks import Intent
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.memories.drafts import entry_draft
-from memory_service.messages import Message, Numbered, is_system, own_text_of
+from memory_service.messages.shapes import Message, is_system, own_text_of
+from memory_service.messages.sizes import Numbered
 from memory_service.runtime.models import make_talk_judge
 from memory_service.runtime.session import SessionState
 from memory_service.runtime.session_options import RULES_ALONE

@@ -19,18 +19,9 @@ from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.record import Compaction, Head, LoggedCompaction, PinRecord, built_on
 from memory_service.compaction.view import Conversation, View, ViewShape, ViewSizes, extend_view, project, view_language
 from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFailed, TooLarge
-from memory_service.messages import (
-    Message,
-    Numbered,
-    compact_command,
-    is_system,
-    media_parts_of,
-    number_message,
-    own_text_of,
-    read_messages,
-    was_cut,
-)
-from memory_service.messages.sizes import Usage
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import Message, compact_command, is_system, media_parts_of, own_text_of, was_cut
+from memory_service.messages.sizes import Numbered, Usage, number_message
 from memory_service.runtime.log_changes import kept_by_trim
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import (

@@ -25,10 +25,10 @@ from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, 
 from memory_service.home import id_of_title
 from memory_service.memories.block_text import is_block
 from memory_service.memories.receipts import Receipts
-from memory_service.messages import Message, Numbered, read_sent, text_of
+from memory_service.messages.reading import read_sent
 from memory_service.messages.repair import to_wire
-from memory_service.messages.shapes import Json
-from memory_service.messages.sizes import Usage
+from memory_service.messages.shapes import Json, Message, text_of
+from memory_service.messages.sizes import Numbered, Usage
 from memory_service.runtime.log_changes import (
     ErasedSeqs,
     erase_messages,

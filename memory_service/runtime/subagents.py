@@ -15,7 +15,7 @@ from memory_service.compaction.checkpoint import shorten_text
 from memory_service.compaction.record import PinRecord
 from memory_service.compaction.view import view_language
 from memory_service.errors import InvalidRequest, MemoryServiceError
-from memory_service.messages import text_of
+from memory_service.messages.shapes import text_of
 from memory_service.runtime.engine_adapter import EngineAdapter
 from memory_service.runtime.flushes import Flushes
 from memory_service.runtime.session import SessionState

@@ -25,7 +25,8 @@ from indexer.common import lazy_regex
 from memory_service.errors import InvalidRequest
 from memory_service.home import citation
 from memory_service.memories.entries import HeldEntry
-from memory_service.messages import Numbered, is_tool_result, tool_calls_of
+from memory_service.messages.shapes import is_tool_result, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.runtime.session_store import SessionStore
 from memory_service.schemas.memories import FileText
 

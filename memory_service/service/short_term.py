@@ -17,7 +17,7 @@ from memory_service.engines import GuardedEngine
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
-from memory_service.messages import Message
+from memory_service.messages.shapes import Message
 from memory_service.messages.sizes import Usage
 from memory_service.prompts.build import BuiltContext, Contexts
 from memory_service.prompts.overflows import Overflows, RecoveryStep

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from indexer.common import UNSPACED, lazy_regex
 from indexer.language import asked_terms, has_unspaced, stored_terms
-from memory_service.messages import Message, Numbered, arguments_of, own_text_of, tool_calls_of
+from memory_service.messages.shapes import Message, arguments_of, own_text_of, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from memory_service.schemas.messages import FoundMessage
 
 SNIPPET_CHARS: Final = 300

@@ -13,8 +13,17 @@ from collections.abc import Mapping
 from typing import Literal, cast
 
 from indexer.language import ends_in_error, exit_code_of, ornament
-from memory_service.messages import Message, Part, arguments_object, media_parts_of, parts_of, text_of, with_text
-from memory_service.messages.shapes import MEDIA, text_part
+from memory_service.messages.shapes import (
+    MEDIA,
+    Message,
+    Part,
+    arguments_object,
+    media_parts_of,
+    parts_of,
+    text_of,
+    text_part,
+    with_text,
+)
 from memory_service.messages.sizes import quarters
 from memory_service.text.texts import ENGLISH, TEXTS, Texts
 

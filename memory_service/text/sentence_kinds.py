@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from indexer.language import ornament
-from memory_service.messages import Numbered
+from memory_service.messages.sizes import Numbered
 from memory_service.text.sentences import Sentence, Speakers, Voice, sentences_of, speakers_of
 from memory_service.text.statements import Kind, decisions_of, kind_of, reports_will, rules_of
 

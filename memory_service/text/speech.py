@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from indexer.common import THROTTLE, lazy_regex
 from indexer.language import STATED_HOLDS, announces_others, full_day, is_tool_output
-from memory_service.messages import Numbered, is_system, is_tool_result, own_text_of, text_of
+from memory_service.messages.shapes import is_system, is_tool_result, own_text_of, text_of
+from memory_service.messages.sizes import Numbered
 from memory_service.text.secrets import names_secret
 from memory_service.text.texts import TEXTS, in_every_language
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from indexer.common import ALL_HAN, KANA, lazy_regex
 from indexer.language import ornament
-from memory_service.messages import Numbered, text_of
+from memory_service.messages.shapes import text_of
+from memory_service.messages.sizes import Numbered
 
 _HAN = lazy_regex(f"[{ALL_HAN}]")
 _KANA = lazy_regex(f"[{KANA}]")

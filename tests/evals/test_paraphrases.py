@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from indexer import MiniLM, bundled_choice
-from indexer.language.terms import asked_terms, has_unspaced, index_terms
+from indexer.language.search_terms import asked_terms
+from indexer.language.terms import has_unspaced, index_terms
 from tests.evals.paraphrases import LANGUAGES, load, opened, others, shares
 
 

@@ -23,7 +23,9 @@ from indexer.language.terms import fold
 from memory_service.compaction.stateless import compact
 from memory_service.flush.candidates import find_candidates
 from memory_service.hosts.transcripts import TranscriptPlace, read_on
-from memory_service.messages import Numbered, number_message, read_messages, text_of
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import text_of
+from memory_service.messages.sizes import Numbered, number_message
 from memory_service.text.correction_judge import TalkJudge
 
 _FOLDER = Path(__file__).parent / "agents"

@@ -11,7 +11,8 @@ from indexer import Embedder
 from indexer.testing import HashEmbedder
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
 from memory_service.llm.base import ChatModel
-from memory_service.messages import Message, text_of, to_openai
+from memory_service.messages.shapes import Message, text_of
+from memory_service.messages.writing import to_openai
 from memory_service.prompts.build import BuiltContext
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.runtime.models import Models

@@ -20,7 +20,7 @@ from memory_service.compaction.view import ViewShape, project, with_head
 from memory_service.llm.base import ChatMessage
 from memory_service.memories import block
 from memory_service.memories.block import Offer, pack
-from memory_service.messages import Message, is_system, text_of
+from memory_service.messages.shapes import Message, is_system, text_of
 from memory_service.messages.sizes import MESSAGE_TOKENS, count_tokens
 from memory_service.testing import ScriptedModel
 from tests.memory_service.compaction.talk import calls, log, result, says, user

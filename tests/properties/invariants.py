@@ -14,9 +14,9 @@ from memory_service.compaction.record import Compaction
 from memory_service.compaction.view import project
 from memory_service.errors import Conflict, Incompressible, UpstreamFailed
 from memory_service.memories.standing import InjectedBlock
-from memory_service.messages import message_tokens as size_of
-from memory_service.messages import text_of
+from memory_service.messages.shapes import text_of
 from memory_service.messages.sizes import count_tokens
+from memory_service.messages.sizes import message_tokens as size_of
 from memory_service.prompts.assemble import placeable, prompt_of
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.runtime.session import OpenSession, SessionState, _extend_state

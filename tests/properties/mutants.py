@@ -37,8 +37,9 @@ from memory_service.llm import transcript
 from memory_service.llm.base import Completion
 from memory_service.llm.token_anchor import Anchor, anchor_of
 from memory_service.llm.validation import AnswerValidation, validate_answer
-from memory_service.messages import Message, Numbered, repair, tool_calls_of
-from memory_service.messages.sizes import Usage
+from memory_service.messages import repair
+from memory_service.messages.shapes import Message, tool_calls_of
+from memory_service.messages.sizes import Numbered, Usage
 from memory_service.runtime import compactions, session
 from memory_service.runtime import session_options as options
 from memory_service.runtime.session import OpenSession, SessionState

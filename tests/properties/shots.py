@@ -11,14 +11,16 @@ from functools import cached_property
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.record import Head
 from memory_service.compaction.view import View
-from memory_service.messages import Message, is_system, text_of, to_anthropic, to_litellm, to_mistral, to_openai
 from memory_service.messages.repair import MISTRAL, repair_messages
+from memory_service.messages.shapes import Message, is_system, text_of
+from memory_service.messages.writing import to_mistral, to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 from memory_service.runtime.session import SessionState
 from memory_service.runtime.session_services import SessionSnapshot
 from tests.properties.said import Outcome
 from tests.properties.sessions import Compact, Operation
 from tests.properties.world import World
-from tests.wire import Provider, Wire
+from tests.wire import Provider, Wire, to_litellm
 
 _HANDLE = re.compile(r"log:(\d+)")
 

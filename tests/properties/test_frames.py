@@ -15,7 +15,8 @@ from indexer.testing import HashEmbedder
 from memory_service.compaction.presets import PRESETS
 from memory_service.errors import SummaryFailed
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import Message, read_messages, text_of
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import Message, text_of
 from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import StatelessRequest
 from memory_service.service import MemoryService

@@ -13,7 +13,8 @@ import numpy as np
 
 from indexer.corpus import Corpus, CorpusFile, Ints
 from indexer.engine.bm25 import Posting
-from indexer.language.terms import Hashes, passage_terms, term_hashes
+from indexer.language.search_terms import passage_terms
+from indexer.language.terms import Hashes, term_hashes
 from indexer.stores.base import IndexStore
 
 

@@ -52,7 +52,7 @@ from memory_service.hosts.projects import project_of
 from memory_service.hosts.queue import HookWork
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.standing import InjectedBlock, InjectedPassage, StandingBlocks
-from memory_service.messages import text_of
+from memory_service.messages.shapes import text_of
 from memory_service.prompts.session_recall import Question, Recalled, last_turns
 from memory_service.runtime.session_options import RULES_ALONE
 from memory_service.schemas.compaction import CompactRequest

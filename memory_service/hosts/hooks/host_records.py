@@ -20,7 +20,7 @@ from memory_service.compaction.users_request import AskedNow, asked_now
 from memory_service.compaction.view import pin_texts, view_language, view_texts
 from memory_service.hosts.dialects import host_chars
 from memory_service.llm.validation import clip_sections
-from memory_service.messages import own_text_of
+from memory_service.messages.shapes import own_text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.schemas.messages import MAX_PIN_CHARS
 from memory_service.text.placeholders import handle

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memory_service.errors import Conflict, NotFound, StorageFailed
-from memory_service.messages import message_tokens, read_messages
+from memory_service.messages.reading import read_messages
+from memory_service.messages.sizes import message_tokens
 from memory_service.sessions.records import MessageRecord
 from memory_service.storage.files.disk import FILE_MODE, make_folder
 from memory_service.storage.files.jsonl_log import JsonlLog

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexer.language.sentences import Fences, pieces
+from indexer.language.markup import Fences
+from indexer.language.sentences import pieces
 from tests.growth import at_most_readings
 
 

@@ -10,9 +10,9 @@ from indexer.language.terms import (
     MAX_TERM_CHARS,
     STOP_WORDS,
     ReadPart,
-    _identifier_parts,
     fold,
     has_unspaced,
+    identifier_parts,
     index_terms,
     query_terms,
     read_part,
@@ -156,7 +156,7 @@ def test_terms_are_letters_and_digits_in_folded_form(text: str) -> None:
 def test_a_question_asks_only_for_terms_that_its_own_text_has(text: str) -> None:
     asked = query_terms(text)
     assert len(asked) == len(set(asked))
-    assert set(asked) <= {*index_terms(text), *_identifier_parts(text)}
+    assert set(asked) <= {*index_terms(text), *identifier_parts(text)}
     assert bool(asked) == bool(index_terms(text))
 
 
@@ -247,8 +247,8 @@ def test_a_pair_of_han_characters_counts_half(term: str, counts: float) -> None:
         ("", []),
     ],
 )
-def test_identifier_parts(text: str, parts: list[str]) -> None:
-    assert _identifier_parts(text) == parts
+def testidentifier_parts(text: str, parts: list[str]) -> None:
+    assert identifier_parts(text) == parts
 
 
 def test_a_question_of_a_name_asks_for_its_parts_and_one_of_a_word_does_not() -> None:

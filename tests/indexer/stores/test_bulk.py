@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from indexer.corpus import COLUMNS
-from indexer.language.terms import passage_terms, term_hashes
+from indexer.language.search_terms import passage_terms
+from indexer.language.terms import term_hashes
 from indexer.stores import sqlite_bulk
 from indexer.stores import sqlite_database as databases
 from indexer.stores.sqlite import SqliteStore

@@ -20,7 +20,7 @@ import pytest
 import indexer
 from indexer.errors import StoreReplaced
 from indexer.language.names import greeted_name
-from indexer.language.terms import passage_terms
+from indexer.language.search_terms import passage_terms
 from indexer.stores.base import (
     FileState,
     FileWrite,

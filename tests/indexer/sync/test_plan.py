@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from indexer.documents.markdown import split_markdown
 from indexer.language.breadcrumbs import embedded_text
-from indexer.language.terms import passage_terms
+from indexer.language.search_terms import passage_terms
 from indexer.sources.base import Scan, SourceFile
 from indexer.sources.scan import is_settled, packed_stat
 from indexer.stores.base import FileState, StoredPassage

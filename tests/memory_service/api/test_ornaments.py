@@ -22,7 +22,8 @@ import indexer.testing
 import memory_service.compaction.extractive  # noqa: F401  (imported late by who uses it)
 from indexer.language.ornaments import FAILURES
 from memory_service.compaction.ledger import ledger_of
-from memory_service.messages import number_message, user_message
+from memory_service.messages.shapes import user_message
+from memory_service.messages.sizes import number_message
 from tests.memory_service.gateway.talking import Gateway, gateway
 from tests.serving import W
 
@@ -153,10 +154,10 @@ CAREFUL = {
     "memory_service.text.sentence_kinds.judge_kinds",
     "indexer.language.ornaments.ornament",
     "indexer.language.sentences.parts_of",
-    "indexer.language.terms.asked_names",
-    "indexer.language.terms.asked_terms",
-    "indexer.language.terms.passage_terms",
-    "indexer.language.terms.stored_terms",
+    "indexer.language.search_terms.asked_names",
+    "indexer.language.search_terms.asked_terms",
+    "indexer.language.search_terms.passage_terms",
+    "indexer.language.search_terms.stored_terms",
     "memory_service.text.recall.decide_recall",
     "memory_service.text.retelling.retells_any",
     "memory_service.text.secrets.has_secret",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from memory_service.cli.transcripts import newest_messages, transcript_lines
-from memory_service.messages import Message, user_message
+from memory_service.messages.shapes import Message, user_message
 from memory_service.runtime.display import _shown_message
 from tests.growth import at_most_readings
 

@@ -7,7 +7,8 @@ from typing import cast
 
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import Message, Numbered, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import Numbered, number_message
 
 
 def user(text: str) -> Message:

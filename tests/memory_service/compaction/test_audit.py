@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from memory_service.compaction.audit import Audit, audit_problems, audit_record, audit_summary, drop_ungrounded
 from memory_service.compaction.ledger import ledger_of
 from memory_service.compaction.summary import SummaryRequest
-from memory_service.messages import Numbered, number_message, read_messages
+from memory_service.messages.reading import read_messages
+from memory_service.messages.sizes import Numbered, number_message
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.sessions.records import compact_json
 from memory_service.text.texts import TEXTS, texts_in

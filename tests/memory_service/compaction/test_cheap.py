@@ -7,7 +7,8 @@ import pytest
 
 from memory_service.compaction.prune_steps import PriorPruning, PruningMode, PruningRules
 from memory_service.compaction.pruning import PruningRequest, prune, truncate_results
-from memory_service.messages import Message, Numbered, is_tool_result, number_message, text_of
+from memory_service.messages.shapes import Message, is_tool_result, text_of
+from memory_service.messages.sizes import Numbered, number_message
 from tests.growth import at_most_readings
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 from tests.memory_service.rooms import image, words

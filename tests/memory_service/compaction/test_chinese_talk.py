@@ -21,8 +21,9 @@ from memory_service.compaction.summary_format import Section, SummaryLine, parse
 from memory_service.compaction.view import Conversation, ViewShape, project
 from memory_service.llm.base import ChatModel
 from memory_service.llm.litellm import LiteLLMModel
-from memory_service.messages import number_message, read_messages, text_of
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import text_of
+from memory_service.messages.sizes import count_tokens, number_message
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.testing import ScriptedModel, ScriptedServer
 from memory_service.text.texts import CHINESE, ENGLISH, TEXTS, Texts, heading_in, names_in_every_language

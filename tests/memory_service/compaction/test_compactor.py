@@ -15,7 +15,7 @@ from memory_service.compaction.record import PinRecord, _apply_delta
 from memory_service.compaction.view import project, shape_of
 from memory_service.errors import CallCancelled, Incompressible, UpstreamFailed
 from memory_service.llm.base import ChatModel
-from memory_service.messages import text_of
+from memory_service.messages.shapes import text_of
 from memory_service.runtime.session import SessionState, _extend_state
 from memory_service.runtime.session_options import options_of
 from memory_service.sessions.records import MessageRecord, Record, SessionHeader

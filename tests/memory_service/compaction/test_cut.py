@@ -11,7 +11,8 @@ from memory_service.compaction.cut import (
     has_running_call,
     turns_of,
 )
-from memory_service.messages import Message, Numbered, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import Numbered, number_message
 from tests.growth import at_most_readings
 from tests.memory_service.compaction.talk import calls, chat, log, result, says, user
 

@@ -7,7 +7,8 @@ import pytest
 
 from memory_service.compaction.duplicates import duplicates
 from memory_service.compaction.prune_steps import PriorPruning, PruningRules, pruned_view
-from memory_service.messages import Message, Numbered, number_message, text_of
+from memory_service.messages.shapes import Message, text_of
+from memory_service.messages.sizes import Numbered, number_message
 from tests.memory_service.messages.test_repair import IMAGE, says, user
 
 TEXT = "".join(f"def step_{number}(): ...\n" for number in range(60))

@@ -15,8 +15,8 @@ from memory_service.compaction.coverage import read_coverage
 from memory_service.compaction.extractive import extract
 from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.summary_format import parse_summary, render_summary
-from memory_service.messages import Message, Numbered, number_message, text_of
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.shapes import Message, text_of
+from memory_service.messages.sizes import Numbered, count_tokens, number_message
 from memory_service.schemas.compaction import IdentifierPolicy
 from tests.growth import at_most_readings
 

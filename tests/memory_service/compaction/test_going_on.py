@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memory_service.compaction.stateless import compact
 from memory_service.compaction.summary_format import without_repeated
-from memory_service.messages import Message, text_of
 from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import Message, text_of
 from tests.memory_service.compaction.work import called, looks, said
 
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.compaction.prune_steps import GuardRules, _guard_limit_chars, guarded_view
-from memory_service.messages import Message, Numbered, is_tool_result, message_tokens, number_message, text_of
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.shapes import Message, is_tool_result, text_of
+from memory_service.messages.sizes import Numbered, count_tokens, message_tokens, number_message
 from memory_service.messages.units import units_of
 from memory_service.text.placeholders import OUTPUT_REMOVED, TRUNCATED
 from tests.memory_service.messages.test_repair import IMAGE, calls, result, sequences, user

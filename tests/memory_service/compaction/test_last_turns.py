@@ -4,21 +4,14 @@ import pytest
 
 from memory_service.compaction.cut import halving_cut
 from memory_service.compaction.summary import read_upto, without_tools
-from memory_service.messages import (
-    Message,
-    Numbered,
-    number_message,
-    read_messages,
-    text_of,
-    to_anthropic,
-    to_litellm,
-    to_mistral,
-    to_openai,
-    tool_calls_of,
-)
+from memory_service.messages.reading import read_messages
 from memory_service.messages.repair import MISTRAL, repair_messages
+from memory_service.messages.shapes import Message, text_of, tool_calls_of
+from memory_service.messages.sizes import Numbered, number_message
+from memory_service.messages.writing import to_mistral, to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 from tests.memory_service.rooms import Wire, calls, result, says, system, turn, user, words
-from tests.wire import PROVIDERS, Provider, problems
+from tests.wire import PROVIDERS, Provider, problems, to_litellm
 
 
 def log(*messages: Wire) -> list[Numbered]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.ledger import CAPS, _message_entries, ledger_of, merge_ledger
 from memory_service.compaction.ledger_text import fit_ledger, render_ledger
-from memory_service.messages import Numbered, number_message, read_messages
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.reading import read_messages
+from memory_service.messages.sizes import Numbered, count_tokens, number_message
 from memory_service.schemas.compaction import LedgerEntry
 from tests.growth import at_most_readings
 

@@ -6,7 +6,8 @@ import pytest
 
 from memory_service.compaction.prune_steps import PriorPruning, pruned_view
 from memory_service.compaction.pruning import media, media_bytes, media_to_bytes
-from memory_service.messages import Message, Numbered, Part, media_parts_of, number_message, text_of
+from memory_service.messages.shapes import Message, Part, media_parts_of, text_of
+from memory_service.messages.sizes import Numbered, number_message
 from tests.memory_service.messages.test_repair import calls, says, user
 
 

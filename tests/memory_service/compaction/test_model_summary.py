@@ -18,8 +18,8 @@ from memory_service.llm.base import CallUsage, ChatMessage, Completion, not_canc
 from memory_service.llm.calls import estimate_prompt
 from memory_service.llm.errors import OVERFLOWS, classify
 from memory_service.llm.litellm import LiteLLMModel
-from memory_service.messages import Message, Numbered
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import Numbered, count_tokens
 from memory_service.testing import Failure, Hang, Reply, ScriptedModel, ScriptedServer
 from memory_service.text.texts import ENGLISH
 from tests.memory_service.compaction.talk import answer, asked, calls, chat, log, result, says, sectioned, user

@@ -16,7 +16,7 @@ from memory_service.compaction.plan_sizes import LEAST_PROGRESS
 from memory_service.compaction.presets import PRESETS, Preset
 from memory_service.compaction.snapshot import Snapshot
 from memory_service.errors import Incompressible
-from memory_service.messages import Numbered
+from memory_service.messages.sizes import Numbered
 from tests.memory_service.compaction.talk import calls, chat, log, result, says, user
 from tests.memory_service.rooms import words
 

@@ -23,8 +23,9 @@ from memory_service.compaction.prune_steps import (
     view_tokens,
 )
 from memory_service.compaction.pruning import _cache_ttl, _to_target, budget, media, media_to_bytes
-from memory_service.messages import Message, Numbered, is_tool_result, number_message, text_of
 from memory_service.messages.repair import repair_messages
+from memory_service.messages.shapes import Message, is_tool_result, text_of
+from memory_service.messages.sizes import Numbered, number_message
 from memory_service.messages.units import units_of
 from memory_service.text.placeholders import OLD_CLEARED
 from tests.memory_service.messages.test_repair import (

@@ -8,7 +8,8 @@ import pytest
 
 from memory_service.compaction.prune_steps import PriorPruning, Pruned, PruningRules, pruned_view
 from memory_service.compaction.pruning import _cache_ttl, _to_target, budget
-from memory_service.messages import Message, Numbered, number_message, text_of
+from memory_service.messages.shapes import Message, text_of
+from memory_service.messages.sizes import Numbered, number_message
 from memory_service.text.placeholders import OLD_CLEARED, OUTPUT_REMOVED
 from tests.memory_service.messages.test_repair import IMAGE, says, system, user
 

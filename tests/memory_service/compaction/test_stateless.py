@@ -14,7 +14,8 @@ import pytest
 from memory_service.compaction import CompactedMessages, compact
 from memory_service.compaction.presets import PRESETS
 from memory_service.errors import Incompressible, InvalidRequest, UpstreamFailed
-from memory_service.messages import message_tokens, read_messages
+from memory_service.messages.reading import read_messages
+from memory_service.messages.sizes import message_tokens
 from memory_service.testing import ScriptedModel
 from tests.memory_service.compaction.talk import calls, result, says, sectioned, user
 

@@ -6,7 +6,8 @@ import pytest
 
 from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.stateless import compact
-from memory_service.messages import Message, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import number_message
 from memory_service.schemas.compaction import LedgerEntry
 from tests.memory_service.compaction.work import called, looks, said
 

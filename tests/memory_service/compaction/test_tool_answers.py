@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memory_service.compaction.ledger import ledger_of
-from memory_service.messages import Message, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import number_message
 from tests.memory_service.compaction.work import called, said
 
 OPTIONS = [{"label": "SQLite"}, {"label": "Postgres"}]

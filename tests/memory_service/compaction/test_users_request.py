@@ -8,7 +8,8 @@ import pytest
 
 from memory_service.compaction.stateless import compact
 from memory_service.compaction.users_request import asked_now, is_request
-from memory_service.messages import Message, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import number_message
 from tests.memory_service.compaction.work import looks, said
 
 TASK = "Write the migration for table clients, and keep it under 50 lines. Do not touch invoices."

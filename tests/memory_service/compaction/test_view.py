@@ -10,7 +10,9 @@ import pytest
 from memory_service.compaction.prune_steps import GuardRules
 from memory_service.compaction.record import Compaction, Head, PinRecord
 from memory_service.compaction.view import ViewShape, checkpoint_of, extend_view, pin_texts, project, tail_of, with_head
-from memory_service.messages import Message, message_tokens, text_of, to_openai
+from memory_service.messages.shapes import Message, text_of
+from memory_service.messages.sizes import message_tokens
+from memory_service.messages.writing import to_openai
 from memory_service.runtime.session import SessionState, _extend_state
 from memory_service.sessions.records import Body, MessageRecord, Record
 from tests.memory_service.rooms import calls, image, result, says, system, user, words

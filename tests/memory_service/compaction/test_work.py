@@ -8,7 +8,8 @@ from memory_service.compaction.extractive import extract
 from memory_service.compaction.ledger import ledger_of, merge_ledger
 from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.compaction.summary import SummaryRequest
-from memory_service.messages import Message, Numbered, Role, number_message
+from memory_service.messages.shapes import Message, Role
+from memory_service.messages.sizes import Numbered, number_message
 
 SAID: tuple[tuple[Role, str], ...] = (
     ("user", "[2026-11-17 Tue 07:41] Good morning. Which parcels go somewhere cold?"),

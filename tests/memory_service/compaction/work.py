@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Literal
 
-from memory_service.messages import Message
+from memory_service.messages.shapes import Message
 
 
 def said(role: Literal["user", "assistant"], text: str) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memory_service.conversations.compare import ShownDigests, alike, read_list
-from memory_service.messages import read_messages
+from memory_service.messages.reading import read_messages
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgo" * 200}}
 TALK: list[dict[str, Any]] = [

@@ -15,7 +15,8 @@ README_ENGINE = (memory_service.engines.__doc__ or "").split("```python\n")[1].s
 SOURCE = '''
 import time
 from memory_service.engines import Assembled, Compacted, EngineInfo
-from memory_service.messages import is_system, is_tool_result, message_tokens
+from memory_service.messages.shapes import is_system, is_tool_result
+from memory_service.messages.sizes import message_tokens
 from memory_service.messages.repair import repair_messages
 
 SECRET = "消息的正文"

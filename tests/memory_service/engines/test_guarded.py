@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from memory_service.engines import AssembleCall, CompactCall, EnginePlace, GuardedEngine, load_engine
 from memory_service.engines.guarded import EngineFault, TimeLimits, _run_within
-from memory_service.messages import Message, Numbered, message_tokens, number_message
 from memory_service.messages.repair import repair_messages
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import Numbered, message_tokens, number_message
 
 S = "support-42"
 SECRET = "消息的正文"

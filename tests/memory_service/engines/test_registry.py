@@ -22,7 +22,8 @@ from memory_service.engines import (
     unregister,
 )
 from memory_service.errors import InvalidRequest, UpstreamFailed
-from memory_service.messages import Message, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import number_message
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from memory_service.flush.candidates import find_candidates
 from memory_service.flush.notes import Candidate
-from memory_service.messages import Message, Numbered, Role, number_message
+from memory_service.messages.shapes import Message, Role
+from memory_service.messages.sizes import Numbered, number_message
 
 AT = "2026-11-20T09:00:00+00:00"
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.flush.candidates import _MAX_NOTES_TOKENS, _SHARE, ENTRY_CHARS, MAX_ENTRIES, find_candidates
-from memory_service.messages import Message, Numbered, number_message
-from memory_service.messages.sizes import count_tokens, quarters
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import Numbered, count_tokens, number_message, quarters
 from tests.growth import at_most_readings
 from tests.memory_service.flush.stretches import AT, stretch, texts
 

@@ -6,7 +6,8 @@ import pytest
 
 from memory_service.flush.candidates import find_candidates
 from memory_service.flush.notes import join_sentences
-from memory_service.messages import Message, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import number_message
 from tests.memory_service.compaction.work import called, said
 
 OPTIONS = "I looked at both.\n\nWhich cache should we use?\n1. Redis on its own server\n2. In-memory LRU per process"

@@ -7,7 +7,7 @@ import pytest
 from indexer import multilingual_embedder
 from memory_service.flush.candidates import find_candidates
 from memory_service.flush.notes import Candidate
-from memory_service.messages import Message
+from memory_service.messages.shapes import Message
 from memory_service.text.correction_judge import TalkJudge
 from tests.memory_service.flush.stretches import call, result, stretch
 

@@ -10,7 +10,7 @@ from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailab
 from memory_service.flush.model import ANSWER_TOKENS, MAX_CHUNK_TOKENS, extract_facts
 from memory_service.flush.notes import Candidate
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import Message, Part
+from memory_service.messages.shapes import Message, Part
 from memory_service.messages.sizes import count_tokens
 from memory_service.testing import Hang, Reply, ScriptedModel
 from tests.memory_service.flush.stretches import call, result, stretch

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory_service.compaction.checkpoint import Checkpoint, _checkpoint_text
 from memory_service.flush.replies import MAX_FACT_CHARS, MAX_FACTS, _is_nothing, facts_of_reply, is_failure, is_silent
-from memory_service.messages import number_message
+from memory_service.messages.sizes import number_message
 from tests.growth import at_most_readings
 from tests.memory_service.flush.stretches import stretch
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.messages import Message
+from memory_service.messages.shapes import Message
 from tests.memory_service.flush.stretches import call, found, result, texts
 
 # What a user or an assistant says on 2026-11-20, and what is kept of it; nothing if that is empty.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memory_service.flush.candidates import find_candidates
-from memory_service.messages import Message, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import number_message
 from tests.memory_service.flush.stretches import call, result, stretch, texts
 
 # A message, and what is written of it.

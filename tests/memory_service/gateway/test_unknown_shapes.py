@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from memory_service.messages import message_tokens, read_messages, text_of
+from memory_service.messages.reading import read_messages
 from memory_service.messages.repair import to_wire
+from memory_service.messages.shapes import text_of
+from memory_service.messages.sizes import message_tokens
 from memory_service.testing import Reply
 from tests.memory_service.gateway.talking import Gateway, gateway, said, user
 

@@ -17,7 +17,8 @@ from memory_service.llm.chunks import (
     is_oversized,
     parts,
 )
-from memory_service.messages import Message, Numbered, is_tool_result, tool_calls_of
+from memory_service.messages.shapes import Message, is_tool_result, tool_calls_of
+from memory_service.messages.sizes import Numbered
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from memory_service.compaction.budget import DEFAULT_THRESHOLDS, budget_for, resolve_window
 from memory_service.llm.token_anchor import Anchor, Reading, anchor_of, measure_view
 from memory_service.llm.token_counter import LEAST_SCALE, MOST_SCALE, _usage_tokens, learned_scale, pairs_of, same_model
-from memory_service.messages import message_tokens
-from memory_service.messages.sizes import Usage
+from memory_service.messages.sizes import Usage, message_tokens
 from tests.growth import at_most_readings
 
 sizes = st.lists(st.integers(0, 20_000), max_size=30)

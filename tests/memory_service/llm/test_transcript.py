@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.llm.transcript import TranscriptEntry, omit_text, omitted_note, transcript, transcript_entries
-from memory_service.messages import Message, number_message
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import count_tokens, number_message
 from memory_service.text.frames import escape_frames, fence_text, without_thoughts
 from memory_service.text.texts import CHINESE
 from tests.growth import at_most_readings

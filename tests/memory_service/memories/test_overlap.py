@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from indexer import Hit, Passage
 from indexer.types import Statement
 from memory_service.memories.overlap import ViewText, repeats_among
-from memory_service.messages import Message, Numbered, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import Numbered, number_message
 from memory_service.text.similarity import comparable_text, covers, size_of, statements_of
 from tests.growth import assert_costs_at_most, at_most_readings
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memory_service.messages import Message, read_messages
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import Message
 
 PNG = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
 PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from memory_service.messages import own_text_of, read_messages, to_mistral, wants_reasoning
+from memory_service.messages.providers import wants_reasoning
+from memory_service.messages.reading import read_messages
 from memory_service.messages.repair import to_wire
+from memory_service.messages.shapes import own_text_of
+from memory_service.messages.writing import to_mistral
 
 TORN = "cut \ud83d here"
 CALL = {

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.messages import read_messages, to_anthropic
 from memory_service.messages.cache_marks import with_marks_taken
 from memory_service.messages.providers import PROVIDERS, provider_rules
+from memory_service.messages.reading import read_messages
 from memory_service.messages.repair import close_calls, repair_messages, to_wire
 from memory_service.messages.units import REPAIR_TEXTS
+from memory_service.messages.writing_anthropic import to_anthropic
 from tests.memory_service.messages.shared import PNG, THINKING, text
 from tests.wire import Provider, problems
 from tests.wire_content import ASKED, CONTENT_RULES, refusals

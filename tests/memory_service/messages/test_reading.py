@@ -8,18 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.errors import InvalidRequest, TooLarge
-from memory_service.messages import (
-    is_tool_result,
-    read_messages,
-    text_of,
-    to_anthropic,
-    to_litellm,
-    to_mistral,
-    to_openai,
-    tool_calls_of,
-)
-from memory_service.messages.reading import _MAX_CALLS, MAX_MESSAGES, MAX_PARTS
+from memory_service.messages.reading import _MAX_CALLS, MAX_MESSAGES, MAX_PARTS, read_messages
+from memory_service.messages.shapes import is_tool_result, text_of, tool_calls_of
+from memory_service.messages.writing import to_mistral, to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 from tests.memory_service.messages.shared import IMAGE_URL, PNG, REDACTED, THINKING, USE, read, text, tool_call
+from tests.wire import to_litellm
 
 
 def test_an_anthropic_answer_becomes_content_calls_and_thinking() -> None:

@@ -12,23 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.messages import (
-    Message,
-    Part,
-    ToolCall,
-    is_system,
-    is_tool_result,
-    text_of,
-    to_anthropic,
-    to_litellm,
-    to_mistral,
-    to_openai,
-    tool_calls_of,
-)
 from memory_service.messages.repair import MISTRAL, Repaired, Rules, repair_messages
+from memory_service.messages.shapes import Message, Part, ToolCall, is_system, is_tool_result, text_of, tool_calls_of
 from memory_service.messages.units import REPAIR_TEXTS, units_of
+from memory_service.messages.writing import to_mistral, to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 from tests.growth import assert_grows_at_most
-from tests.wire import PROVIDERS, Provider, Wire, problems
+from tests.wire import PROVIDERS, Provider, Wire, problems, to_litellm
 
 TEXTS = REPAIR_TEXTS["en"]
 MISSING, RUNNING = TEXTS.missing, TEXTS.running

@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from memory_service.errors import InvalidRequest
-from memory_service.messages import Message, read_messages
+from memory_service.messages.reading import read_messages
 from memory_service.messages.response_items import items_of_messages, messages_of_items, standalone
+from memory_service.messages.shapes import Message
 
 TEXT = {"type": "output_text", "text": "Let me see.", "annotations": []}
 REASONING = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "Hm."}]}

@@ -7,7 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_service.messages import read_messages, to_anthropic, to_openai
+from memory_service.messages.reading import read_messages
+from memory_service.messages.writing import to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 from tests.memory_service.messages.shared import IMAGE_URL, PDF, PNG, REDACTED, THINKING, text
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

@@ -4,8 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from memory_service import messages as door
-from memory_service.messages import Message, is_empty, media_parts_of, text_of, with_text, without_thinking
+from memory_service.messages.shapes import Message, is_empty, media_parts_of, text_of, with_text, without_thinking
 from tests.memory_service.messages.shared import IMAGE_URL, PDF, THINKING, read, text, tool_call
 
 
@@ -28,8 +27,3 @@ def test_messages_that_say_nothing(content: Any) -> None:
 def test_without_thinking_nothing_changes_where_there_is_none() -> None:
     message: Message = {"role": "assistant", "content": "hi"}
     assert without_thinking(message) is message
-
-
-def test_the_door_is_sorted_and_complete() -> None:
-    assert door.__all__ == sorted(door.__all__)
-    assert all(hasattr(door, name) for name in door.__all__)

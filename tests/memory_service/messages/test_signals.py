@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.messages import Message, compact_command, read_messages, was_cut
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import Message, compact_command, was_cut
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import cast
 import pytest
 from hypothesis import given, settings
 
-from memory_service.messages import Message, is_tool_result, tool_calls_of
 from memory_service.messages.repair import repair_messages
+from memory_service.messages.shapes import Message, is_tool_result, tool_calls_of
 from memory_service.messages.units import Unit, units_of
 from tests.memory_service.messages.test_repair import calls, result, says, sequences, system, user
 

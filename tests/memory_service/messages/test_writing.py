@@ -8,22 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.messages import (
+from memory_service.messages.shapes import (
     Message,
+    anthropic_id,
     arguments_object,
     is_empty,
+    mistral_id,
+    openai_id,
     text_of,
-    to_anthropic,
-    to_litellm,
-    to_mistral,
-    to_openai,
     tool_calls_of,
     wire_arguments,
+    wire_name,
     with_text,
     without_thinking,
 )
-from memory_service.messages.shapes import anthropic_id, mistral_id, openai_id, wire_name
+from memory_service.messages.writing import to_mistral, to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 from tests.memory_service.messages.shared import IMAGE_URL, PDF, PNG, REDACTED, THINKING, USE, read, text, tool_call
+from tests.wire import to_litellm
 
 
 def test_no_key_of_ours_reaches_openai() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, NotFound, UpstreamFailed
 from memory_service.memories.block_text import is_block
-from memory_service.messages import message_tokens, text_of
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.shapes import text_of
+from memory_service.messages.sizes import count_tokens, message_tokens
 from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.prompts.build import BuiltContext
 from memory_service.schemas.compaction import SessionContextRequest

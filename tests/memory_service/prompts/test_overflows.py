@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memory_service.errors import NotFound, UpstreamFailed
-from memory_service.messages import text_of
+from memory_service.messages.shapes import text_of
 from memory_service.prompts.overflows import RecoveryStep
 from memory_service.schemas.compaction import OverflowRequest
 from memory_service.schemas.messages import UsageReport

@@ -12,8 +12,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from memory_service.errors import Incompressible
-from memory_service.messages import message_tokens
-from memory_service.messages.sizes import Usage
+from memory_service.messages.sizes import Usage, message_tokens
 from memory_service.prompts.build import BuiltContext
 from memory_service.schemas.compaction import OverflowRequest
 from tests.memory_service.rooms import Room, S, calls, image, result, says, system, user, words

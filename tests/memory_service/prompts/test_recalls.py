@@ -11,7 +11,7 @@ from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.hosts.hooks.hook_calls import handle_hook
 from memory_service.hosts.projects import project_of
-from memory_service.messages import text_of
+from memory_service.messages.shapes import text_of
 from memory_service.prompts.session_recall import Question, Recalled, recall_decision
 from memory_service.runtime import search_answers
 from memory_service.schemas.compaction import SessionContextRequest

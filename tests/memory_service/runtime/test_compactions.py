@@ -8,7 +8,8 @@ import pytest
 
 from memory_service.errors import Conflict, InvalidRequest, NotFound, UpstreamFailed
 from memory_service.hooks import Instructions, Intent, Refused
-from memory_service.messages import read_messages, to_openai
+from memory_service.messages.reading import read_messages
+from memory_service.messages.writing import to_openai
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest, StatelessRequest

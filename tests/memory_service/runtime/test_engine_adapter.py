@@ -11,8 +11,8 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.errors import InvalidRequest
-from memory_service.messages import Message, text_of
 from memory_service.messages.repair import repair_messages
+from memory_service.messages.shapes import Message, text_of
 from memory_service.prompts.build import BuiltContext
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, OverflowRequest, SessionContextRequest

@@ -9,7 +9,7 @@ import pytest
 from memory_service.compaction.prompts import CONTINUE_NOTE
 from memory_service.errors import Conflict
 from memory_service.hooks import Instructions, Intent, Material, Provided
-from memory_service.messages import text_of
+from memory_service.messages.shapes import text_of
 from memory_service.schemas.compaction import OverflowRequest
 from memory_service.testing import ScriptedModel
 from tests.memory_service.rooms import Room, S, refused_by_providers, summary

@@ -11,7 +11,7 @@ import pytest
 from memory_service.compaction.record import Compaction, PinRecord
 from memory_service.compaction.view import ViewShape
 from memory_service.errors import Conflict
-from memory_service.messages import message_tokens
+from memory_service.messages.sizes import message_tokens
 from memory_service.runtime.session import OpenSession, SessionState
 from memory_service.sessions.records import Body, FlushRecord, MessageRecord, Undo
 from memory_service.storage.files.log_folder import LogFolder

@@ -9,7 +9,7 @@ import pytest
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.errors import Conflict, Incompressible, InvalidName, InvalidRequest, NotFound
 from memory_service.memories.block_text import is_block
-from memory_service.messages import text_of
+from memory_service.messages.shapes import text_of
 from memory_service.messages.sizes import Usage
 from memory_service.runtime.session_store import MAX_PINS
 from memory_service.schemas.messages import MAX_PIN_CHARS

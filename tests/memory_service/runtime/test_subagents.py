@@ -11,7 +11,8 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, InvalidRequest, NotFound
-from memory_service.messages import message_tokens, text_of
+from memory_service.messages.shapes import text_of
+from memory_service.messages.sizes import message_tokens
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memory_service.messages import to_openai
+from memory_service.messages.writing import to_openai
 from tests.memory_service.rooms import Room, S, says, user
 from tests.wire import problems
 

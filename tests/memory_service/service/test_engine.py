@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from memory_service.engines import AssembleCall, CompactCall, Compacted, ContextEngine, EnginePlace, load_engine
-from memory_service.messages import Message, message_tokens, user_message
 from memory_service.messages.repair import repair_messages
+from memory_service.messages.shapes import Message, user_message
+from memory_service.messages.sizes import message_tokens
 from tests.memory_service.engines.plugins import installed
 
 S = "支持".encode().hex()

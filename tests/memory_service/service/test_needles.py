@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service.messages import text_of
+from memory_service.messages.shapes import text_of
 from memory_service.runtime.compactions import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from tests.evals.needles import Language, conversation, in_rounds, measured, opened, turn

@@ -11,8 +11,9 @@ import pytest
 from memory_service.compaction.prompts import CONTINUE_NOTE, MEDIA_REMOVED_NOTE, OPENCODE_HEADINGS, SAFEGUARD_HEADINGS
 from memory_service.errors import ModelUnavailable, UpstreamFailed
 from memory_service.llm.base import ChatMessage
-from memory_service.messages import message_tokens, read_messages, text_of
-from memory_service.messages.sizes import count_tokens
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import text_of
+from memory_service.messages.sizes import count_tokens, message_tokens
 from memory_service.prompts.overflows import RecoveryStep
 from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import OverflowRequest

@@ -15,7 +15,8 @@ from memory_service.errors import SummaryFailed
 from memory_service.flush.candidates import find_candidates
 from memory_service.flush.model import extract_facts
 from memory_service.flush.replies import facts_of_reply
-from memory_service.messages import Message, Numbered
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import Numbered
 from memory_service.testing import ScriptedModel
 from tests.memory_service.compaction.talk import calls, log, result, says, user
 from tests.memory_service.rooms import Room, S, W

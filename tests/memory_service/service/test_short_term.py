@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.errors import NotFound
-from memory_service.messages import to_anthropic
 from memory_service.messages.sizes import Usage
+from memory_service.messages.writing_anthropic import to_anthropic
 from memory_service.schemas.compaction import OverflowRequest, SessionContextRequest
 from tests.memory_service.rooms import Room, S, calls, result, says, system, tools, user
 

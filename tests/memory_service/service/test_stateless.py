@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from memory_service.errors import Incompressible, InvalidRequest
-from memory_service.messages import message_tokens, read_messages, text_of
+from memory_service.messages.reading import read_messages
+from memory_service.messages.shapes import text_of
+from memory_service.messages.sizes import message_tokens
 from memory_service.schemas.compaction import CompactedMessages, StatelessRequest
 from tests.memory_service.rooms import (
     Room,

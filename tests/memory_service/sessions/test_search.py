@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from indexer.language.terms import index_terms, query_terms
-from memory_service.messages import Message, Numbered, number_message
+from memory_service.messages.shapes import Message
+from memory_service.messages.sizes import Numbered, number_message
 from memory_service.schemas.messages import FoundMessage
 from memory_service.sessions.search import SNIPPET_CHARS, SessionKeywordSearch
 from tests.growth import assert_costs_at_most, at_most_readings

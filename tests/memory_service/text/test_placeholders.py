@@ -9,8 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from indexer.language.outcomes import ends_in_error
-from memory_service.messages import Message, Part, media_parts_of, text_of, to_anthropic, to_openai
+from memory_service.messages.shapes import Message, Part, media_parts_of, text_of
 from memory_service.messages.sizes import quarters
+from memory_service.messages.writing import to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 from memory_service.text.placeholders import (
     OLD_CLEARED,
     OUTPUT_REMOVED,

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from indexer.language.dates import full_day
-from memory_service.messages import number_message
+from memory_service.messages.sizes import number_message
 from memory_service.text.speech import read_speech, without_inserted
 from tests.memory_service.flush.stretches import AT, stretch
 

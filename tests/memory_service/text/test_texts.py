@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.messages import Numbered, number_message, read_messages
-from memory_service.messages.sizes import quarters
+from memory_service.messages.reading import read_messages
+from memory_service.messages.sizes import Numbered, number_message, quarters
 from memory_service.messages.units import REPAIR_TEXTS
 from memory_service.text.frames import COMPACTED_CONTEXT, escape_frames
 from memory_service.text.injected import _said_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from indexer import Fingerprint, Index, Passage
-from indexer.language.terms import passage_terms
+from indexer.language.search_terms import passage_terms
 from indexer.stores import open_store
 from indexer.stores.base import FileState, FileWrite, NewPassage
 from indexer.sync.plan import text_hash

@@ -12,14 +12,17 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, StorageFailed
-from memory_service.messages import message_tokens, read_messages, to_anthropic, to_litellm, to_mistral, to_openai
+from memory_service.messages.reading import read_messages
+from memory_service.messages.sizes import message_tokens
+from memory_service.messages.writing import to_mistral, to_openai
+from memory_service.messages.writing_anthropic import to_anthropic
 from memory_service.service import MemoryService
 from memory_service.sessions.records import MessageRecord, SessionHeader
 from memory_service.storage.files.jsonl_log import JsonlLog
 from memory_service.storage.files.sample import SAMPLE_SESSION_ID, copy_sample
 from tests.memory_service.storage.log_steps import header
 from tests.serving import settings
-from tests.wire import Provider, problems
+from tests.wire import Provider, problems, to_litellm
 
 BUNDLED = Path(__file__).parents[4] / "data/default"
 SESSION = f"sessions/{SAMPLE_SESSION_ID}.jsonl"
