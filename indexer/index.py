@@ -73,6 +73,9 @@ class Index:
         reranker: Has a second look at the best hits; None leaves them as the ranking has them.
         calibration: Tells how relevant hits are; None is the bundled one.
 
+    Attributes:
+        source: What it is made of.
+
     Safe to use from several threads, and beside other processes on the same folder.
     """
 
@@ -91,10 +94,10 @@ class Index:
         reranker: Reranker | None = None,
         calibration: Calibration | None = None,
     ) -> None:
-        self._source = FileSource(source) if isinstance(source, Path) else source
+        self.source = FileSource(source) if isinstance(source, Path) else source
         self._embedder = embedder
-        self._store = open_store(store, self.files.root) if isinstance(store, str) else store
-        self._compatibility = IndexCompatibility(self._store, embedder, WritingSample(self._source).read)
+        self._store = open_store(store, _folder_of(self.source)) if isinstance(store, str) else store
+        self._compatibility = IndexCompatibility(self._store, embedder, WritingSample(self.source).read)
         self._today = today
         self._zone = zone
         self._readers = ReaderManagers(self._store, pack_passages=pack_passages)
@@ -111,36 +114,24 @@ class Index:
             "files": max_file_bytes,
             "sessions": max_log_bytes,
         }
-        self._sync = IndexSync(self._source, self._store, self._compatibility, self._readers, max_bytes=limits)
+        self._sync = IndexSync(self.source, self._store, self._compatibility, self._readers, max_bytes=limits)
 
     @property
     def fingerprint(self) -> Fingerprint:
         """The fingerprint that this index would be made with now."""
         return self._compatibility.current
 
-    @property
-    def files(self) -> FileSource:
-        """The files on this machine that the index is made of.
+    def listed_path(self, path: str) -> str:
+        """The path of a file that this index lists, given in any Unicode form, as its source has it.
 
         Raises:
-            SourceMissing: It is made of another source.
+            SourceMissing: The index lists none of this name.
         """
-        if isinstance(self._source, FileSource):
-            return self._source
-        raise SourceMissing(f"{self._source.name} lies in no folder of this machine. Ask the one who gave the files.")
-
-    def locate(self, path: str) -> tuple[str, Path]:
-        """The path of a file of an extra folder that this index lists, as the disk spells it, and where it lies.
-
-        Raises:
-            SourceMissing: The index lists none of this name, or it lies over a symbolic link now.
-        """
-        path = self.files.as_on_disk(path)
+        path = self.source.spelling(path)
         state = self._store.file_states([path]).get(path)
-        place = self.files.locate(path) if state is not None and not state.failure else None
-        if place is None:
+        if state is None or state.failure:
             raise SourceMissing(f"The index lists no file {path!r}. Search for it, or run `memory-service reindex`.")
-        return path, place
+        return path
 
     @property
     def is_missing(self) -> bool:
@@ -224,7 +215,7 @@ class Index:
             StoreError: The index cannot be written.
         """
         try:
-            self._source.require()
+            self.source.require()
         except SourceMissing:
             if self.is_missing:
                 return SyncReport()
@@ -383,3 +374,9 @@ class Index:
         """Give back files and memory."""
         self._readers.close()
         self._store.close()
+
+
+def _folder_of(source: Source) -> Path:
+    if not source.folders:
+        raise SourceMissing(f"{source.name} lies in no folder of this machine. Give the store of its index itself.")
+    return source.folders[0]

@@ -193,7 +193,9 @@ from memory_service.service import Recording, copy_sample
 print(indexer.__file__, memory_service.__file__)
 homes = Path({str(homes)!r})
 for language, said in ("en", 140), ("zh", 88):
-    assert len(Recording(copy_sample(homes / language, language=language), language).messages) >= said
+    with MemoryService.open(homes / language, embedding_model="none") as service:
+        copy_sample(service.storage, language=language)
+        assert len(Recording(service.storage, language).messages) >= said
     (homes / language / "default" / "sessions").rename(homes / f"sessions {{language}}")
 for file in (homes / "en" / "default" / "memory").glob("2026-10-*.md"): file.unlink()
 for language, model, question in (

@@ -11,6 +11,7 @@ import codecs
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
 from typing import NamedTuple, Protocol
 
@@ -92,6 +93,11 @@ class Source(Protocol):
         """Name of the source, for messages."""
         ...
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders of this machine whose files they are, the workspace's first; none for rows of a database."""
+        ...
+
     def require(self) -> None:
         """Make sure that the source is there, however empty.
 
@@ -114,6 +120,10 @@ class Source(Protocol):
 
     def read(self, file: SourceFile, *, max_bytes: int) -> Content:
         """Read one file; a failure is part of the result. One of more than `max_bytes` is not read."""
+        ...
+
+    def spelling(self, path: str) -> str:
+        """A path, given in any Unicode form, as the source has it; as it was given, where nothing is there."""
         ...
 
     def tail(self, path: str, max_bytes: int) -> tuple[bytes, bool]:

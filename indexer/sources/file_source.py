@@ -103,13 +103,9 @@ class FileSource:
             return True
         return now is None or inode_of(now) != inode_of(file) or now.size_bytes < file.size_bytes
 
-    def as_on_disk(self, path: str) -> str:
-        """A path in the Unicode form that the disk has it in; see `Folders.as_on_disk`."""
+    def spelling(self, path: str) -> str:
+        """See `Source`, and `Folders.as_on_disk`."""
         return self._extra.as_on_disk(path)
-
-    def locate(self, path: str) -> Path | None:
-        """Absolute path of a file of an extra folder, which need not exist; see `Folders.locate`."""
-        return self._extra.locate(path)
 
     def watch(self, changed: Callable[[Collection[str]], float], stop: Event) -> None:
         """See `Source`."""

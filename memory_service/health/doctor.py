@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,6 @@ from memory_service.runtime.index_answers import reader_failures
 from memory_service.schemas.status import Check
 from memory_service.storage.base import Storage, WorkspaceStorage
 from memory_service.storage.documents import DocumentStore
-from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.record_store import RecordKind
 
 _SAMPLE = "The spare key hangs behind the blue door. 备用钥匙挂在蓝色的门后面。"
@@ -82,13 +82,14 @@ def examine(
     """
     yield _check("home", lambda: _home(settings.home, storage))
     parts = storage.workspace(workspace)
-    embedders = _used_models(settings, parts, embedder)
+    embedders = _used_models(settings, storage, workspace, embedder)
     model = _check("model", lambda: _models(embedders))
     yield model
     if reranker is not None:
         yield _check("rerank", lambda: _rerank(reranker))
     # One that is no good was named; the rest has to work without it.
-    yield _check("round trip", lambda: _round_trip(settings, embedders[0] if embedders and model.ok else None))
+    used_embedder = embedders[0] if embedders and model.ok else None
+    yield _check("round trip", lambda: _round_trip(settings, storage, used_embedder))
     if settings.context_engine != DEFAULT:
         yield _check("engine", lambda: _engine(settings, engine_problems))
     there = _check("workspace", lambda: _workspace(storage, workspace))
@@ -97,7 +98,7 @@ def examine(
             yield left
         index = _open_index(settings, parts, embedder)
         try:
-            yield (sound := _check("index", lambda: _index(index)))
+            yield (sound := _check("index", lambda: _index(index, parts.scratch)))
             yield _check("files", lambda: _files(index))
             yield _check("retrieval", lambda: _retrieval(parts.documents, index))
             if measures and sound.ok:
@@ -118,21 +119,19 @@ def _open_index(settings: Settings, parts: WorkspaceStorage, embedder: Embedder 
 
 
 def _used_models(
-    settings: Settings, parts: WorkspaceStorage, embedder: Embedder | LanguageChoice | None
+    settings: Settings, storage: Storage, workspace: str, embedder: Embedder | LanguageChoice | None
 ) -> list[Embedder]:
     """The models that a workspace uses: where it is chosen, that of its index, and the one that it moves to."""
     if not isinstance(embedder, LanguageChoice):
         return [embedder] if embedder else []
-    if not parts.scratch.is_dir():
-        return [embedder.english]
-    index = _open_index(settings, parts, embedder)
     try:
-        moves, used_embedder = index.moves(), index.embedder
-    except (IndexerError, OSError):
+        if not storage.contains(workspace):
+            return [embedder.english]
+        with closing(_open_index(settings, storage.workspace(workspace), embedder)) as index:
+            moves, used_embedder = index.moves(), index.embedder
+    except (IndexerError, MemoryServiceError, OSError):
         # Its own check says why.
         return list(embedder.models)
-    finally:
-        index.close()
     return sorted(embedder.models, key=lambda each_embedder: each_embedder is not used_embedder)[: 2 if moves else 1]
 
 
@@ -252,14 +251,12 @@ def _rerank(reranker: Reranker) -> str:
     return f"{reranker.name} tells an answer from another text"
 
 
-def _round_trip(settings: Settings, embedder: Embedder | None) -> str:
+def _round_trip(settings: Settings, storage: Storage, embedder: Embedder | None) -> str:
     """Write, find by words and by meaning, erase, and find no more."""
-    place = settings.home if settings.home.exists() else None
-    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as name:
-        folder = Path(name)
-        files = MemoryStore(FileDocuments(folder), now=settings.now)
+    with storage.temporary_workspace() as parts:
+        files = MemoryStore(parts.documents, now=settings.now)
         entry = files.notes.append(entry_draft(_SAMPLE))
-        index = Index(folder, embedder, store=settings.store)
+        index = _open_index(settings, parts, embedder)
         try:
             index.sync()
             for query, mode in (
@@ -308,7 +305,7 @@ def _expect(results: SearchResults, query: str) -> None:
         raise _Failed(f"search is degraded: {results.degraded[0].removesuffix('.')}", "Mend that first.")
 
 
-def _index(index: Index) -> str:
+def _index(index: Index, scratch: Path) -> str:
     is_unread = index.is_unread()
     if not is_unread:
         index.check()
@@ -316,7 +313,7 @@ def _index(index: Index) -> str:
     if status.stored is None:
         raise _Failed("there is no index yet", "Run `memory-service reindex`.")
     if not is_unread:
-        _rebuild(index.files.root, status)
+        _rebuild(scratch, status)
     if status.rebuild and status.rebuild.running:
         return f"it is being made anew: {status.rebuild.share:.0%} of the files are done"
     if is_unread or index.lags():
@@ -325,9 +322,9 @@ def _index(index: Index) -> str:
             "Run `memory-service reindex` to have that now.",
         )
     if status.moving:
-        return _moving(index.files.root, status)
+        return _moving(scratch, status)
     if status.outdated or status.counts is None:
-        raise _Failed("another model or version made the index", _full_reindex(index.files.root, status))
+        raise _Failed("another model or version made the index", _full_reindex(scratch, status))
     counts = status.counts
     if status.slow:
         detail, _, remedy = status.slow.removeprefix("index: ").partition(". ")

@@ -132,7 +132,7 @@ class IndexRenewal:
             try:
                 if self.is_due():
                     _log.warning(
-                        "The index of %s was made by an older version; it is made anew.", self._index.files.root
+                        "The index of %s was made by an older version; it is made anew.", self._index.source.name
                     )
                     self._index.sync(words_only=True, on_progress=show, cancelled=cancelled)
                 self._problem = ""
@@ -140,7 +140,7 @@ class IndexRenewal:
                 self._problem = ""  # another process does it, or the next one goes on with it
             except IndexerError as error:
                 self._problem = f"index: an older version made it, and it could not be made anew yet. {error}"
-                _log.warning("The index of %s could not be made anew: %s", self._index.files.root, error)
+                _log.warning("The index of %s could not be made anew: %s", self._index.source.name, error)
             finally:
                 self._progress = None
                 self._again = time.monotonic() + _AGAIN_SECONDS if self.is_due() else 0.0

@@ -70,7 +70,7 @@ class IndexMoves:
                 if self._is_due() and not index.beside.running:
                     _log.info(
                         "The index of %s is made anew, as another model fits it or an older version made it.",
-                        index.files.root,
+                        index.source.name,
                     )
                     self._problems = index.sync(full=True, on_progress=on_progress, cancelled=cancelled).degraded
             finally:
@@ -81,7 +81,7 @@ class IndexMoves:
             part = "vector" if isinstance(error, EmbeddingError) else "index"
             self._problems = (f"{part}: the index goes on as it was made, as it could not be made anew. {error}",)
             self._again = time.monotonic() + _AGAIN_SECONDS
-            _log.warning("The index of %s stays with its model: %s", index.files.root, error)
+            _log.warning("The index of %s stays with its model: %s", index.source.name, error)
         return self._problems
 
     def close(self) -> None:

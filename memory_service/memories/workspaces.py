@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from indexer import (
     EXTRA_MARK,
-    Folders,
+    Index,
     is_memory_path,
     is_session_path,
     name_fault,
@@ -64,12 +64,12 @@ def stored_path(documents: DocumentStore, path: str) -> str:
     return documents.spelling(memory_path(path))
 
 
-def indexed_paths(paths: Collection[str], folders: Folders) -> tuple[str, ...]:
-    """Paths that the index is to read, as the disk spells them: files, folders, logs, and what lies in extra folders.
+def indexed_paths(paths: Collection[str], index: Index) -> tuple[str, ...]:
+    """Paths that the index is to read, as its source spells them: files, folders, logs, and what lies in extra folders.
 
     Args:
         paths: The paths as a caller gave them, in any Unicode form.
-        folders: The folders that are indexed with the workspace.
+        index: The index of the workspace.
 
     Raises:
         InvalidName: One is none of these.
@@ -81,7 +81,7 @@ def indexed_paths(paths: Collection[str], folders: Folders) -> tuple[str, ...]:
         else _file_or_folder(path)
         for path in paths
     )
-    return tuple(path if path.isascii() else folders.as_on_disk(path.rstrip("/")) for path in checked_paths)
+    return tuple(path if path.isascii() else index.source.spelling(path.rstrip("/")) for path in checked_paths)
 
 
 def _file_or_folder(path: str) -> str:

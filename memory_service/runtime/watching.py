@@ -10,15 +10,13 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from indexer import Index, IndexerError, SyncPlan, SyncReport, Watch, Watched, WatchState, WatchTiming
+from indexer import Watch, Watched, WatchState, WatchTiming
 from indexer.common import THROTTLE
 from memory_service.memories.long_term import LongTermMemory
-from memory_service.runtime import index_answers
-from memory_service.schemas.status import ReindexReport
 
 _log = logging.getLogger("memory_service.runtime.watching")
 
@@ -28,6 +26,7 @@ _KEPT_SECONDS = 60.0
 # As much patience as a request that just began to index deserves.
 _END_SECONDS = 10.0
 _NOT_HERE = "not by this process; `serve` and `reindex --watch` do it"
+_NO_FOLDER = "it lies in no folder of this machine; each search looks for what changed"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +88,9 @@ class WorkspaceWatcher:
             known_value = self._followed.get(workspace)
         if known_value is None:
             return WatchState(mode="off", reason=f"{_MOST_WORKSPACES} other workspaces were used later")
-        state = self._watch.state(known_value.memory.index.files.root)
+        if not (folders := known_value.memory.index.source.folders):
+            return WatchState(mode="off", reason=_NO_FOLDER)
+        state = self._watch.state(folders[0])
         return WatchState(mode="off", reason="it is about to begin") if state.mode == "off" else state
 
     def close(self) -> None:
@@ -111,83 +112,14 @@ class WorkspaceWatcher:
 
     def _homes(self) -> list[Watched]:
         with self._changing:
-            return [_watched_folders(value.memory.index) for value in self._followed.values()]
+            followed_folders = [value.memory.index.source.folders for value in self._followed.values()]
+        return [Watched(root=folders[0], extra=folders[1:]) for folders in followed_folders if folders]
 
     def _index_changes(self, root: Path, paths: Collection[str]) -> float:
         with self._changing:
             memory = next(
-                (value.memory for value in self._followed.values() if value.memory.index.files.root == root), None
+                (value.memory for value in self._followed.values() if root in value.memory.index.source.folders[:1]),
+                None,
             )
         with THROTTLE.background():
             return memory.catch_up(paths, cancelled=self._stop.is_set) if memory else 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncedChange:
-    """Sync of one or several changes.
-
-    Attributes:
-        paths: The files that looked changed.
-        failure: Why it could not be; then there is no report.
-    """
-
-    paths: tuple[str, ...]
-    report: ReindexReport
-    failure: str = ""
-
-
-def follow(
-    index: Index,
-    on_followed: Callable[[SyncedChange], None],
-    stop: threading.Event,
-    *,
-    only: Sequence[str] = (),
-    timing: WatchTiming | None = None,
-) -> None:
-    """Index what changes, until told to stop.
-
-    Args:
-        index: What to keep up to date.
-        on_followed: Told of every change after it was indexed.
-        stop: Ends it.
-        only: Files or folders to look at; all, unless given.
-        timing: See `indexer.sources.watch`.
-    """
-    text = ""
-
-    def index_changes(_: Path, paths: Collection[str]) -> float:
-        nonlocal text
-        started_time = time.monotonic()
-        texts, failure = tuple[str, ...](), ""
-        named_paths = [path for path in paths if _is_within(path, only)]
-        if paths and not named_paths:
-            return 0.0
-        try:
-            plan = index.plan(named_paths or only, missing_ok=True)
-            looked_seconds, texts = time.monotonic() - started_time, _to_do(plan)
-            report = index.sync(texts, missing_ok=True, cancelled=stop.is_set) if texts else SyncReport()
-        except IndexerError as error:
-            looked_seconds, failure, report = time.monotonic() - started_time, str(error), SyncReport()
-        if (texts and not failure and _did(report)) or failure != text:
-            on_followed(SyncedChange(paths=texts, report=index_answers.reindex_report(report), failure=failure))
-        text = failure
-        return looked_seconds
-
-    Watch(lambda: [_watched_folders(index)], index_changes, stop, timing=timing or WatchTiming()).run()
-
-
-def _watched_folders(index: Index) -> Watched:
-    root, *extra = index.files.folders
-    return Watched(root=root, extra=tuple(extra))
-
-
-def _to_do(plan: SyncPlan) -> tuple[str, ...]:
-    return (*(file.path for file in (*plan.added, *plan.suspects, *plan.unsure)), *plan.removed)
-
-
-def _did(report: SyncReport) -> bool:
-    return bool(report.added or report.changed or report.removed or report.failed)
-
-
-def _is_within(path: str, only: Sequence[str]) -> bool:
-    return not only or any(path == text or path.startswith(text.rstrip("/") + "/") for text in only)

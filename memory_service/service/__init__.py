@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translate_call
     from memory_service.messages.response_items import TRIGGER, items_of_messages, messages_of_items
     from memory_service.messages.server_events import EventSplitter, ServerEvent, Unreadable
+    from memory_service.runtime.change_reports import SyncedChange
     from memory_service.runtime.display import SessionDetails, ShownMessage, shown_prompt
     from memory_service.runtime.events import Subscription
     from memory_service.runtime.index_answers import reader_failures
     from memory_service.runtime.keyed_answers import KeyedAnswers
     from memory_service.runtime.session_options import preset_settings
     from memory_service.runtime.session_store import check_messages
-    from memory_service.runtime.watching import SyncedChange
     from memory_service.service.facade import MemoryService
-    from memory_service.storage.files.sample import SAMPLES, Recording, copy_sample
+    from memory_service.storage.sample import SAMPLES, Recording, copy_sample
 
 __all__ = [
     "ANSWER",
@@ -78,7 +78,7 @@ _MODULES = {
     "memory_service.conversations.call_places": ("CallOverview", "call_overview"),
     "memory_service.conversations.seals": ("is_sealed_here",),
     "memory_service.llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translate_call"),
-    "memory_service.storage.files.sample": ("SAMPLES", "Recording", "copy_sample"),
+    "memory_service.storage.sample": ("SAMPLES", "Recording", "copy_sample"),
     "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
     "memory_service.messages.server_events": ("EventSplitter", "ServerEvent", "Unreadable"),
     "memory_service.runtime.index_answers": ("reader_failures",),
@@ -87,7 +87,7 @@ _MODULES = {
     "memory_service.runtime.keyed_answers": ("KeyedAnswers",),
     "memory_service.runtime.session_options": ("preset_settings",),
     "memory_service.runtime.session_store": ("check_messages",),
-    "memory_service.runtime.watching": ("SyncedChange",),
+    "memory_service.runtime.change_reports": ("SyncedChange",),
     "memory_service.service.facade": ("MemoryService",),
 }
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from memory_service.conversations.references import CompactionItems
     from memory_service.runtime.session_services import ServiceParts
     from memory_service.service.short_term import WorkspaceSessions
-    from memory_service.storage.files.joining import HomeJoin
+    from memory_service.storage.home_join import HomeJoin
 
 # Parts for providers' clients, checks and measurements are imported where they are used: a search has no need of them.
 _MOST_CONVERSATIONS = 256
@@ -89,7 +89,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         self._reranker = make_reranker(settings)
         self._models = models or make_models(settings)
         self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, self._shared_services, rests=rests)
-        storage = self._workspaces.storage
+        self.storage = storage = self._workspaces.storage
         self._presence = Presence(storage.coordination)
         self._operations = Operations(self._records, self._presence)
         self.keyed_answers = KeyedAnswers(self._records, self._presence)
@@ -99,8 +99,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         self._conversations: LRU[str, Conversations] = LRU(_MOST_CONVERSATIONS)
 
     def _records(self, workspace: str) -> RecordStore:
-        storage = self._workspaces.storage
-        return storage.workspace(workspace).records if workspace else storage.records
+        return self.storage.workspace(workspace).records if workspace else self.storage.records
 
     def _shared_services(self) -> ServiceParts:
         """The services that all sessions share; made, and their code loaded, with the first of them."""
@@ -429,27 +428,23 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def has_workspace(self, workspace: str) -> bool:
         """True if somebody has written to a workspace."""
-        return self._workspaces.storage.contains(workspace)
+        return self.storage.contains(workspace)
 
     def workspaces(self) -> list[str]:
         """Names of all workspaces."""
-        return self._workspaces.storage.workspaces()
+        return self.storage.workspaces()
 
     def workspace_summaries(self, names: Iterable[str] | None = None) -> list[WorkspaceSummary]:
         """More of some workspaces, or of all, by name."""
-        return workspace_summaries(self._workspaces.storage, self.workspaces() if names is None else names)
+        return workspace_summaries(self.storage, self.workspaces() if names is None else names)
 
     def join(self, other: Path, *, dry_run: bool = False) -> HomeJoin:
-        """Copy into this home what another one has and this one lacks; see `memory_service.storage.files.joining`."""
-        from memory_service.storage.files.joining import join, plan_join
-
-        return (plan_join if dry_run else join)(self.settings.home, other)
+        """Copy into this home what another one has and this one lacks."""
+        return self.storage.join(other, dry_run=dry_run)
 
     def other_homes(self) -> list[HomeJoin]:
         """Homes that somebody may have written to instead of this one, and what this one lacks of them."""
-        from memory_service.storage.files.joining import other_homes
-
-        return other_homes(self.settings.home)
+        return self.storage.other_homes()
 
     def examine(self, workspace: str, *, measures: bool = False) -> Iterator[Check]:
         """Check every part by using it, one after the other; and if wanted, measure the index on its own passages."""
@@ -461,7 +456,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         missed_text = missed_calls_note(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC)))
         return examine(
             self.settings,
-            self._workspaces.storage,
+            self.storage,
             workspace,
             self._embedder,
             reranker=self._reranker,
@@ -472,7 +467,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
     def ready(self) -> tuple[str, ...]:
         """Problems that keep the service from serving; empty if there are none."""
-        fault = self._workspaces.storage.fault()
+        fault = self.storage.fault()
         return (f"home: {fault}. Mend that, or choose another --home.",) if fault else ()
 
     def warm_up(self) -> None:

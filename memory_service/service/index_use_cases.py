@@ -16,15 +16,13 @@ from indexer import SyncProgress
 from memory_service.memories.workspaces import indexed_paths
 from memory_service.runtime import index_answers
 from memory_service.runtime.background import Operations
+from memory_service.runtime.change_reports import SyncedChange, follow
 from memory_service.runtime.index_answers import translate_errors
-from memory_service.runtime.watching import SyncedChange, follow
 from memory_service.schemas.status import Operation, ReindexReport, Status
-from memory_service.storage.files.file_storage import extra_folders
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
     from memory_service.health.missed_calls import MissedCalls
-    from memory_service.memories.long_term import LongTermMemory
     from memory_service.service.workspace import OpenWorkspaces
 
 
@@ -60,7 +58,7 @@ class IndexUseCases(ABC):
         """The plan of a reindex, without doing it."""
         memory = self._workspaces.readable(workspace)
         with translate_errors():
-            return index_answers.planned_report(memory.index.plan(self._indexed_paths(memory, paths)))
+            return index_answers.planned_report(memory.index.plan(indexed_paths(paths, memory.index)))
 
     def reindex(
         self,
@@ -75,13 +73,9 @@ class IndexUseCases(ABC):
         memory = self._workspaces.readable(workspace)
         with translate_errors():
             report = memory.sync(
-                self._indexed_paths(memory, paths), full=full, on_progress=on_progress, cancelled=cancelled
+                indexed_paths(paths, memory.index), full=full, on_progress=on_progress, cancelled=cancelled
             )
         return index_answers.reindex_report(report)
-
-    def _indexed_paths(self, memory: LongTermMemory, paths: Collection[str]) -> tuple[str, ...]:
-        """Paths of a workspace as the index has them."""
-        return indexed_paths(paths, extra_folders(memory.index.files.root, self.settings.extra_paths)) if paths else ()
 
     def index_words(self, workspace: str, *, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Make all that changed be found by its words, which takes a moment; `reindex` makes its vectors."""
@@ -92,7 +86,7 @@ class IndexUseCases(ABC):
     def start_reindex(self, workspace: str, paths: Collection[str] = (), *, full: bool = False) -> Operation:
         """Start a reindex in the background."""
         memory = self._workspaces.readable(workspace)
-        checked_texts = self._indexed_paths(memory, paths)
+        checked_texts = indexed_paths(paths, memory.index)
         return self._operations.start(
             workspace,
             lambda on_progress, cancelled: memory.sync(
@@ -153,4 +147,4 @@ class IndexUseCases(ABC):
         """Index what changes in one workspace, here and now, until told to stop; see `watching.follow`."""
         memory = self._workspaces.memory(workspace)
         with translate_errors():
-            follow(memory.index, on_followed, stop, only=self._indexed_paths(memory, paths))
+            follow(memory.index, on_followed, stop, only=indexed_paths(paths, memory.index))

@@ -35,7 +35,6 @@ from memory_service.schemas.entries import (
 )
 from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile, make_request
 from memory_service.schemas.roles import NotedOrigin, WhoseWord
-from memory_service.storage.files.document_files import read_extra
 
 if TYPE_CHECKING:
     from memory_service.runtime.keyed_answers import KeyedAnswers
@@ -106,9 +105,10 @@ class MemoryUseCases(ABC):
         memory = self._workspaces.readable(workspace)
         if path.startswith(EXTRA_MARK):
             with translate_errors():
-                path, place = memory.index.locate(path)
+                path = memory.index.listed_path(path)
             check_range(start_line, lines)
-            return read_range(read_extra(place, path), path, start_line=start_line, lines=lines)
+            raw = self._workspaces.storage.workspace(workspace).read_extra(path)
+            return read_range(raw, path, start_line=start_line, lines=lines)
         return memory.files.read(stored_path(memory.files.documents, path), start_line=start_line, lines=lines)
 
     def original(self, workspace: str, handle: str, *, session_id: str | None = None) -> Original:

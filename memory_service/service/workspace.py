@@ -22,8 +22,8 @@ from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
 from memory_service.runtime.watching import WorkspaceWatcher
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
-from memory_service.storage.base import Storage, WorkspaceStorage
-from memory_service.storage.files.file_storage import FileStorage
+from memory_service.storage.base import WorkspaceStorage
+from memory_service.storage.engines import open_storage
 
 if TYPE_CHECKING:
     from memory_service.compaction.compactor import Compactor
@@ -59,7 +59,7 @@ class OpenWorkspaces:
         *,
         rests: bool = False,
     ) -> None:
-        self.storage: Storage = FileStorage(settings.home, index_store=settings.store, extra_paths=settings.extra_paths)
+        self.storage = open_storage(settings)
         self.watching = WorkspaceWatcher()
         self._settings = settings
         self._embedder = embedder

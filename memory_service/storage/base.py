@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from memory_service.storage.record_store import RecordStore
 
 if TYPE_CHECKING:
     from indexer import IndexStore, Source
+    from memory_service.storage.home_join import HomeJoin
     from memory_service.storage.logs import LogStore
 
 
@@ -33,6 +35,8 @@ class WorkspaceStorage:
         open_logs: Makes `logs`; many calls need none, and the code of logs is not loaded for them.
         open_source: Makes what its index is made of: documents, logs, and on this machine folders beside them.
         open_index: Makes the store of its index.
+        read_extra: Reads a file of a folder beside it, whose path is as its index lists it; `NotFound` where there is
+            no such file, as in an engine that has no folders.
     """
 
     documents: DocumentStore
@@ -41,6 +45,7 @@ class WorkspaceStorage:
     open_logs: Callable[[], LogStore]
     open_source: Callable[[], Source]
     open_index: Callable[[], IndexStore]
+    read_extra: Callable[[str], bytes]
 
     @cached_property
     def logs(self) -> LogStore:
@@ -97,6 +102,9 @@ class Storage(Protocol):
     def workspace(self, name: str) -> WorkspaceStorage:
         """The parts that are of a workspace; one that is not there is empty."""
 
+    def temporary_workspace(self) -> AbstractContextManager[WorkspaceStorage]:
+        """The parts of a new, empty workspace that no list shows, and that is gone after the block."""
+
     def contents(self, name: str) -> WorkspaceContents:
         """Numbers on a workspace that is there.
 
@@ -109,6 +117,21 @@ class Storage(Protocol):
 
     def sweep(self, name: str) -> None:
         """Removes what killed writers left half-written of a workspace, and of the home; not of the documents."""
+
+    def join(self, home: Path, *, dry_run: bool = False) -> HomeJoin:
+        """Copies what another home, a folder, has and this one lacks.
+
+        Args:
+            home: The folder.
+            dry_run: Whether nothing is done but to look.
+
+        Raises:
+            InvalidRequest: It is no home, the same one, or one of a newer version; or this engine joins none.
+            StorageFailed: Something cannot be read or written; what was copied stays.
+        """
+
+    def other_homes(self) -> list[HomeJoin]:
+        """Homes that somebody may have written to instead of this one, and what this one lacks of them."""
 
     def fault(self) -> str:
         """Why nothing can be written; empty if it can. Writes nothing."""

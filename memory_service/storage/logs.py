@@ -8,6 +8,7 @@ Media are stored by their SHA-256, and a content that any log names stays. Readi
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -66,13 +67,21 @@ class SessionLog(Protocol):
             StorageFailed: The log cannot be read.
         """
 
-    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None, edition: int = 0) -> Appended:
+    def append(
+        self,
+        bodies: Sequence[Body],
+        *,
+        expected_last_seq: int | None = None,
+        edition: int = 0,
+        at: dt.datetime | None = None,
+    ) -> Appended:
         """Appends records, all or none, in one step with its checks; an empty log gets a header first.
 
         Args:
             bodies: The records, at least one.
             expected_last_seq: The last record that the caller has seen, if that matters.
             edition: That of the log that the records were made from, if that matters: no log is begun then.
+            at: The time of the records, with a time zone; the present moment unless given.
 
         Raises:
             InvalidRequest: A record cannot be written.

@@ -22,8 +22,8 @@ from indexer.language.terms import index_terms
 from indexer.types import SearchFilter
 from memory_service.memories.block import build_context, candidates_for
 from memory_service.schemas import Context
-from memory_service.storage.files.sample import copy_sample
 from tests.evals.chinese import load, write_workspace
+from tests.storages import sample_folder
 
 _SAMPLE = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))
 _NOW = dt.datetime(2026, 11, 21, 12, 0, tzinfo=dt.UTC)
@@ -55,7 +55,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Notes, Pla
     pairs = chinese.half("held")[::3]
     made: dict[Notes, Place] = {
         "sample": Place(
-            folder=copy_sample(tmp_path_factory.mktemp("sample")),
+            folder=sample_folder(tmp_path_factory.mktemp("sample")),
             asked=tuple(Asked(question=each["question"], answer=each["contains"]) for each in _SAMPLE),
         ),
         "chinese": Place(

@@ -12,7 +12,7 @@ import pytest
 
 from indexer import Embedder, Index, MiniLM, Mode, RankingSettings, SearchFilter, SourceKind
 from indexer.engine.ranking import Fusion
-from memory_service.storage.files.sample import copy_sample
+from tests.storages import sample_folder
 
 _QUESTIONS = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))
 _RECORDED = json.loads((Path(__file__).parent / "recorded_questions.json").read_text("utf-8"))
@@ -22,7 +22,7 @@ _TODAY = dt.date(2026, 11, 20)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    place = copy_sample(tmp_path_factory.mktemp("sample"))
+    place = sample_folder(tmp_path_factory.mktemp("sample"))
     index = Index(place, MiniLM())
     index.sync()
     index.close()

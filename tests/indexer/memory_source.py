@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from itertools import count
+from pathlib import Path
 from typing import NamedTuple
 
 from indexer import SourceMissing
 from indexer.sources.base import Content, Scan, SourceFile, content_of, failed_read, with_folders
 from indexer.stores.base import FileState, Version
-from indexer.types import SourceKind
+from indexer.types import SourceKind, to_nfc
 
 
 class _Entry(NamedTuple):
@@ -85,6 +86,13 @@ class MemorySource:
         if now.size_bytes > max_bytes:
             return failed_read(now, f"it has {now.size_bytes:,} bytes, more than {max_bytes:,}; split it")
         return content_of(now, self._files[file.path].raw, time.time_ns())
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return ()
+
+    def spelling(self, path: str) -> str:
+        return to_nfc(path)
 
     def tail(self, path: str, max_bytes: int) -> tuple[bytes, bool]:
         if path not in self._files:

@@ -33,8 +33,8 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
 
 
 def source_of(index: Index) -> MemorySource:
-    assert isinstance(index._source, MemorySource)
-    return index._source
+    assert isinstance(index.source, MemorySource)
+    return index.source
 
 
 def test_it_finds_what_one_of_files_finds(index: Index, tmp_path: Path) -> None:

@@ -46,11 +46,11 @@ def run_demo(home: Path, telling: Telling) -> None:
     """
     from memory_service.service import MemoryService
 
-    folder = copy_sample(home, with_session=False, language=telling.story.language)
     # Whatever is configured where it runs: no model is called, and the story is the same.
     rules = {"flush": {"mode": "extractive"}, "compaction": {"preset": "default"}, "pruning": {"mode": "preset"}}
     with MemoryService.open(home, llm_model="", **rules) as service:
-        demo = _Demo(service, folder, telling)
+        copy_sample(service.storage, with_session=False, language=telling.story.language)
+        demo = _Demo(service, telling)
         demo.notes()
         demo.conversation()
         demo.flushes()
@@ -63,13 +63,12 @@ def run_demo(home: Path, telling: Telling) -> None:
 class _Demo:
     """One run of the demo; its methods are the steps of the story, in their order."""
 
-    def __init__(self, service: MemoryService, folder: Path, telling: Telling) -> None:
+    def __init__(self, service: MemoryService, telling: Telling) -> None:
         self._service = service
-        self._folder = folder
         self._telling = telling
         self._story = telling.story
         self._session_id = SAMPLES[self._story.language].session_id
-        self._recording = Recording(folder, self._story.language)
+        self._recording = Recording(service.storage, self._story.language)
         self._flushes = list[dict[str, Any]]()
         self._compactions = list[dict[str, Any]]()
         self._shown = self._contexts = self._peak = self._passages = 0
@@ -79,11 +78,11 @@ class _Demo:
         """The Markdown is there, and is indexed."""
         telling = self._telling
         telling.step()
-        files = sorted(path.relative_to(self._folder).as_posix() for path in self._folder.rglob("*.md"))
+        files = [file.path for file in self._service.files(WORKSPACE)]
         first, again = self._service.reindex(WORKSPACE), self._service.reindex(WORKSPACE)
         self._passages = self._service.status(WORKSPACE).passages
         telling.line("files", first="  ".join(files[:3]), last=files[-1], count=len(files))
-        telling.quote("\n".join((self._folder / files[-1]).read_text("utf-8").splitlines()[2:5]))
+        telling.quote("\n".join(self._service.get(WORKSPACE, files[-1], 3, 3).text.splitlines()))
         telling.line("reindex", passages=self._passages, seconds=first.seconds)
         telling.line("again", ms=round(again.seconds * 1000))
 
@@ -237,7 +236,7 @@ class _Demo:
         path = Counter(memory.path for memory in report.written).most_common(1)[0][0]
         memories = [memory for memory in report.written if memory.path == path]
         entries = _entries(
-            (self._folder / path).read_text("utf-8"), [each_memory.memory_id for each_memory in memories[:_ENTRIES]]
+            self._service.get(WORKSPACE, path).text, [each_memory.memory_id for each_memory in memories[:_ENTRIES]]
         )
         results = self._service.search(WORKSPACE, memories[0].text, limit=5, sources=["memory"]).results
         places = (

@@ -180,21 +180,6 @@ class FileDocuments:
         return self._folder / path
 
 
-def read_extra(place: Path, path: str) -> bytes:
-    """A file of an extra folder, which lies on this machine whatever the storage is.
-
-    Args:
-        place: Where it lies.
-        path: Its name for messages.
-
-    Raises:
-        NotFound: There is no such file.
-        TooLarge: Memory may have no room for it.
-    """
-    with storage_errors(path):
-        return disk.read_signed(place, path)[0]
-
-
 def _check_kind(path: str, mode: int, *, is_last: bool) -> None:
     if stat.S_ISLNK(mode):
         raise InvalidName(f"The path {path} leads over a symbolic link. Put the file itself there.")

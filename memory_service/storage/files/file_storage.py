@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from indexer import ExtraFolder, FileSource, Folders, change_times, scan_workspace, sync_file
 from indexer.stores import DEFAULT_STORE, open_store
 from memory_service.config.extra_paths import read_extra_paths
-from memory_service.errors import InvalidName, StorageFailed
+from memory_service.errors import InvalidName, NotFound, StorageFailed
 from memory_service.home import WORKSPACE_NAME, check_workspace, make_home, project_of_workspace
 from memory_service.storage.base import WorkspaceContents, WorkspaceStorage
 from memory_service.storage.files import disk
@@ -27,9 +28,11 @@ from memory_service.storage.files.file_records import FileRecords
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 
 if TYPE_CHECKING:
+    from memory_service.storage.home_join import HomeJoin
     from memory_service.storage.logs import LogStore
 
 _SESSIONS = "sessions"
+_TEMPORARY = ".doctor-"
 
 
 class FileStorage:
@@ -94,15 +97,31 @@ class FileStorage:
 
     def workspace(self, name: str) -> WorkspaceStorage:
         """The files of a workspace."""
-        folder = self._folder(name)
+        return self._parts(self._folder(name))
+
+    @contextmanager
+    def temporary_workspace(self) -> Iterator[WorkspaceStorage]:
+        """The files of a new folder, which is in the home, if there is one, and gone after the block."""
+        place = self._home if self._home.exists() else None
+        with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=place) as folder:
+            yield self._parts(Path(folder))
+
+    def _parts(self, folder: Path) -> WorkspaceStorage:
         return WorkspaceStorage(
             documents=FileDocuments(folder),
-            records=FileRecords(folder, DatabaseRecords(self._database, name)),
+            records=FileRecords(folder, DatabaseRecords(self._database, folder.name)),
             scratch=folder,
             open_logs=lambda: _logs_in(folder / _SESSIONS),
-            open_source=lambda: FileSource(folder, extra=extra_folders(folder, self._extra_paths)),
+            open_source=lambda: FileSource(folder, extra=self._extra_folders(folder)),
             open_index=lambda: open_store(self._index_store, folder),
+            read_extra=lambda path: _read_extra(self._extra_folders(folder), path),
         )
+
+    def _extra_folders(self, folder: Path) -> Folders:
+        """The folders that are indexed beside a workspace: its own alone, whatever others have."""
+        read = read_extra_paths(self._extra_paths.get(folder.name, ()))
+        extra = [ExtraFolder(name=path.name, folder=path.folder, globs=path.globs) for path in read]
+        return Folders(folder, extra, private=(folder.parent,))
 
     def contents(self, name: str) -> WorkspaceContents:
         """Numbers on a workspace, from a look at its files."""
@@ -140,6 +159,18 @@ class FileStorage:
             _logs_in(sessions).sweep()
         disk.sweep_old([self._home])
 
+    def join(self, home: Path, *, dry_run: bool = False) -> HomeJoin:
+        """Copies what another home has and this one lacks; see `memory_service.storage.files.joining`."""
+        from memory_service.storage.files.joining import join, plan_join
+
+        return (plan_join if dry_run else join)(self._home, home)
+
+    def other_homes(self) -> list[HomeJoin]:
+        """Homes beside this one that have what it lacks."""
+        from memory_service.storage.files.joining import other_homes
+
+        return other_homes(self._home)
+
     def fault(self) -> str:
         """Why nothing can be written into the home, or where it would be made."""
         return disk.write_fault(self._home)
@@ -158,16 +189,12 @@ class FileStorage:
         return f"the workspace {name} of the home {self._home}"
 
 
-def extra_folders(folder: Path, extra_paths: Mapping[str, tuple[str, ...]]) -> Folders:
-    """The folders that are indexed beside a workspace: its own alone, whatever others have.
-
-    Args:
-        folder: The folder of the workspace.
-        extra_paths: The setting.
-    """
-    read = read_extra_paths(extra_paths.get(folder.name, ()))
-    extra = [ExtraFolder(name=path.name, folder=path.folder, globs=path.globs) for path in read]
-    return Folders(folder, extra, private=(folder.parent,))
+def _read_extra(folders: Folders, path: str) -> bytes:
+    place = folders.locate(path)
+    if place is None:
+        raise NotFound(f"The file {path} is in no extra folder, or lies over a symbolic link now. Search for it.")
+    with storage_errors(path):
+        return disk.read_signed(place, path)[0]
 
 
 def _logs_in(sessions: Path) -> LogStore:

@@ -10,10 +10,8 @@ from __future__ import annotations
 import filecmp
 import hashlib
 import os
-import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -21,54 +19,13 @@ from indexer import is_session_path, scan_workspace
 from memory_service.errors import InvalidRequest
 from memory_service.home import DEFAULT_HOME, PREFIX, PROJECT_FILE, WORKSPACE_NAME, check_format, make_home
 from memory_service.storage.files.disk import make_folder, replace_durably, storage_errors
+from memory_service.storage.home_join import HomeJoin, JoinedFile
 
 _DIGEST_CHARS = 6
 # Where commands of the first versions kept their memories, below the folder that they were called in.
 _FORMER_HOME = "data"
 _SAMPLE_MARK = b"# data\n\nA sample home"
 _BLOBS = "sessions/blobs"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinedFile:
-    """A file of another home.
-
-    Attributes:
-        workspace: Its workspace, here as there.
-        path: Its path within it, there.
-        target: Its path within it, here.
-        state: `copied` under its own name, `renamed` beside another file of that name, or the `same` is here already.
-    """
-
-    workspace: str
-    path: str
-    target: str
-    state: Literal["copied", "renamed", "same"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HomeJoin:
-    """A home and what another one brings into it."""
-
-    home: str
-    other: str
-    files: tuple[JoinedFile, ...]
-
-    @property
-    def missing(self) -> tuple[JoinedFile, ...]:
-        """The files that are not here yet."""
-        return tuple(file for file in self.files if file.state != "same")
-
-    def __str__(self) -> str:
-        """A sentence on what is not here, and the command that brings it."""
-        missing = self.missing
-        workspaces = sorted({file.workspace for file in missing})
-        files = "1 file" if len(missing) == 1 else f"{len(missing):,} files"
-        return (
-            f"{self.other} has {files} that {self.home} lacks, in {', '.join(workspaces[:3])}"
-            f"{' and others' if len(workspaces) > 3 else ''}. To join them: "
-            f"memory-service join {shlex.quote(self.other)} --home {shlex.quote(self.home)}"
-        )
 
 
 def plan_join(home: Path, path: Path) -> HomeJoin:

@@ -107,7 +107,14 @@ class JsonlLog:
             return (raw[raw.find(b"\n") + 1 :], False) if start else (raw, True)
         return b"", True
 
-    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None, edition: int = 0) -> Appended:
+    def append(
+        self,
+        bodies: Sequence[Body],
+        *,
+        expected_last_seq: int | None = None,
+        edition: int = 0,
+        at: dt.datetime | None = None,
+    ) -> Appended:
         """Appends records, all or none of them, and waits for the disk; an empty log gets a header first.
 
         Raises:
@@ -125,7 +132,7 @@ class JsonlLog:
                 header = first_header(self.file.session_id, bodies[0])
                 drafts = [draft_record(header), *drafts[isinstance(bodies[0], SessionHeader) :]]
             with self._stored_media(drafts):
-                self.file.write(descriptor, drafts)
+                self.file.write(descriptor, drafts, at)
             last_seq = self.file.offsets.last_seq
         return Appended(first_seq=last_seq - len(bodies) + 1, last_seq=last_seq)
 

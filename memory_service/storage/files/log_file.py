@@ -155,18 +155,18 @@ class LogFile:
         if not disk.replace_durably(self.path, raw, expected=disk.signature(os.fstat(descriptor))):
             raise kept_changing(self.path.name)
 
-    def lines(self, drafts: Sequence[RecordDraft]) -> list[bytes]:
-        """The lines of records that are written at once, under the next numbers."""
+    def lines(self, drafts: Sequence[RecordDraft], at: dt.datetime | None = None) -> list[bytes]:
+        """The lines of records that are written at once, under the next numbers, at the present moment or another."""
         first = self.offsets.last_seq + 1
-        ts = self._now().astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+        ts = (at or self._now()).astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
         return [
             encode(draft, seq=seq, ts=ts, batch=len(drafts) if seq == first else 1)
             for seq, draft in enumerate(drafts, start=first)
         ]
 
-    def write(self, descriptor: int, drafts: Sequence[RecordDraft]) -> None:
+    def write(self, descriptor: int, drafts: Sequence[RecordDraft], at: dt.datetime | None = None) -> None:
         """Appends a batch with one write."""
-        disk.append_durably(descriptor, b"".join(self.lines(drafts)))
+        disk.append_durably(descriptor, b"".join(self.lines(drafts, at)))
         if not self.offsets.end:
             try:
                 disk.sync_folder(self.path.parent)

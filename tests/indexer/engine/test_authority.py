@@ -27,7 +27,7 @@ def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Index]:
 
 
 def write(index: Index, path: str, text: str) -> None:
-    place = index.files.root / path
+    place = index.source.folders[0] / path
     place.parent.mkdir(exist_ok=True)
     place.write_text(text, encoding="utf-8")
     index.sync()

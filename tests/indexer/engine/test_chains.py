@@ -26,10 +26,10 @@ def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Index]:
 
 def notes(index: Index, **texts: str) -> None:
     """Write files, by name, and index them."""
-    (index.files.root / "memory").mkdir(exist_ok=True)
+    (index.source.folders[0] / "memory").mkdir(exist_ok=True)
     for name, text in texts.items():
         stem = name.removeprefix("d").replace("_", "-")
-        (index.files.root / "memory" / f"{stem}.md").write_text(text, encoding="utf-8")
+        (index.source.folders[0] / "memory" / f"{stem}.md").write_text(text, encoding="utf-8")
     index.sync()
 
 

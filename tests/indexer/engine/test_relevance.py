@@ -13,7 +13,7 @@ from indexer.engine.ranking import Fusion
 from indexer.engine.relevance import Calibration, Table, Weights
 from indexer.testing import HashEmbedder
 from indexer.types import SearchResults
-from memory_service.storage.files.sample import copy_sample
+from tests.storages import sample_folder
 
 NOTES = (
     "kiln, Skutt: The Skutt kiln fires at cone 6 on Fridays.",
@@ -85,7 +85,7 @@ def test_the_limit_changes_nothing(notes: Index) -> None:
 
 
 def test_a_packed_index_says_nearly_the_same(tmp_path: Path) -> None:
-    said, folder = [], copy_sample(tmp_path, with_session=False)
+    said, folder = [], sample_folder(tmp_path, with_session=False)
     for most in (100_000, 50):
         index = Index(folder, MiniLM(), pack_passages=most)
         index.sync()

@@ -241,8 +241,8 @@ def test_files_are_found_by_words_and_by_the_parts_of_names(workspace: Workspace
     assert {hit.source for hit in index.search("header", filter=SearchFilter(sources=("memory",))).hits} == {"memory"}
     assert index.sync().unchanged == 4
     assert index.status().pending == 0
-    assert index.files.folders == (workspace.root, project)
-    assert index.locate("@代码/src/net.py") == ("@代码/src/net.py", project.resolve() / "src/net.py")
+    assert index.source.folders == (workspace.root, project)
+    assert index.listed_path("@代码/src/net.py") == "@代码/src/net.py"
 
 
 def test_changes_are_found_and_files_can_be_named(workspace: Workspace, project: Path) -> None:
@@ -260,7 +260,7 @@ def test_changes_are_found_and_files_can_be_named(workspace: Workspace, project:
     with pytest.raises(SourceMissing):
         index.sync(["@p/nothing.md"])
     with pytest.raises(SourceMissing):
-        index.locate("@p/a.md")
+        index.listed_path("@p/a.md")
 
 
 def test_a_folder_that_is_away_keeps_its_passages_and_one_that_is_not_named_loses_them(
@@ -305,7 +305,7 @@ def test_what_cannot_be_read_is_told_and_what_is_no_text_is_left_out(workspace: 
     assert {hit.path for hit in index.search("word bom binary F", limit=20).hits} == {"@p/late.txt", "@p/bom.py"}
     assert index.status().pending == 0
     with pytest.raises(SourceMissing):
-        index.locate("@p/big.md")
+        index.listed_path("@p/big.md")
 
 
 def test_a_file_that_changes_all_the_time_keeps_what_was_read(workspace: Workspace, project: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from memory_service.cli.demo.story import story_in
 from memory_service.messages.sizes import count_tokens
 from memory_service.service import MemoryService
-from memory_service.storage.files.sample import SAMPLE_SESSION_ID, SAMPLES
+from memory_service.storage.sample import SAMPLE_SESSION_ID, SAMPLES
 from tests.memory_service.cli.commands import CommandLine
 from tests.pages import blocks
 from tests.picture import COMMAND, PICTURE, lines_of

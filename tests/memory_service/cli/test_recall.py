@@ -10,8 +10,8 @@ import pytest
 
 from memory_service import schemas
 from memory_service.messages.sizes import count_tokens
-from memory_service.storage.files.sample import copy_sample
 from tests.memory_service.cli.commands import CommandLine, Run
+from tests.storages import sample_folder
 
 QUESTION = "when do we deploy?"
 NONSENSE = "xyzzyqwerty"
@@ -21,7 +21,7 @@ NONSENSE = "xyzzyqwerty"
 def shop(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
     """The command line on a copy of the sample, indexed with the real model."""
     home = tmp_path_factory.mktemp("shop")
-    copy_sample(home)
+    sample_folder(home)
     cli = CommandLine(home=home, environment={})
     cli.ok("reindex")
     return cli

@@ -78,7 +78,7 @@ def test_a_command_that_waits_moves_the_index_first(open_memory: OpenMemory) -> 
     remember(open_memory(), *english(3), *chinese(9))
     memory = open_memory()
     assert model(memory) == ENGLISH.fingerprint
-    (memory.index.files.root / "memory" / "2026-11-19.md").write_text("- 星期五没有会议。\n", "utf-8")
+    (memory.index.source.folders[0] / "memory" / "2026-11-19.md").write_text("- 星期五没有会议。\n", "utf-8")
     told = list[int]()
     memory.bring_up_to_date(lambda progress: told.append(progress.passages))
     assert model(memory) == OTHERS.fingerprint
@@ -121,7 +121,7 @@ def test_a_model_that_fails_leaves_the_index_as_it_is_and_is_named(open_memory: 
     assert degraded(memory) == found
     assert memory.search("第3次会议", limit=1, passing=SearchFilter(), mode="vector").hits
     # A reindex that nobody wanted in full brings it up to date all the same.
-    (memory.index.files.root / "memory" / "2026-11-19.md").write_text("- 星期五没有会议。\n", "utf-8")
+    (memory.index.source.folders[0] / "memory" / "2026-11-19.md").write_text("- 星期五没有会议。\n", "utf-8")
     report = memory.sync((), full=False, on_progress=None, cancelled=lambda: False)
     assert report.added == 1 and any("model.onnx is missing" in each for each in report.degraded)
 
@@ -140,13 +140,13 @@ def test_a_disk_without_room_leaves_the_index_as_it_is_and_is_named(
 ) -> None:
     memory = open_memory()
     remember(memory, *english(3), *chinese(9))
-    usage = shutil.disk_usage(memory.index.files.root)
+    usage = shutil.disk_usage(memory.index.source.folders[0])
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=1_000))
     found = memory._moves.move()
     assert len(found) == 1 and found[0].startswith("index: the index goes on as it was made")
     assert "0.0 MB free. Free some space" in found[0]
     assert model(memory) == ENGLISH.fingerprint and degraded(memory) == found
-    (memory.index.files.root / "memory" / "2026-11-19.md").write_text("- 星期五没有会议。\n", "utf-8")
+    (memory.index.source.folders[0] / "memory" / "2026-11-19.md").write_text("- 星期五没有会议。\n", "utf-8")
     report = memory.sync((), full=False, on_progress=None, cancelled=lambda: False)
     assert report.added == 1 and any("MB free" in each for each in report.degraded)
     monkeypatch.undo()
@@ -159,7 +159,7 @@ def test_a_move_that_is_stopped_goes_on_where_it_was(open_memory: OpenMemory) ->
     memory = open_memory(LanguageChoice(ENGLISH, others))
     remember(memory, *english(30))
     lines = "".join(f"- {text}\n" for text in chinese(300))
-    (memory.index.files.root / "memory" / "2026-11-19.md").write_text(lines, "utf-8")
+    (memory.index.source.folders[0] / "memory" / "2026-11-19.md").write_text(lines, "utf-8")
     memory.index.sync()
     assert model(memory) == ENGLISH.fingerprint
     stops = False

@@ -182,7 +182,14 @@ class MemoryLog:
         content = self._logs.blobs.__getitem__ if media else None
         return iter([record_with_media(line, content) for line in rows.records() if line.record.seq > since_seq])
 
-    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None, edition: int = 0) -> Appended:
+    def append(
+        self,
+        bodies: Sequence[Body],
+        *,
+        expected_last_seq: int | None = None,
+        edition: int = 0,
+        at: dt.datetime | None = None,
+    ) -> Appended:
         if not bodies:
             raise InvalidRequest("There is nothing to append. Send at least one record.")
         drafts = [draft_record(body) for body in bodies]
@@ -194,12 +201,12 @@ class MemoryLog:
                 header = first_header(self._session_id, bodies[0])
                 drafts = [draft_record(header), *drafts[isinstance(bodies[0], SessionHeader) :]]
             rows = self._rows
-            lines = (*rows.lines, *self._lines(drafts))
+            lines = (*rows.lines, *self._lines(drafts, at))
             self._logs.store(self._session_id, replace(rows, lines=lines), drafts)
             return Appended(first_seq=self._rows.last_seq - len(bodies) + 1, last_seq=self._rows.last_seq)
 
-    def _lines(self, drafts: Sequence[RecordDraft]) -> list[bytes]:
-        ts = self._logs.now().astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    def _lines(self, drafts: Sequence[RecordDraft], at: dt.datetime | None = None) -> list[bytes]:
+        ts = (at or self._logs.now()).astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
         return [encode(draft, seq=seq, ts=ts) for seq, draft in enumerate(drafts, start=self._rows.last_seq + 1)]
 
     def expect(self, last_seq: int | None) -> None:

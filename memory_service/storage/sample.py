@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from memory_service.errors import Conflict, NotFound, StorageFailed
+from memory_service.errors import Conflict, NotFound
 from memory_service.messages.reading import read_messages
 from memory_service.messages.sizes import message_tokens
-from memory_service.sessions.records import MessageRecord
-from memory_service.storage.files.disk import FILE_MODE, make_folder
-from memory_service.storage.files.jsonl_log import JsonlLog
+from memory_service.schemas.memories import DEFAULT_WORKSPACE
+from memory_service.sessions.codec import decode
+from memory_service.sessions.records import MessageRecord, Record
+from memory_service.storage.base import Storage
 
 SAMPLE_SESSION_ID = "desk-2026-47"
 
@@ -71,25 +71,23 @@ class Recording:
     """The recorded session, to be said again in a copy of the sample.
 
     Args:
-        folder: The workspace of that copy.
+        storage: The storage that has the copy.
         language: Of the sample, see `SAMPLES`.
 
     Raises:
         NotFound: The installation lacks the recording, or it cannot be read.
     """
 
-    def __init__(self, folder: Path, language: str = "en") -> None:
-        path = _recorded_session(SAMPLES[language])
+    def __init__(self, storage: Storage, language: str = "en") -> None:
+        sample = SAMPLES[language]
         self.messages = [
             RecordedMessage(at=dt.datetime.fromisoformat(record.ts), text=record.body.text)
-            for record in JsonlLog(path).read()
+            for record in _recorded_session(sample)
             if isinstance(record.body, MessageRecord)
         ]
         if not self.messages:
-            raise NotFound(f"The recorded session at {path} holds no message. Reinstall memory-service.")
-        self._now = self.messages[0].at
-        # A session of the service notes the present moment, and the memories would speak of the wrong days.
-        self._log = JsonlLog(folder / "sessions" / path.name, now=lambda: self._now)
+            raise NotFound(f"The recorded session {sample.session_id} holds no message. Reinstall memory-service.")
+        self._log = storage.workspace(DEFAULT_WORKSPACE).logs.open(sample.session_id, must_exist=False)
 
     @cached_property
     def tokens(self) -> int:
@@ -98,12 +96,42 @@ class Recording:
 
     def say(self, message: RecordedMessage) -> None:
         """Append a message to the log of the copy, at its recorded time."""
-        self._now = message.at
-        self._log.append([MessageRecord(text=message.text)])
+        # A session of the service notes the present moment, and the memories would speak of the wrong days.
+        self._log.append([MessageRecord(text=message.text)], at=message.at)
 
 
-def _recorded_session(sample: Sample) -> Path:
-    """The log of the recorded session, where it is bundled.
+def copy_sample(storage: Storage, *, with_session: bool = True, language: str = "en") -> None:
+    """Copy the sample's Markdown, and its recorded session, to the workspace `default`.
+
+    Args:
+        storage: Where to.
+        with_session: Whether the recorded session is copied too.
+        language: Of the sample, see `SAMPLES`.
+
+    Raises:
+        NotFound: The installation lacks the sample.
+        Conflict: There is something in the workspace already.
+        StorageFailed: It cannot be written there.
+    """
+    sample = SAMPLES[language]
+    source = _bundled_folder(sample)
+    if storage.contains(DEFAULT_WORKSPACE):
+        contents = storage.contents(DEFAULT_WORKSPACE)
+        if contents.documents or contents.sessions:
+            raise Conflict(
+                f"There is a workspace {DEFAULT_WORKSPACE} in {storage.place} already. Choose an empty folder; nothing "
+                "was changed."
+            )
+    storage.make(DEFAULT_WORKSPACE)
+    parts = storage.workspace(DEFAULT_WORKSPACE)
+    for path in sorted(source.rglob("*.md")):
+        parts.documents.replace(path.relative_to(source).as_posix(), path.read_bytes(), expected=None)
+    if with_session:
+        parts.logs.begin(sample.session_id, _recorded_session(sample))
+
+
+def _recorded_session(sample: Sample) -> list[Record]:
+    """The records of the recorded session.
 
     Raises:
         NotFound: The installation lacks the sample.
@@ -111,50 +139,13 @@ def _recorded_session(sample: Sample) -> Path:
     path = _bundled_folder(sample) / "sessions" / f"{sample.session_id}.jsonl"
     if not path.is_file():
         raise NotFound(f"The recorded session is not at {path}. Reinstall memory-service.")
-    return path
-
-
-def copy_sample(home: Path, *, with_session: bool = True, language: str = "en") -> Path:
-    """Copy the sample's Markdown, and its recorded session, to `<home>/default` and return that folder.
-
-    Args:
-        home: Where to; it is made if it is not there.
-        with_session: Whether the recorded session is copied too.
-        language: Of the sample, see `SAMPLES`.
-
-    Raises:
-        NotFound: The installation lacks the sample.
-        Conflict: There is a workspace already, whose files it would replace.
-        StorageFailed: It cannot be written there.
-    """
-    sample = SAMPLES[language]
-    source = _bundled_folder(sample)
-    target = home / "default"
-    try:
-        if target.is_dir() and any(target.iterdir()):
-            raise Conflict(f"There is a workspace at {target} already. Choose an empty folder; nothing was changed.")
-        for path in _files(source, sample if with_session else None):
-            copied_path = target / path.relative_to(source)
-            make_folder(copied_path.parent)
-            shutil.copyfile(path, copied_path)
-            copied_path.chmod(FILE_MODE)
-    except OSError as error:
-        raise StorageFailed(
-            f"The sample cannot be written to {target} ({error.strerror or error}). Choose another folder."
-        ) from error
-    return target
+    return [decode(line).record for line in path.read_bytes().splitlines(keepends=True)]
 
 
 def _bundled_folder(sample: Sample) -> Path:
-    package = Path(__file__).parents[2]
+    package = Path(__file__).parents[1]
     path, checkout = package / sample.installed, package.parent / "data" / sample.checkout
     source = path if path.is_dir() else checkout
     if not source.is_dir():
         raise NotFound(f"The sample workspace is not at {source}. Reinstall memory-service.")
     return source
-
-
-def _files(source: Path, sample: Sample | None) -> Iterator[Path]:
-    yield from sorted(source.rglob("*.md"))
-    if sample is not None:
-        yield _recorded_session(sample)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service.errors import Conflict, StorageFailed
+from memory_service.errors import Conflict, InvalidName
 from memory_service.messages.reading import read_messages
 from memory_service.messages.sizes import message_tokens
 from memory_service.messages.writing import to_mistral, to_openai
@@ -19,17 +19,19 @@ from memory_service.messages.writing_anthropic import to_anthropic
 from memory_service.service import MemoryService
 from memory_service.sessions.records import MessageRecord, SessionHeader
 from memory_service.storage.files.jsonl_log import JsonlLog
-from memory_service.storage.files.sample import SAMPLE_SESSION_ID, copy_sample
+from memory_service.storage.sample import SAMPLE_SESSION_ID
 from tests.memory_service.storage.log_steps import header
 from tests.serving import settings
+from tests.storages import sample_folder
 from tests.wire import Provider, problems, to_litellm
 
-BUNDLED = Path(__file__).parents[4] / "data/default"
+BUNDLED = Path(__file__).parents[3] / "data/default"
 SESSION = f"sessions/{SAMPLE_SESSION_ID}.jsonl"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != ".locks")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def recorded() -> list[dict[str, Any]]:
@@ -39,21 +41,23 @@ def recorded() -> list[dict[str, Any]]:
 
 
 def test_the_sample_is_copied_file_by_file(tmp_path: Path) -> None:
-    folder = copy_sample(tmp_path / "deep/home")
+    folder = sample_folder(tmp_path / "deep/home")
     assert folder == tmp_path / "deep/home/default"
-    assert contents(folder) == {
-        name: raw for name, raw in contents(BUNDLED).items() if name.endswith(".md") or name == SESSION
-    }
-    assert {"MEMORY.md", "USER.md", SESSION} < contents(folder).keys()
+    copied = contents(folder)
+    log = copied.pop(SESSION)
+    assert copied == {name: raw for name, raw in contents(BUNDLED).items() if name.endswith(".md")}
+    assert {"MEMORY.md", "USER.md"} < copied.keys()
+    # Its header has what headers have today, every message its bytes.
+    assert log.splitlines()[1:] == (BUNDLED / SESSION).read_bytes().splitlines()[1:]
 
 
 def test_it_may_be_copied_without_its_session(tmp_path: Path) -> None:
-    folder = copy_sample(tmp_path, with_session=False)
+    folder = sample_folder(tmp_path, with_session=False)
     assert contents(folder) == {name: raw for name, raw in contents(BUNDLED).items() if name.endswith(".md")}
 
 
 def test_the_sample_can_be_indexed_whole(tmp_path: Path) -> None:
-    copied = contents(copy_sample(tmp_path))
+    copied = contents(sample_folder(tmp_path))
     with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as service:
         report = service.reindex("default")
         assert (report.added, report.failed, report.degraded) == (len(copied), [], [])
@@ -61,18 +65,18 @@ def test_the_sample_can_be_indexed_whole(tmp_path: Path) -> None:
 
 
 def test_a_workspace_that_is_there_is_not_replaced(tmp_path: Path) -> None:
-    folder = copy_sample(tmp_path)
+    folder = sample_folder(tmp_path)
     (folder / "MEMORY.md").write_text("- mine\n")
     before = contents(folder)
     with pytest.raises(Conflict, match="nothing was changed"):
-        copy_sample(tmp_path)
+        sample_folder(tmp_path)
     assert contents(folder) == before
 
 
 def test_a_home_that_cannot_hold_it_is_told(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
-    with pytest.raises(StorageFailed, match="Choose another folder"):
-        copy_sample(tmp_path / "home")
+    with pytest.raises(InvalidName, match=str(tmp_path / "home")):
+        sample_folder(tmp_path / "home")
 
 
 def test_the_session_is_a_sound_log(tmp_path: Path) -> None:
