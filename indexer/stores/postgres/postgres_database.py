@@ -229,7 +229,7 @@ class PostgresDatabase:
                 "ON CONFLICT (name) DO UPDATE SET made_at = now() WHERE workspaces.made_at IS NULL",
                 workspace,
             )
-            if not self._is_in_transaction:
+            if not self.is_in_transaction:
                 self._made.add(workspace)
             return drawn_number
         if (number := self._numbers.get(workspace)) is not None:
@@ -251,7 +251,7 @@ class PostgresDatabase:
                 row = transaction.row("SELECT FROM workspaces WHERE name = %s AND made_at IS NOT NULL", [workspace])
             if row is None:
                 return False
-            if not self._is_in_transaction:
+            if not self.is_in_transaction:
                 self._made.add(workspace)
         return True
 
@@ -264,12 +264,13 @@ class PostgresDatabase:
 
     def _note_number(self, workspace: str, number: int) -> int:
         # What is rolled back was never there.
-        if not self._is_in_transaction:
+        if not self.is_in_transaction:
             self._numbers[workspace] = number
         return number
 
     @property
-    def _is_in_transaction(self) -> bool:
+    def is_in_transaction(self) -> bool:
+        """True if the thread is within a transaction, of which what follows is a part."""
         return getattr(self._current, "transaction", None) is not None
 
     def take(self) -> Connection:
@@ -283,8 +284,11 @@ class PostgresDatabase:
             self.connect().close()
             raise
 
-    def connect(self) -> Connection:
+    def connect(self, **options: Any) -> Connection:
         """A connection of its own to the server itself, outside the pool, without a transaction; the caller closes it.
+
+        Args:
+            options: Options of libpq beside those of all connections.
 
         Raises:
             StoreError: The server does not answer.
@@ -292,7 +296,7 @@ class PostgresDatabase:
         with self.errors():
             import psycopg
 
-            return psycopg.connect(self._direct_address, **self._options(pooled=False))
+            return psycopg.connect(self._direct_address, **self._options(pooled=False), **options)
 
     @contextmanager
     def errors(self) -> Iterator[None]:

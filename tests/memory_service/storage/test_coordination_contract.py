@@ -13,23 +13,33 @@ from pathlib import Path
 
 import pytest
 
+from indexer.stores import PostgresDatabase
 from memory_service.errors import StorageFailed
 from memory_service.storage.coordination import KEPT_MESSAGES, Coordination
 from memory_service.storage.files.file_coordination import FileCoordination
 from memory_service.storage.files.shared_database import SharedDatabase
+from memory_service.storage.postgres.postgres_coordination import PostgresCoordination
 from tests.memory_service.storage.in_memory_records import MemoryCoordination
 
 # Several calls give that of the same home, as several processes have it.
 Opened = Callable[[], Coordination]
 
 
-@pytest.fixture(params=["files", "memory"])
+@pytest.fixture(params=["files", "memory", "postgres"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     if request.param == "memory":
         kept = MemoryCoordination()
         yield lambda: kept
         return
     with ExitStack() as stack:
+        address = request.getfixturevalue("migrated_database") if request.param == "postgres" else ""
+
+        def of_a_database() -> Coordination:
+            database = PostgresDatabase(address, connections=2)
+            stack.callback(database.close)
+            made = PostgresCoordination(lambda: database)
+            stack.callback(made.close)
+            return made
 
         def coordination() -> Coordination:
             database = SharedDatabase(tmp_path)
@@ -38,7 +48,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
             stack.callback(made.close)
             return made
 
-        yield coordination
+        yield of_a_database if address else coordination
 
 
 def test_a_lock_is_held_by_one(opened: Opened) -> None:
