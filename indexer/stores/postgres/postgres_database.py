@@ -9,9 +9,9 @@ Source: https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from threading import Lock, local
+from threading import Lock, RLock, local
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -155,9 +155,17 @@ class PostgresDatabase:
         address: Its address, `postgresql://…`, which may be that of a pooler in transaction mode.
         direct_address: That of the server itself, if `address` is a pooler's; for locks that last and for notices.
         connections: Largest number of connections that transactions take at once.
+        prepare: Called before the first transaction, and again until it raises nothing: makes sure of the tables.
     """
 
-    def __init__(self, address: str, *, direct_address: str = "", connections: int = 16) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        direct_address: str = "",
+        connections: int = 16,
+        prepare: Callable[[PostgresDatabase], None] | None = None,
+    ) -> None:
         self._address = address
         self._direct_address = direct_address or address
         self._is_pooled = bool(direct_address)
@@ -165,8 +173,11 @@ class PostgresDatabase:
         self._lock = Lock()
         self._pool: ConnectionPool[Connection] | None = None
         self._numbers: dict[str, int] = {}
-        self._made = set[str]()
+        self._made_names = set[str]()
         self._current = local()
+        self._prepare = prepare or (lambda _: None)
+        self._is_ready, self._is_being_prepared = prepare is None, False
+        self._preparing = RLock()
         self.place = _place(address)
 
     @property
@@ -206,6 +217,7 @@ class PostgresDatabase:
             with self.errors(), outer.part(read_only=read_only):
                 yield outer
             return
+        self.prepare()
         transaction = Transaction(self, workspace, read_only=read_only)
         self._current.transaction = transaction
         try:
@@ -221,16 +233,33 @@ class PostgresDatabase:
         finally:
             self._current.transaction = None
 
+    def prepare(self) -> None:
+        """Make sure once that the database can be worked with, as whoever opened it says."""
+        if not self._is_ready:
+            self._prepare_once()
+
+    def _prepare_once(self) -> None:
+        with self._preparing:
+            # Its own transactions, of this thread, need none.
+            if self._is_ready or self._is_being_prepared:
+                return
+            self._is_being_prepared = True
+            try:
+                self._prepare(self)
+                self._is_ready = True
+            finally:
+                self._is_being_prepared = False
+
     def number(self, workspace: str, *, make: bool = False) -> int | None:
         """The number of a workspace, which its rows are under; None if it has none, and is not to be made."""
-        if make and workspace not in self._made:
+        if make and workspace not in self._made_names:
             drawn_number = self._draw_number(
                 "INSERT INTO workspaces (name, made_at) VALUES (%s, now()) "
                 "ON CONFLICT (name) DO UPDATE SET made_at = now() WHERE workspaces.made_at IS NULL",
                 workspace,
             )
             if not self.is_in_transaction:
-                self._made.add(workspace)
+                self._made_names.add(workspace)
             return drawn_number
         if (number := self._numbers.get(workspace)) is not None:
             return number
@@ -246,13 +275,13 @@ class PostgresDatabase:
 
     def is_made(self, workspace: str) -> bool:
         """True if there is a workspace of a name, whose number is not only reserved."""
-        if workspace not in self._made:
+        if workspace not in self._made_names:
             with self.transaction(read_only=True) as transaction:
                 row = transaction.row("SELECT FROM workspaces WHERE name = %s AND made_at IS NOT NULL", [workspace])
             if row is None:
                 return False
             if not self.is_in_transaction:
-                self._made.add(workspace)
+                self._made_names.add(workspace)
         return True
 
     def _draw_number(self, statement: LiteralString, workspace: str) -> int:

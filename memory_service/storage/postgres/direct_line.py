@@ -23,7 +23,7 @@ from typing import Any, Final, LiteralString, TypeAlias
 from indexer import StoreError
 from indexer.stores import PostgresDatabase
 
-HEARTBEAT_SECONDS: Final = 0.5
+_BEAT_SECONDS: Final = 0.5
 # A line that was silent for so long is ended by the database.
 SILENCE_SECONDS: Final = 2.5
 _CHANNEL: Final[LiteralString] = "memory_service"
@@ -42,20 +42,20 @@ class DirectLine:
     """The line of one process, opened when it is first needed.
 
     Args:
-        database: Gives the database, as soon as it can be used.
-        noticed: Called in the thread of the line with each notice; never waits.
-        beats: Called in the thread of the line at each heartbeat, with what runs statements.
+        database: The database.
+        on_notice: Called in the thread of the line with each notice; never waits.
+        on_beat: Called in the thread of the line at each heartbeat, with what runs statements.
     """
 
     def __init__(
         self,
-        database: Callable[[], PostgresDatabase],
-        noticed: Callable[[str], None],
-        beats: Callable[[Execute], None],
+        database: PostgresDatabase,
+        on_notice: Callable[[str], None],
+        on_beat: Callable[[Execute], None],
     ) -> None:
         self._database = database
-        self._noticed = noticed
-        self._beats = beats
+        self._on_notice = on_notice
+        self._on_beat = on_beat
         # Held while a statement runs; others change what belongs to the line within it.
         self.mutex = threading.RLock()
         self._connection: Any = None
@@ -64,9 +64,9 @@ class DirectLine:
         self._outgoing = deque[str]()
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
-        self._woken, self._wakes = socket.socketpair()
-        self._woken.setblocking(False)
-        self._wakes.setblocking(False)
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
 
     def rows(self, query: LiteralString, parameters: Parameters = (), *, number: int = 0) -> list[tuple[Any, ...]]:
         """Run a statement.
@@ -82,9 +82,9 @@ class DirectLine:
         """
         self.begin()
         with self.mutex:
-            lost = LineLost("The connection to the database was lost, and with it the lock.")
+            lost_lock = LineLost("The connection to the database was lost, and with it the lock.")
             if number and not self.is_alive(number):
-                raise lost
+                raise lost_lock
             had_connection = self._connection is not None
             try:
                 return self._execute(query, parameters)
@@ -92,7 +92,7 @@ class DirectLine:
                 if self._connection is not None or not had_connection:
                     raise
             if number:
-                raise lost
+                raise lost_lock
             return self._execute(query, parameters)
 
     def is_alive(self, number: int) -> bool:
@@ -124,18 +124,18 @@ class DirectLine:
             self._thread.join()
         with self.mutex:
             self._drop()
-        self._woken.close()
-        self._wakes.close()
+        self._wake_reader.close()
+        self._wake_writer.close()
 
     def _wake(self) -> None:
         with suppress(OSError):
-            self._wakes.send(b"x")
+            self._wake_writer.send(b"x")
 
     def _execute(self, query: LiteralString, parameters: Parameters) -> list[tuple[Any, ...]]:
-        connection = self._opened()
+        connection = self._open_connection()
         sent_at = time.monotonic()
         try:
-            with self._database().errors():
+            with self._database.errors():
                 cursor = connection.execute(query, parameters)
                 rows = cursor.fetchall() if cursor.description else []
         finally:
@@ -144,19 +144,21 @@ class DirectLine:
         self._answered_at = sent_at
         return rows
 
-    def _opened(self) -> Any:
+    def _open_connection(self) -> Any:
         if self._connection is None:
-            database = self._database()
+            self._database.prepare()
+            if self.number == 0:
+                _require_locks(self._database)
             # A network that is gone is noticed as soon as the database would notice it.
-            connection = database.connect(tcp_user_timeout=int(SILENCE_SECONDS * 1000))
+            connection = self._database.connect(tcp_user_timeout=int(SILENCE_SECONDS * 1000))
             try:
-                with database.errors():
+                with self._database.errors():
                     connection.execute(f"SET idle_session_timeout = '{int(SILENCE_SECONDS * 1000)}ms'")
                     connection.execute(f"LISTEN {_CHANNEL}")
             except BaseException:
                 connection.close()
                 raise
-            connection.add_notify_handler(lambda notice: self._noticed(notice.payload))
+            connection.add_notify_handler(lambda notice: self._on_notice(notice.payload))
             self._connection, self._answered_at = connection, time.monotonic()
             self.number += 1
         return self._connection
@@ -174,9 +176,9 @@ class DirectLine:
             try:
                 with self.mutex:
                     if time.monotonic() >= due:
-                        due = time.monotonic() + HEARTBEAT_SECONDS
+                        due = time.monotonic() + _BEAT_SECONDS
                         self._execute("SELECT 1", ())
-                        self._beats(self._execute)
+                        self._on_beat(self._execute)
                     if self._outgoing:
                         notices = [self._outgoing.popleft() for _ in range(len(self._outgoing))]
                         self._execute(
@@ -187,7 +189,7 @@ class DirectLine:
                 if not is_lost:
                     _log.warning("the direct connection to the database is lost: %s", error)
                 is_lost, due = True, 0.0
-                self._ending.wait(HEARTBEAT_SECONDS)
+                self._ending.wait(_BEAT_SECONDS)
                 continue
             is_lost = False
             self._await(descriptor, due)
@@ -196,10 +198,10 @@ class DirectLine:
         """Take the notices that have come, which statements take as well; gives what to wait at for the next."""
         connection = self._connection
         try:
-            with self._database().errors():
+            with self._database.errors():
                 connection.pgconn.consume_input()
                 while notice := connection.pgconn.notifies():
-                    self._noticed(notice.extra.decode())
+                    self._on_notice(notice.extra.decode())
                 return int(connection.fileno())
         except StoreError:
             self._drop()
@@ -208,13 +210,13 @@ class DirectLine:
     def _await(self, descriptor: int, due: float) -> None:
         with suppress(OSError, ValueError), selectors.DefaultSelector() as selector:
             selector.register(descriptor, selectors.EVENT_READ)
-            selector.register(self._woken, selectors.EVENT_READ)
+            selector.register(self._wake_reader, selectors.EVENT_READ)
             selector.select(max(0.0, due - time.monotonic()))
         with suppress(BlockingIOError):
-            self._woken.recv(4096)
+            self._wake_reader.recv(4096)
 
 
-def require_locks(database: PostgresDatabase) -> None:
+def _require_locks(database: PostgresDatabase) -> None:
     """Make sure that locks are what they say: what one connection holds, another one does not get.
 
     Raises:
@@ -227,7 +229,7 @@ def require_locks(database: PostgresDatabase) -> None:
             row = connection.execute(
                 "SELECT pg_backend_pid(), version() FROM pg_try_advisory_lock(%s)", [key]
             ).fetchone()
-            granted = transaction.row("SELECT pg_try_advisory_xact_lock(%s)", [key])
+            other_row = transaction.row("SELECT pg_try_advisory_xact_lock(%s)", [key])
             assert row is not None
             is_pooled = row[0] != connection.info.backend_pid
     finally:
@@ -238,7 +240,7 @@ def require_locks(database: PostgresDatabase) -> None:
             f"The database {database.place} was reached through a pooler, which gives one lock to two clients. Set "
             "database_direct_url to the address of the server itself."
         )
-    if granted == (True,):
+    if other_row == (True,):
         raise StoreError(
             f"The database {database.place} is {engine}, whose advisory locks exclude nobody: two processes would work "
             "on one session at once. Use PostgreSQL, or an engine that has such locks."

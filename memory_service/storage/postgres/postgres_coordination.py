@@ -21,7 +21,7 @@ from indexer.stores import PostgresDatabase
 from memory_service.errors import StorageFailed
 from memory_service.storage.coordination import KEPT_MESSAGES, LEASE_SECONDS, LOCK_SECONDS, ChannelMessage
 from memory_service.storage.postgres.direct_line import SILENCE_SECONDS, DirectLine, Execute, LineLost
-from memory_service.storage.postgres.postgres_failures import storage_failures
+from memory_service.storage.postgres.workspace_rows import storage_errors
 
 _RETRY_SECONDS = 0.05
 # The lock of a lease is free for so long before its holder counts as gone: one whose line broke takes it again.
@@ -80,10 +80,10 @@ class PostgresCoordination:
     """The coordination of one home; see `Coordination`.
 
     Args:
-        database: Gives the database, as soon as it can be used.
+        database: The database.
     """
 
-    def __init__(self, database: Callable[[], PostgresDatabase]) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
         self._line = DirectLine(database, self._hear, self._beat)
         self._turns = Turns()
@@ -101,7 +101,7 @@ class PostgresCoordination:
         """See `Coordination`; raises `StorageFailed` at its end as well, if it was lost meanwhile."""
         deadline = time.monotonic() + timeout_seconds
         if not self._turns.enter(name, timeout_seconds):
-            raise _kept(name, timeout_seconds)
+            raise _lock_error(name, timeout_seconds)
         try:
             number = self._take(name, deadline, timeout_seconds)
             try:
@@ -117,7 +117,7 @@ class PostgresCoordination:
     def lease(self, name: str, seconds: float = LEASE_SECONDS) -> Callable[[], None] | None:
         """See `Coordination`; the end of a process is seen in seconds."""
         del seconds
-        with storage_failures(), self._line.mutex:
+        with storage_errors(), self._line.mutex:
             if self.is_leased(name) or not self._line.rows(_TAKE, [_key(name)])[0][0]:
                 return None
             number = self._line.number
@@ -144,7 +144,7 @@ class PostgresCoordination:
         """See `Coordination`."""
         if name in self._leases:
             return True
-        with storage_failures():
+        with storage_errors():
             rows = self._line.rows(
                 "WITH seen AS MATERIALIZED (SELECT name, lost_at, pg_try_advisory_xact_lock_shared(lock_key) is_free "
                 "FROM leases WHERE name = %s), marked AS (UPDATE leases SET lost_at = clock_timestamp() "
@@ -158,13 +158,12 @@ class PostgresCoordination:
     def publish(self, channel: str, raw: bytes, *, first: int = 1) -> int:
         """See `Coordination`."""
         values = {"channel": channel, "first": first, "raw": raw, "kept": KEPT_MESSAGES}
-        with storage_failures():
-            database = self._database()
-            if database.is_in_transaction:
+        with storage_errors():
+            if self._database.is_in_transaction:
                 # Told at once, whatever comes of the transaction.
                 row = self._line.rows(_PUBLISH, values)[0]
             else:
-                with database.transaction() as transaction:
+                with self._database.transaction() as transaction:
                     row = transaction.rows(_PUBLISH, values)[0]
         number = int(row[0])
         self._line.send(f"{_mark(channel)} {number}")
@@ -176,7 +175,7 @@ class PostgresCoordination:
 
     def messages(self, channel: str, after: int = 0) -> Sequence[ChannelMessage]:
         """See `Coordination`."""
-        with storage_failures(), self._database().transaction(read_only=True) as transaction:
+        with storage_errors(), self._database.transaction(read_only=True) as transaction:
             rows = transaction.rows(
                 "SELECT number, raw FROM channel_messages WHERE channel = %s AND number > %s ORDER BY number",
                 [channel, after],
@@ -216,12 +215,12 @@ class PostgresCoordination:
             self._waiting.setdefault(_mark(name), set()).add(free)
         try:
             while True:
-                with storage_failures(), self._line.mutex:
+                with storage_errors(), self._line.mutex:
                     if self._line.rows(_TAKE, [key])[0][0]:
                         return self._line.number
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise _kept(name, timeout_seconds)
+                    raise _lock_error(name, timeout_seconds)
                 free.wait(min(left, _RETRY_SECONDS))
                 free.clear()
         finally:
@@ -300,5 +299,5 @@ def _mark(name: str) -> str:
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
 
-def _kept(name: str, seconds: float) -> StorageFailed:
+def _lock_error(name: str, seconds: float) -> StorageFailed:
     return StorageFailed(f"Others kept the lock {name} for more than {seconds:g} s. Try again later.")

@@ -7,12 +7,12 @@ whether a record has expired, whatever that of the caller shows.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
 from indexer.stores import NO_WORKSPACE, PostgresDatabase, Transaction
-from memory_service.storage.postgres.postgres_failures import storage_failures
+from memory_service.storage.postgres.workspace_rows import storage_errors
 from memory_service.storage.record_store import ANY, RecordKind, RecordVersion, StoredRecord
 
 _ENCODING, _ERRORS = "utf-8", "surrogatepass"
@@ -39,15 +39,15 @@ class PostgresRecords:
     """The records of one workspace, or of the home itself.
 
     Args:
-        database: The database, as it is when it is ready.
+        database: The database.
         workspace: Name of the workspace; empty for the home.
-        expired: What removes expired records.
+        expiry: What removes expired records.
     """
 
-    def __init__(self, database: Callable[[], PostgresDatabase], workspace: str, expired: ExpiredRecords) -> None:
+    def __init__(self, database: PostgresDatabase, workspace: str, expiry: ExpiredRecords) -> None:
         self._database = database
         self._workspace = workspace
-        self._expired = expired
+        self._expiry = expiry
 
     def get(self, kind: RecordKind, key: str) -> StoredRecord | None:
         """See `RecordStore`."""
@@ -84,14 +84,13 @@ class PostgresRecords:
     ) -> RecordVersion | None:
         """See `RecordStore`."""
         seconds = None if expires is None else (expires - dt.datetime.now(dt.UTC)).total_seconds()
-        with storage_failures():
-            database = self._database()
-            workspace = database.reserved_number(self._workspace) if self._workspace else NO_WORKSPACE
+        with storage_errors():
+            workspace = self._database.reserved_number(self._workspace) if self._workspace else NO_WORKSPACE
             values = {
                 "ws": workspace, "kind": kind.value, "key": _raw(key), "session": _raw(session), "raw": raw,
                 "seconds": seconds, "any": expected == ANY, "expected": _uuid(expected),
             }  # fmt: skip
-            with database.transaction(workspace) as transaction:
+            with self._database.transaction(workspace) as transaction:
                 if expected not in (ANY, None):
                     row = transaction.row(
                         "UPDATE records SET raw = %(raw)s, session = %(session)s, version = gen_random_uuid(), "
@@ -112,16 +111,16 @@ class PostgresRecords:
                         values,
                     )
                 if expires is not None and row is not None:
-                    self._expired.remove(transaction, workspace, kind)
+                    self._expiry.remove(transaction, workspace, kind)
         return _version(row[0]) if row else None
 
     def erase(self, kind: RecordKind, *, key: str = "", session: str = "") -> int:
         """See `RecordStore`; the rows are gone, and the database rewrites their pages later."""
-        with storage_failures():
+        with storage_errors():
             number = self._number()
             if number is None:
                 return 0
-            with self._database().transaction(number) as transaction:
+            with self._database.transaction(number) as transaction:
                 return transaction.execute(
                     "DELETE FROM records WHERE ws = %(ws)s AND kind = %(kind)s AND (%(key)s = ''::bytea OR "
                     "key = %(key)s) AND (%(session)s = ''::bytea OR session = %(session)s)",
@@ -140,11 +139,11 @@ class PostgresRecords:
 
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         """See `RecordStore`."""
-        with storage_failures():
+        with storage_errors():
             number = self._number()
             if number is None:
                 return
-            with self._database().transaction(number) as transaction:
+            with self._database.transaction(number) as transaction:
                 transaction.execute(
                     "WITH kept AS (SELECT key, row_number() OVER newest AS place, sum(length(raw)) OVER newest AS size "
                     "FROM records WHERE ws = %(ws)s AND kind = %(kind)s AND expires > clock_timestamp() "
@@ -163,16 +162,16 @@ class PostgresRecords:
 
     def _number(self) -> int | None:
         """The number of the workspace; None where nothing was ever stored of it."""
-        return self._database().number(self._workspace) if self._workspace else NO_WORKSPACE
+        return self._database.number(self._workspace) if self._workspace else NO_WORKSPACE
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction | None]:
-        with storage_failures():
+        with storage_errors():
             number = self._number()
             if number is None:
                 yield None
                 return
-            with self._database().transaction(number, read_only=True) as transaction:
+            with self._database.transaction(number, read_only=True) as transaction:
                 yield transaction
 
 

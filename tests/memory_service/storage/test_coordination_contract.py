@@ -37,7 +37,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
         def of_a_database() -> Coordination:
             database = PostgresDatabase(address, connections=2)
             stack.callback(database.close)
-            made = PostgresCoordination(lambda: database)
+            made = PostgresCoordination(database)
             stack.callback(made.close)
             return made
 

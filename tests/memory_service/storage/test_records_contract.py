@@ -50,7 +50,7 @@ def _records_of_a_database(address: str) -> Iterator[Records]:
 
     def opened(workspace: str) -> RecordStore:
         databases.append(database := PostgresDatabase(address, connections=2))
-        return PostgresRecords(lambda: database, workspace, ExpiredRecords())
+        return PostgresRecords(database, workspace, ExpiredRecords())
 
     yield opened
     for database in databases:

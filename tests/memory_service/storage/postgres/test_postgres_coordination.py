@@ -13,10 +13,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from indexer.errors import StoreError
 from indexer.stores import PostgresDatabase
 from memory_service.errors import StorageFailed
-from memory_service.storage.postgres.direct_line import require_locks
 from memory_service.storage.postgres.postgres_coordination import PostgresCoordination
 
 # Who was stopped, killed or cut off has lost a lock after so many seconds; on a loaded machine that is noticed later.
@@ -29,7 +27,7 @@ from indexer.stores import PostgresDatabase
 from memory_service.errors import StorageFailed
 from memory_service.storage.postgres.postgres_coordination import PostgresCoordination
 database = PostgresDatabase(sys.argv[1])
-own = PostgresCoordination(lambda: database)
+own = PostgresCoordination(database)
 assert own.lease("holder")
 try:
     with own.lock("w/.locks/a"):
@@ -51,7 +49,7 @@ def database(migrated_database: str) -> Iterator[PostgresDatabase]:
 
 @contextmanager
 def coordination_of(database: PostgresDatabase) -> Iterator[PostgresCoordination]:
-    made = PostgresCoordination(lambda: database)
+    made = PostgresCoordination(database)
     try:
         yield made
     finally:
@@ -221,15 +219,16 @@ def test_a_message_within_a_transaction_is_told_at_once(database: PostgresDataba
 
 
 def test_an_engine_whose_locks_are_stubs_is_refused(database: PostgresDatabase, migrated_database: str) -> None:
-    require_locks(database)
     with database.transaction() as transaction:
         transaction.execute("CREATE SCHEMA stubs")
-        for name in ("pg_try_advisory_lock", "pg_try_advisory_xact_lock"):
-            transaction.execute(
-                f"CREATE FUNCTION stubs.{name}(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
-            )
-        transaction.execute("SELECT 1")
+        transaction.execute(
+            "CREATE FUNCTION stubs.pg_try_advisory_lock(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+        )
+        transaction.execute(
+            "CREATE FUNCTION stubs.pg_try_advisory_xact_lock(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+        )
     stubs = PostgresDatabase(f"{migrated_database}?options=-csearch_path%3Dstubs,pg_catalog,public")
-    with pytest.raises(StoreError, match=r"is PostgreSQL 1.*, whose advisory locks exclude nobody"):
-        require_locks(stubs)
+    refused = pytest.raises(StorageFailed, match=r"is PostgreSQL 1.*, whose advisory locks exclude nobody")
+    with coordination_of(stubs) as own, refused, own.lock("a"):
+        pass
     stubs.close()
