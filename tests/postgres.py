@@ -121,7 +121,12 @@ class PostgresServer:
     def kill(self) -> None:
         """End it with SIGKILL, all its processes."""
         assert self._process is not None
+        # Each of those that it started is in a group of its own, and would answer for another moment.
+        started = _children(self._process.pid)
         os.killpg(self._process.pid, signal.SIGKILL)
+        for pid in started:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> None:
@@ -238,6 +243,13 @@ def _answers(address: str) -> bool:
     except psycopg.OperationalError:
         return False
     return True
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that one has started, where the system shows them."""
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
 
 
 def _free_port() -> int:
