@@ -46,13 +46,17 @@ class PostgresDocuments:
     """The memory files of one workspace; see `DocumentStore`.
 
     Args:
-        database: The database.
+        database: The database, as it is when it is ready.
         workspace: Name of the workspace, which the first write makes.
         lock: Keeps all other writers out while a block runs.
     """
 
     def __init__(
-        self, database: PostgresDatabase, workspace: str, *, lock: Callable[[], AbstractContextManager[None]]
+        self,
+        database: Callable[[], PostgresDatabase],
+        workspace: str,
+        *,
+        lock: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._rows = WorkspaceRows(database, workspace)
         self._lock = lock

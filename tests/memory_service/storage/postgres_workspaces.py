@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 
-import psycopg
+import pytest
 
 from indexer.stores import PostgresDatabase
 
@@ -42,16 +42,19 @@ class PostgresWorkspaces:
         """The name of a workspace that is not there yet."""
         return f"w{next(self._numbers)}"
 
-    def database(self) -> PostgresDatabase:
+    def database(self) -> Callable[[], PostgresDatabase]:
         """The database as another process has it."""
-        self._databases.append(PostgresDatabase(self.address))
-        return self._databases[-1]
+        database = PostgresDatabase(self.address)
+        self._databases.append(database)
+        return lambda: database
 
     def lock(self) -> Callable[[], AbstractContextManager[None]]:
         """A lock of all processes."""
 
         @contextmanager
         def hold() -> Iterator[None]:
+            import psycopg
+
             with psycopg.connect(self.address, autocommit=True) as connection:
                 connection.execute("SELECT pg_advisory_lock(1)")
                 yield
@@ -69,6 +72,8 @@ class PostgresWorkspaces:
 
         Steps are the statements that change rows, and, for each row that they changed, the commit.
         """
+        import psycopg
+
         with psycopg.connect(self.address, autocommit=True) as connection:
             tables = [name for (name,) in connection.execute(_TABLES)]
             connection.execute(_FAULT)
@@ -84,3 +89,11 @@ class PostgresWorkspaces:
             finally:
                 connection.execute("DROP FUNCTION cut CASCADE")
                 connection.execute("DROP SEQUENCE changes")
+
+
+@pytest.fixture
+def postgres_workspaces(migrated_database: str) -> Iterator[PostgresWorkspaces]:
+    """Workspaces of a database of its own."""
+    made = PostgresWorkspaces(migrated_database)
+    yield made
+    made.close()

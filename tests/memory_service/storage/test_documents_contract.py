@@ -27,6 +27,7 @@ from memory_service.storage.postgres.postgres_documents import PostgresDocuments
 from tests.disk import Call, recorded
 from tests.memory_service.storage.in_memory_documents import InMemoryDocuments, Shelf
 from tests.memory_service.storage.postgres_workspaces import PostgresWorkspaces
+from tests.memory_service.storage.postgres_workspaces import postgres_workspaces as postgres_workspaces
 from tests.postgres import TestDatabases
 
 NOW = dt.datetime(2026, 11, 20, 14, 32, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -136,17 +137,10 @@ class Postgres(Engine):
         return self._workspaces.cutting()
 
 
-@pytest.fixture
-def workspaces(migrated_database: str) -> Iterator[PostgresWorkspaces]:
-    made = PostgresWorkspaces(migrated_database)
-    yield made
-    made.close()
-
-
 @pytest.fixture(params=["files", "memory", "postgres"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     if request.param == "postgres":
-        return Postgres(request.getfixturevalue("workspaces"))
+        return Postgres(request.getfixturevalue("postgres_workspaces"))
     return Files(tmp_path) if request.param == "files" else Memory()
 
 

@@ -1,4 +1,4 @@
-"""What every storage engine of session logs keeps: the files, and the double in memory."""
+"""What every storage engine of session logs keeps: the files, a PostgreSQL database, and the double in memory."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ from memory_service.sessions.records import (
 )
 from memory_service.storage.files.log_folder import LogFolder
 from memory_service.storage.logs import LogChange, LogStatus, LogStore, SessionLog
+from memory_service.storage.postgres.postgres_logs import PostgresLogs
 from tests.disk import Call, recorded
 from tests.memory_service.storage.log_steps import begin, bodies, header, said, seqs, texts, trim
 from tests.memory_service.storage.memory_logs import MemoryLogs
+from tests.memory_service.storage.postgres_workspaces import PostgresWorkspaces
+from tests.memory_service.storage.postgres_workspaces import postgres_workspaces as postgres_workspaces
 
 S = "support-42"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
@@ -62,8 +65,12 @@ class Engine:
         return self.logs.open(S, must_exist=False)
 
 
-@pytest.fixture(params=["files", "memory"])
+@pytest.fixture(params=["files", "memory", "postgres"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    if request.param == "postgres":
+        workspaces: PostgresWorkspaces = request.getfixturevalue("postgres_workspaces")
+        name, other = workspaces.name(), workspaces.database()
+        return Engine(PostgresLogs(workspaces.database(), name), lambda: PostgresLogs(other, name), workspaces.cutting)
     if request.param == "files":
         folder = tmp_path / "sessions"
         return Engine(LogFolder(folder), lambda: LogFolder(folder), lambda: _full_disk(folder))

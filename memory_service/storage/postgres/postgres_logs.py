@@ -1,0 +1,126 @@
+"""The session logs of a workspace as rows of a PostgreSQL database.
+
+Invariants: looking creates nothing; a log goes in one transaction with what was made of it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from indexer.stores import PostgresDatabase
+from memory_service.errors import Conflict, NotFound
+from memory_service.home import check_session_id
+from memory_service.schemas.sessions import ListedSession
+from memory_service.sessions.codec import draft_record
+from memory_service.sessions.records import Record, SessionHeader
+from memory_service.storage.logs import Rewrite
+from memory_service.storage.postgres.log_rows import RecordRow
+from memory_service.storage.postgres.postgres_log import PostgresLog
+from memory_service.storage.postgres.workspace_rows import WorkspaceRows
+
+# So many logs are searched by one statement.
+_LOGS_AT_ONCE = 16
+
+
+class PostgresLogs:
+    """The `LogStore` of one workspace.
+
+    Args:
+        database: The database, as it is when it is ready.
+        workspace: Name of the workspace, which the first session makes.
+        now: The present moment, with a time zone.
+    """
+
+    def __init__(
+        self,
+        database: Callable[[], PostgresDatabase],
+        workspace: str,
+        *,
+        now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+    ) -> None:
+        self._rows = WorkspaceRows(database, workspace)
+        self._now = now
+
+    def list(self) -> list[ListedSession]:
+        """All sessions, the last active first."""
+        with self._rows.reading() as transaction:
+            rows = [] if transaction is None else transaction.rows(
+                "SELECT s.session, active_at, last_seq, size_bytes, r.seq, r.ts, r.kind, r.rest FROM sessions s "
+                "CROSS JOIN LATERAL (SELECT seq, ts, kind, rest FROM log_records r WHERE r.ws = s.ws "
+                "AND r.session = s.session AND retired_by IS NULL ORDER BY seq LIMIT 1) r "
+                "WHERE s.ws = %s ORDER BY active_at DESC, s.session DESC",
+                [transaction.workspace],
+                binary=True,
+            )  # fmt: skip
+        return [
+            ListedSession(
+                session_id=session_id,
+                title=_title(RecordRow.read(*first)),
+                last_activity=active_at.astimezone(dt.UTC),
+                last_seq=last_seq,
+                size_bytes=size_bytes,
+            )
+            for session_id, active_at, last_seq, size_bytes, *first in rows
+        ]
+
+    def open(self, session_id: str, *, must_exist: bool = True) -> PostgresLog:
+        """The log of a session."""
+        check_session_id(session_id)
+        log = PostgresLog(self._rows, session_id, now=self._now)
+        if must_exist and not log.status().last_seq:
+            raise NotFound(f"There is no session {session_id}. List the sessions to see their ids.")
+        return log
+
+    def begin(self, session_id: str, records: Iterable[Record]) -> None:
+        """Begins a log with records under their numbers and at their times, the first a header."""
+        rows = [RecordRow(record.seq, record.ts, draft_record(record.body)) for record in records]
+        if self.open(session_id, must_exist=False).begin(rows) is None:
+            raise Conflict(f"There is a session {session_id} already. Choose another id, or go on with it.")
+
+    def containing(self, mark: bytes) -> Iterator[str]:
+        """Ids of the sessions one of whose records has some bytes in it, behind its kind, the last active first."""
+        with self._rows.reading() as transaction:
+            rows = [] if transaction is None else transaction.rows(
+                "SELECT session FROM sessions WHERE ws = %s ORDER BY active_at DESC, session DESC",
+                [transaction.workspace],
+            )  # fmt: skip
+        names = [name for (name,) in rows]
+        # What is looked for was mostly said lately: whoever takes the first has the others not read.
+        for at in range(0, len(names), _LOGS_AT_ONCE):
+            yield from self._containing(mark, names[at : at + _LOGS_AT_ONCE])
+
+    def _containing(self, mark: bytes, names: Sequence[str]) -> Sequence[str]:
+        with self._rows.reading() as transaction:
+            rows = [] if transaction is None else transaction.rows(
+                "SELECT DISTINCT session FROM log_records WHERE ws = %s AND session = ANY(%s) AND retired_by IS NULL "
+                "AND position(%s::bytea IN rest) > 0",
+                [transaction.workspace, names, mark],
+            )  # fmt: skip
+        there = {name for (name,) in rows}
+        return [name for name in names if name in there]
+
+    def rewrite(self, session_id: str, change: Rewrite, *, first: Callable[[], None]) -> None:
+        """Gives records another body, and removes the contents that no log names any more."""
+        self.open(session_id).rewrite(change, first=first)
+
+    def delete(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
+        """Removes a log, what trims put aside of it, and the contents that no other log names."""
+        self.open(session_id).delete(first=first)
+
+    def has_remains(self, session_id: str) -> bool:
+        """True if the log of a session is there; what trims put aside goes with it."""
+        return bool(self.open(session_id, must_exist=False).status().last_seq)
+
+    def leftovers(self) -> Sequence[str]:
+        """Nothing: what was not committed is not there."""
+        return ()
+
+    def sweep(self) -> None:
+        """Nothing is left over."""
+
+
+def _title(first: RecordRow) -> str:
+    """The title in the first record of a log; empty if that is no header."""
+    line = first.decode()
+    return line.record.body.title if line and isinstance(line.record.body, SessionHeader) else ""
