@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
@@ -175,6 +175,19 @@ class TestDatabases:
             make_tables(address)
             self._template = address.rpartition("/")[2]
         return self._make(self._template)
+
+    def snapshot(self, address: str) -> Callable[[], None]:
+        """A function that puts a database back as it is now, as a restored backup does."""
+        name, copy = address.rpartition("/")[2], self._make("").rpartition("/")[2]
+        self._run(f'DROP DATABASE "{copy}"')
+        self._run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+        self._run(f'CREATE DATABASE "{copy}" TEMPLATE "{name}"')
+
+        def put_back() -> None:
+            self._run(f'DROP DATABASE "{name}" WITH (FORCE)')
+            self._run(f'ALTER DATABASE "{copy}" RENAME TO "{name}"')
+
+        return put_back
 
     def drop(self, *, keep_template: bool = True) -> None:
         """Drop what was made, but for the one that others are copied from."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from indexer.stores.postgres.postgres_database import DatabaseUnreachable as DatabaseUnreachable
     from indexer.stores.postgres.postgres_database import PostgresDatabase as PostgresDatabase
     from indexer.stores.postgres.postgres_database import Transaction as Transaction
+    from indexer.stores.postgres.postgres_index import open_postgres_index as open_postgres_index
     from indexer.stores.sqlite_database import Database as Database
 else:
     # What PostgreSQL takes is loaded by whoever uses it.
@@ -32,6 +33,7 @@ else:
             ("INCARNATION", "NO_WORKSPACE", "DatabaseUnreachable", "PostgresDatabase", "Transaction"),
             "postgres.postgres_database",
         ),
+        "open_postgres_index": "postgres.postgres_index",
     }
 
     def __getattr__(name: str) -> Any:

@@ -39,9 +39,10 @@ from indexer.stores.base import (
     Version,
     Written,
 )
-from indexer.stores.sqlite_corpus import CorpusReader
+from indexer.stores.corpus_reader import CorpusReader, CorpusRows
+from indexer.stores.row_values import fingerprint_json
 from indexer.stores.sqlite_generations import SqliteBeside
-from indexer.stores.sqlite_head import SqliteHead, fingerprint_json
+from indexer.stores.sqlite_head import SqliteHead
 from indexer.stores.sqlite_passages import select_passages
 from indexer.stores.sqlite_rows import (
     FACTS,
@@ -53,6 +54,8 @@ from indexer.stores.sqlite_rows import (
     apply,
     drop_tables,
     fill,
+    passage_table,
+    revisions_of,
     state_of,
     vector_filter,
 )
@@ -109,7 +112,14 @@ class SqliteStore:
         self.path = path
         self._database = Database(path, busy_seconds=busy_seconds)
         self._head = SqliteHead(path, self._database)
-        self._corpus = CorpusReader(self._database, self._head)
+        self._corpus = CorpusReader(
+            CorpusRows(
+                head=lambda since: self._head.now() if since is None else self._head.changes(since),
+                names=lambda: dict(self._database.rows("SELECT label, name FROM labels")),
+                revisions=lambda files: revisions_of(self._database, files),
+                table=lambda files, first: passage_table(self._database, files, first=first),
+            )
+        )
         self._after = after
         self.beside = SqliteBeside(path, self._database, lambda place: SqliteStore(place, after=self))
         self.segments = SqliteSegments(path, self._database)

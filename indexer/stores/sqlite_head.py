@@ -7,16 +7,15 @@ revisions and keys will be given again, it gets another generation before anythi
 from __future__ import annotations
 
 import datetime as dt
-import json
 import secrets
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from indexer.errors import StoreCorrupt, StoreError, StoreReplaced
 from indexer.stores.base import Head
+from indexer.stores.row_values import fingerprint_of
 from indexer.types import Fingerprint, short_path
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class SqliteHead:
         return Head(
             revision=int(noted_rows.get("revision", 0)),
             generation=generation,
-            fingerprint=_fingerprint(noted_rows["fingerprint"]) if "fingerprint" in noted_rows else None,
+            fingerprint=fingerprint_of(noted_rows["fingerprint"]) if "fingerprint" in noted_rows else None,
             fact_rules=str(noted_rows.get("fact_rules", "")),
         )
 
@@ -133,13 +132,3 @@ class SqliteHead:
         if not self.has_tables():
             return 0
         return int(self._database.value("SELECT seq FROM sqlite_sequence WHERE name = 'passages'") or 0)
-
-
-@lru_cache(maxsize=64)
-def _fingerprint(stored_text: str) -> Fingerprint:
-    return Fingerprint(**json.loads(stored_text))
-
-
-def fingerprint_json(fingerprint: Fingerprint) -> str:
-    """A fingerprint as it is stored."""
-    return json.dumps({name: getattr(fingerprint, name) for name in ("model", "dimensions", "rules", "schema")})

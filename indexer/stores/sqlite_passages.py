@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from indexer.stores.base import OfFile, OfTags, OfThings, StoredPassage, Unembedded
-from indexer.stores.sqlite_rows import PASSAGE_COLUMNS, passage_of, tag_conditions
+from indexer.stores.row_values import passage_of
+from indexer.stores.sqlite_rows import PASSAGE_COLUMNS, tag_conditions
 from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES
 
 if TYPE_CHECKING:

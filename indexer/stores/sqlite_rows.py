@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from indexer.corpus import COLUMNS, CorpusFile, Ints
+from indexer.corpus import COLUMNS, Ints
 from indexer.stores.base import FileState, FileWrite, NewPassage, Version
-from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Passage, SearchFilter, SourceKind
+from indexer.stores.row_values import tags_text, titles_of, written_number
+from indexer.types import SearchFilter
 
 if TYPE_CHECKING:
     from indexer.stores.sqlite_database import Database, Row
@@ -99,52 +97,6 @@ def _version_columns(version: Version, size_bytes: int) -> tuple[int | bytes, in
     return version, 0, 0
 
 
-_COLUMNS_SIGN = "\x1f"
-
-
-def _titles_of(passage: Passage) -> str:
-    """A passage's titles as they are stored; behind them the columns of its table, with a sign that no text has."""
-    titles = (*passage.heading, _COLUMNS_SIGN + passage.columns) if passage.columns else passage.heading
-    return _titles(titles) if titles else ""
-
-
-@lru_cache(maxsize=4096)
-def _titles(heading: tuple[str, ...]) -> str:
-    return json.dumps(heading, ensure_ascii=False)
-
-
-# Flags and roles are looked up: to make a flag costs a tenth of what a row does.
-_MARKS = {
-    flags | (number | is_noted << ROLE_BITS) << CUE_BITS: (Cue(flags), role, is_noted)
-    for number, role in enumerate(ROLES)
-    for is_noted in (False, True)
-    for flags in range(1 << CUE_BITS)
-}
-_FIRST_MOMENT = dt.datetime.min
-_MILLISECOND = dt.timedelta(milliseconds=1)
-
-
-def _written_number(passage: Passage) -> int:
-    """The moment of a passage as it is stored: milliseconds of the calendar, twice, and one more in UTC; 0 for none."""
-    if passage.written is None:
-        return 0
-    elapsed_count = (passage.written.replace(tzinfo=None) - _FIRST_MOMENT) // _MILLISECOND
-    return 2 * elapsed_count + (passage.written.tzinfo is not None)
-
-
-@lru_cache(maxsize=4096)
-def _moment_of(number: int) -> dt.datetime | None:
-    if not number:
-        return None
-    moment = _FIRST_MOMENT + (number >> 1) * _MILLISECOND
-    return moment.replace(tzinfo=dt.UTC) if number & 1 else moment
-
-
-def _tags_text(passage: Passage) -> str:
-    """A passage's tags as they are stored: each between spaces, so that it is found by them."""
-    return f" {' '.join(passage.tags)} " if passage.tags else ""
-
-
 def tag_conditions(tags: Iterable[str]) -> tuple[str, list[object]]:
     """Conditions of passages `p` that have some tags, and their bindings."""
     conditions, bindings = ["p.tags <> ''"], list[object]()
@@ -152,61 +104,6 @@ def tag_conditions(tags: Iterable[str]) -> tuple[str, list[object]]:
         conditions.append("(instr(p.tags, ?) OR instr(p.tags, ?))")
         bindings += [f" {tag} ", f" {tag}/"]
     return " AND ".join(conditions), bindings
-
-
-@lru_cache(maxsize=4096)
-def _heading(titles: str) -> tuple[tuple[str, ...], str]:
-    """The titles that were stored, and the columns."""
-    # Passages of one section share it, and reading JSON is a third of what a row costs.
-    heading = tuple(json.loads(titles)) if titles else ()
-    if heading and heading[-1].startswith(_COLUMNS_SIGN):
-        return heading[:-1], heading[-1][1:]
-    return heading, ""
-
-
-def passage_of(row: Sequence[Any]) -> Passage:
-    """The passage in a row of `PASSAGE_COLUMNS`."""
-    start_line, end_line, text, heading, opens_section, day, written_value, label, marks, tags = row
-    cues, role, is_noted = _MARKS[marks]
-    above, columns = _heading(heading)
-    return Passage(
-        start_line=start_line,
-        end_line=end_line,
-        text=text,
-        heading=above,
-        opens_section=bool(opens_section),
-        date=dt.date.fromordinal(day) if day else None,
-        label=label or None,
-        cues=cues,
-        role=role,
-        noted=is_noted,
-        written=_moment_of(written_value),
-        tags=tuple(tags.split()) if tags else (),
-        columns=columns,
-    )
-
-
-def corpus_files(
-    files: Sequence[tuple[int, str, SourceKind]], table: Ints, rows: Mapping[int, Ints], revisions: Mapping[int, int]
-) -> list[CorpusFile]:
-    """Files that have passages, those of `rows` tables among them.
-
-    Args:
-        files: Number, path and source of each.
-        table: Rows of (file, *COLUMNS) by ascending file.
-        rows: Tables of files that have no rows there, by number.
-        revisions: Revision of each file, by number.
-    """
-    numbers = np.array([file for file, _, _ in files], np.int64)
-    low = np.searchsorted(table[:, 0], numbers).tolist()
-    high = np.searchsorted(table[:, 0], numbers, side="right").tolist()
-    return [
-        CorpusFile(
-            path=path, source=source, table=rows.get(file, table[first:end, 1:]), file=file, revision=revisions[file]
-        )
-        for (file, path, source), first, end in zip(files, low, high, strict=True)
-        if end > first or file in rows
-    ]
 
 
 def vector_filter(filter: SearchFilter) -> tuple[str, list[object]]:
@@ -341,8 +238,8 @@ def _apply(database: Database, writes: Sequence[FileWrite], files: dict[str, int
         _MOVED_PASSAGE,
         [
             (
-                ordinal, p.start_line, p.end_line, _titles_of(p), p.opens_section, p.marks, _tags_text(p),
-                labels[p.label], _written_number(p), key,
+                ordinal, p.start_line, p.end_line, titles_of(p), p.opens_section, p.marks, tags_text(p),
+                labels[p.label], written_number(p), key,
             )
             for write, _ in there
             for key, ordinal, p in write.moved
@@ -389,8 +286,8 @@ def _insert_passages(
         day = p.date.toordinal() if p.date else 0
         passages.append(
             (
-                key, file, new.ordinal, p.start_line, p.end_line, p.text, _titles_of(p), p.opens_section, day,
-                _written_number(p), labels[p.label], p.marks, _tags_text(p), labels[new.greeted or None], len(p.text),
+                key, file, new.ordinal, p.start_line, p.end_line, p.text, titles_of(p), p.opens_section, day,
+                written_number(p), labels[p.label], p.marks, tags_text(p), labels[new.greeted or None], len(p.text),
                 len(new.terms), new.text_hash, new.vector is not None,
             )
         )  # fmt: skip

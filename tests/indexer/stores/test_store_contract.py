@@ -35,11 +35,14 @@ from indexer.stores.base import (
     Written,
     passages_of,
 )
+from indexer.stores.postgres.postgres_database import PostgresDatabase
+from indexer.stores.postgres.postgres_index import open_postgres_index
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync.plan import text_hash
 from indexer.testing import HashEmbedder
 from indexer.types import Cue, Fingerprint, LineRange, Passage, SearchFilter
 from tests.indexer.memory_store import InMemoryStore
+from tests.postgres import TestDatabases
 
 DIMENSIONS = 16
 MADE = Fingerprint(model="hash", dimensions=DIMENSIONS, rules="r", schema=1)
@@ -51,10 +54,17 @@ VERSION = struct.pack("<qqqQ", 2**40, 1_700_000_000_123_456_789, 2, 2**63 - 1)
 Open = Callable[[], IndexStore]
 
 
-@pytest.fixture(params=["sqlite", "memory"])
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+@pytest.fixture
+def database_address(request: pytest.FixtureRequest) -> str:
+    """The address of a database, if the test is of the store that is in one."""
+    return str(request.getfixturevalue("migrated_database")) if "postgres" in request.node.callspec.id else ""
+
+
+@pytest.fixture(params=["sqlite", "memory", "postgres"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path, database_address: str) -> Iterator[Open]:
     """Opens the same store anew each time, as another process would."""
     opened: list[IndexStore] = []
+    databases: list[PostgresDatabase] = []
     shared = InMemoryStore()
 
     def connect() -> IndexStore:
@@ -63,24 +73,32 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]
                 opened.append(SqliteStore(tmp_path / "index.sqlite", busy_seconds=5))
             case "memory":
                 opened.append(shared.reopen())
+            case "postgres":
+                databases.append(PostgresDatabase(database_address))
+                opened.append(open_postgres_index(databases[-1], "w", tmp_path))
         return opened[-1]
 
     yield connect
     for store in opened:
         store.close()
+    for database in databases:
+        database.close()
 
 
 Snapshot = Callable[[], Callable[[], None]]
 
 
 @pytest.fixture
-def snapshot(request: pytest.FixtureRequest, open_store: Open, tmp_path: Path) -> Snapshot:
+def snapshot(request: pytest.FixtureRequest, open_store: Open, tmp_path: Path, database_address: str) -> Snapshot:
     """Remembers what the store holds; its answer puts that back, as a restored file or the loss of the last writes."""
 
     def remember() -> Callable[[], None]:
         store = open_store()
         if isinstance(store, InMemoryStore):
             return store.snapshot()
+        if database_address:
+            databases: TestDatabases = request.getfixturevalue("postgres_databases")
+            return databases.snapshot(database_address)
         store.scrub()
         shutil.copy(tmp_path / "index.sqlite", tmp_path / "former")
         return put_back
@@ -170,9 +188,9 @@ def test_no_part_outside_asks_which_store_it_is() -> None:
     named = re.compile(r"isinstance\([^)]*Store\b|SqliteStore|InMemoryStore|indexer\.stores\.(?!base\b)")
     for path in (*root.rglob("*.py"), *(root.parent / "memory_service").rglob("*.py")):
         # Frameworks that are adapted to have stores of their own.
-        assert path.parent.name in ("stores", "integrations") or not named.search(path.read_text(encoding="utf-8")), (
-            path
-        )
+        assert path.parent.name in ("stores", "postgres", "integrations") or not named.search(
+            path.read_text(encoding="utf-8")
+        ), path
 
 
 def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Path) -> None:

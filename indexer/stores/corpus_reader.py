@@ -1,22 +1,18 @@
-"""The corpus of an index file, brought up to date: of files that only grew, what is known is not read again."""
+"""The corpus of an index, brought up to date: of files that only grew, what is known is not read again."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from indexer.common import LRU
 from indexer.corpus import Corpus, CorpusFile, Ints
-from indexer.stores.base import FileWrite
-from indexer.stores.sqlite_rows import corpus_files, passage_table, revisions_of
+from indexer.stores.base import FileWrite, Head
+from indexer.stores.row_values import corpus_files
 from indexer.types import SourceKind
-
-if TYPE_CHECKING:
-    from indexer.stores.sqlite_database import Database
-    from indexer.stores.sqlite_head import SqliteHead
 
 _GROWN_FILES = 256
 
@@ -41,17 +37,31 @@ class _Growth(NamedTuple):
         return self.since <= before <= now <= self.until and (before > self.since or count <= self.start)
 
 
-class CorpusReader:
-    """Reader of the corpus of an index file.
+class CorpusRows(NamedTuple):
+    """Queries of an index that a corpus is made of; all are asked within one read.
 
-    Args:
-        database: The file.
-        head: Its head.
+    Attributes:
+        head: The present head; with a revision also the files that changed after it.
+        names: Names of the labels, by number.
+        revisions: Revision of each of some files, by number.
+        table: Passages of some files from a position on: the number of the file, then `COLUMNS`, in reading order.
     """
 
-    def __init__(self, database: Database, head: SqliteHead) -> None:
-        self._database = database
-        self._head = head
+    head: Callable[[int | None], Head]
+    names: Callable[[], dict[int, str]]
+    revisions: Callable[[Sequence[int]], dict[int, int]]
+    table: Callable[[Sequence[int], int], Ints]
+
+
+class CorpusReader:
+    """Reader of the corpus of an index.
+
+    Args:
+        rows: Its queries.
+    """
+
+    def __init__(self, rows: CorpusRows) -> None:
+        self._rows = rows
         self._grown: LRU[str, _Growth] = LRU(_GROWN_FILES)
         self._generation = ""
 
@@ -69,7 +79,7 @@ class CorpusReader:
 
     def read(self, previous: Corpus | None, *, since: int = 0) -> Corpus:
         """See `IndexStore.corpus`; to be called within a read."""
-        now = self._head.now()
+        now = self._rows.head(None)
         revision, generation = now.revision, now.generation
         if generation != self._generation:
             # The revisions of another generation may be given again.
@@ -82,9 +92,9 @@ class CorpusReader:
             return Corpus(revision=0, files=(), label_names={}, since=since)
         if previous is not None and previous.revision > revision:
             previous = None
-        changes = self._head.changes(since if previous is None else previous.revision)
+        changes = self._rows.head(since if previous is None else previous.revision)
         files = self._files(changes.files, previous.files if previous is not None else ())
-        names = {row[0]: row[1] for row in self._database.rows("SELECT label, name FROM labels")}
+        names = self._rows.names()
         if previous is not None:
             stale = {file for file, _, _ in changes.files}.union(changes.gone)
             files = [file for file in previous.files if file.file not in stale] + files
@@ -96,12 +106,12 @@ class CorpusReader:
     ) -> list[CorpusFile]:
         """Changed files as they are now; of those that only grew what is known is not read again."""
         known_of = {file.file: file for file in files}
-        revisions = revisions_of(self._database, [number for number, _, _ in changed_parts])
+        revisions = self._rows.revisions([number for number, _, _ in changed_parts])
         rows = dict[int, Ints]()
         for number, path, _ in changed_parts:
             before, growth = known_of.get(number), self._grown.get(path)
             if before and growth and growth.keeps(len(before.table), before.revision, revisions[number]):
-                rest = passage_table(self._database, [number], first=len(before.table))
+                rest = self._rows.table([number], len(before.table))
                 rows[number] = np.concatenate([before.table, rest[:, 1:]])
-        table = passage_table(self._database, [number for number, _, _ in changed_parts if number not in rows])
+        table = self._rows.table([number for number, _, _ in changed_parts if number not in rows], 0)
         return corpus_files(changed_parts, table, rows, revisions)
