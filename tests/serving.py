@@ -18,7 +18,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from memory_service.api import create_app
+from memory_service.api.app import create_app
 from memory_service.api.server import StreamingServer, TimedProtocol, listening
 from memory_service.config import Settings
 from memory_service.home import announce_server, new_instance

@@ -17,7 +17,7 @@ import click
 import pytest
 
 from memory_service import AsyncMemoryClient, MemoryClient
-from memory_service.api import create_app
+from memory_service.api.app import create_app
 from memory_service.cli.root import root
 from memory_service.client import AsyncSession, Session
 from memory_service.config import FILE_NAME, load_settings

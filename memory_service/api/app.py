@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 from fastapi import Depends, FastAPI
@@ -48,8 +48,12 @@ from memory_service.api.metrics import Metrics
 from memory_service.api.pages import PAGES, with_requests
 from memory_service.api.pools import Pools
 from memory_service.api.requests import AppState
-from memory_service.api.routes import ROUTERS
+from memory_service.api.routes.compactions import compactions_router, flushes_router
+from memory_service.api.routes.hosts import hosts_router
 from memory_service.api.routes.mcp import McpRoute
+from memory_service.api.routes.memories import context_router, memories_router, search_router
+from memory_service.api.routes.sessions import messages_router, pins_router, prompts_router, sessions_router
+from memory_service.api.routes.workspace import events_router, health_router, operations_router, status_router
 from memory_service.config import Settings
 from memory_service.errors import MemoryServiceError, retry_headers
 from memory_service.gateway.exchange import GatewayRuntime
@@ -60,7 +64,28 @@ from memory_service.gateway.transit import json_answer
 from memory_service.gateway.upstreams import Upstreams
 from memory_service.home import SearchedPlace
 from memory_service.mcp.endpoint import McpEndpoint
-from memory_service.service import MemoryService, reader_failures
+from memory_service.service import reader_failures
+
+if TYPE_CHECKING:
+    from memory_service.service import MemoryService
+
+# In the order of the HTTP docs page.
+ROUTERS = (
+    memories_router,
+    search_router,
+    context_router,
+    sessions_router,
+    messages_router,
+    prompts_router,
+    compactions_router,
+    flushes_router,
+    pins_router,
+    events_router,
+    hosts_router,
+    operations_router,
+    status_router,
+    health_router,
+)
 
 _access = logging.getLogger("memory_service.access")
 _log = logging.getLogger("memory_service.api")

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Header, Path, Request, Response
@@ -25,7 +25,9 @@ from memory_service.api.metrics import Metrics
 from memory_service.api.pools import Pools
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError
 from memory_service.schemas.memories import SESSION_ID, Answer
-from memory_service.service import MemoryService
+
+if TYPE_CHECKING:
+    from memory_service.service import MemoryService
 
 _ETAG = re.compile(r'(?:W/)?"([^"\s]+)"|([^",\s]+)')
 

@@ -33,10 +33,10 @@ from memory_service.gateway.relay import Relay
 from memory_service.gateway.transit import PassedAnswer, beginning_of, json_answer, until_gone
 from memory_service.gateway.upstreams import Target, UpstreamAnswer
 from memory_service.home import SearchedPlace
-from memory_service.service import MemoryService, Unreadable
+from memory_service.service import Unreadable
 
 if TYPE_CHECKING:
-    from memory_service.service import ConversationCall, ConversationPrompt
+    from memory_service.service import ConversationCall, ConversationPrompt, MemoryService
 
 Made = TypeVar("Made")
 Mode = Literal["on", "read-only", "off"]

@@ -12,10 +12,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from indexer import Index, IndexerError, StoreBusy, SyncCancelled, SyncProgress
+from indexer import IndexerError, StoreBusy, SyncCancelled, SyncProgress
 from memory_service.memories import indexing
 from memory_service.memories.indexing import DeferredRefresh
+
+if TYPE_CHECKING:
+    from indexer import Index
 
 _log = logging.getLogger("memory_service.memories.healing")
 

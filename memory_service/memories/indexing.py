@@ -13,9 +13,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
-from indexer import FileFailure, Hit, Index, IndexerError, SyncPlan, is_session_path
+from indexer import FileFailure, Hit, IndexerError, SyncPlan, is_session_path
 from indexer.common import THROTTLE
+
+if TYPE_CHECKING:
+    from indexer import Index
 
 _log = logging.getLogger("memory_service.memories.indexing")
 

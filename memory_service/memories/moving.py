@@ -10,9 +10,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from indexer import EmbeddingError, Index, IndexerError, StoreBusy, SyncCancelled, SyncProgress
+from indexer import EmbeddingError, IndexerError, StoreBusy, SyncCancelled, SyncProgress
 from memory_service.memories.indexing import DeferredRefresh
+
+if TYPE_CHECKING:
+    from indexer import Index
 
 _log = logging.getLogger("memory_service.memories.moving")
 

@@ -13,10 +13,13 @@ from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from indexer import Watch, Watched, WatchState, WatchTiming
 from indexer.common import THROTTLE
-from memory_service.memories.long_term import LongTermMemory
+
+if TYPE_CHECKING:
+    from memory_service.memories.long_term import LongTermMemory
 
 _log = logging.getLogger("memory_service.runtime.watching")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from fastapi.routing import APIRoute
 
-from memory_service.api import create_app
+from memory_service.api.app import create_app
 from memory_service.service import MemoryService
 from tests.serving import settings
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from pydantic import BaseModel
 
-from memory_service.cli import main
+from memory_service.cli.root import main
 
 PROGRAM = (sys.executable, "-m", "memory_service")
 WORDS_ALONE = {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"}

@@ -162,7 +162,7 @@ def test_serve_names_a_port_in_use(cli: CommandLine) -> None:
 # Runs each command first where it may write, since who may not read our files may not read Python's modules either.
 AS_NOBODY = """
 import contextlib, io, json, os, sys
-from memory_service.cli import main
+from memory_service.cli.root import main
 
 def run(arguments):
     sys.argv[1:] = arguments

@@ -75,7 +75,7 @@ def test_every_command_takes_home_workspace_and_json(name: str) -> None:
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     program = (
-        "import json, sys\nsys.argv[1:] = json.loads(sys.argv[1])\nfrom memory_service.cli import main\n"
+        "import json, sys\nsys.argv[1:] = json.loads(sys.argv[1])\nfrom memory_service.cli.root import main\n"
         "try:\n    main()\nexcept SystemExit as end:\n    print(json.dumps([end.code, *sys.modules]), file=sys.stderr)"
     )
     done = subprocess.run(

@@ -114,7 +114,7 @@ def test_what_was_given_is_not_given_again(cli: CommandLine, project: Path) -> N
 
 def test_a_hook_without_a_server_loads_only_what_it_needs(cli: CommandLine, project: Path) -> None:
     program = (
-        "import json, sys\nfrom memory_service.cli import main\nsys.argv[1:] = ['hook', 'claude-code']\n"
+        "import json, sys\nfrom memory_service.cli.root import main\nsys.argv[1:] = ['hook', 'claude-code']\n"
         "try:\n    main()\nexcept SystemExit:\n    print(json.dumps([*sys.modules]), file=sys.stderr)"
     )
     done = subprocess.run(

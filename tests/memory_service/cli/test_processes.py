@@ -34,7 +34,7 @@ WITH_VECTORS = """
 import sys
 from indexer.testing import HashEmbedder
 from memory_service.runtime import models
-from memory_service.cli import main
+from memory_service.cli.root import main
 models.make_embedder = lambda settings: HashEmbedder()
 main()
 """

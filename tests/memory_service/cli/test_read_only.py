@@ -18,7 +18,7 @@ mount -t tmpfs none "$1" && cp -a "$2"/. "$1" && mount -o remount,ro "$1" && shi
 """
 COMMANDS = """
 import contextlib, hashlib, io, json, pathlib, sys
-from memory_service.cli import main
+from memory_service.cli.root import main
 
 home, told = pathlib.Path(sys.argv[1]), []
 def digest():

@@ -17,9 +17,9 @@ class Module:
     def __del__(self): print("taken apart")
 module = Module()
 {before}
-from memory_service.cli import run
+from memory_service.__main__ import start
 sys.argv[1:] = {arguments}
-run()
+start()
 """
 
 

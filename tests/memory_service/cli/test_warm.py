@@ -109,7 +109,7 @@ def test_a_memory_that_went_through_the_server_is_in_the_file(cli: CommandLine) 
 
 def test_a_command_through_a_server_imports_next_to_nothing(cli: CommandLine) -> None:
     program = (
-        "import json, sys\nfrom memory_service.cli import main\nsys.argv[1:] = ['search', 'deploys']\n"
+        "import json, sys\nfrom memory_service.cli.root import main\nsys.argv[1:] = ['search', 'deploys']\n"
         "try:\n    main()\nexcept SystemExit:\n    print(json.dumps([*sys.modules]), file=sys.stderr)"
     )
     with found_by_home(cli.home):
