@@ -18,9 +18,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from memory_service.errors import InvalidReference
-from memory_service.storage.base import Storage
+from memory_service.storage.base import SEALING_KEY, Storage
 
-KEY_FILE = "sealing.key"
 _MARK = "memory-service.1."
 _KEY_BYTES = 32
 _REMEDY = "Send the conversation without it, or use the home that it was made in, with its file sealing.key."
@@ -83,7 +82,7 @@ class Seals:
 
     @cached_property
     def _key(self) -> bytes:
-        return self._storage.secret(KEY_FILE, _KEY_BYTES)
+        return self._storage.secret(SEALING_KEY, _KEY_BYTES)
 
 
 def _base64(raw: bytes) -> str:

@@ -101,6 +101,21 @@ def draft_record(body: Body) -> RecordDraft:
         raise InvalidRequest(f"A {kind} record holds a value that is no JSON. Use only what JSON knows.") from error
 
 
+def draft_copy(record: Record) -> RecordDraft:
+    """The end of the line of a record of another log, which may be of a kind that is not known.
+
+    Raises:
+        InvalidRequest: It has no line that could be copied.
+    """
+    if not isinstance(record.body, Unknown):
+        return draft_record(record.body)
+    line = record.body.text.encode()
+    place = stamp(line + b"\n")
+    if place is None:
+        return draft_record(record.body)
+    return RecordDraft(kind=place.kind, rest=line[place.size_bytes :].decode().lstrip(","))
+
+
 # What means something where it is 0 or empty.
 _KEPT_EMPTY = frozenset({"input_tokens", "statements", "ledger_tokens"})
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from memory_service.storage.logs import LogStore
 
 
+# Name of the secret by which references to compactions are sealed.
+SEALING_KEY = "sealing.key"
+
+
 @dataclass(frozen=True, kw_only=True)
 class WorkspaceStorage:
     """The parts of the storage that are of one workspace, which need not be there.
@@ -114,6 +118,12 @@ class Storage(Protocol):
 
     def secret(self, name: str, size_bytes: int) -> bytes:
         """Random bytes of this home, made once by whoever asks first; only the home's owner can read them."""
+
+    def stored_secret(self, name: str) -> bytes | None:
+        """The bytes of a secret; None as long as nobody asked for it."""
+
+    def store_secret(self, name: str, raw: bytes) -> None:
+        """Makes a secret of these bytes, as of another home, unless there is one."""
 
     def sweep(self, name: str) -> None:
         """Removes what killed writers left half-written of a workspace, and of the home; not of the documents."""

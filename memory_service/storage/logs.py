@@ -44,6 +44,13 @@ class LogChange(NamedTuple):
     revision: Revision
 
 
+class TrimmedRecords(NamedTuple):
+    """Records that a trim put aside, in order; `trim_seq` is the number of the record of that trim."""
+
+    trim_seq: int
+    records: Sequence[Record]
+
+
 class SessionLog(Protocol):
     """The log of one session, there or not; several objects, in several processes, may stand for the same log."""
 
@@ -133,6 +140,9 @@ class SessionLog(Protocol):
             StorageFailed: The storage did not take it; the log is as it was.
         """
 
+    def trims(self) -> Iterator[TrimmedRecords]:
+        """Records, with media, that `restore_trim` would bring back: of each trim that can be, the last one first."""
+
     def hold(self, edition: int) -> AbstractContextManager[None]:
         """Keeps a log from being deleted, trimmed or written to by others; for moments.
 
@@ -172,8 +182,14 @@ class LogStore(Protocol):
             NotFound: There is no such log, and there must be one.
         """
 
-    def begin(self, session_id: str, records: Iterable[Record]) -> None:
+    def begin(self, session_id: str, records: Iterable[Record], trims: Iterable[TrimmedRecords] = ()) -> None:
         """Begins a log with records under their numbers and at their times, the first a header.
+
+        Args:
+            session_id: The session.
+            records: The records; those of kinds that this version does not know, too.
+            trims: Records that trims have put aside, as another log gives them. Each trim has its own record among
+                `records` or what a later one put aside; the engine fills in its `backup` anew.
 
         Raises:
             Conflict: There is a log already.

@@ -36,10 +36,17 @@ class RecordKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record, with the version that a put in its place names."""
+    """A record, with the version that a put in its place names.
+
+    Attributes:
+        session: The session that it is erased with; empty for none.
+        expires: The moment from which on it is gone; None if it stays, or goes when the engine makes room.
+    """
 
     raw: bytes
     version: RecordVersion
+    session: str = ""
+    expires: dt.datetime | None = None
 
 
 class RecordStore(Protocol):

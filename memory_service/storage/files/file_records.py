@@ -54,7 +54,7 @@ class PromptFiles:
         try:
             with self._faults(path), disk.open_no_follow(path, _AT_ONCE) as descriptor:
                 disk.check_size(descriptor, path.name)
-                return StoredRecord(disk.read_all(descriptor), version)
+                return StoredRecord(disk.read_all(descriptor), version, key)
         except NotFound:
             return None
 

@@ -140,16 +140,25 @@ class FileStorage:
 
     def secret(self, name: str, size_bytes: int) -> bytes:
         """Random bytes in a file of the home."""
-        file = self._home / name
-        with storage_errors(name):
-            if not file.exists():
-                make_home(self._home)
-                _make_secret(file, size_bytes)
-            with disk.open_no_follow(file) as descriptor:
-                raw = disk.read_all(descriptor)
-        if len(raw) != size_bytes:
+        raw = self.stored_secret(name)
+        if raw is None:
+            self.store_secret(name, secrets.token_bytes(size_bytes))
+            raw = self.stored_secret(name)
+        if raw is None or len(raw) != size_bytes:
             raise StorageFailed(f"The file {name} in the home is damaged. Restore it, or remove it to begin anew.")
         return raw
+
+    def stored_secret(self, name: str) -> bytes | None:
+        """The bytes in a file of the home."""
+        with suppress(NotFound), storage_errors(name), disk.open_no_follow(self._home / name) as descriptor:
+            return disk.read_all(descriptor)
+        return None
+
+    def store_secret(self, name: str, raw: bytes) -> None:
+        """Makes a file of the home, unless it is there."""
+        with storage_errors(name):
+            make_home(self._home)
+            _store_secret(self._home / name, raw)
 
     def sweep(self, name: str) -> None:
         """Removes drafts of killed writers of sessions, and of what lies in the home itself."""
@@ -210,12 +219,12 @@ def _folders_of_sessions(sessions: Path) -> Iterator[Path]:
     yield from sessions.glob(".*/[0-9a-f][0-9a-f]")
 
 
-def _make_secret(file: Path, size_bytes: int) -> None:
-    """Writes new random bytes, unless another process was first: a link is made of a whole file, or not at all."""
+def _store_secret(file: Path, raw: bytes) -> None:
+    """Writes bytes, unless another process was first: a link is made of a whole file, or not at all."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}.tmp")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, disk.FILE_MODE)
     try:
-        os.write(descriptor, secrets.token_bytes(size_bytes))
+        os.write(descriptor, raw)
         sync_file(descriptor)
         with suppress(FileExistsError):
             os.link(draft, file)

@@ -20,6 +20,7 @@ from memory_service.sessions.codec import (
     LogLine,
     RecordDraft,
     decode,
+    draft_copy,
     draft_record,
     encode,
     first_header,
@@ -36,13 +37,13 @@ from memory_service.sessions.records import (
     TrimRecord,
     Unknown,
 )
-from memory_service.storage.files import disk, log_recovery
+from memory_service.storage.files import disk, log_trims
 from memory_service.storage.files.blobs import Blobs
 from memory_service.storage.files.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.storage.files.log_file import LOCKS, LogFile
 from memory_service.storage.files.log_offsets import line_of
 from memory_service.storage.files.log_recovery import save_beside
-from memory_service.storage.logs import LogChange, LogStatus, Rewrite
+from memory_service.storage.logs import LogChange, LogStatus, Rewrite, TrimmedRecords
 
 BLOBS = "blobs"
 BLOBS_LOCK = "blobs.lock"
@@ -136,13 +137,44 @@ class JsonlLog:
             last_seq = self.file.offsets.last_seq
         return Appended(first_seq=last_seq - len(bodies) + 1, last_seq=last_seq)
 
-    def begin(self, records: Iterable[Record]) -> None:
+    def begin(self, records: Iterable[Record], trims: Iterable[TrimmedRecords] = ()) -> None:
         """Begins this log with records under their numbers and at their times; see `LogStore.begin`."""
-        drafts = [(record, draft_record(record.body)) for record in records]
+        path, drafts = self.file.path, list[RecordDraft]()
+
+        def lines(records: Iterable[Record]) -> dict[int, bytes]:
+            pairs = [(record, draft_copy(record)) for record in records]
+            drafts.extend(draft for _, draft in pairs if draft.media)
+            return {record.seq: encode(draft, seq=record.seq, ts=record.ts) for record, draft in pairs}
+
+        own, backups = log_trims.lines_with_backups(
+            lines(records), [(seq, lines(taken_records)) for seq, taken_records in trims], path.name
+        )
         with self.file.writing() as descriptor:
             self.file.expect(0)
-            with self._stored_media([draft for _, draft in drafts]):
-                self.file.replace(descriptor, [encode(draft, seq=record.seq, ts=record.ts) for record, draft in drafts])
+            with self._stored_media(drafts):
+                try:
+                    for name, backup in backups:
+                        # Without the log it is nothing: what a killed writer left of one is written again.
+                        target = path.with_name(name)
+                        disk.replace_durably(target, backup, expected=disk.current_signature(target))
+                    self.file.replace(descriptor, own)
+                except BaseException:
+                    if disk.is_at(self.file.path, descriptor):
+                        for name, _ in backups:
+                            with suppress(OSError):
+                                path.with_name(name).unlink()
+                    raise
+
+    def trims(self) -> Iterator[TrimmedRecords]:
+        """Records that trims have put aside, the last first, from the files beside the log."""
+        with self.file.reading() as descriptor:
+            if descriptor is None:
+                return
+            lines = list(disk.whole_lines(descriptor))
+        with storage_errors(self.file.path.name):
+            for seq, taken_lines in log_trims.lines_put_aside(lines, self.file.path):
+                read = [line for raw in taken_lines if (line := _log_line(raw))]
+                yield TrimmedRecords(seq, [self._record(line, True) for line in read])
 
     @contextmanager
     def hold(self, edition: int) -> Iterator[None]:
@@ -253,9 +285,9 @@ class JsonlLog:
             if descriptor is not None:
                 for backup in self._backups(descriptor) if trimmed else ():
                     with storage_errors(backup.name), open_no_follow(backup) as earlier:
-                        listed_values |= log_recovery.outline(disk.whole_lines(earlier))
+                        listed_values |= log_trims.outline(disk.whole_lines(earlier))
                 last_seq = self.file.offsets.last_seq
-                own = log_recovery.outline(disk.whole_lines(descriptor))
+                own = log_trims.outline(disk.whole_lines(descriptor))
                 listed_values |= {seq: kind for seq, kind in own.items() if seq <= last_seq}
         return sorted(listed_values.items())
 
@@ -272,7 +304,7 @@ class JsonlLog:
         path = self.file.path
         with self.file.hold(edition) as descriptor:
             self.file.expect(expected_last_seq)
-            kept_chunks, gone_count = log_recovery.trim_lines(disk.whole_lines(descriptor), keep)
+            kept_chunks, gone_count = log_trims.trim_lines(disk.whole_lines(descriptor), keep)
             backup = save_beside(path, lambda: disk.pieces(descriptor), "bak")
             draft = draft_record(replace(record, backup=backup.name, lines=gone_count))
             try:
@@ -297,16 +329,16 @@ class JsonlLog:
             if backup is None:
                 raise NotFound(f"The log of {self.file.session_id} has no trim to take back. Nothing has to be done.")
             with open_no_follow(backup) as earlier:
-                last_seq = max(log_recovery.outline(disk.whole_lines(earlier)), default=0)
-                newer = log_recovery.lines_after(disk.whole_lines(descriptor), last_seq)
+                last_seq = max(log_trims.outline(disk.whole_lines(earlier)), default=0)
+                newer = log_trims.lines_after(disk.whole_lines(descriptor), last_seq)
                 self.file.replace(descriptor, chain(disk.pieces(earlier), newer))
             disk.remove_durably(backup)
 
     def _backups(self, descriptor: int) -> Iterator[Path]:
         """The files that trims of the open log left and that are still there, newest first."""
         path = self.file.path
-        names = log_recovery.backups(disk.whole_lines(descriptor), path.name)
-        return (file for name in names if (file := path.with_name(name)).is_file())
+        names = log_trims.backups(disk.whole_lines(descriptor), path.name)
+        return (file for _, name in names if (file := path.with_name(name)).is_file())
 
     def rewrite(self, change: Rewrite, *, first: Callable[[], None]) -> list[str]:
         """Gives records another body; see `LogStore.rewrite`.
@@ -340,6 +372,13 @@ class JsonlLog:
                     for sha256 in new:
                         self._blobs.remove(sha256)
                 raise
+
+
+def _log_line(line: bytes) -> LogLine | None:
+    """The record of a line; None of a damaged one."""
+    with suppress(ValueError):
+        return decode(line)
+    return None
 
 
 def _stored_records(lines: Iterable[bytes]) -> Iterator[Record]:

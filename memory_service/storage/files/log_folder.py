@@ -21,12 +21,12 @@ from memory_service.home import SESSION_NAME, check_session_id
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions.codec import Stamp, decode, stamp
 from memory_service.sessions.records import Record, SessionHeader
-from memory_service.storage.files import disk, log_recovery
+from memory_service.storage.files import disk, log_trims
 from memory_service.storage.files.blobs import Blobs
 from memory_service.storage.files.disk import WriteLock, open_no_follow, storage_errors
 from memory_service.storage.files.jsonl_log import BLOBS, BLOBS_LOCK, JsonlLog, utc_now
 from memory_service.storage.files.log_file import LOCKS, SUFFIX
-from memory_service.storage.logs import Rewrite
+from memory_service.storage.logs import Rewrite, TrimmedRecords
 
 _KEPT_LOGS = 256
 _END_BYTES = 64 * 1024
@@ -63,15 +63,15 @@ class LogFolder:
             raise NotFound(f"There is no session {session_id} in {self._folder}. List the sessions to see their ids.")
         return log
 
-    def begin(self, session_id: str, records: Iterable[Record]) -> None:
-        """Begins a log with records under their numbers and at their times, the first a header.
+    def begin(self, session_id: str, records: Iterable[Record], trims: Iterable[TrimmedRecords] = ()) -> None:
+        """Begins a log with records under their numbers and at their times, the first a header; see `LogStore`.
 
         Raises:
             InvalidName: The id is not one of a session.
             Conflict: There is a log already.
             StorageFailed: The disk did not take them; there is no log then.
         """
-        self._log(session_id).begin(records)
+        self._log(session_id).begin(records, trims)
 
     def list(self) -> list[ListedSession]:
         """All sessions, the last active first.
@@ -107,7 +107,7 @@ class LogFolder:
         # To be removed, a log need not be sound, nor the disk have room to mend it.
         with log.file.writing(must_exist=True, mend=False):
             first()
-            own = [name, *(file for file in self._names() if log_recovery.is_put_aside(file, name))]
+            own = [name, *(file for file in self._names() if log_trims.is_put_aside(file, name))]
             # The log goes last: as long as it is there, a delete that was broken off can be repeated.
             if any(map(self._named_in, own)):
                 self._remove_unnamed(but=own)
@@ -134,7 +134,7 @@ class LogFolder:
         restorable = self.open(session_id).rewrite(change, first=first)
         name = f"{session_id}{SUFFIX}"
         # Nobody reads any more what was cut off, nor backups of trims that were taken back.
-        for file in [file for file in self._names() if log_recovery.is_put_aside(file, name)]:
+        for file in [file for file in self._names() if log_trims.is_put_aside(file, name)]:
             if file not in restorable:
                 disk.remove_durably(self._folder / file)
         with storage_errors(self._folder.name):
@@ -144,7 +144,7 @@ class LogFolder:
     def has_remains(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""
         name = f"{session_id}{SUFFIX}"
-        return any(file == name or log_recovery.is_put_aside(file, name) for file in self._names())
+        return any(file == name or log_trims.is_put_aside(file, name) for file in self._names())
 
     def leftovers(self) -> Sequence[str]:
         """Paths below the workspace of temporary files of crashed writers."""

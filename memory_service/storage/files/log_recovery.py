@@ -1,24 +1,19 @@
-"""Lines that leave a log: repair of damaged logs, trimming, and restoring a trim.
+"""Repair of damaged logs.
 
 Invariants: nothing is thrown away: what is cut off stays beside the log; a file that has lines, and none of them
-ours, is left alone; each finding is told once. A trim is lines in, lines out: a line that stays is the same, byte for
-byte, and keeps its number; taking a trim back loses nothing that was appended since.
+ours, is left alone; each finding is told once.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
-from itertools import dropwhile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from indexer.common import lazy_regex
 from memory_service.errors import StorageFailed
-from memory_service.sessions.codec import decode, stamp
-from memory_service.sessions.records import Repair, RepairKind, TrimRecord
+from memory_service.sessions.records import Repair, RepairKind
 from memory_service.storage.files import disk
 
 if TYPE_CHECKING:
@@ -112,46 +107,3 @@ def save_beside(path: Path, read: Callable[[], Iterable[bytes]], ending: str) ->
         if disk.current_signature(target) is None and disk.replace_durably(target, read(), expected=None):
             break
     return target
-
-
-_ASIDE = lazy_regex(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
-
-
-def trim_lines(lines: Iterable[bytes], keep: Collection[int]) -> tuple[list[bytes], int]:
-    """The lines of some records, and how many other lines there are."""
-    kept_chunks, gone_count = list[bytes](), 0
-    for line in lines:
-        if (place := stamp(line)) and place.seq in keep:
-            kept_chunks.append(line)
-        else:
-            gone_count += 1
-    return kept_chunks, gone_count
-
-
-def outline(lines: Iterable[bytes]) -> dict[int, str]:
-    """The kinds of the records of some lines, by their numbers."""
-    return {place.seq: place.kind for line in lines if (place := stamp(line))}
-
-
-def lines_after(lines: Iterable[bytes], seq: int) -> Iterator[bytes]:
-    """The lines from the first one on that was written after the record `seq`."""
-    return dropwhile(lambda line: (place := stamp(line)) is None or place.seq <= seq, lines)
-
-
-def backups(lines: Iterable[bytes], name: str) -> list[str]:
-    """The files that the trims of the log `name` left, newest first; some may be gone."""
-    texts = list[str]()
-    for line in lines:
-        place = stamp(line)
-        if place is None or place.kind != "trimmed":
-            continue
-        with suppress(ValueError):  # of a line that was damaged nobody knows the file
-            body = decode(line).record.body
-            if isinstance(body, TrimRecord) and is_put_aside(body.backup, name):
-                texts.append(body.backup)
-    return texts[::-1]
-
-
-def is_put_aside(file: str, name: str) -> bool:
-    """True if a file was put beside the log `name` by a trim or a repair."""
-    return file.startswith(name) and _ASIDE.fullmatch(file, len(name)) is not None

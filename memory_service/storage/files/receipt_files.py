@@ -21,6 +21,7 @@ from memory_service.storage.files.disk import FILE_MODE, FOLDER_MODE
 from memory_service.storage.record_store import StoredRecord
 
 _ID = lazy_regex(r"r(\d{4})(\d{2})(\d{2})-[0-9a-f]{16}")
+_OF_SESSION = b', "session_id": "'
 _VERSION = b"written"
 
 
@@ -43,7 +44,14 @@ class ReceiptFiles:
         with suppress(OSError), self._path(day).open("rb") as lines:
             # Not the id alone, which a query may quote; not at the start of a line, where half of one may stand.
             line = next((line[line.index(begin) :] for line in lines if begin in line), None)
-            return StoredRecord(line.rstrip(b"\n"), _VERSION) if line is not None else None
+            if line is not None:
+                # Within a text these quotation marks would be escaped.
+                raw, of_session, session = line.rstrip(b"\n").rpartition(_OF_SESSION)
+                return (
+                    StoredRecord(raw + b"}", _VERSION, session[:-2].decode())
+                    if of_session
+                    else StoredRecord(session, _VERSION)
+                )
         return None
 
     def put(self, key: str, raw: bytes, session: str, expires: dt.datetime | None) -> bytes | None:
@@ -133,7 +141,7 @@ def _begin(key: str) -> bytes:
 
 
 def _ending(session: str) -> bytes:
-    return f', "session_id": "{session}"}}\n'.encode()
+    return _OF_SESSION + f'{session}"}}\n'.encode()
 
 
 def _blank(path: Path, ending: bytes, is_meant: Callable[[bytes], bool]) -> int:

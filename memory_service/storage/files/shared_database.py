@@ -144,8 +144,13 @@ class DatabaseRecords:
 
     def get(self, kind: RecordKind, key: str) -> StoredRecord | None:
         """See `RecordStore`."""
-        rows = self._database.rows(f"SELECT raw, id FROM records WHERE {_ONE}", self._record_key(kind, key))
-        return StoredRecord(bytes(rows[0][0]), _version(rows[0][1])) if rows else None
+        sql = f"SELECT raw, id, session, expires FROM records WHERE {_ONE}"
+        rows = self._database.rows(sql, self._record_key(kind, key))
+        if not rows:
+            return None
+        raw, number, session, until = rows[0]
+        expires = dt.datetime.fromtimestamp(until, dt.UTC) if until < _FOREVER else None
+        return StoredRecord(bytes(raw), _version(number), session, expires)
 
     def version(self, kind: RecordKind, key: str) -> RecordVersion | None:
         """See `RecordStore`."""

@@ -55,11 +55,16 @@ class PostgresRecords:
             if transaction is None:
                 return None
             row = transaction.row(
-                "SELECT raw, version FROM records WHERE ws = %s AND kind = %s AND key = %s "
-                "AND expires > clock_timestamp()",
+                "SELECT raw, version, session, "
+                "extract(epoch FROM nullif(expires, 'infinity') - clock_timestamp())::float FROM records "
+                "WHERE ws = %s AND kind = %s AND key = %s AND expires > clock_timestamp()",
                 [transaction.workspace, kind.value, _raw(key)],
             )
-        return StoredRecord(bytes(row[0]), _version(row[1])) if row else None
+        if row is None:
+            return None
+        raw, version, session, seconds = row
+        expires = None if seconds is None else dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
+        return StoredRecord(bytes(raw), _version(version), bytes(session).decode(_ENCODING, _ERRORS), expires)
 
     def version(self, kind: RecordKind, key: str) -> RecordVersion | None:
         """See `RecordStore`."""

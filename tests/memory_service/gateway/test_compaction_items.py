@@ -18,8 +18,9 @@ from pydantic import TypeAdapter
 
 from indexer.testing import HashEmbedder
 from memory_service.conversations.client_calls import ConversationCall
-from memory_service.conversations.seals import KEY_FILE, Reference, Seals
+from memory_service.conversations.seals import Reference, Seals
 from memory_service.service import MemoryService
+from memory_service.storage.base import SEALING_KEY
 from memory_service.storage.files.file_storage import FileStorage
 from memory_service.testing import Failure, Reply
 from tests.memory_service.gateway.talking import Gateway, gateway, said, user
@@ -196,7 +197,7 @@ def test_an_item_outlives_the_server_and_is_known_to_others_on_the_same_home(tmp
         ask(gate, [item, user("And now?"), said("Here."), user("Later?")])
         [session] = gate.sessions()
         assert gate.words(session)[-4:] == ["u: And now?", "a: Here.", "u: Later?", "a: Later."]
-    key = tmp_path / KEY_FILE
+    key = tmp_path / SEALING_KEY
     assert stat.S_IMODE(os.stat(key).st_mode) == 0o600 and len(key.read_bytes()) == 32
 
 
@@ -207,7 +208,7 @@ def test_two_servers_that_need_the_key_at_once_make_one(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(made)) == 1 and os.listdir(tmp_path) == [KEY_FILE]
+    assert len(set(made)) == 1 and os.listdir(tmp_path) == [SEALING_KEY]
     assert Seals(FileStorage(tmp_path)).open(made[0]) == place
 
 

@@ -57,7 +57,7 @@ class MemoryRecords:
                 return None
             self._rows.pop((kind, key), None)
             version = b"%d" % next(self._numbers)
-            self._rows[kind, key] = _Row(StoredRecord(raw, version), session, expires)
+            self._rows[kind, key] = _Row(StoredRecord(raw, version, session, expires), session, expires)
             return version
 
     def erase(self, kind: RecordKind, *, key: str = "", session: str = "") -> int:

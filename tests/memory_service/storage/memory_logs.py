@@ -17,6 +17,7 @@ from memory_service.sessions.codec import (
     LogLine,
     RecordDraft,
     decode,
+    draft_copy,
     draft_record,
     encode,
     first_header,
@@ -31,7 +32,7 @@ from memory_service.sessions.records import (
     SessionHeader,
     TrimRecord,
 )
-from memory_service.storage.logs import LogChange, LogStatus, Rewrite
+from memory_service.storage.logs import LogChange, LogStatus, Rewrite, TrimmedRecords
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +79,26 @@ class MemoryLogs:
             raise NotFound(f"There is no session {session_id}. List the sessions to see their ids.")
         return self._logs.setdefault(session_id, MemoryLog(self, session_id))
 
-    def begin(self, session_id: str, records: Iterable[Record]) -> None:
-        drafts = [(record, draft_record(record.body)) for record in records]
+    def begin(self, session_id: str, records: Iterable[Record], trims: Iterable[TrimmedRecords] = ()) -> None:
+        drafts = list[RecordDraft]()
+
+        def lines(records: Iterable[Record]) -> tuple[bytes, ...]:
+            pairs = [(record, draft_copy(record)) for record in records]
+            drafts.extend(draft for _, draft in pairs)
+            return tuple(encode(draft, seq=record.seq, ts=record.ts) for record, draft in pairs)
+
         with self.lock:
             self.open(session_id, must_exist=False).expect(0)
-            lines = [encode(draft, seq=record.seq, ts=record.ts) for record, draft in drafts]
-            self.store(session_id, Rows(lines=tuple(lines)), [draft for _, draft in drafts])
+            state = own = lines(records)
+            states = list[tuple[bytes, ...]]()
+            for trim_seq, gone in trims:
+                if not any(decode(line).record.seq == trim_seq for line in state):
+                    raise InvalidRequest(f"Record {trim_seq} is none of a trim. Give each trim its own record.")
+                before = (line for line in state if decode(line).record.seq < trim_seq)
+                earlier = tuple(sorted((*before, *lines(gone)), key=lambda line: decode(line).record.seq))
+                state = (*earlier, *(line for line in state if decode(line).record.seq >= trim_seq))
+                states.insert(0, earlier)
+            self.store(session_id, Rows(lines=own, trims=tuple(states)), drafts)
 
     def containing(self, mark: bytes) -> Iterator[str]:
         return (row.session_id for row in self.list() if mark in b"".join(self.rows[row.session_id].lines))
@@ -237,6 +252,15 @@ class MemoryLog:
 
     def outline(self, *, trimmed: bool = False) -> list[tuple[int, str]]:
         return sorted({(line.record.seq, line.record.kind) for line in self._rows.records(trimmed=trimmed)})
+
+    def trims(self) -> Iterator[TrimmedRecords]:
+        state = self._rows.records()
+        for lines in reversed(self._rows.trims):
+            earlier, here = [decode(line) for line in lines], {line.record.seq for line in state}
+            last_seq = earlier[-1].record.seq
+            gone = [line for line in earlier if line.record.seq not in here]
+            yield TrimmedRecords(last_seq + 1, [record_with_media(line, self._logs.blobs.__getitem__) for line in gone])
+            state = [*earlier, *(line for line in state if line.record.seq > last_seq)]
 
     def trim(self, keep: Collection[int], record: TrimRecord, *, expected_last_seq: int, edition: int) -> str:
         with self._logs.lock:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,7 @@ from memory_service.sessions.records import (
     SessionHeader,
     TrimRecord,
     Undo,
+    Unknown,
     Unpin,
 )
 from memory_service.storage.files.log_folder import LogFolder
@@ -522,6 +523,61 @@ def test_a_branch_has_what_stood_before_a_record(engine: Engine) -> None:
     with pytest.raises(Conflict):
         fork_log(engine.logs, S, "branch", before_seq=2)
     assert stored(engine.logs) == before
+
+
+def test_a_log_is_copied_with_its_numbers_times_media_and_trims(engine: Engine) -> None:
+    begin(engine.logs, S).append([said("a"), picture(), said("c"), PinRecord(pin_id="p", text="x")])
+    trim(engine.logs.open(S), 1)
+    engine.logs.open(S).append([picture(PNG[::-1]), said("d")])
+    trim(engine.logs.open(S), 1)
+    engine.logs.open(S).append([said("e")])
+    engine.logs.open(S).restore_trim()
+    trim(engine.logs.open(S), 2)
+    records, aside = [*engine.logs.open(S).read()], [*engine.logs.open(S).trims()]
+    assert [seqs.trim_seq for seqs in aside] == [11, 6], "the trim that was taken back is none of them"
+    for name in ("copy", "copy-of-the-copy"):
+        engine.logs.begin(name, records, aside)
+        copy = engine.again().open(name)
+        assert _comparable(copy.read()) == _comparable(records)
+        assert [(seq, _comparable(gone)) for seq, gone in copy.trims()] == [
+            (seq, _comparable(gone)) for seq, gone in aside
+        ]
+        assert copy.outline(trimmed=True) == engine.logs.open(S).outline(trimmed=True)
+        records, aside = [*copy.read()], [*copy.trims()]
+    for _ in range(2):
+        for session in (S, "copy"):
+            engine.logs.open(session).restore_trim()
+        assert _comparable(engine.logs.open("copy").read()) == _comparable(engine.logs.open(S).read())
+    with pytest.raises(NotFound):
+        engine.logs.open("copy").restore_trim()
+
+
+def _comparable(records: Iterable[Record]) -> list[Record]:
+    """Records without the names of what an engine has put aside."""
+    return [
+        replace(record, body=replace(record.body, backup="")) if isinstance(record.body, TrimRecord) else record
+        for record in records
+    ]
+
+
+def test_a_copy_has_the_records_of_a_newer_version(engine: Engine) -> None:
+    known = [*begin(engine.logs, S).read()]
+    text = '{"seq":2,"ts":"2026-11-20T14:32:00.123Z","kind":"mood","deep":{"a":["\\ud83d",1]}}'
+    newer = Record(seq=2, ts="2026-11-20T14:32:00.123Z", kind="mood", body=Unknown(kind="mood", text=text))
+    engine.logs.begin("copy", [*known, newer])
+    assert [*engine.again().open("copy").read()] == [*known, newer]
+
+
+def test_a_copy_is_there_as_a_whole_or_not_at_all(engine: Engine) -> None:
+    begin(engine.logs, S).append([said("a"), picture()])
+    trim(engine.logs.open(S), 1)
+    records, aside = [*engine.logs.open(S).read()], [*engine.logs.open(S).trims()]
+    with engine.failing(), pytest.raises(StorageFailed):
+        engine.logs.begin("copy", records, aside)
+    assert not engine.logs.has_remains("copy")
+    with pytest.raises(InvalidRequest, match="none of a trim"):
+        engine.logs.begin("copy", records[:1], aside)
+    assert not engine.logs.has_remains("copy")
 
 
 def test_sessions_are_found_by_what_their_log_contains(engine: Engine) -> None:

@@ -63,6 +63,7 @@ def test_what_is_stored_is_there_for_all(records: Records) -> None:
     version = one.put(RecordKind.REPLY, "钥匙", b"\0\xff", session="s", expires=LATER)
     found = other.get(RecordKind.REPLY, "钥匙")
     assert found is not None and (found.raw, found.version) == (b"\0\xff", version)
+    assert found.session == "s" and found.expires is not None and abs(found.expires - LATER).total_seconds() < 5
     assert other.version(RecordKind.REPLY, "钥匙") == version
     assert list(other.keys(RecordKind.REPLY)) == ["钥匙"]
 
@@ -151,6 +152,9 @@ def test_receipts_are_found_and_erased_with_their_session(records: Records) -> N
         assert one.put(RecordKind.RECEIPT, key, raw, session=session, expires=LATER) is not None
     found = other.get(RecordKind.RECEIPT, receipt(1)[0])
     assert found is not None and json.loads(found.raw)["query"].startswith("quoting")
+    assert (found.raw, found.session) == (receipt(1, json.loads(found.raw)["query"])[1], "b")
+    unnamed = other.get(RecordKind.RECEIPT, receipt(2)[0])
+    assert unnamed is not None and unnamed.session == "" and json.loads(unnamed.raw)["receipt_id"] == receipt(2)[0]
     assert other.version(RecordKind.RECEIPT, receipt(1)[0]) == found.version
     assert sorted(other.keys(RecordKind.RECEIPT)) == [receipt(number)[0] for number in range(4)]
     for key in (receipt(9)[0], "r20261120-", "r20269999-0000000000000000", "../../etc"):

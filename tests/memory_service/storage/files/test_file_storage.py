@@ -68,6 +68,16 @@ def test_names_are_those_of_folders_alone(tmp_path: Path) -> None:
     assert storage.workspaces() == ["default", "zoe"]
 
 
+def test_a_secret_is_made_once_by_whoever_is_first(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path / "home")
+    assert storage.stored_secret("some.key") is None and not (tmp_path / "home").exists()
+    storage.store_secret("some.key", b"of another home")
+    storage.store_secret("some.key", b"of a third home")
+    assert storage.secret("some.key", 15) == storage.stored_secret("some.key") == b"of another home"
+    assert FileStorage(tmp_path / "home").secret("other.key", 8) == storage.stored_secret("other.key")
+    assert (tmp_path / "home" / "some.key").stat().st_mode & 0o077 == 0
+
+
 def test_a_link_is_no_workspace(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "elsewhere").mkdir()
