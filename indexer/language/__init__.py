@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from indexer.language.questions import asks
     from indexer.language.restated import restating
     from indexer.language.search_terms import asked_terms, stored_terms
-    from indexer.language.section_names import LABELS, next_subjects, section_subject
+    from indexer.language.section_names import next_subjects, section_subject
     from indexer.language.sentences import says_little
     from indexer.language.short_replies import (
         ChoiceLabel,
@@ -83,7 +83,6 @@ __all__ = [
     "ANY",
     "FAILURES",
     "FOUND_HERE",
-    "LABELS",
     "LANGUAGES",
     "MOSTLY",
     "STATED_HOLDS",
@@ -164,7 +163,6 @@ _MODULES = {
     "FOUND_HERE": "inserted",
     "Fences": "markup",
     "IdentifierKind": "identifiers",
-    "LABELS": "section_names",
     "LANGUAGES": "tables",
     "MOSTLY": "terms",
     "MessagePart": "authorship",

@@ -477,19 +477,17 @@ def _announced_end(text: str, at: int, way: _Way, ends: Mapping[int, int]) -> in
     return at if way == "question" and _SPEAKS_AGAIN.match(text, at) else len(text)
 
 
+_FIRST_PERSON = ANY.nouns.first_person
+# Of two that begin alike the longer one; words in letters stand alone.
 _SECOND_PERSON = lazy_regex(
-    r"\b(?P<my>your)\b|\b(?:you are|you['’]re|the user is)\b|\b(?P<i>you|the user)\b|[你您]|用户", re.IGNORECASE
+    "|".join(
+        rf"\b{re.escape(words)}\b" if words[0].isascii() else re.escape(words)
+        for words in sorted(_FIRST_PERSON, key=len, reverse=True)
+    ),
+    re.IGNORECASE,
 )
 
 
 def in_first_person(text: str) -> str:
     """The words of an agent about its user, as the user would say them: "you like tea" is "I like tea"."""
-    return _SECOND_PERSON.sub(_first_person, text)
-
-
-def _first_person(match: re.Match[str]) -> str:
-    if match["my"]:
-        return "my"
-    if match["i"]:
-        return "I"
-    return "I am" if match[0].isascii() or "’" in match[0] else "我"
+    return _SECOND_PERSON.sub(lambda match: _FIRST_PERSON.get(match[0].lower(), match[0]), text)

@@ -36,6 +36,12 @@ class Outcomes:
     deeds: str = ""  # words of what was done
     seconds: str = ""  # units of seconds
     failed: str = ""  # words of a sentence that speaks of a failure
+    signs: tuple[str, ...] = ()  # signs of a failure at the end of an output, in small letters
+    exit_signs: tuple[str, ...] = ()  # of which an output with an exit code has one
+    command_exit_signs: tuple[str, ...] = ()  # of which the result of a command with an exit code has one
+    results: str = ""  # words before those that say that all went well
+    deed_results: str = ""  # words behind those of what was done
+    acknowledgements: str = ""  # other clauses that say that all went well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,11 @@ class Questions:
 
     asking_when: str = ""  # words that ask for a time
     requests: str = ""  # beginnings of requests
+    of_asker: str = ""  # words for whoever asks
+    of_asker_within: str = ""  # the same, without borders of words
+    of_assistant: str = ""  # words of a question about what an assistant said
+    overview: str = ""  # words that ask for an overview
+    overview_within: str = ""  # the same in a language without spaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +74,7 @@ class Authorship:
     speaks_again: str = ""  # words with which the writer speaks again
     goes_on: str = ""  # words with which a message goes on behind its markup
     auxiliary: str = ""  # orders of a host for a title or a summary
+    inserted_heads: str = ""  # beginnings of what a service puts into a conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +101,12 @@ class Clauses:
     no_longer: str = ""  # words that say that something has ended, which are no words of the statement
     hedges: str = ""  # words of doubt, of a condition, of what holds beside it, or of another time
     hedges_within: str = ""  # the same in a language without spaces
+    between: str = ""  # words between two entries that are not the same
+    between_within: str = ""  # the same in a language without spaces
+    changes: str = ""  # words of change that a sentence may have more than another of the same
+    changes_within: str = ""  # the same in a language without spaces
+    conjunctions: str = ""  # words that join another clause
+    conjunctions_within: str = ""  # the same in a language without spaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +131,8 @@ class Nouns:
     no_values: frozenset[str] = frozenset()  # words that are no value
     generic: frozenset[str] = frozenset()  # words of titles that tell nothing of what stands below
     grammar: frozenset[str] = frozenset()  # words of grammar alone
+    names: frozenset[str] = frozenset()  # keys of a record under which a name stands
+    first_person: Mapping[str, str] = field(default_factory=dict)  # words for who listens, as those would say them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +153,10 @@ class Values:
     day_signs: str = ""  # signs behind the number of a day
     late: str = ""  # words behind a value that say when it holds
     cuts: str = ""  # words with which a value is over
+    about: str = ""  # words before a number that is not exact
+    about_within: str = ""  # the same in a language without spaces
+    about_behind: str = ""  # words behind such a number
+    durations: str = ""  # units of a duration of several parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +223,9 @@ class Phrases:
     speaker_words: str = ""  # names of roles at the beginning of a line
     turn_words: str = ""  # words behind such a name
     steps: str = ""  # announcements of a step
+    references: str = ""  # words before the number of a message
+    reference_joints: frozenset[str] = frozenset()  # words between such numbers
+    ranges: str = ""  # words between the first and the last of several numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +252,19 @@ class Salience:
     """Words of what is worth keeping."""
 
     introduced: str = ""  # words with which somebody is introduced
+    introductions: tuple[str, ...] = ()  # of which a text with such words has one, in small letters
+    unit_signs: str = ""  # signs behind a number
+    particulars: Mapping[str, str] = field(default_factory=dict)  # patterns of a script of its own, by what they find
+    personal: frozenset[str] = frozenset()  # words of who somebody is and where
+    personal_within: str = ""  # the same in a language without spaces
+    stressed: frozenset[str] = frozenset()  # words that stress what they stand before
+    stressed_phrases: tuple[str, ...] = ()  # several words that do
+    stressed_within: str = ""  # the same in a language without spaces
+    mark_words: Mapping[str, frozenset[str]] = field(default_factory=dict)  # words, by the mark
+    marks: Mapping[str, str] = field(default_factory=dict)  # the same in a language without spaces
+    numbers: str = ""  # numbers in signs of a script
+    names: str = ""  # what stands with a name in a language without spaces
+    grammar_pairs: frozenset[str] = frozenset()  # words of grammar of two characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +287,9 @@ class Sameness:
     assistants: frozenset[str] = frozenset()  # names of the assistant before a colon
     personal: frozenset[str] = frozenset()  # words of those who speak or listen
     turning: frozenset[str] = frozenset()  # words that may not be left out
+    speakers: frozenset[str] = frozenset()  # words for who speaks alone
+    listeners: frozenset[str] = frozenset()  # words for who listens
+    empty: frozenset[str] = frozenset()  # other words that a retelling may leave out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +308,10 @@ class Replies:
     all_options: str = ""  # words for all options
     or_words: str = ""  # words between options
     or_labels: str = ""  # the same, with the next label
+    before_label: str = ""  # words before the label that is chosen
+    after_label: str = ""  # words behind it
+    and_words: str = ""  # words between labels that are chosen
+    but_words: str = ""  # words behind a label with which more follows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +331,8 @@ class Grammar:
     stop_words: frozenset[str] = frozenset()  # words that tell nothing in a question
     grammar_words: str = ""  # of which one in three words of a text is one; none that is common in English elsewhere
     borders: str = ""  # words of grammar and of asking in a script without spaces, at which a question is cut
+    verbs: str = ""  # words that a short sentence has, and an item of a list has not
+    verbs_within: str = ""  # the same in a language without spaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,6 +359,16 @@ class Days:
     numerals: str = ""  # numbers below a hundred of a script with signs of its own
     year_numerals: str = ""  # years of such a script
     week: str = ""  # words before the number of a weekday
+    ordinal_ends: str = ""  # ends of the number of a day
+    of_month: str = ""  # words between a day and its month
+    year_signs: str = ""  # signs behind the number of a year
+    month_signs: str = ""  # signs behind that of a month
+    day_signs: str = ""  # signs behind that of a day
+    stamp_signs: str = ""  # the same in a stamp
+    leads: str = ""  # words before a day that a text begins with; blanks are escaped
+    onwards: str = ""  # words behind such a day
+    near: str = ""  # words for a day by today or by its place in the week
+    near_within: str = ""  # the same, without borders of words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +376,75 @@ class Sections:
     """Names of the sections of a record of work."""
 
     names: Mapping[str, str] = field(default_factory=dict)  # alternatives, by the subject
+    headings: Mapping[str, str] = field(default_factory=dict)  # words of headings, by what stands below; first wins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """Words before a colon."""
+
+    notes: frozenset[str] = frozenset()  # those that are nobody's name
+    addresses: frozenset[str] = frozenset()  # others that are none in a passage
+    remarks: frozenset[str] = frozenset()  # others that are none in a message
+    subjects: frozenset[str] = frozenset()  # words of labels in a talk, none of which is in a name
+    subjects_within: str = ""  # the same in a language without spaces
+    asking: Mapping[str, str] = field(default_factory=dict)  # questions, by the kind of label; the first that fits
+    answers: Mapping[str, frozenset[str]] = field(default_factory=dict)  # words of the labels, by their kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """Words of units, as alternatives without any pattern."""
+
+    times: Mapping[float, str] = field(default_factory=dict)  # by the seconds
+    sizes: Mapping[float, str] = field(default_factory=dict)  # by the bytes
+    counts: Mapping[float, str] = field(default_factory=dict)  # by the number
+    money: Mapping[str, str] = field(default_factory=dict)  # by the code in small letters
+    large_money: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # code and number of a word
+    others: Mapping[str, str] = field(default_factory=dict)  # by the unit that they are one with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """Words by which a secret is known."""
+
+    passwords: str = ""  # words for a password
+    password_hints: tuple[str, ...] = ()  # of which a text with such words has one, in small letters
+    unsigned_passwords: str = ""  # words behind which one may stand without a sign
+    unsigned_passwords_within: str = ""  # the same in a language without spaces
+    tokens: str = ""  # words for a token or key
+    token_hints: tuple[str, ...] = ()  # see `password_hints`; so are the other hints
+    unsigned_tokens: str = ""  # words behind which one may stand without a sign
+    codes: str = ""  # words for a code of digits
+    code_hints: tuple[str, ...] = ()
+    unsigned_codes: str = ""  # words behind which one may stand without a sign
+    unsigned_codes_within: str = ""  # the same in a language without spaces
+    bare_codes: str = ""  # words behind which one stands if a place is named behind it
+    code_places: str = ""  # such places
+    phrases: str = ""  # words for a passphrase
+    phrase_hints: tuple[str, ...] = ()
+    seeds: str = ""  # words for a seed phrase
+    seed_hints: tuple[str, ...] = ()
+    accounts: str = ""  # words for the number of an account or a card
+    account_hints: tuple[str, ...] = ()
+    identities: str = ""  # words for the number of an identity card
+    identity_hints: tuple[str, ...] = ()
+    purposes: str = ""  # words between such a word and what it is for
+    gives: str = ""  # words between such a word and the secret
+    gives_within: str = ""  # the same in a language without spaces
+    fillers: str = ""  # words behind those
+    plain_gives: str = ""  # words between such a word and a secret that is a word itself
+    plain_gives_within: str = ""  # the same in a language without spaces
+    plain_fillers: str = ""  # words behind those
+    announcements: str = ""  # words with which a secret is announced
+    no_values: frozenset[str] = frozenset()  # words where a secret could stand, which are none
+    no_values_within: str = ""  # beginnings of such words in a language without spaces
+    labels: str = ""  # words of which a value that is a label has one
+    measures: str = ""  # what a number counts
+    identified: str = ""  # words before an id that is no secret
+    identified_within: str = ""  # the same in a language without spaces
+    id_words: str = ""  # words behind those
+    id_signs: str = ""  # the same in a language without spaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,4 +518,7 @@ class Language:
     grammar: Grammar = field(default_factory=Grammar)
     days: Days = field(default_factory=Days)
     sections: Sections = field(default_factory=Sections)
+    labels: Labels = field(default_factory=Labels)
+    units: Units = field(default_factory=Units)
+    secrets: Secrets = field(default_factory=Secrets)
     facts: FactTable | None = None  # None for a language of which no facts are read

@@ -61,14 +61,19 @@ _DAY_NAME = (
     rf"(?:(?:{'|'.join((*WEEKDAY_NAMES, WEEKDAY_SHORT))})\b\.?,?[ ]"
     rf"|{CHINESE_WEEK}[一二三四五六日天][ ,，]?)"
 )
+_ORDINAL_END, _OF_MONTH = f"(?:{ANY.days.ordinal_ends})", f"(?:{ANY.days.of_month})"
+_YEAR_SIGN, _MONTH_SIGN = f"(?:{ANY.days.year_signs})", f"(?:{ANY.days.month_signs})"
+_DAY_SIGN, _STAMP_SIGN = f"(?:{ANY.days.day_signs})", f"(?:{ANY.days.stamp_signs})"
 _CLOCK = r"(?:[0-9]{1,2}[:：][0-9]{2}(?:[:：][0-9]{2})?(?:[ ]?[ap]\.?m\b\.?)?)"
 _ZONE = r"(?:Z|[ ]?[+-][0-9]{2}:?[0-9]{2})"
 _DAY = (
     r"(?:(?P<y1>[0-9]{4})-(?P<m1>[0-9]{1,2})-(?P<d1>[0-9]{1,2})(?![0-9])"
     r"|(?P<y2>[0-9]{4})/(?P<m2>[0-9]{1,2})/(?P<d2>[0-9]{1,2})(?![0-9])"
-    r"|(?P<y3>[0-9]{4})[ ]?年[ ]?(?P<m3>[0-9]{1,2})[ ]?月[ ]?(?P<d3>[0-9]{1,2})[ ]?[日号號]"
-    rf"|(?P<d4>[0-9]{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<m4>{_MONTH_NAME})\.?,?[ ](?P<y4>[0-9]{{4}})(?![0-9])"
-    rf"|(?P<m5>{_MONTH_NAME})\.?[ ](?P<d5>[0-9]{{1,2}})(?:st|nd|rd|th)?,?[ ](?P<y5>[0-9]{{4}})(?![0-9]))"
+    rf"|(?P<y3>[0-9]{{4}})[ ]?{_YEAR_SIGN}[ ]?(?P<m3>[0-9]{{1,2}})[ ]?{_MONTH_SIGN}"
+    rf"[ ]?(?P<d3>[0-9]{{1,2}})[ ]?{_STAMP_SIGN}"
+    rf"|(?P<d4>[0-9]{{1,2}}){_ORDINAL_END}?[ ](?:{_OF_MONTH}[ ])?(?P<m4>{_MONTH_NAME})\.?,?"
+    r"[ ](?P<y4>[0-9]{4})(?![0-9])"
+    rf"|(?P<m5>{_MONTH_NAME})\.?[ ](?P<d5>[0-9]{{1,2}}){_ORDINAL_END}?,?[ ](?P<y5>[0-9]{{4}})(?![0-9]))"
 )
 _BRACKETED = lazy_regex(
     rf"\s*[\[(（【〔](?:{_CLOCK}(?:,|[ ]on)?[ ])?{_DAY_NAME}?{_DAY}[^\])）】〕\n]{{0,40}}[\])）】〕]", re.IGNORECASE
@@ -272,15 +277,15 @@ def _on_calendar(year: str, month: int, day: str) -> dt.date | None:
 
 
 _LEAD = lazy_regex(
-    rf"""(?ix)[\[(（【]?\s*(?:as\ of|since|effective(?:\ (?:from|as\ of))?|starting|beginning|from|on|by|for|in
-    |截至|截止|自从?|从|于|在|到)?\s*
+    rf"""(?ix)[\[(（【]?\s*(?:{ANY.days.leads})?\s*
     (?:(?P<y1>(?:19|20)\d\d)\s*(?P<s>[-/.])\s*(?P<m1>\d{{1,2}})(?:(?P=s)(?P<d1>\d{{1,2}}))?(?!\d)
-    | (?P<y2>{CHINESE_YEAR})\s*年\s*(?:(?P<m2>{NUMERAL})\s*月(?:\s*(?P<d2>{NUMERAL})\s*[日号號])?)?
+    | (?P<y2>{CHINESE_YEAR})\s*{_YEAR_SIGN}\s*
+      (?:(?P<m2>{NUMERAL})\s*{_MONTH_SIGN}(?:\s*(?P<d2>{NUMERAL})\s*{_STAMP_SIGN})?)?
     | (?P<a>\d{{1,2}})(?P<t>[-/.])(?P<b>\d{{1,2}})(?P=t)(?P<y3>(?:19|20)\d\d)(?!\d)
-    | (?:(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?\ (?:of\ )?)?(?P<m4>{_MONTH_NAME})\.?
-      (?:\ (?P<d5>\d{{1,2}})(?:st|nd|rd|th)?(?!\d))?,?\ (?P<y4>(?:19|20)\d\d)(?!\d))
+    | (?:(?P<d4>\d{{1,2}}){_ORDINAL_END}?\ (?:{_OF_MONTH}\ )?)?(?P<m4>{_MONTH_NAME})\.?
+      (?:\ (?P<d5>\d{{1,2}}){_ORDINAL_END}?(?!\d))?,?\ (?P<y4>(?:19|20)\d\d)(?!\d))
     (?:[T ]\d{{1,2}}:\d{{2}}(?::\d{{2}})?Z?)?
-    \s*(?:onwards?|on|起|开始|以后|之后)?\s*[\])）】]?\s*[:：,，|—–-]*\s*"""
+    \s*(?:{ANY.days.onwards})?\s*[\])）】]?\s*[:：,，|—–-]*\s*"""
 )
 
 
@@ -310,10 +315,10 @@ _ANY_MONTH = rf"(?:{'|'.join(_SHORT_MONTHS)})[a-z]{{0,6}}"
 _ANY_DAY = lazy_regex(
     rf"""(?ix)(?<![0-9A-Za-z:])(?:
       (?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})(?!\d)
-    | (?:(?P<zy>\d{{4}})年)?(?P<zm>\d{{1,2}})月(?P<zd>\d{{1,2}})[日号]
+    | (?:(?P<zy>\d{{4}}){_YEAR_SIGN})?(?P<zm>\d{{1,2}}){_MONTH_SIGN}(?P<zd>\d{{1,2}}){_DAY_SIGN}
     | (?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})/(?P<ay>\d{{4}})(?!\d)
-    | (?P<ed>\d{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?(?P<em>{_ANY_MONTH})(?![a-z])(?:,?[ ](?P<ey>\d{{4}}))?
-    | (?P<um>{_ANY_MONTH})\.?[ ](?P<ud>\d{{1,2}})(?:st|nd|rd|th)?(?![\dA-Za-z:])(?:,?[ ](?P<uy>\d{{4}})(?!\d))?
+    | (?P<ed>\d{{1,2}}){_ORDINAL_END}?[ ](?:{_OF_MONTH}[ ])?(?P<em>{_ANY_MONTH})(?![a-z])(?:,?[ ](?P<ey>\d{{4}}))?
+    | (?P<um>{_ANY_MONTH})\.?[ ](?P<ud>\d{{1,2}}){_ORDINAL_END}?(?![\dA-Za-z:])(?:,?[ ](?P<uy>\d{{4}})(?!\d))?
     )"""
 )
 _ANY_CLOCK = lazy_regex(

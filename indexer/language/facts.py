@@ -88,7 +88,7 @@ _CODE = lazy_regex(r"[\w]+", re.UNICODE)
 _TICKET = lazy_regex(r"(?:pr|issue|ticket|bug|task|mr|story)\W{0,2}[\w-]*\d|#\d", re.IGNORECASE)
 _NOT_SAME = lazy_regex(rf"^\W*(?:{ANY.clauses.not_same})\s*[:：]\s*(?P<both>.+)$", re.IGNORECASE)
 _BETWEEN = lazy_regex(
-    r"\s+(?:and|und|vs\.?|/|\||&|<>)\s+|\s*(?:和|与|以及|，|、|；|;)\s*(?=[\"“「『'‘]"
+    rf"\s+(?:{ANY.clauses.between}|/|\||&|<>)\s+|\s*(?:{ANY.clauses.between_within}|，|、|；|;)\s*(?=[\"“「『'‘]"
     r"|[\w/.-]+#L)|(?<=[\"”」』])\s*[,/&]?\s*"
     r"(?=[\"“「『])"
 )

@@ -92,12 +92,6 @@ def names_another(text: str) -> bool:
     return match is not None and _OF_VALUE.match(match["aside"]) is None
 
 
-_NAMES = frozenset(
-    "name title id nom nombre nome naam titel titre imię isim имя название 姓名 名字 名称 标题 名前 氏名 이름"
-    " 제목".split()
-)
-
-
 def caption(above: Iterable[str]) -> frozenset[str]:
     """Words of whatever a line of a key and a value belongs to, by the lines above it, the nearest first.
 
@@ -111,6 +105,6 @@ def caption(above: Iterable[str]) -> frozenset[str]:
         if words or not KEYED.match(text):
             break
         key, value = re.split(r"[:：=→]|->|=>", text, maxsplit=1)
-        if key.strip().casefold() in _NAMES:
+        if key.strip().casefold() in ANY.nouns.names:
             return words_of_label(value)
     return words

@@ -8,6 +8,7 @@ from indexer.language.base import (
     Days,
     FactTable,
     Grammar,
+    Labels,
     Language,
     Lasting,
     Nouns,
@@ -17,6 +18,7 @@ from indexer.language.base import (
     Recall,
     Replies,
     Script,
+    Secrets,
     Sections,
     Statements,
     Values,
@@ -87,6 +89,41 @@ on:like       S ~mag/liebe/liebt V
 on:play       S ~spiele/spielt V
 """
 
+_ASKING = {
+    "shop": r"\bwo\b.*\bgekauft\b",
+    "employer": r"\bwo arbeitet\b|\bfür wen arbeitet\b",
+    "job": r"\bwas macht\b.*\bberuflich\b",
+    "home": r"\bwo wohnt\b|\bwo lebt\b",
+    "origin": r"\bwoher kommt\b",
+    "place": r"\bwo (?:ist|sind|steht|stehen|liegt|liegen|hängt|befindet|finde)\b",
+    "price": r"\bwas kostet\b|\bwie ?viel kostet\b|\bwie teuer\b",
+    "birth": r"\bwie alt\b|\bwann\b.*\bgeboren\b",
+    "brand": r"\bwer hat\b.*\bhergestellt\b|\bwelche marke\b",
+    "contact": r"\bwie erreiche\b",
+    "size": r"\bwie (?:groß|hoch|breit|lang) (?:ist|sind)\b",
+    "weight": r"\bwie schwer\b",
+    "owner": r"\bwem gehört\b",
+    "lead": r"\bwer (?:leitet|betreut)\b|\bwer ist\b.*\b(?:zuständig|verantwortlich)\b",
+    "spouse": r"\bmit wem ist\b.*\bverheiratet\b",
+}
+_ANSWERS = {
+    "shop": "gekauft händler laden geschäft",
+    "employer": "arbeitgeber firma arbeitet",
+    "job": "beruf stelle",
+    "home": "wohnt wohnort adresse",
+    "origin": "herkunft",
+    "place": "standort ort platz raum steht liegt hängt aufbewahrt lagerort",
+    "price": "preis kosten kostet miete gebühr",
+    "birth": "alter geburtstag geboren baujahr",
+    "brand": "hersteller marke fabrikat",
+    "contact": "telefon handy kontakt",
+    "size": "größe maße höhe breite länge fläche",
+    "weight": "gewicht wiegt",
+    "owner": "besitzer eigentümer gehört",
+    "lead": "zuständig verantwortlich leitung",
+    "spouse": "ehefrau ehemann partnerin",
+}
+
 GERMAN = Language(
     name="German",
     grammar=Grammar(
@@ -111,6 +148,10 @@ GERMAN = Language(
     ),
     days=Days(
         months=_MONTHS,
+        near=(
+            "heute|morgen|gestern|übermorgen|vorgestern|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?"
+            "|(?:nächste|letzte|diese)[nrs]? (?:woche|monat)"
+        ),
         lone_months={name: at for names in _MONTHS for at, name in enumerate(names.split(), 1)},
         weekdays={name: at for at, name in enumerate(_WEEKDAYS)} | {"sonnabend": 5},
         shifts={
@@ -154,6 +195,10 @@ GERMAN = Language(
         go_on_leads="ja|bitte|gut",
         thanks="danke|bitte",
         all_options="beide|alle",
+        before_label="nehmen|nimm|wir|ich|bitte|die|der|das|den|variante",
+        after_label="bitte|variante",
+        and_words="und",
+        but_words="aber|mit",
         ordinals={1: "erste[nrs]?", 2: "zweite[nrs]?", 3: "dritte[nrs]?", 4: "vierte[nrs]?", -1: "letzte[nrs]?"},
     ),
     sections=Sections(
@@ -180,6 +225,12 @@ GERMAN = Language(
         },
     ),
     questions=Questions(
+        of_asker=r"ich|mich|mir|mein\w{0,2}|wir|uns|unser\w{0,2}",
+        of_assistant=(
+            r"\b(?:hast du|haben sie|habt ihr)\b[^.?!\n]{0,60}\b(?:gesagt|empfohlen|vorgeschlagen|geraten|erklärt"
+            r"|erwähnt)\b|\b(?:dein|ihr)e? (?:rat|antwort|vorschlag|empfehlung)\b"
+        ),
+        overview=r"zusammenfass\w{0,5}|überblick",
         asking_when=r"\b(?:seit |bis )?wann\b|\bwie lange\b|\b(?:an )?welche[nmrs]? (?:tag|monat|jahr|datum|uhrzeit)\b",
         requests=(
             r"\W*(?:bitte|kannst du|könntest du|können sie|zeig|such|finde|erklär|schreib|gib mir|sag mir"
@@ -305,6 +356,7 @@ GERMAN = Language(
         corrections=(
             "korrektur|korrigiert|änderung|planänderung|aktualisierung|tatsächlich|ab (?:jetzt|sofort|heute)|von nun an"
         ),
+        between="und",
         openings="bitte|übrigens|hinweis|achtung|und|aber|heute|gestern|neulich|merke? dir|seit \\w+",
         now=r"\b(?:jetzt|nicht mehr|ab sofort|von nun an|stattdessen|inzwischen|mittlerweile|neuerdings|künftig)\b",
         no_longer=r"\s*\b(?:nicht|kein(?:e[nmrs]?)?)\b(.*?)\smehr\b",
@@ -357,6 +409,7 @@ GERMAN = Language(
         one_at_a_time={"relationship": "ledig verheiratet geschieden verlobt verwitwet", "level": "niedrig hoch"},
     ),
     values=Values(
+        about="etwa|rund|ungefähr|gut|knapp|fast|über|unter",
         least_or_most="mindestens|höchstens|etwa|rund|ungefähr",
         days=(
             rf"\b\d{{1,2}}\. ?(?:{_MONTH})\b|\b(?:{_MONTH})\b|\b\d{{1,2}}\.\d{{1,2}}\.(?!\d)|\b(?:übermorgen"
@@ -370,6 +423,10 @@ GERMAN = Language(
         late="jetzt|wieder|stattdessen|derzeit|inzwischen|ab sofort",
         cuts="weil|aber|obwohl|sondern|damit",
         corrects=r"\s*[,(]?\s*\b(?:statt(?= \w)|anstatt|anstelle von|nicht mehr|früher|vorher)\b.*$",
+    ),
+    labels=Labels(asking=_ASKING, answers={kind: frozenset(words.split()) for kind, words in _ANSWERS.items()}),
+    secrets=Secrets(
+        passwords="passworts?|kennwort", password_hints=("kennwort",), unsigned_passwords="passwort", gives="ist"
     ),
     facts=FactTable(wordings=_WORDINGS, script=_SCRIPT),
 )

@@ -18,10 +18,10 @@ from difflib import SequenceMatcher
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import COMMON_HAN
 from indexer.language.dates import leading_stamp
-from indexer.language.section_names import LABELS
+from indexer.language.tables import ANY
 from indexer.language.terms import STOP_WORDS, fold, has_unspaced, index_terms
 
-_LABELS = LABELS | frozenset("ftp mailto 備註 待辦 說明".split())
+_LABELS = ANY.labels.notes | ANY.labels.addresses
 _SPEAKER = lazy_regex(
     r"(?:\*\*|__)?([^\W\d_][^:：*\n.,;!?。，；！？、…()\[\]]{0,31})(?:(?:\*\*|__)[:：]|[:：](?:\*\*|__)|：|:(?=\s|$))"
 )

@@ -13,12 +13,7 @@ from indexer.common.patterns import lazy_regex
 from indexer.language.tables import ANY
 
 # Found anywhere in a word: one sign too many keeps some of an end that could have gone, one too few loses the reason.
-_SIGNS = (
-    *("error", "exception", "traceback", "fail", "fatal", "panic", "denied", "timed out", "timeout", "abort", "killed"),
-    *("segmentation fault", "core dumped", "not found", "no such file", "exit code", "exit status", "exited with"),
-    *("错误", "報錯", "报错", "錯誤", "失败", "失敗", "异常", "異常", "例外", "致命", "崩溃", "崩潰", "超时", "超時"),
-    *("拒绝", "拒絕", "中止", "找不到", "未找到", "退出码", "退出代码", "返回码", "エラー", "오류"),
-)
+_SIGNS = ANY.outcomes.signs
 _LOOKED_AT = 2_000  # of the end, in characters, for such signs
 
 _EXIT = lazy_regex(
@@ -26,7 +21,8 @@ _EXIT = lazy_regex(
     r"'>:]{0,4}(-?\d{1,5})\b",
     re.IGNORECASE,
 )
-_EXIT_SIGNS = ("exit", "return", "退出", "返回")
+_EXIT_SIGNS = ANY.outcomes.exit_signs
+_COMMAND_EXIT_SIGNS = ANY.outcomes.command_exit_signs
 # Of a command whose failure is recorded: no number that goes on behind a dot, and fewer signs in between.
 _ENDED = lazy_regex(
     rf"(?:{ANY.outcomes.command_exit_words})[\""
@@ -57,9 +53,7 @@ def exit_code_of(piece: str) -> str:
 def command_exit_of(text: str) -> str:
     """Exit code that the result of a command reports, as it is written; empty if there is none."""
     lowered_text = text.lower()
-    match = (
-        _ENDED.search(lowered_text) if "exit" in lowered_text or "code" in lowered_text or "退出码" in text else None
-    )
+    match = _ENDED.search(lowered_text) if any(sign in lowered_text for sign in _COMMAND_EXIT_SIGNS) else None
     return match[1] if match else ""
 
 
@@ -118,13 +112,9 @@ _FINE = ANY.outcomes.fine
 _DEED = ANY.outcomes.deeds
 # "exit code 0" and "1 sent" say that it went well; "exit code 1" and "0 sent" are news.
 _CLAUSES = (
-    f"(?:(?:status|result|state|message) )?(?:{_FINE})",
-    f"(?:{_DEED})(?: (?:true|yes|ok|successfully|[1-9][0-9]{{0,2}}))?",
-    "(?:[1-9][0-9]{0,2} )(?:sent|saved|stored|updated|created|deleted|removed|written|added|delivered)",
-    "(?:exit_?code|exit_status|returncode|return_code|rc|(?:exit |return )?(?:code|status)) 0",
-    "(?:status|code|status_code) 20[0-4]",
-    "(?:errors?|stderr|stdout|output) (?:null|none|false|empty)",
-    "stdout|stderr|no output|无输出|退出码 0",
+    f"(?:(?:{ANY.outcomes.results}) )?(?:{_FINE})",
+    f"(?:{_DEED})(?: (?:{ANY.outcomes.deed_results}|[1-9][0-9]{{0,2}}))?",
+    ANY.outcomes.acknowledgements,
 )
 _TAKEN = rf"[0-9]{{1,4}}(?:\.[0-9]+)? ?(?:{ANY.outcomes.seconds})"
 _ACKNOWLEDGEMENT = lazy_regex(f"(?:(?:{'|'.join(_CLAUSES)})(?: |$))+(?:{_TAKEN})?")

@@ -58,31 +58,9 @@ def asks_when(query: str) -> bool:
 
 
 # Who speaks of himself, in the languages that assistants are asked in most.
-_OF_ASKER = lazy_regex(
-    r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves"
-    r"|ich|mich|mir|mein\w{0,2}|wir|uns|unser\w{0,2}|je|moi|mon|mes|nous|notre|nos|yo|mis?|nuestr\w{1,2}"
-    r"|eu|meus?|minhas?|nosso\w?|nossa\w?|mio|mia|miei|nostr\w|я|меня|мне|мой|моя|мо[её]|мои|мы|нас|нам|наш\w{0,3})\b"
-    "|\\bj['’]|[我咱]|[私僕俺]|(?:나는|내가|나의|저는|제가|우리)",
-    re.IGNORECASE,
-)
-_OF_ASSISTANT = lazy_regex(
-    r"\b(?:did|had|have|were|what|which|how|when|why|where|whether)\b[^.?!\n]{0,60}\byou(?:['’]ve|['’]d)?\b[^.?!\n]{0,24}"
-    r"\b(?:sa(?:y|id)|tell|told|suggest\w{0,3}|recommend\w{0,3}|advis\w{1,3}|propos\w{1,3}|explain\w{0,3}|mention\w{0,3}"
-    r"|write|wrote|written|g[ai]ve|given|answer\w{0,3}|repl(?:y|ied)|list|listed|outline|outlined|provide|provided)\b"
-    r"|\byou (?:said|told|suggested|recommended|advised|proposed|explained|mentioned|wrote|gave|answered|listed)\b"
-    r"|\byour (?:own )?(?:advice|answers?|suggestions?|recommendations?|repl(?:y|ies)|proposals?|explanations?)\b"
-    r"|\b(?:hast du|haben sie|habt ihr)\b[^.?!\n]{0,60}\b(?:gesagt|empfohlen|vorgeschlagen|geraten|erklärt|erwähnt)\b"
-    r"|\b(?:dein|ihr)e? (?:rat|antwort|vorschlag|empfehlung)\b|\b(?:as-tu|tu as|avez-vous|vous avez)\b[^.?!\n]{0,30}"
-    r"\b(?:dit|conseillé|suggéré|recommandé|proposé)\b|\b(?:dijiste|recomendaste|sugeriste|aconsejaste|propusiste)\b"
-    "|[你您](?:之前|以前|上次|刚才|当时|曾|曾经)?(?:给我)?(?:说|建议|推荐|告诉|提到|回答|解释|列出)[过的了我]"
-    "|[你您]的(?:建议|回答|推荐|答复|意见)",
-    re.IGNORECASE,
-)
-_OVERVIEW = lazy_regex(
-    r"\b(?:summar\w{1,6}|overview|recap|zusammenfass\w{0,5}|überblick|résum\w{1,4}|aperçu|resum\w{1,4}|riassu\w{1,5})\b"
-    "|总结|總結|概括|概述|综述|回顾|回顧|梳理|要約|まとめ|요약",
-    re.IGNORECASE,
-)
+_OF_ASKER = lazy_regex(rf"\b(?:{ANY.questions.of_asker})\b|{ANY.questions.of_asker_within}", re.IGNORECASE)
+_OF_ASSISTANT = lazy_regex(ANY.questions.of_assistant, re.IGNORECASE)
+_OVERVIEW = lazy_regex(rf"\b(?:{ANY.questions.overview})\b|{ANY.questions.overview_within}", re.IGNORECASE)
 
 
 def whose_word(question: str) -> Literal["user", "assistant", ""]:

@@ -33,12 +33,7 @@ _WORD = lazy_regex(
     r"|[^\W\u4e00-\u9fff]+(?:['’.:,/@#+_-][^\W\u4e00-\u9fff]+)*|[$€£¥#%]"
 )
 _ARTICLES = frozenset("a an the".split())
-_CHANGE = lazy_regex(
-    r"\b(?:now|currently|nowadays|these days|from now on|going forward|henceforth|already|any ?more|instead)\b"
-    "|从现在起|从今天起|从今以后|现在|如今|目前|今后|以后|已经|已(?=[被由在改换])|改名(?=叫)|改(?:为|成|到)?"
-    "|换(?:成|到|为|用|了)?|变(?:成|为)|了$",
-    re.IGNORECASE,
-)
+_CHANGE = lazy_regex(rf"\b(?:{ANY.clauses.changes})\b|{ANY.clauses.changes_within}", re.IGNORECASE)
 _ONE = lazy_regex("(?<=[在是有坐用开])一[家个辆名位只条所间台]")
 # In "the second drawer" they say which one; the facts know them as words of company and of the past.
 _WHICH = frozenset("second old former previous".split())

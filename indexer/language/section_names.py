@@ -1,4 +1,4 @@
-"""Names of the sections of a record of work, and labels of notes, in the languages of `tables`. Pure.
+"""Names of the sections of a record of work, in the languages of `tables`. Pure.
 
 Invariants: a name belongs to one subject; names are compared without case, numbers, signs and pictures around them; a
 heading that holds more words than a name is known by the longest name in it.
@@ -76,10 +76,3 @@ def next_subjects(subject: str) -> Iterator[str]:
     if subject:
         yield subject
         yield from _NEXT_BEST[subject]
-
-
-# Words that stand before a colon and are nobody's name; those below are known in passages alone.
-LABELS = frozenset(
-    "note notes todo fixme nb ps warning caution tip hint important update edit example http https "
-    "注意 备注 提示 待办 说明 警告 例如 重要".split()
-)

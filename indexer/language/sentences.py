@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.ornaments import ornament
+from indexer.language.tables import ANY
 from indexer.language.terms import index_terms
 
 _SENTENCE_END = lazy_regex(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
@@ -114,10 +115,7 @@ def split_parts(text: str) -> list[str]:
 
 
 _SAYS = lazy_regex(
-    r"(?i)\b(?:is|are|was|were|be|has|have|had|will|must|should|can|cannot|may|does|did|do|don['’]t|never|always|use|uses|keep"
-    r"|keeps|run|runs|own|owns|live|lives|need|needs|want|wants|mean|means|start|starts|end|ends|listen|listens|likes?|works?"
-    r"|goes|got|made|added|fixed|changed|moved|removed|updated|created|wrote|ask|write|answer|commit|deploy|avoid)\b"
-    r"|[.!?。！？…][\"'”’)*_`]*\s*\Z|->|→|[=:：]\s?\S|[是有要用在不]"
+    rf"(?i)\b(?:{ANY.grammar.verbs})\b|[.!?。！？…][\"'”’)*_`]*\s*\Z|->|→|[=:：]\s?\S|{ANY.grammar.verbs_within}"
 )
 _LITTLE_WORDS = 8
 

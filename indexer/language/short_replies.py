@@ -73,24 +73,16 @@ def is_continuation(text: str) -> bool:
 _ALL = ANY.replies.all_options
 _ORDINAL = "|".join(f"(?:{words})" for words in ANY.replies.ordinals.values())
 _LABEL = rf"(?:[#(\[]?(?:\d{{1,2}}|(?-i:[A-Z])|[a-h])(?:[)\].:]|(?![\w]))|{_ORDINAL})"
-_BEFORE_LABEL = (
-    r"(?:(?:ok|okay|yes|let['’]?s|i['’]?d|i|would|will|want|we|prefer|choose|chose|pick|select|take|use|try|do|go|going|with|for"
-    r"|say|please|the|number|no|nr|option|choice|variant|version|plan|answer|and|or|nehmen|nimm|wir|ich|bitte|die|der|das|den"
-    r"|variante|le|la|les|el|los|l['’]|prends|elijo|scelgo|elige|opción|opzione|opção|de|den|вариант|选择?|選擇?|選|用|就|我|要"
-    r"|方案|选项|オプション|案|옵션)\.?[\s,:]*)*"
-)
-_AFTER_LABEL = (
-    r"(?:[\s,]*(?:please|one|ones|option|choice|then|thanks|thank you|it is|bitte|variante|option|個|个|种|種|番目?"
-    r"|で|を|にします|お願いします|번|번째|요|で?お願い|的))*[\s.!。！]*"
-)
+_BEFORE_LABEL = rf"(?:(?:{ANY.replies.before_label})\.?[\s,:]*)*"
+_AFTER_LABEL = rf"(?:[\s,]*(?:{ANY.replies.after_label}))*[\s.!。！]*"
 _CHOICE = lazy_regex(
-    rf"{_BEFORE_LABEL}(?P<labels>(?:{_LABEL}|{_ALL})(?:\s*(?:,|&|\+|/|and|und|et|y|e|和|と|、)\s*(?:{_LABEL}))*)"
+    rf"{_BEFORE_LABEL}(?P<labels>(?:{_LABEL}|{_ALL})(?:\s*(?:,|&|\+|/|{ANY.replies.and_words})\s*(?:{_LABEL}))*)"
     rf"{_AFTER_LABEL}",
     re.IGNORECASE,
 )
 _LED_CHOICE = lazy_regex(
     rf"{_BEFORE_LABEL}(?P<labels>{_LABEL})"
-    r"(?:\s*[,;—–-]\s+|\s+(?=(?:but|and|with|without|aber|mit|mais|pero|但|不过)\b))\S",
+    rf"(?:\s*[,;—–-]\s+|\s+(?=(?:{ANY.replies.but_words})\b))\S",
     re.IGNORECASE,
 )
 _ONE_LABEL = lazy_regex(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.dates import number_of
+from indexer.language.tables import ANY
 
 _HALF_DAY = 720
 _FIRST_TWELVE = (
@@ -77,26 +78,9 @@ _NUMBER_WORDS = lazy_regex(
     rf"(?:[\s-](?:and[\s-])?(?:{'|'.join([*_ENGLISH, *_LARGE])})|[\s-]an?\b){{0,6}}\b"
 )
 _WORD = lazy_regex(r"[^\W\d_]+")
-_ABOUT = lazy_regex(
-    r"(?i)(?:[~≈∼≲≳<>≤≥]|\b(?:about|around|approx\.?|approximately|roughly|ca\.?|circa|nearly|almost|over|under|some"
-    r"|more than|less than|at least|at most|up to|close to|just over|just under|well over|etwa|rund|ungefähr|gut|knapp"
-    r"|fast|über|unter|environ|presque|près de|plus de|moins de|unos|unas|alrededor de|cerca de|casi|más de|quasi"
-    r"|quase|mais de|ongeveer|bijna|około|prawie|около|примерно|почти|более|yaklaşık|約|ほぼ)"
-    r"|[约約近超]|大约|大約|大概|将近|將近|超过|超過|接近|不到|약)\s{0,2}[€$£¥]?\Z"
-)
-_ABOUT_BEHIND = lazy_regex(r"(?i)\s?(?:左右|上下|多|ほど|くらい|ぐらい|程度|정도|\bor so\b|\bodd\b|\bish\b|\+)")
-_RELATIVE_DAY = lazy_regex(
-    r"(?i)\b(?:today|tonight|tomorrow|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|(?:last|next|this) (?:week|month)|days? ago|in \w+ days?"
-    r"|heute|morgen|gestern|übermorgen|vorgestern|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?"
-    r"|(?:nächste|letzte|diese)[nrs]? (?:woche|monat)|aujourd['’]hui|demain|hier|lundi|mardi|mercredi|jeudi|vendredi"
-    r"|samedi|dimanche|hoy|mañana|ayer|lunes|martes|miércoles|jueves|viernes|sábado|domingo|oggi|domani|ieri|lunedì"
-    r"|martedì|mercoledì|giovedì|venerdì|sabato|domenica|hoje|amanhã|ontem|segunda|terça|quarta|quinta|sexta|vandaag"
-    r"|gisteren|maandag|dinsdag|woensdag|donderdag|vrijdag|zaterdag|zondag|idag|imorgon|igår|dziś|jutro|wczoraj"
-    r"|bugün|yarın|dün)\b|сегодня|завтра|вчера|понедельник|вторник|сред[ау]|четверг|пятниц|суббот|воскресень"
-    r"|明日|昨日|今日|来週|先週|[月火水木金土日]曜|오늘|내일|어제|[월화수목금토일]요일|명일|今夜"
-    r"|[今明昨后前]天|周[一二三四五六日末]|星期[一二三四五六日天]|[上下本]周|[上下本]个?月|天[前后]"
-)
+_ABOUT = lazy_regex(rf"(?i)(?:[~≈∼≲≳<>≤≥]|\b(?:{ANY.values.about})|{ANY.values.about_within})\s{{0,2}}[€$£¥]?\Z")
+_ABOUT_BEHIND = lazy_regex(rf"(?i)\s?(?:{ANY.values.about_behind}|\+)")
+_RELATIVE_DAY = lazy_regex(rf"(?i)\b(?:{ANY.days.near})\b|{ANY.days.near_within}")
 _ORDINAL_DAY = lazy_regex(
     r"(?i)\b(?:the|on|am|den|le|el|il|o|dia|день)\s(\d{1,2})(?:st|nd|rd|th|\.|er|º)?(?![\d:.,]\d|\w)"
 )

@@ -16,7 +16,7 @@ from html import unescape
 
 from indexer.common import lazy_regex
 from indexer.language import ANY
-from memory_service.text.texts import ENGLISH, Texts, in_every_language
+from memory_service.text.texts import ENGLISH, TEXTS, Texts, in_every_language
 
 # What a prompt for a summary or for memories is made of.
 PROMPT_TAGS = (
@@ -161,9 +161,15 @@ _TURN = lazy_regex(
     rf"|(?P<colon>[^\w:]{{0,6}}{_SPEAKER}(?:{ANY.phrases.turn_words})?\W{{0,4}}?(?:\([^()]{{0,24}}\))?\W{{0,3}}?:))"
 )
 _TURN_CHARS = 60
+
+
+def _noted_by(*roles: str) -> str:
+    return "|".join(texts.noted[role] for texts in TEXTS.values() for role in roles)
+
+
 _NOTED = {
-    "agent": lazy_regex(r"(?:User|Assistant|用户|助手)\b"),
-    "assistant": lazy_regex(r"(?:Assistant|助手)\b"),
+    "agent": lazy_regex(rf"(?:{_noted_by('user', 'assistant')})\b"),
+    "assistant": lazy_regex(rf"(?:{_noted_by('assistant')})\b"),
     "tool": lazy_regex(r"(?!)"),
 }
 _COLON = lazy_regex("[:：︰﹕꞉∶︓]")

@@ -50,7 +50,7 @@ _NEAR = dt.timedelta(days=40)
 _WORDS = lazy_regex(r"[^\W_]+")
 _SHORTENED_LINES = 200
 _SLACK = 1 + 1e-9
-_UNIT_OF_TIME = "(?:h|hrs?|hours?|min|mins|minutes?|s|secs?|seconds?|ms|小时|分钟|分|秒)"
+_UNIT_OF_TIME = f"(?:h|s|ms|{ANY.values.durations})"
 _COMPOUND = lazy_regex(
     rf"(?<![\w.,])\d{{1,6}}[ ]?{_UNIT_OF_TIME}(?:,?(?: and)?[ ]?\d{{1,6}}[ ]?{_UNIT_OF_TIME}\b){{1,3}}"
 )

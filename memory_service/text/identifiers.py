@@ -13,45 +13,43 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from indexer.common import EAST_ASIAN, lazy_regex
-from indexer.language import IdentifierKind, SpanOfKind, clock_spans, day_spans, identifier_spans, spelled_numbers
+from indexer.language import ANY, IdentifierKind, SpanOfKind, clock_spans, day_spans, identifier_spans, spelled_numbers
 
 Amount: TypeAlias = tuple[str, float]  # what is measured, and how much in its base unit; "" is a bare number
 ValueKind: TypeAlias = Literal["date", "time", "number"]
 
+_WORDS = ANY.units
+# Signs of units; the words of languages come along.
 _TIME_UNITS = {
-    0.001: "ms msec millisecond milliseconds 毫秒",
-    1: "s sec secs second seconds 秒 秒钟",
-    60: "min mins minute minutes 分钟",
-    3_600: "h hr hrs hour hours 小时",
-    86_400: "day days 天",
-    604_800: "week weeks 周 星期",
-    2_592_000: "month months 个月",
-    31_536_000: "year years 年",
-}
+    0.001: "ms", 1: "s", 60: "", 3_600: "h", 86_400: "", 604_800: "", 2_592_000: "", 31_536_000: "",
+}  # fmt: skip
 _SIZE_UNITS = {
-    1: "bytes byte 字节",
-    1e3: "KB", 1e6: "MB 兆", 1e9: "GB", 1e12: "TB",
+    1: "", 1e3: "KB", 1e6: "MB", 1e9: "GB", 1e12: "TB",
     2.0**10: "KiB", 2.0**20: "MiB", 2.0**30: "GiB", 2.0**40: "TiB",
 }  # fmt: skip
-_COUNT_UNITS = {1: "", 1e3: "k K thousand", 1e6: "M million", 1e9: "billion", 1e4: "万", 1e8: "亿"}
-_MONEY = {"eur": "€ EUR euro euros 欧元", "usd": "$ USD dollar dollars 美元", "cny": "¥ ￥ CNY RMB yuan 元 块 人民币",
-          "gbp": "£ GBP"}  # fmt: skip
-_OTHERS = (
-    "% % percent pct 百分点|token tokens|char chars character characters 字|row rows|user users 人"
-    "|request requests|connection connections|px|°C ℃|kg 公斤|g|km 公里|m 米|cm|mm|Hz|kHz|MHz|GHz"
-    "|fps|qps QPS|rps|W|kW|V|台|倍|x|bps|Mbps"
-    "|Gbps"
-)
+_COUNT_UNITS = {1: "", 1e3: "k|K", 1e6: "M", 1e9: "", 1e4: "", 1e8: ""}
+_MONEY = {"eur": "€|EUR", "usd": "$|USD", "cny": "¥|￥|CNY|RMB", "gbp": "£|GBP"}
+_OTHERS = dict.fromkeys("% px kg g km m cm mm Hz kHz MHz GHz fps rps W kW V x bps Mbps Gbps".split(), "") | {
+    "°C": "℃", "qps": "QPS",
+}  # fmt: skip
 
 
 def _table() -> dict[str, tuple[str, float]]:
-    table = {word: ("s", scale) for scale, words in _TIME_UNITS.items() for word in words.split()}
-    table |= {word: ("b", scale) for scale, words in _SIZE_UNITS.items() for word in words.split()}
-    table |= {word: ("", scale) for scale, words in _COUNT_UNITS.items() for word in words.split()}
-    table |= {word: (code, 1.0) for code, words in _MONEY.items() for word in words.split()}
-    table |= {f"{scale}元": ("cny", factor) for scale, factor in (("万", 1e4), ("亿", 1e8))}
-    table |= {word: (group.split()[0], 1.0) for group in _OTHERS.split("|") for word in group.split()}
-    return table
+    table: dict[str, tuple[str, float]] = {}
+    scales = (("s", _TIME_UNITS, _WORDS.times), ("b", _SIZE_UNITS, _WORDS.sizes), ("", _COUNT_UNITS, _WORDS.counts))
+    for family, signs, names in scales:
+        for scale in signs:
+            table |= dict.fromkeys(_split_words(signs[scale], names.get(scale, "")), (family, scale))
+    for code, sign in _MONEY.items():
+        table |= dict.fromkeys(_split_words(sign, _WORDS.money.get(code, "")), (code, 1.0))
+    table |= _WORDS.large_money
+    for unit in (*_OTHERS, *_WORDS.others):
+        table |= dict.fromkeys(_split_words(_OTHERS.get(unit, ""), _WORDS.others.get(unit, "")), (unit, 1.0))
+    return table | {unit: (unit, 1.0) for unit in _OTHERS}
+
+
+def _split_words(*alternatives: str) -> list[str]:
+    return [word for words in alternatives for word in words.split("|") if word]
 
 
 _UNITS = _table()
@@ -292,12 +290,15 @@ def is_year(number: str) -> bool:
 # --- handles of messages -----------------------------------------------------------------------------------------
 
 _HANDLE = lazy_regex(
-    r"[ \t]{0,4}[(\[（【]\s{0,4}(?:from |see |source:? )?(log:\d[\d\s,;、–—~至和&:andlog-]{0,160})[)\]）】]"
+    rf"[ \t]{{0,4}}[(\[（【]\s{{0,4}}(?:(?:{ANY.phrases.references}) )?"
+    rf"(log:\d[\d\s,;、–—~&:log{''.join(sorted(ANY.phrases.reference_joints))}-]{{0,160}})[)\]）】]"
     r"|[ \t]{1,4}[—–-]{0,2}[ \t]{0,4}"
     r"((?:log:\d{1,12}(?:[ \t]?[-–][ \t]?(?:log:)?\d{1,12})?[,;、 ]{0,3}){1,12})[.。]?\Z",
     re.IGNORECASE,
 )
-_RANGE = lazy_regex(r"(\d{1,12})(?:[ \t]?[-–—~至][ \t]?(?:log:)?(\d{1,12}))?", re.IGNORECASE)
+_RANGE = lazy_regex(
+    rf"(\d{{1,12}})(?:[ \t]?(?:[-–—~]|{ANY.phrases.ranges})[ \t]?(?:log:)?(\d{{1,12}}))?", re.IGNORECASE
+)
 
 
 def without_handles(line: str) -> tuple[str, list[tuple[int, int]]]:
@@ -321,7 +322,7 @@ _MEASURE_WORD = lazy_regex(r"\S+")
 # Where the words end that may say what a number measures: a clause, or what joins another one to it.
 _MEASURE_END = lazy_regex(
     r"[\n,;:!?()\[\]{}|，。；：！？（）、\"'`*]|(?<!\d)\.|\.(?!\d)"
-    r"|\b(?:because|since|so|but|while|whereas|although|though|if|unless|when|which)\b|因为|由于|所以|但是?|如果|虽然",
+    rf"|\b(?:{ANY.clauses.conjunctions})\b|{ANY.clauses.conjunctions_within}",
     re.IGNORECASE,
 )
 

@@ -30,20 +30,7 @@ _OWN = lazy_regex(ANY.phrases.own, re.IGNORECASE)
 _NOTHING = lazy_regex(rf"\W*(?:{ANY.phrases.nothing})?\W*", re.IGNORECASE)
 _NOTHING_REPORTED = lazy_regex(f"(?:{ANY.phrases.nothing_reported})", re.IGNORECASE)
 # Subjects of a summary's headings, by their words; the first that occurs decides.
-_SUBJECTS = tuple(
-    (lazy_regex(pattern, re.IGNORECASE), subject)
-    for pattern, subject in (
-        (r"this turn", "TURN"),
-        (r"constraint|preference|\brules?\b|requirement|约束|限制|偏好|规则|要求", "RULES"),
-        (r"decision|decided|决定|决策", "DECISIONS"),
-        (r"open ask|open todo|open question|pending|unanswered|未决|待回答|待解决", "OPEN"),
-        (r"fail|error|blocked|失败|错误|受阻", "FAILED"),
-        (r"in progress|active|next|current state|current work|remaining|todo|进行中|下一步|待办", "PLANS"),
-        (r"\bdone\b|completed|accomplished|progress|已完成|完成|进展", "DONE"),
-        (r"\bgoals?\b|objective|request|目标|任务", "GOAL"),
-        (r"\bcontext\b(?<!critical context)|背景", "CONTEXT"),
-    )
-)
+_SUBJECTS = tuple((lazy_regex(words, re.IGNORECASE), subject) for subject, words in ANY.sections.headings.items())
 
 
 def is_relative(text: str) -> bool:

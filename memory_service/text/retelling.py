@@ -17,21 +17,25 @@ from typing import Final
 from indexer.common import lazy_regex
 from indexer.language import ANY, ornament
 from memory_service.text.similarity import read_fact
+from memory_service.text.texts import in_every_language
 
+
+def _asked_in_note(before: str, after: str) -> str:
+    """The question of a note in a group, between what stands around it."""
+    return f"{re.escape(before)}([^{after[:1]}]*){re.escape(after)}"
+
+
+_QUESTIONS = "|".join(_asked_in_note(*text.split("{question}")) for text in in_every_language("noted_question"))
 _NOTE = lazy_regex(
-    rf"(?P<name>{ANY.recall.assistants})(?: ?[(（]\d{{4}}-\d{{2}}-\d{{2}}[)）])?(?:, asked \"(?P<asked>[^\"]*)\""
-    r"|（问：(?P<asked_han>[^）]*)）)?[:：]\s*(?P<body>.*)",
+    rf"(?:{ANY.recall.assistants})(?: ?[(（]\d{{4}}-\d{{2}}-\d{{2}}[)）])?(?:{_QUESTIONS})?[:：]\s*(?P<body>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_USERS_NOTE = lazy_regex(r"\W*(?:assistant|助手)\b", re.IGNORECASE)
+_ASSISTANTS_NOTE = lazy_regex(rf"\W*(?:{ANY.recall.assistants})\b", re.IGNORECASE)
 _RECALLING = lazy_regex(ANY.recall.recalling, re.IGNORECASE)
 _CLAUSE = lazy_regex(r"[,;!?，；。！？\n]+|\.(?=\s|$)|[:：](?=\s|[^\d\s/])| and (?=(?:my|your|the|our|i|you|we) )")
 _USER: Final = frozenset({"user"})
-_SELF, _OTHER = frozenset("i me my mine myself 我 俺 咱".split()), frozenset("you your yours yourself 你 您".split())
-_EMPTY = _SELF | _OTHER | frozenset(
-    "we us our ours they their is are am be being 's do does will that this it there so then and also as well go goes"
-    " 们 的 了 是 在 都 也 就 会 定 于 每".split()
-)  # fmt: skip
+_SELF, _OTHER = ANY.sameness.speakers, ANY.sameness.listeners
+_EMPTY = _SELF | _OTHER | ANY.sameness.empty
 # Words that may not be left out.
 _TURNING = ANY.sameness.turning
 _LEAST_WORDS: Final = 2
@@ -52,9 +56,9 @@ def _retells(note: str, memory: str) -> bool:
     if match is None or sum(len(clause.words) for clause in clauses) < _LEAST_WORDS:
         return False
     told_clauses = [_Clause(text) for text in _CLAUSE.split(memory)]
-    by_user = not _USERS_NOTE.match(memory)
+    by_user = not _ASSISTANTS_NOTE.match(memory)
     keys = {person for clause in told_clauses for person in clause.persons(by_user=by_user)}
-    if asked_text := match["asked"] or match["asked_han"]:
+    if asked_text := next(filter(None, match.groups()[:-1]), ""):
         # A short answer says what it is about only in its question.
         stems = {word[:_STEM_CHARS] for clause in told_clauses for word in clause.words}
         if stems.isdisjoint(word[:_STEM_CHARS] for word in _Clause(asked_text).words):

@@ -17,11 +17,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from indexer.common import HAN, HANGUL, KANA, lazy_regex
 from indexer.language import ANY, STOP_WORDS, has_time_words, has_unspaced
 
+_WORDS = ANY.salience
 # In this order: what one has found, the next does not see. Most sentences have nothing that an expression begins
 # with, so that they need not be searched for it: `0` stands for any digit, `None` for no hint.
 _PARTICULARS: tuple[tuple[str, str | None, re.Pattern[str]], ...] = (
@@ -38,31 +39,22 @@ _PARTICULARS: tuple[tuple[str, str | None, re.Pattern[str]], ...] = (
     (
         "number",
         "0",
-        lazy_regex(r"\d[\d.,:/-]*+ ?(?:%|°|[a-zA-Zµ]{1,12}\b|[年月日号点分秒元块万亿人个台件次度米天周小克])?"),
+        lazy_regex(rf"\d[\d.,:/-]*+ ?(?:%|°|[a-zA-Zµ]{{1,12}}\b|{_WORDS.unit_signs})?"),
     ),
     ("name", None, lazy_regex(r"[a-z,;] ([A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)*)")),
 )
 _DIGIT = lazy_regex(r"\d")
-_CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("count", lazy_regex("[一二两三四五六七八九十百千]{1,6}[年月日号点元块万亿人个台件次度米天周小]")),
-    ("name", lazy_regex("[《「“][^》」”]{1,30}[》」”]")),
-)
+_PARTICULARS_WITHIN = tuple((kind, lazy_regex(pattern)) for kind, pattern in _WORDS.particulars.items())
 _IDENTIFIERS = ("link", "path", "id")
 _WEIGHTS = {"link": 1.4, "path": 1.2, "code": 0.8, "id": 1.2, "number": 0.8, "count": 0.5, "name": 0.8}
 # A second number in a sentence says less than the first.
 _DECAY = 0.5
 _LEAST = 0.4
 _WORD = lazy_regex(r"[a-z]+(?:['’]m)?")
-_PERSONAL = frozenset(
-    "my our i'm i’m birthday deadline address phone located owner contact budget due stored live lives allergic "
-    "named".split()
-)
-_PERSONAL_ZH = lazy_regex("我的|我们的|我是|我在|我住|生日|截止|地址|电话|邮箱|预算|负责人?|存放|部署在|过敏|位于")
-_INTRODUCED = lazy_regex(ANY.salience.introduced)
-_INTRODUCTIONS = ("name", "call", "i'm", "i’m", "i am", "this is", "叫", "名字", "我姓", "是")
-_STRESSED = frozenset("remember fyi important importantly btw reminder".split())
-_STRESSED_PHRASES = ("note that", "keep in mind", "by the way", "for the record")
-_STRESSED_ZH = lazy_regex("记住|记一下|记得|注意|重要|顺便|提醒|备忘|说明一下")
+_PERSONAL_WITHIN = lazy_regex(_WORDS.personal_within)
+_INTRODUCED = lazy_regex(_WORDS.introduced)
+_INTRODUCTIONS = _WORDS.introductions
+_STRESSED_WITHIN = lazy_regex(_WORDS.stressed_within)
 _ONLY_LISTED = lazy_regex(r"[\s,;，、|/`'\"()\[\]{}:*•-]+")
 
 
@@ -85,7 +77,7 @@ def _find_specifics(text: str) -> tuple[dict[str, int], str]:
         if count:
             fields[kind] = fields.get(kind, 0) + count
     if not text.isascii():
-        for kind, pattern in _CHINESE:
+        for kind, pattern in _PARTICULARS_WITHIN:
             if count := len(pattern.findall(text)):
                 fields[kind] = fields.get(kind, 0) + count
     return fields, text
@@ -100,11 +92,11 @@ def worth(text: str) -> float:
     if _may_introduce(lower) and _INTRODUCED.search(text):
         total += 4.0
     words = frozenset(_WORD.findall(lower))
-    chinese = not lower.isascii()
-    if not words.isdisjoint(_PERSONAL) or (chinese and _PERSONAL_ZH.search(lower)):
+    is_ascii = lower.isascii()
+    if not words.isdisjoint(_WORDS.personal) or (not is_ascii and _PERSONAL_WITHIN.search(lower)):
         total += 0.7
-    is_stressed = not words.isdisjoint(_STRESSED) or any(phrase in lower for phrase in _STRESSED_PHRASES)
-    if is_stressed or (chinese and _STRESSED_ZH.search(lower)):
+    is_stressed = not words.isdisjoint(_WORDS.stressed) or any(phrase in lower for phrase in _WORDS.stressed_phrases)
+    if is_stressed or (not is_ascii and _STRESSED_WITHIN.search(lower)):
         total += 1.0
     return total
 
@@ -151,105 +143,13 @@ Mark = Literal[
 
 _NOTE_WORD = lazy_regex(r"[a-z0-9]+(?:['’][a-z]+)?")
 _HAN_RUN = lazy_regex(f"[{HAN}{KANA}{HANGUL}]+")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_ENGLISH: dict[Mark, frozenset[str]] = {
-    "number": _words(
-        "two three four five six seven eight nine ten eleven twelve twenty thirty fifty hundred thousand million dozen "
-        "twice half couple"
-    ),
-    "decision": _words(
-        "decided decide decision decisions agreed chose chosen approved settled switched switching "
-        "switch adopted instead picked "
-        "confirmed rejected selected"
-    ),
-    "rule": _words(
-        "always never must mustn't shouldn't cannot required requires policy rule rules forbidden ensure avoid only "
-        "mandatory don't prohibited convention"
-    ),
-    "preference": _words(
-        "prefer prefers preferred favorite favourite fave faves favorites favourites enjoy enjoys hate hates dislike "
-        "dislikes allergic allergy vegetarian vegan fan rather usually"
-    ),
-    "plan": _words(
-        "plan plans planning going gonna will i'll we'll deadline due scheduled schedule upcoming "
-        "tomorrow todo remind promise "
-        "promised intend aim goal goals hoping want wants budget"
-    ),
-    "event": _words(
-        "went got bought made started joined finished visited took won lost signed moved met adopted found tried "
-        "learned saw came gave had began built wrote ran sold paid broke quit left hired passed accepted applied "
-        "attended organized organised volunteered participated created painted played watched cooked baked hiked "
-        "travelled traveled graduated launched opened received booked ordered spent hosted completed published "
-        "submitted taught grew caught drove flew planted named called been new first since ago born married engaged "
-        "divorced retired works work lives live"
-    ),
-    "outcome": _words(
-        "fixed failed fails error errors bug cause caused because deployed merged created released migrated crashed "
-        "resolved upgraded installed configured enabled disabled removed renamed reverted measured "
-        "limit default runs uses"
-    ),
-    "open": _words("blocked pending unclear unresolved waiting unknown undecided outstanding missing"),
-    "relation": _words(
-        "mom dad mum mother father brother sister son daughter wife husband kid kids child children friend friends "
-        "boss colleague colleagues family dog dogs cat cats pet pets partner grandma grandpa grandmother grandfather "
-        "aunt uncle cousin nephew niece neighbor neighbour girlfriend boyfriend fiance puppy baby parents roommate "
-        "customer client manager doctor teacher coach team"
-    ),
-    "other": _words("you your you're you've you'll yours u ya you'd yourself"),
-    "applause": _words(
-        "great awesome amazing cool wow nice glad proud sounds thanks thank congrats congratulations appreciate "
-        "wonderful fantastic incredible inspiring luck agree totally definitely absolutely lovely beautiful looks "
-        "sweet bet happy impressive brave adorable cute gorgeous stunning yeah yay rock welcome kind wish"
-    ),
-    "feeling": _words(
-        "support positive journey joy passion passionate dedication motivated motivating inspire "
-        "inspired inspires hard "
-        "difference impact strength strong keep believe together moments special important memories peace rewarding "
-        "fulfilling growth meaningful life dreams bond connection experience feel feeling feels felt really makes make"
-    ),
+_MARK_PATTERNS: dict[Mark, re.Pattern[str]] = {
+    mark: lazy_regex(_WORDS.marks[mark]) for mark in get_args(Mark) if mark in _WORDS.marks
 }
-_CHINESE_NOTE: dict[Mark, re.Pattern[str]] = {
-    "decision": lazy_regex(
-        "决定|決定|定下|敲定|商定|约定|約定|定在|定为|改用|换成|換成|改成|改为|改到|选了|选用|选定|确定|確定|同意|拍板|通过了|采用"
-    ),
-    "rule": lazy_regex(
-        "必须|必須|一定要|不要|不能|不许|不得|不准|禁止|务必|總是|总是|永远|从不|从来不|规定|规则|規則|以后都|以后别|统一|只能|只用|只要|别再|要求"
-    ),
-    "preference": lazy_regex(
-        "喜欢|喜歡|偏好|爱吃|爱喝|爱看|爱好|讨厌|討厭|不[吃喝](?!了)|过敏|過敏|习惯|習慣|更愿意|宁愿|最爱|倾向|吃素|口味"
-    ),
-    "plan": lazy_regex(
-        "计划|計劃|打算|准备|準備|将于|截止|截至|安排|预计|預計|预定|待办|提醒|答应|保证|目标|要去|要在|会在|之前交|前交|前完成|预算|預算"
-    ),
-    "event": lazy_regex(
-        "[一-鿿](?:了|(?<!超)过)(?![解不程敏])|参加|參加|入职|离职|毕业|搬到|结婚|出生|生日|住在|来自|叫做|名叫|在[\u4e00-\u9fff]{2,8}(?:工作|上班|上学|读书)"
-    ),
-    "outcome": lazy_regex(
-        "修复|修復|修好|失败|失敗|报错|報錯|错误|原因|导致|導致|因为|上线|上線|发布|發布|创建|合并|部署|解决|解決|升级|配置|迁移|回滚|超时|默认|上限"
-    ),
-    "open": lazy_regex("待定|还没|還沒|尚未|未解决|待确认|等待|卡在|不清楚|未知|悬而未决|缺少"),
-    "relation": lazy_regex(
-        "妈妈|爸爸|父亲|母亲|老婆|妻子|丈夫|老公|儿子|女儿|孩子|哥哥|姐姐|弟弟|妹妹|朋友|同事|老板|客户|奶奶|爷爷|外婆|外公|家人|宠物"
-        "|[一-鿿]{1,3}(?:先生|女士|老师|经理|总监|医生|主任|阿姨|叔叔)|(?:我家|养了?)[一-鿿]{0,4}[狗猫]"
-    ),
-    "other": lazy_regex("[你您]"),
-    "applause": lazy_regex(
-        "太好|真好|真棒|好棒|厉害|羡慕|恭喜|加油|谢谢|多谢|感谢|祝你|真不错|开心|高兴|好看|漂亮|期待|同意你|说得对|有道理"
-    ),
-    "feeling": lazy_regex("感觉|觉得|支持|鼓励|坚持|努力|意义|幸福|温暖|感动|心情|压力|梦想|成长|快乐"),
-}
-_NUMBER = lazy_regex(
-    "[0-9]+|[一二两兩三四五六七八九十百千万]+(?=[个個块塊元天人次台套件点點年月周岁歲本张張条條米斤倍页頁版成种])"
-    "|[一-鿿]分之[一-鿿]"
-)
-_ENGLISH_MARKS: dict[str, tuple[Mark, ...]] = {
-    word: tuple(mark for mark, listed_keys in _ENGLISH.items() if word in listed_keys)
-    for word in frozenset[str]().union(*_ENGLISH.values())
+_NUMBER = lazy_regex(f"[0-9]+|{_WORDS.numbers}")
+_MARKS_OF_WORDS: dict[str, tuple[Mark, ...]] = {
+    word: tuple(mark for mark in get_args(Mark) if word in _WORDS.mark_words.get(mark, ()))
+    for word in frozenset[str]().union(*_WORDS.mark_words.values())
 }
 # Each alternative of the pattern below has one of these characters.
 _IDENTIFIER_HINT = lazy_regex("[0-9`/@._#-]")
@@ -261,15 +161,8 @@ _IDENTIFIER = lazy_regex(
 )
 _QUOTE = lazy_regex('["“「『《][^"“”「」『』《》\n]{2,80}["”」』》]')
 _CAPITALISED = lazy_regex(r"(?<=[a-z0-9,;:] )[A-Z][\w'’-]+")
-_CHINESE_NAME = lazy_regex("[叫姓](?!做|法|我|你|他|她)[一-鿿A-Za-z]|《|[一-鿿] ?[A-Za-z]{2,}")
+_NAME_WITHIN = lazy_regex(_WORDS.names)
 _LIMITS: dict[Mark, int] = {"number": 2, "name": 3, "event": 3, "feeling": 4, "applause": 3, "other": 3, "plan": 2}
-
-
-# Chinese words of grammar, as `words_of` cuts them.
-_GRAMMAR_PAIRS = _words(
-    "我们 你们 他们 这个 那个 什么 怎么 就是 还是 不是 可以 一个 没有 如果 所以 因为 但是 然后 已经 现在 "
-    "的话 时候 知道 觉得 应该 大家 这样 那样 这些 那些 一下"
-)
 
 
 def words_of(text: str) -> list[str]:
@@ -283,7 +176,7 @@ def words_of(text: str) -> list[str]:
 
 def content_of(words: Iterable[str]) -> set[str]:
     """The words that carry content."""
-    return {word for word in words if word.partition("'")[0] not in STOP_WORDS and word not in _GRAMMAR_PAIRS}
+    return {word for word in words if word.partition("'")[0] not in STOP_WORDS and word not in _WORDS.grammar_pairs}
 
 
 def marks_of(text: str, words: list[str], names: tuple[str, ...]) -> Counter[Mark]:
@@ -294,16 +187,16 @@ def marks_of(text: str, words: list[str], names: tuple[str, ...]) -> Counter[Mar
         words: Its words, see `words_of`.
         names: The speakers of the stretch: who is spoken to is no name that the text brings in.
     """
-    counts = Counter(mark for word in words if word in _ENGLISH_MARKS for mark in _ENGLISH_MARKS[word])
+    counts = Counter(mark for word in words if word in _MARKS_OF_WORDS for mark in _MARKS_OF_WORDS[word])
     counts["time"] = int(has_time_words(text))
     counts["number"] += len(_NUMBER.findall(text))
     counts["identifier"] = int(_IDENTIFIER_HINT.search(text) is not None and _IDENTIFIER.search(text) is not None)
     counts["quote"] = int(_QUOTE.search(text) is not None)
     counts["name"] = sum(name not in names and name[:2] not in ("I'", "I’") for name in _CAPITALISED.findall(text))
     if not text.isascii() and has_unspaced(text):
-        for mark, pattern in _CHINESE_NOTE.items():
+        for mark, pattern in _MARK_PATTERNS.items():
             counts[mark] += len(pattern.findall(text))
-        counts["name"] += len(_CHINESE_NAME.findall(text))
+        counts["name"] += len(_NAME_WITHIN.findall(text))
     return +counts
 
 

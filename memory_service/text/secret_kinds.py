@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from indexer.common import lazy_regex
+from indexer.language import ANY
 from memory_service.text.secret_proofs import (
     is_aws_secret,
     is_bank_account,
@@ -111,33 +112,16 @@ _KEYS = (
     _key("Age key", "AGE-SECRET-KEY-1", "age-secret-key-1", least=20, length=74, chars="A-Z0-9"),
 )  # fmt: skip
 
-# What stands for a password where somebody announces one.
-_PASSWORD = (
-    r"(?:pass(?:word|wd|code|wort)s?|kennwort|(?<![a-z])pwd|mot de passe|contraseña|密码|密碼|口令|パスワード|비밀번호)"
-)
-_TOKEN = (
-    r"(?:(?:api|access|secret|private|auth|encryption|signing|licen[sc]e|account|master|webhook|deploy)[ _-]?keys?"
-    r"(?:[ _-]id)?(?![a-z])|(?:access|auth|api|bearer|refresh|session|secret|bot|id|csrf|xsrf|oauth|deploy)"
-    r"[ _-]?tokens?|tokens?|client[ _-]?secret|secrets?(?:[ _-]key)?|credentials?|sharedaccesskey|x-amz-signature"
-    r"|密钥|密鑰|私钥|私鑰|令牌|凭证)"
-)
-_CODE = (
-    r"(?:(?<![a-z])pin(?:[ -]?(?:code|number))?(?![a-z])|(?<![a-z])otp(?![a-z])|(?<![a-z])cv[vc]2?(?![a-z])"
-    r"|(?:2fa|door|gate|alarm|access|entry|lock|unlock|safe|security|verification|one-time|garage|keypad|login|bike"
-    r"|building|house|authentication)[ -]?(?:code|combination)s?"
-    r"|(?:code|combination)(?=[ ](?:for|of|to)[ ](?:the|my|our|his|her|their)[ ][a-z ]{0,20}"
-    r"(?:door|gate|alarm|safe|lock|garage|house|building|bike|keypad))"
-    r"|验证码|驗證碼|校验码|动态码|门禁码|门锁码|取件码|提取码|安全码|解锁码)"
-)
-_PHRASE = r"(?:pass[ -]?phrase|密码短语|口令短语)"
+_WORDS = ANY.secrets
 # "The password for the NAS", "the PIN (alarm)".
-_FOR = r"(?:[ \t]{1,3}(?:for|of|to|on|at)[ \t]{1,3}[^\n:=：]{1,60}?|[ ]?[(\[（][^()\[\]（）\n]{1,40}[)\]）])?"
+_FOR = (
+    rf"(?:[ \t]{{1,3}}(?:{_WORDS.purposes})[ \t]{{1,3}}[^\n:=：]{{1,60}}?|[ ]?[(\[（][^()\[\]（）\n]{{1,40}}[)\]）])?"
+)
 _SIGN = r"[\"'`*_]{0,3}(?P<gap>\s{0,3}(?:=>|->|→|:=|[:：](?![:/])|=(?!=))[ \t*_`]{0,6}(?:\n[ \t]{0,8})?)"
 # "is", and what may stand behind it before the thing itself.
 _IS = (
-    r"(?P<gap>[ \t]{0,3}(?:(?<=[ \t])(?:is|was|are|will be|ist|es|est|became|changed to|set to|reads)(?=[ \t\"'`“])"
-    r"|是|为|為|改成了?|换成了?|改为了?|换为|设为|設為|设成)[ \t]{0,3}(?:(?:now|still|set to|called|just|:)[ \t]"
-    r"{1,3})?)"
+    rf"(?P<gap>[ \t]{{0,3}}(?:(?<=[ \t])(?:{_WORDS.gives})(?=[ \t\"'`“])|{_WORDS.gives_within})"
+    rf"[ \t]{{0,3}}(?:(?:{_WORDS.fillers}|:)[ \t]{{1,3}})?)"
 )
 _QUOTED = (
     r"\"(?P<q1>[^\"\n]{3,}+)\"|'(?P<q2>[^'\n]{3,}+)'"
@@ -152,55 +136,50 @@ def _field(name: str, between: str, value: str) -> re.Pattern[str]:
     return lazy_regex(rf"(?P<name>{name}){_FOR}{between}(?:{_QUOTED}|{value})", re.IGNORECASE)
 
 
-_PASSWORD_HINTS = ("pass", "pwd", "kennwort", "contraseña", "密码", "密碼", "口令", "パスワード", "비밀번호")
-_TOKEN_HINTS = ("key", "token", "secret", "credential", "x-amz-", "密钥", "密鑰", "私钥", "私鑰", "令牌", "凭证")
-_CODE_HINTS = (" pin", " otp", " cvv", " cvc", "code", "combination", "码", "碼")
-_SEED_HINTS = ("seed", "phrase", "mnemonic", "wallet", "助记词", "助記詞", "短语")
-
 _ANNOUNCED = (
-    SecretKind(name="password", pattern=_field(_PASSWORD, _SIGN, _BARE), hints=_PASSWORD_HINTS, is_one=is_given),
-    SecretKind(name="password in a sentence", pattern=_field(_PASSWORD, _IS, _ASCII), hints=_PASSWORD_HINTS,
-         is_one=is_coded),
-    SecretKind(name="password that is a word", hints=_PASSWORD_HINTS, is_one=is_said_plainly, pattern=lazy_regex(
-        rf"(?:{_PASSWORD}){_FOR}[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}(?:now[ \t])?"
-        r"(?P<secret>[a-z]{5,24}+)(?=[.,;!\n]|\Z)",
+    SecretKind(name="password", pattern=_field(_WORDS.passwords, _SIGN, _BARE), hints=_WORDS.password_hints,
+         is_one=is_given),
+    SecretKind(name="password in a sentence", pattern=_field(_WORDS.passwords, _IS, _ASCII), is_one=is_coded,
+         hints=_WORDS.password_hints),
+    SecretKind(name="password that is a word", hints=_WORDS.password_hints, is_one=is_said_plainly, pattern=lazy_regex(
+        rf"(?:{_WORDS.passwords}){_FOR}[ \t]{{1,3}}(?:{_WORDS.plain_gives})[ \t]{{1,3}}"
+        rf"(?:(?:{_WORDS.plain_fillers})[ \t])?(?P<secret>[a-z]{{5,24}}+)(?=[.,;!\n]|\Z)",
         re.IGNORECASE)),
-    SecretKind(name="password without a sign", hints=_PASSWORD_HINTS, is_one=is_unsigned_password, pattern=lazy_regex(
-        r"(?:(?:password|passcode|passwd|passwort|pwd)[ \t]{1,2}|(?:密码|密碼|口令)[ \t]{0,2})[\"'`“「]?"
+    SecretKind(name="password without a sign", is_one=is_unsigned_password, hints=_WORDS.password_hints,
+         pattern=lazy_regex(
+        rf"(?:(?:{_WORDS.unsigned_passwords})[ \t]{{1,2}}|(?:{_WORDS.unsigned_passwords_within})[ \t]{{0,2}})[\"'`“「]?"
         r"(?P<secret>[!#-&(-+\--:<-_a-~]{4,}+)", re.IGNORECASE)),
-    SecretKind(name="passphrase", hints=("phrase", "短语"), is_one=is_prose_free, pattern=lazy_regex(
-        rf"(?:{_PHRASE}){_FOR}(?:{_SIGN}|[ \t]{{1,3}}(?:is|was)[ \t]{{1,3}}|是)[\"'“「]?"
-        r"(?P<secret>[^\n.。;；\"”」]{4,120})", re.IGNORECASE)),
-    SecretKind(name="token or key", pattern=_field(_TOKEN, _SIGN, _BARE), hints=_TOKEN_HINTS, is_one=is_code_like),
-    SecretKind(name="token in a sentence", pattern=_field(_TOKEN, _IS, _ASCII), hints=_TOKEN_HINTS, is_one=is_coded),
-    SecretKind(name="token without a sign", hints=_TOKEN_HINTS, is_one=is_unsigned_key, pattern=lazy_regex(
-        r"(?P<before>\w{0,12}[ _-])?(?:tokens?|keys?|secrets?|credentials?|密钥|令牌|私钥)[ \t]{1,2}[\"'`“]?"
+    SecretKind(name="passphrase", hints=_WORDS.phrase_hints, is_one=is_prose_free, pattern=lazy_regex(
+        rf"(?:{_WORDS.phrases}){_FOR}(?:{_SIGN}|[ \t]{{1,3}}(?:{_WORDS.plain_gives})[ \t]{{1,3}}"
+        rf"|{_WORDS.plain_gives_within})[\"'“「]?(?P<secret>[^\n.。;；\"”」]{{4,120}})", re.IGNORECASE)),
+    SecretKind(name="token or key", pattern=_field(_WORDS.tokens, _SIGN, _BARE), hints=_WORDS.token_hints,
+         is_one=is_code_like),
+    SecretKind(name="token in a sentence", pattern=_field(_WORDS.tokens, _IS, _ASCII), hints=_WORDS.token_hints,
+         is_one=is_coded),
+    SecretKind(name="token without a sign", hints=_WORDS.token_hints, is_one=is_unsigned_key, pattern=lazy_regex(
+        rf"(?P<before>\w{{0,12}}[ _-])?(?:{_WORDS.unsigned_tokens})[ \t]{{1,2}}[\"'`“]?"
         r"(?P<secret>[A-Za-z0-9_+/=.-]{16,}+)", re.IGNORECASE)),
     SecretKind(name="environment variable", is_one=is_given, hints=(
         "secret", "token", "pass", "pwd", "_key", "apikey", "credentials", "_dsn", "salt"), pattern=lazy_regex(
         r"(?P<name>(?<![A-Z0-9_$])[A-Z0-9_]{0,60}(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|_KEY|APIKEY"
         r"|CREDENTIALS|_DSN|SALT)(?:_BASE|_\d)?)(?P<gap>[ ]?=[ ]?)(?!=)"
         r"(?:\"(?P<q1>[^\"\n]{3,}+)\"|'(?P<q2>[^'\n]{3,}+)'|[\"']?(?P<bare>[^\s\"';,&]{3,}+))")),
-    SecretKind(name="PIN or door code", pattern=_field(_CODE, _SIGN, _BARE), hints=_CODE_HINTS, is_one=is_number_code),
-    SecretKind(name="PIN in a sentence", pattern=_field(_CODE, _IS, _ASCII), hints=_CODE_HINTS, is_one=is_number_code),
-    SecretKind(name="PIN without a sign", hints=_CODE_HINTS, pattern=lazy_regex(
-        r"(?:(?<![A-Za-z])PIN|(?i:pin[ -](?:code|number)|(?:door|gate|alarm|safe|garage|keypad)[ -]code))[ \t]{1,2}"
-        r"(?P<secret>\d{4,8}+[#*]?)(?![\w-])"
-        r"|(?:验证码|驗證碼|校验码|动态码|门禁码|取件码)[ \t]{0,2}(?P<other>\d{4,8}+)(?!\d)"
-        r"|(?i:\bcode)[ ](?P<third>\d{4,8}+[#*]?)(?=[^\n.]{0,40}\b(?:door|gate|alarm|safe|garage|lock)\b)")),
-    SecretKind(name="bank account number", is_one=is_bank_account, hints=(
-        "银行卡", "銀行卡", "卡号", "卡號", "账号", "帳號", "账户", "account", "card"), pattern=lazy_regex(
-        r"(?:银行卡号?|銀行卡號?|信用卡号?|借记卡号?|储蓄卡号?|卡号|卡號|银行账[号户]|银行帳號"
-        r"|(?:bank )?account (?:number|no\.?)"
-        r"|(?:credit|debit|bank) ?card(?: number| no\.?)?)[^\d\n]{0,24}"
-        r"(?P<secret>\d(?:[ -]?\d){7,23}+)", re.IGNORECASE)),
+    SecretKind(name="PIN or door code", pattern=_field(_WORDS.codes, _SIGN, _BARE), hints=_WORDS.code_hints,
+         is_one=is_number_code),
+    SecretKind(name="PIN in a sentence", pattern=_field(_WORDS.codes, _IS, _ASCII), hints=_WORDS.code_hints,
+         is_one=is_number_code),
+    SecretKind(name="PIN without a sign", hints=_WORDS.code_hints, pattern=lazy_regex(
+        rf"(?:{_WORDS.unsigned_codes})[ \t]{{1,2}}(?P<secret>\d{{4,8}}+[#*]?)(?![\w-])"
+        rf"|(?:{_WORDS.unsigned_codes_within})[ \t]{{0,2}}(?P<other>\d{{4,8}}+)(?!\d)"
+        rf"|(?:{_WORDS.bare_codes})[ ](?P<third>\d{{4,8}}+[#*]?)(?=[^\n.]{{0,40}}\b(?:{_WORDS.code_places})\b)")),
+    SecretKind(name="bank account number", is_one=is_bank_account, hints=_WORDS.account_hints, pattern=lazy_regex(
+        rf"(?:{_WORDS.accounts})[^\d\n]{{0,24}}(?P<secret>\d(?:[ -]?\d){{7,23}}+)", re.IGNORECASE)),
     SecretKind(name="social security number, announced", hints=("ssn", "social security"), pattern=lazy_regex(
         r"(?:\bssn\b|social security)[^\d\n]{0,24}(?P<secret>\d{3}[ -]?\d\d[ -]?\d{4})(?!\d)", re.IGNORECASE)),
-    SecretKind(name="identity number, announced", hints=("身份证", "身份證"), pattern=lazy_regex(
-        r"身份[证證][^\d\n]{0,10}(?P<secret>\d(?:[ -]?[\dXx]){14,17}+)")),
-    SecretKind(name="seed phrase", hints=_SEED_HINTS, is_one=is_seed, pattern=lazy_regex(
-        r"(?:(?:seed|recovery|backup|mnemonic|secret)[ -](?:phrase|words)|mnemonic|seed of (?:my|the|our) wallet"
-        r"|助记词|助記詞|恢复短语|种子短语)[^\n]{0,60}?(?:\n\s{0,4})?"
+    SecretKind(name="identity number, announced", hints=_WORDS.identity_hints, pattern=lazy_regex(
+        rf"(?:{_WORDS.identities})[^\d\n]{{0,10}}(?P<secret>\d(?:[ -]?[\dXx]){{14,17}}+)")),
+    SecretKind(name="seed phrase", hints=_WORDS.seed_hints, is_one=is_seed, pattern=lazy_regex(
+        rf"(?:{_WORDS.seeds})[^\n]{{0,60}}?(?:\n\s{{0,4}})?"
         r"(?:(?P<secret>(?<![A-Za-z])(?:\d{1,2}[.):][ ]?)?[a-z]{3,8}"
         r"(?:[\s,，、]{1,4}(?:\d{1,2}[.):][ ]?)?[a-z]{3,8}(?![A-Za-z])){11,23}+)"
         r"|(?P<other>[\u4e00-\u9fff](?:[ 　][\u4e00-\u9fff]){11,23}+))", re.IGNORECASE)),
@@ -252,4 +231,4 @@ _TRANSPORT = (
 )  # fmt: skip
 
 KINDS: tuple[SecretKind, ...] = (*_KEYS, *_TRANSPORT, *_ANNOUNCED)
-NAMES = lazy_regex(rf"{_PASSWORD}|{_TOKEN}|{_CODE}|{_PHRASE}", re.IGNORECASE)
+NAMES = lazy_regex(f"{_WORDS.passwords}|{_WORDS.tokens}|{_WORDS.codes}|{_WORDS.phrases}", re.IGNORECASE)

@@ -12,28 +12,16 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from indexer.common import lazy_regex
+from indexer.language import ANY
+
 REDACTED = "[redacted]"
 VALUES = ("secret", "other", "third", "q1", "q2", "q3", "q4", "q5", "bare")
 
 _MOST_DECODED = 4_096
-# Words that stand where a password could, and are none: what is asked of it, what became of it, what a program has.
-_NO_VALUES = frozenset(
-    """
-    a an and any are ask at be been blank bool boolean by bytes can char changed config default disabled do does don't
-    empty enabled encrypted env expired expires false field for forgot forgotten format found from generated get has
-    hash hashed have he help hidden how i if in incorrect inherit input int integer invalid is it its leave length let
-    like lost mandatory managed max may min minimum missing must my needs never new nil no none not null number object
-    of off ok okay on once only optional or our pending policy private protected provide provided public read recovery
-    required requires reset rotate rotated rules safe salted same secret secure see send set should show so somewhere
-    still store stored str string strong take text than that the their them there these they this those to too true
-    type undefined unchanged unknown unset until update updated use used valid value varchar very via was we weak were
-    what when where which who why will with wrong yes yet you your
-    """.split()
-)
-_NO_CHINESE = re.compile(
-    "(?:必填|选填|可选|请|不|无|没|至少|至多|最少|最多|长度|需要?|必须|已|忘|错|重置|修改|为空|规则|策略|政策|由|可|区分|同|见|如|包含|每|怎么|什么|多少"
-    "|要|应|字符|字母|数字|保存|存|过期|正确|安全|太|很|有|用|在|是|和|或|与|被|从|找|问|改|换|输入|设置|默认|管理|加密|登录|强度)"
-)
+_WORDS = ANY.secrets
+_NO_VALUES = _WORDS.no_values
+_NO_VALUE_WITHIN = lazy_regex(f"(?:{_WORDS.no_values_within})")
 _FILE = r"\w+\.(?:py|md|txt|json|ya?ml|toml|env)\W*\Z"
 # Two words with a dot between them are a place in code (`settings.password`), but a password if one has a digit
 # (`hunter22.A`); a file or a field for secrets (`db1.password`) is still a place.
@@ -44,24 +32,19 @@ _PLACEHOLDER = re.compile(
     r"|/|~/|\./|https?:",
     re.IGNORECASE,
 )
-_AGAIN = re.compile(r"(?:pass(?:word|wd|code)|token|secret|key|pin|code|密码|口令)s?[\"'`*]{0,3}[:=：]", re.IGNORECASE)
+_AGAIN = lazy_regex(rf"(?:{_WORDS.labels})s?[\"'`*]{{0,3}}[:=：]", re.IGNORECASE)
 _ENDED = re.compile(r"(?:ed|ing|able|ible|ful|ory|ent|ive|ly|al|er|ong|eak)\Z")
-_MEASURE = re.compile(
-    r"[ -]{0,2}(?:characters?|chars?|digits?|letters?|symbols?|words?|bits?|bytes?|[kmg]b|days?|weeks?|months?|years?"
-    r"|hours?|minutes?|seconds?|times?|percent|tokens|%|个|位|天|月|年|小时|分钟|秒|次|字)",
-    re.IGNORECASE,
-)
+_MEASURE = lazy_regex(rf"[ -]{{0,2}}(?:{_WORDS.measures}|[kmg]b|%)", re.IGNORECASE)
 _MEASURED = re.compile(r"\d[\d.,-]*(?:[kKmM]|h|d|s|ms|min|bit|-?char\w*|-?digit\w*|-?bit|st|nd|rd|th|x)?\Z")
 _NAMED_THINGS = re.compile(
     r"(?:sha-?\d+|md5|oauth-?\d?|argon2\w*|pbkdf2|base64|utf-?8|[bs]crypt\d*|aes-?\d*|v\d[\d.]*|gpt-?\d.*|p?256|rs256"
     rf"|hs256|es256|ed25519|rsa-?\d*|1password|keepass\w*|web3|ipv[46]|tls1.*|\d{{4}}-\d\d-\d\d.*)\W*\Z|{_FILE}",
     re.IGNORECASE,
 )
-_IDENTIFIED = re.compile(
-    r"(?:\b(?:id|ids|hash|sha|commit|digest|checksum|etag|integrity|uuid|fingerprint|public key|order|invoice"
-    r"|tracking|imei|isbn|issn|doi|ticket|case|parcel|phone|tel|sku|ean|gtin|serial|part|version|build|base64)"
-    r"(?: (?:no|number|id|code))?[\"'.]?\s{0,2}(?:[:=#]|is|was)?\s{0,2}[\"'#]?"
-    r"|base64,|sha\d{3}-|ssh-[a-z0-9-]{3,20} |单号|编号|订单|条码|电话|手机)[号码:： ]{0,3}\Z",
+_IDENTIFIED = lazy_regex(
+    rf"(?:\b(?:{_WORDS.identified})"
+    rf"(?: (?:{_WORDS.id_words}))?[\"'.]?\s{{0,2}}(?:[:=#]|{_WORDS.plain_gives})?\s{{0,2}}[\"'#]?"
+    rf"|base64,|sha\d{{3}}-|ssh-[a-z0-9-]{{3,20}} |{_WORDS.identified_within})(?:{_WORDS.id_signs}|[:： ]){{0,3}}\Z",
     re.IGNORECASE,
 )
 _PUBLIC = re.compile(r"AAAA[A-Z]3NzaC1|AAAAE2VjZHNh|sha\d{3}-|MII[A-Za-z]")
@@ -140,7 +123,7 @@ def is_given(match: _Match) -> bool:
     if not is_no_placeholder(match) or _AGAIN.match(value) or word in _NO_VALUES or len(word) < 2:
         return False
     # Prose without blanks is long and begins as such: a foreign character far behind makes no password a sentence.
-    if not value.isascii() and (_NO_CHINESE.match(value) or (len(value) > 40 and not value[:8].isascii())):
+    if not value.isascii() and (_NO_VALUE_WITHIN.match(value) or (len(value) > 40 and not value[:8].isascii())):
         return False
     if _MEASURE.match(_after(match)) and _MEASURED.match(word):
         return False
@@ -197,7 +180,7 @@ def is_prose_free(match: _Match) -> bool:
     if not words or REDACTED in match["secret"] or _PLACEHOLDER.match(words[0]):
         return False
     if not words[0].isascii():
-        return not _NO_CHINESE.match(words[0]) and len(words[0]) <= 24
+        return not _NO_VALUE_WITHIN.match(words[0]) and len(words[0]) <= 24
     return words[0].strip("\"'.,!").lower() not in _NO_VALUES and not (len(words) == 1 and _ENDED.search(words[0]))
 
 

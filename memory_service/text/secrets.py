@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indexer.common import lazy_regex
-from indexer.language import ornament
+from indexer.language import ANY, ornament
 from memory_service.messages.shapes import with_texts
 from memory_service.text.secret_kinds import KINDS, NAMES, SecretKind
 from memory_service.text.secret_proofs import REDACTED, place_of
@@ -58,7 +58,7 @@ _HINTED = {
 }
 _CHANCE = frozenset({"AWS secret access key", "random token", "secret in base64"})
 _ANNOUNCED = lazy_regex(
-    rf"(?:{NAMES.pattern})[^\n.。]{{0,40}}(?:[:：]|below|following|here it is|如下|是)\s{{0,4}}[.。]?\s{{0,4}}\Z",
+    rf"(?:{NAMES.pattern})[^\n.。]{{0,40}}(?:[:：]|{ANY.secrets.announcements})\s{{0,4}}[.。]?\s{{0,4}}\Z",
     re.IGNORECASE,
 )
 

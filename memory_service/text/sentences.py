@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from indexer.common import cached_for_short_texts, lazy_regex
-from indexer.language import ANY, LABELS, Fences, has_unspaced, says_little
+from indexer.language import ANY, Fences, has_unspaced, says_little
 from memory_service.messages.shapes import Message, is_system, is_tool_result, media_parts_of, own_text_of
 from memory_service.messages.sizes import Numbered, quarters
 from memory_service.text.secrets import REDACTED
@@ -198,10 +198,7 @@ _REASON = lazy_regex(ANY.phrases.reasons)
 # When it was said, as a channel puts it in front.
 _DATED = lazy_regex(r"\s*[\[【]\d{4}-\d\d-\d\d[^\]】\n]{0,30}[\]】]\s*")
 _SPEAKER_HEAD = lazy_regex(r"(?:\*\*)?([^\W\d_][\w .'’-]{0,30}?)(?:\*\*)?(?:：|:(?:\*\*)?\s)")
-_NO_SPEAKERS = LABELS | frozenset(
-    "error rule result task goal question answer observation thought action input output step status summary "
-    "remember fyi 记住 請記住 请记住 規則 规则 结果 错误 报错".split()
-)
+_NO_SPEAKERS = ANY.labels.notes | ANY.labels.remarks
 _MEDIA = {"image_url": "[image]", "image": "[image]", "input_audio": "[audio]"}
 
 

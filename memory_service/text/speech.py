@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from indexer.common import THROTTLE, lazy_regex
-from indexer.language import STATED_HOLDS, announces_others, full_day, is_tool_output
+from indexer.language import ANY, STATED_HOLDS, announces_others, full_day, is_tool_output
 from memory_service.messages.shapes import is_system, is_tool_result, own_text_of, text_of
 from memory_service.messages.sizes import Numbered
 from memory_service.text.secrets import names_secret
@@ -24,21 +24,7 @@ MAX_SAID_CHARS = 20_000
 
 _BRACKETS = lazy_regex(r"\s*[\[【]([^\[\]【】\n]{6,60})[\]】]\s*")
 _NAMED = lazy_regex(r"\s*([^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}){0,2})\s?(?:[:：])(?!//)\s*(?=\S)")
-# Words that stand before a colon and are no names.
-_LABELS = frozenset(
-    """
-    action actions agenda answer assistant background bug cause caution changes conclusion context date deadline
-    decision decisions details edit error example expected fact fix fyi goal hint idea important info input issue
-    issues key link log logs message name next note notes option output password path plan problem ps question reason
-    remember reminder request requirement requirements result results rule rules secret solution status step steps
-    subject summary task tasks time tip title todo token update url usage user version warning
-    """.split()
-)
-_CHINESE_LABELS = lazy_regex(
-    "注意|提醒|备注|備註|说明|說明|结论|結論|决定|決定|问题|問題|原因|方案|错误|錯誤|警告|总结|總結"
-    "|记住|記住|记得|記得|记下|記下|记一下|記一下|别忘|別忘|备忘|我|你|您|请|請|以后|以後"
-    "|背景|目标|目標|步骤|步驟|结果|結果|任务|任務|时间|時間|地点|地點|地址|电话|電話|密码|密碼|账号|用户|用戶|助手|例如|比如|另外|更新|要求|规则|規則|计划|計劃|截止|待办|第.步"
-)
+_SUBJECTS_WITHIN = lazy_regex(ANY.labels.subjects_within)
 # What this service, and others like it, put into a conversation between what was said.
 _INSERTED = lazy_regex(
     r"<(relevant[_-]context|memory[_-]?context|memories|context[_-]summary|conversation[_-]summary|checkpoint"
@@ -52,9 +38,7 @@ _HEADS = (
 _INSERTED_HEAD = lazy_regex(
     r"\s*(?:\[(?:checkpoint|pinned|compacted(?:_context)?|truncated|old tool result)\b"
     rf"|{'|'.join(map(re.escape, _HEADS))}"
-    r"|(?:#+ *|\[|【|\*\*)?(?:(?:conversation|context|session) (?:summary|checkpoint)\b|pre-compaction"
-    r"|summary of (?:the )?(?:earlier|previous|prior|conversation)|notes from memory|this session is being continued"
-    r"|the conversation (?:so far|history)|对话摘要|会话摘要|上下文摘要|早前对话))",
+    rf"|(?:#+ *|\[|【|\*\*)?(?:{ANY.authorship.inserted_heads}))",
     re.IGNORECASE,
 )
 
@@ -213,9 +197,9 @@ def _label(text: str) -> tuple[str, str]:
         return "", text
     name = match[1].strip()
     if name.isascii():
-        is_known = not _LABELS.isdisjoint(name.lower().split())
+        is_known = not ANY.labels.subjects.isdisjoint(name.lower().split())
         # "From now on: …" and "My address: …" are no people; "Ludwig van Beethoven: …" is one.
         usable = name[0].isupper() and name.split()[-1][0].isupper() and not is_known
     else:
-        usable = len(name) <= 12 and _CHINESE_LABELS.search(name) is None
+        usable = len(name) <= 12 and _SUBJECTS_WITHIN.search(name) is None
     return (name, text[match.end() :]) if usable else ("", text)

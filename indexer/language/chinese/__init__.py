@@ -4,13 +4,15 @@ from indexer.language.base import FactTable, Language, Readings
 from indexer.language.chinese.chinese_authorship import CHINESE_AUTHORSHIP
 from indexer.language.chinese.chinese_days import CHINESE_DAYS
 from indexer.language.chinese.chinese_facts import CHINESE_CLAUSES, CHINESE_NOUNS, CHINESE_VALUES
+from indexer.language.chinese.chinese_labels import CHINESE_LABELS, CHINESE_UNITS
 from indexer.language.chinese.chinese_phrases import (
     CHINESE_LASTING,
     CHINESE_PHRASES,
     CHINESE_RECALL,
-    CHINESE_SALIENCE,
     CHINESE_SAMENESS,
 )
+from indexer.language.chinese.chinese_salience import CHINESE_SALIENCE
+from indexer.language.chinese.chinese_secrets import CHINESE_SECRETS
 from indexer.language.chinese.chinese_statements import CHINESE_OUTCOMES, CHINESE_QUESTIONS, CHINESE_STATEMENTS
 from indexer.language.chinese.chinese_wordings import CHINESE_SCRIPT, CHINESE_WORDINGS
 from indexer.language.chinese.chinese_words import CHINESE_GRAMMAR, CHINESE_REPLIES, CHINESE_SECTIONS
@@ -42,5 +44,8 @@ CHINESE = Language(
     grammar=CHINESE_GRAMMAR,
     days=CHINESE_DAYS,
     sections=CHINESE_SECTIONS,
+    labels=CHINESE_LABELS,
+    units=CHINESE_UNITS,
+    secrets=CHINESE_SECRETS,
     facts=FactTable(wordings=CHINESE_WORDINGS, script=CHINESE_SCRIPT, readings=_readings),
 )

@@ -37,4 +37,5 @@ CHINESE_AUTHORSHIP = Authorship(
     ),
     goes_on=(r"\W{0,6}[请請帮幫麻总翻解我你您另还谢顺然并]"),
     auxiliary=("会话总结为.{0,20}标题|生成.{0,30}(?:标题|標題)"),
+    inserted_heads="对话摘要|会话摘要|上下文摘要|早前对话",
 )

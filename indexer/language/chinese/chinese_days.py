@@ -47,4 +47,11 @@ CHINESE_DAYS = Days(
     numerals=_NUMERALS,
     year_numerals="(?:19|20)\\d\\d|[一二][〇零○一二三四五六七八九]{3}",
     week=_WEEK,
+    year_signs="年",
+    month_signs="月",
+    day_signs="日|号",
+    stamp_signs="日|号|號",
+    leads="截至|截止|自从?|从|于|在|到",
+    onwards="起|开始|以后|之后",
+    near_within=("今夜|[今明昨后前]天|周[一二三四五六日末]|星期[一二三四五六日天]|[上下本]周|[上下本]个?月|天[前后]"),
 )

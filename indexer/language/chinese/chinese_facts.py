@@ -26,6 +26,12 @@ CHINESE_CLAUSES = Clauses(
         "|[要得](?=[换搬买修])|曾经|曾|过去|当时|应该|建议|另外|同时|除了|偶尔|有时"
         "|听说|万一|也(?!许)|还(?![是款钱没])|将要|准备|暂时|小时候|上学时|以前|之前|原来|原先|备用|尝试|试用|评估"
     ),
+    between_within="和|与|以及",
+    changes_within=(
+        "从现在起|从今天起|从今以后|现在|如今|目前|今后|以后|已经|已(?=[被由在改换])|改名(?=叫)|改(?:为|成|到)?"
+        "|换(?:成|到|为|用|了)?|变(?:成|为)|了$"
+    ),
+    conjunctions_within="因为|由于|所以|但是?|如果|虽然",
 )
 
 CHINESE_NOUNS = Nouns(
@@ -170,6 +176,8 @@ CHINESE_NOUNS = Nouns(
         "访谈 资料 通话 配置 问题 面试 项目".split()
     ),
     grammar=frozenset("上 下 与 个 为 也 了 他 们 你 到 和 在 她 它 很 我 是 有 由 的 这 那 都 里".split()),
+    names=frozenset("姓名 名字 名称 标题".split()),
+    first_person={"你": "我", "您": "我", "用户": "我"},
 )
 
 CHINESE_VALUES = Values(
@@ -188,4 +196,7 @@ CHINESE_VALUES = Values(
     hours=(r"\d+ ?点|[一二两三四五六七八九十]+点|中午"),
     before_day=("每|每天|每个?|下个?|下午|上午|早上|晚上|凌晨|中午|傍晚|本"),
     day_signs=("年"),
+    about_within="[约約近超]|大约|大約|大概|将近|將近|超过|超過|接近|不到",
+    about_behind="左右|上下|多",
+    durations="小时|分钟|分|秒",
 )

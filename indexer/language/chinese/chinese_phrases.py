@@ -1,7 +1,7 @@
 """Chinese set phrases, words of what is worth keeping, and of what is the same: data alone."""
 
 from indexer.common import HAN
-from indexer.language.base import Lasting, Phrases, Recall, Salience, Sameness
+from indexer.language.base import Lasting, Phrases, Recall, Sameness
 
 _CLAUSE_HAN = "(?:^|[，,；;。！!]) ?(?:其实|其實|因为|因為|由于|由於|但是?|而且)?"
 _KIN_HAN = (
@@ -49,6 +49,8 @@ CHINESE_PHRASES = Phrases(
     reasons=("因为|原因|由于|这样|否则|理由|不然"),
     speaker_words=("系统|系統|用户|用戶|人类|人類|助手|助理|开发者|模型|工具|指令|指示"),
     turn_words=("消息|提示词?|指令"),
+    reference_joints=frozenset("至和"),
+    ranges="至",
 )
 
 CHINESE_RECALL = Recall(
@@ -87,10 +89,6 @@ CHINESE_RECALL = Recall(
     keeping_commands=frozenset("记住".split()),
 )
 
-CHINESE_SALIENCE = Salience(
-    introduced=("我叫|叫我|名字(?:是|叫)|我姓|名叫|(?:客户|老板|经理|同事|负责人|联系人)(?:是|叫)"),
-)
-
 CHINESE_SAMENESS = Sameness(
     asked_notes=(r"（问：[^）\n]{1,100}）"),
     decided=(r"(?:我们|我們|用户|用戶|大家)(?:已经)?(?:决定|決定|说好|约定|同意)(?:了)?[，,]?(?=\S)"),
@@ -117,6 +115,9 @@ CHINESE_SAMENESS = Sameness(
     assistants=frozenset("助手 助理 智能体".split()),
     personal=frozenset("你 俺 咱 您 我".split()),
     turning=frozenset("不 别 前 勿 原 只 否 废 改 无 旧 曾 未 没 若 误 除 非".split()),
+    speakers=frozenset("我俺咱"),
+    listeners=frozenset("你您"),
+    empty=frozenset("们的了是在都也就会定于每"),
 )
 
 CHINESE_LASTING = Lasting(

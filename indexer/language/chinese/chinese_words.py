@@ -20,6 +20,10 @@ CHINESE_REPLIES = Replies(
     thanks="谢谢|謝謝",
     all_options="都|全部",
     ordinals={1: "第一", 2: "第二", 3: "第三", 4: "第四", -1: "最后"},
+    before_label="选择?|選擇?|選|用|就|我|要|方案|选项",
+    after_label="個|个|种|種|的",
+    and_words="和|、",
+    but_words="但|不过",
 )
 
 CHINESE_GRAMMAR = Grammar(
@@ -28,6 +32,7 @@ CHINESE_GRAMMAR = Grammar(
         "|哪里|哪儿|哪些|哪个|哪天|哪种|哪家|哪位|哪边|有没有|是不是|能不能|要不要|时候|是否|可以|应该|需要|我们|你们|他们|她们|它们|这个|那个|这些|那些"
         "|现在|还是|或者|以及|因为|所以|但是|如果|[的了吗呢吧啊呀和与及或在是有被把对从向到为于也都就还又很请问我你您他她它谁哪几]"
     ),
+    verbs_within="[是有要用在不]",
 )
 
 CHINESE_SECTIONS = Sections(
@@ -49,5 +54,15 @@ CHINESE_SECTIONS = Sections(
         "files": "文件|相关文件|重要文件|檔案|相關檔案",
         "identifiers": "識別子|标识|标识符|确切标识|識別碼",
         "context": "文脈|背景|事実|补充|关键事实|事实|要点|上下文|關鍵背景|关键背景",
+    },
+    headings={
+        "RULES": "约束|限制|偏好|规则|要求",
+        "DECISIONS": "决定|决策",
+        "OPEN": "未决|待回答|待解决",
+        "FAILED": "失败|错误|受阻",
+        "PLANS": "进行中|下一步|待办",
+        "DONE": "已完成|完成|进展",
+        "GOAL": "目标|任务",
+        "CONTEXT": "背景",
     },
 )

@@ -4,12 +4,16 @@ from indexer.language.base import FactTable, Language, Readings
 from indexer.language.english.english_authorship import ENGLISH_AUTHORSHIP
 from indexer.language.english.english_days import ENGLISH_DAYS
 from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_VALUES
+from indexer.language.english.english_labels import ENGLISH_LABELS, ENGLISH_UNITS
 from indexer.language.english.english_lasting import ENGLISH_LASTING
 from indexer.language.english.english_nouns import ENGLISH_NOUNS
-from indexer.language.english.english_phrases import ENGLISH_PHRASES, ENGLISH_SALIENCE
+from indexer.language.english.english_outcomes import ENGLISH_OUTCOMES
+from indexer.language.english.english_phrases import ENGLISH_PHRASES
 from indexer.language.english.english_recall import ENGLISH_RECALL
+from indexer.language.english.english_salience import ENGLISH_SALIENCE
 from indexer.language.english.english_sameness import ENGLISH_SAMENESS
-from indexer.language.english.english_statements import ENGLISH_OUTCOMES, ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
+from indexer.language.english.english_secrets import ENGLISH_SECRETS
+from indexer.language.english.english_statements import ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
 from indexer.language.english.english_wordings import ENGLISH_SCRIPT, ENGLISH_WORDINGS
 from indexer.language.english.english_words import ENGLISH_GRAMMAR, ENGLISH_REPLIES, ENGLISH_SECTIONS
 
@@ -39,5 +43,8 @@ ENGLISH = Language(
     grammar=ENGLISH_GRAMMAR,
     days=ENGLISH_DAYS,
     sections=ENGLISH_SECTIONS,
+    labels=ENGLISH_LABELS,
+    units=ENGLISH_UNITS,
+    secrets=ENGLISH_SECRETS,
     facts=FactTable(wordings=ENGLISH_WORDINGS, script=ENGLISH_SCRIPT, readings=_readings),
 )

@@ -74,4 +74,9 @@ ENGLISH_AUTHORSHIP = Authorship(
         r"|\byour\ task\ is\ to\ process\ (?:bash|shell)\ commands\b|\bwhat\ the\ user\ (?:might"
         r"|would)\ (?:naturally\ )?type\ next|\bwho\ should\ speak\ next\b"
     ),
+    inserted_heads=(
+        r"(?:conversation|context|session) (?:summary|checkpoint)\b|pre-compaction"
+        r"|summary of (?:the )?(?:earlier|previous|prior|conversation)|notes from memory"
+        r"|this session is being continued|the conversation (?:so far|history)"
+    ),
 )

@@ -55,4 +55,12 @@ ENGLISH_DAYS = Days(
     past="did|was|were|had|happened|said|went",
     latest="recently|lately|latest|newest|most recent|these days|last time",
     happening="happen(?:s|ed|ing)?|going on|went on|took place|take place",
+    ordinal_ends="st|nd|rd|th",
+    of_month="of",
+    leads=r"as\ of|since|effective(?:\ (?:from|as\ of))?|starting|beginning|from|on|by|for|in",
+    onwards="onwards?|on",
+    near=(
+        "today|tonight|tomorrow|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:last|next|this) (?:week|month)"
+        r"|days? ago|in \w+ days?"
+    ),
 )

@@ -57,6 +57,9 @@ ENGLISH_CLAUSES = Clauses(
         r"|fallback|draft of|backup (?:\w+ )?(?:phone|number|email|address|server|host|owner|contact|editor"
         "|database|plan)"
     ),
+    between=r"and|vs\.?",
+    changes=("now|currently|nowadays|these days|from now on|going forward|henceforth|already|any ?more|instead"),
+    conjunctions="because|since|so|but|while|whereas|although|though|if|unless|when|which",
 )
 
 
@@ -91,4 +94,10 @@ ENGLISH_VALUES = Values(
         "because|since|as of|after|so that|until further|thanks to|due to|starting|effective|according to|per our|which"
         "|who|where|while|although|though|but"
     ),
+    about=(
+        r"about|around|approx\.?|approximately|roughly|ca\.?|circa|nearly|almost|over|under|some|more than|less than"
+        "|at least|at most|up to|close to|just over|just under|well over"
+    ),
+    about_behind=r"\bor so\b|\bodd\b|\bish\b",
+    durations="hrs?|hours?|min|mins|minutes?|secs?|seconds?",
 )

@@ -198,4 +198,14 @@ ENGLISH_NOUNS = Nouns(
         "am and are as at be by do does for from has have he her his i in is it its me must my not of on or "
         "our she that their these they this those to us was we were will with you your".split()
     ),
+    names=frozenset("name title id".split()),
+    first_person={
+        "your": "my",
+        "you are": "I am",
+        "you're": "I am",
+        "you’re": "I am",
+        "the user is": "I am",
+        "you": "I",
+        "the user": "I",
+    },
 )

@@ -1,6 +1,6 @@
-"""English set phrases, words of what is worth keeping, and of what is the same: data alone."""
+"""English set phrases: data alone."""
 
-from indexer.language.base import Phrases, Salience
+from indexer.language.base import Phrases
 
 ENGLISH_PHRASES = Phrases(
     relative_times=(
@@ -69,12 +69,6 @@ ENGLISH_PHRASES = Phrases(
         r"|update|verify|write|a|the)\b|ich (?:schaue|prüfe|werde|sehe|suche|lese|öffne|starte)\b|je vais\b"
         r"|voy a\b|vou\b|сейчас я\b"
     ),
-)
-
-
-ENGLISH_SALIENCE = Salience(
-    introduced=(
-        r"\b(?i:my (?:full |last |first )?name(?:['’]s| is))|\b(?i:call me )[A-Z]|\b(?i:i(?:['’]m"
-        r"| am) )[A-Z][a-z]+|\b(?i:this is )[A-Z][a-z]+ (?:from|here|speaking)|\b(?:is called|named) "
-    ),
+    references="from|see|source:?",
+    reference_joints=frozenset({"and"}),
 )

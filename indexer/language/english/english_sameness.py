@@ -57,4 +57,10 @@ ENGLISH_SAMENESS = Sameness(
         "if instead longer maybe neither never no nobody none nor not nothing obsolete once only originally "
         "perhaps previously rejected stop stopped till unless until untrue used was were without wrong".split()
     ),
+    speakers=frozenset("i me my mine myself".split()),
+    listeners=frozenset("you your yours yourself".split()),
+    empty=frozenset(
+        "we us our ours they their is are am be being 's do does will that this it there so then and also as well go "
+        "goes".split()
+    ),
 )

@@ -1,6 +1,6 @@
-"""English words of statements: questions, outcomes, rules, decisions and orders: data alone."""
+"""English words of statements: questions, rules, decisions and orders: data alone."""
 
-from indexer.language.base import Outcomes, Questions, Statements
+from indexer.language.base import Questions, Statements
 
 _ORDER_VERBS = (
     "accept|add|analy[sz]e|answer|apply|approve|archive|ask|book|bring|build|bump|buy|call|cancel|change|check"
@@ -63,50 +63,6 @@ _DONE = (
     r"|verified|confirmed|enabled|disabled))\b"
 )
 
-ENGLISH_OUTCOMES = Outcomes(
-    exit_words=(r"\bexit(?:ed)?(?:[ _-]?with)?(?:[ _-]?(?:code|status))?|\breturn[ _-]?code"),
-    command_exit_words=("exit(?:ed)?(?: with)?[ _]?(?:code|status)?|return[ _]?code"),
-    failure_starts=(
-        r"[\w.]{0,60}(?:Error|Exception|Panic)\b|[Ee]rror\b|ERROR\b|FAILED\b|FATAL\b|[Ff]atal:|panic:|E[ ]{3}"
-        r"|npm[ ]ERR!|[Ff]ailed\b|[Pp]ermission[ ]denied|Traceback"
-    ),
-    failure_lines=(
-        r"^[^\n:]{1,80}:[^\n]{0,80}(?:command[ ]not[ ]found|[Nn]o[ ]such[ ]file|[Pp]ermission[ ]denied"
-        r"|[Cc]onnection[ ]refused)[^\n]{0,120}"
-    ),
-    no_failures=(r"\b(?:0|no) (?:errors?|failed|failures?)\b"),
-    error_pages=(
-        r"[\w.]{0,40}(?:error|exception)\b[^\n]{0,40}[:：]|(?:error|exception|traceback|fatal|http) ?[:(\d]"
-        "|(?:request|connection|upstream|call) (?:failed|timed out|error)|(?:rate limit|quota|context length"
-        "|maximum context|too many requests|internal server error|service unavailable|bad gateway|overloaded"
-        r"|insufficient)\b|(?:i'?m|i am|we'?re) (?:very )?(?:sorry|unable)|sorry,|i (?:can(?:'t|not)"
-        r"|could ?n[o']t)\b"
-    ),
-    not_failed=(r"\b(?:0|no|without|zero) (?:errors?|fail(?:ures?|ed)?|exceptions?|warnings?)\b"),
-    error_lines=(
-        r"^(?:error|fatal|warn(?:ing)?|panic|e {2}|npm err!|err!|\[(?:error|warn|fatal)|traceback"
-        r"|\d{4}-\d\d-\d\d[t ]\d\d:)|^\W*\w*(?:error|exception)\b ?[:：(]"
-    ),
-    outcomes=(
-        r"\b\d+ (?:tests? )?(?:passed|failed|errors?|warnings?|failures?)\b|\bexit(?:ed)?(?: with)?(?: code"
-        r"| status)?[ :=]+\d|\bbuild (?:succe|fail)|\b(?:succeeded|successful(?:ly)?|deployed|published)\b"
-        r"|\w*(?:error|exception)\b ?:"
-    ),
-    exit_only=("exit(?:ed)?(?: with)?(?: code| status)?|return code"),
-    fine=("ok|okay|done|yes|true|success|successful|successfully|succeeded|accepted|complete|completed|finished"),
-    deeds=(
-        "sent|saved|stored|updated|created|deleted|removed|written|added|delivered|received|applied|queued"
-        "|scheduled|acknowledged|posted|moved|copied|renamed"
-    ),
-    seconds=("s|ms|seconds"),
-    failed=(
-        r"\b(?:fail(?:s|ed|ing|ure)?|errors?|exceptions?|traceback|crash(?:es|ed|ing)?|tim(?:ed?|es) ?out"
-        "|timeouts?|broken?|could ?n[o'’]t|can(?:no|['’])t|unable|denied|refused|revert(?:ed)?|rolled back"
-        "|not found|no such file|panic|(?:does|did|do|is|was)(?:n['’]t| not) (?:work|help|fix|start|run|compile"
-        r"|working|load|connect)(?:ing)?|no luck|dead end|segfault|unauthori[sz]ed|forbidden|aborted)\b"
-    ),
-)
-
 ENGLISH_QUESTIONS = Questions(
     asking_when=(
         r"^\W*(?:(?:and|so|but|ok|okay|hey|well|then|also|please|remind me|tell me|(?:do|did|can"
@@ -126,6 +82,16 @@ ENGLISH_QUESTIONS = Questions(
         "|analy[sz]e|debug|print|fetch|move|convert|replace|update|set up|clean|what|where|when|who|why|how"
         r"|which|is|are|do|does|did)\b(?!['’]s\b)(?!:)"
     ),
+    of_asker="i|me|my|mine|myself|we|us|our|ours|ourselves",
+    of_assistant=(
+        r"\b(?:did|had|have|were|what|which|how|when|why|where|whether)\b[^.?!\n]{0,60}\byou(?:['’]ve|['’]d)?\b"
+        r"[^.?!\n]{0,24}\b(?:sa(?:y|id)|tell|told|suggest\w{0,3}|recommend\w{0,3}|advis\w{1,3}|propos\w{1,3}"
+        r"|explain\w{0,3}|mention\w{0,3}|write|wrote|written|g[ai]ve|given|answer\w{0,3}|repl(?:y|ied)|list|listed"
+        r"|outline|outlined|provide|provided)\b"
+        r"|\byou (?:said|told|suggested|recommended|advised|proposed|explained|mentioned|wrote|gave|answered|listed)\b"
+        r"|\byour (?:own )?(?:advice|answers?|suggestions?|recommendations?|repl(?:y|ies)|proposals?|explanations?)\b"
+    ),
+    overview=r"summar\w{1,6}|overview|recap",
 )
 
 ENGLISH_STATEMENTS = Statements(

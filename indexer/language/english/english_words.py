@@ -41,6 +41,13 @@ ENGLISH_REPLIES = Replies(
     thanks="thanks|thank you|please|then|so|now",
     all_options="both(?: of them)?|all(?: of (?:them|these|the above))?|the lot",
     ordinals={1: "first|1st|former", 2: "second|2nd", 3: "third|3rd", 4: "fourth|4th", -1: "last|latter|final"},
+    before_label=(
+        "ok|okay|yes|let['’]?s|i['’]?d|i|would|will|want|we|prefer|choose|chose|pick|select|take|use|try|do|go|going|with"
+        "|for|say|please|the|number|no|nr|option|choice|variant|version|plan|answer|and|or"
+    ),
+    after_label="please|one|ones|option|choice|then|thanks|thank you|it is",
+    and_words="and",
+    but_words="but|and|with|without",
 )
 
 ENGLISH_GRAMMAR = Grammar(
@@ -61,6 +68,12 @@ ENGLISH_GRAMMAR = Grammar(
         "when where which who how why if then than there here about into after before because every each all "
         "any some more most only also just never always no yes an me us them its it's don't i'm let's up out "
         "over again between until while so"
+    ),
+    verbs=(
+        "is|are|was|were|be|has|have|had|will|must|should|can|cannot|may|does|did|do|don['’]t|never|always|use|uses|keep"
+        "|keeps|run|runs|own|owns|live|lives|need|needs|want|wants|mean|means|start|starts|end|ends|listen|listens|likes?"
+        "|works?|goes|got|made|added|fixed|changed|moved|removed|updated|created|wrote|ask|write|answer|commit|deploy"
+        "|avoid"
     ),
 )
 
@@ -102,5 +115,16 @@ ENGLISH_SECTIONS = Sections(
             "|info|information|important information|additional context|technical context|key information"
             "|technical concepts|summary|lookup hints"
         ),
+    },
+    headings={
+        "TURN": "this turn",
+        "RULES": r"constraint|preference|\brules?\b|requirement",
+        "DECISIONS": "decision|decided",
+        "OPEN": "open ask|open todo|open question|pending|unanswered",
+        "FAILED": "fail|error|blocked",
+        "PLANS": "in progress|active|next|current state|current work|remaining|todo",
+        "DONE": r"\bdone\b|completed|accomplished|progress",
+        "GOAL": r"\bgoals?\b|objective|request",
+        "CONTEXT": r"\bcontext\b(?<!critical context)",
     },
 )
