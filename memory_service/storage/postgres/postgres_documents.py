@@ -46,14 +46,14 @@ class PostgresDocuments:
     """The memory files of one workspace; see `DocumentStore`.
 
     Args:
-        database: The database, as it is when it is ready.
+        database: The database.
         workspace: Name of the workspace, which the first write makes.
         lock: Keeps all other writers out while a block runs.
     """
 
     def __init__(
         self,
-        database: Callable[[], PostgresDatabase],
+        database: PostgresDatabase,
         workspace: str,
         *,
         lock: Callable[[], AbstractContextManager[None]],

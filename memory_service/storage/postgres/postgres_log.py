@@ -229,29 +229,34 @@ class PostgresLog:
             ) if transaction else []  # fmt: skip
         return [(seq, kind) for seq, kind in rows]
 
-    def append(self, bodies: Sequence[Body], *, expected_last_seq: int | None = None, edition: int = 0) -> Appended:
+    def append(
+        self,
+        bodies: Sequence[Body],
+        *,
+        expected_last_seq: int | None = None,
+        edition: int = 0,
+        at: dt.datetime | None = None,
+    ) -> Appended:
         """Appends records, all or none of them; an empty log gets a header first."""
         if not bodies:
             raise InvalidRequest("There is nothing to append. Send at least one record.")
         drafts = [draft_record(body) for body in bodies]
-        must_exist = bool(edition or expected_last_seq)
+        ts, must_exist = _ts(at or self._now()), bool(edition or expected_last_seq)
         for _ in range(ATTEMPTS):
-            last_seq = self._append(drafts, expected_last_seq, edition)
+            last_seq = self._append(drafts, ts, expected_last_seq, edition)
             if last_seq is None and not must_exist and not self.status().last_seq:
                 header = first_header(self._session_id, bodies[0])
                 new = [draft_record(header), *drafts[isinstance(bodies[0], SessionHeader) :]]
-                ts = _ts(self._now())
                 last_seq = self.begin([RecordRow(seq, ts, draft) for seq, draft in enumerate(new, start=1)])
             if last_seq is not None:
                 return Appended(first_seq=last_seq - len(bodies) + 1, last_seq=last_seq)
             self._refuse(expected_last_seq, edition)
         raise kept_changing(self._session_id)
 
-    def _append(self, drafts: Sequence[RecordDraft], last_seq: int | None, edition: int) -> int | None:
+    def _append(self, drafts: Sequence[RecordDraft], ts: str, last_seq: int | None, edition: int) -> int | None:
         """Appends to a log that is there and as it is expected; None if it is not."""
         if not self._rows.are_there:
             return None
-        ts = _ts(self._now())
         values: dict[str, object] = {
             "count": len(drafts),
             # As of a number of no digits.

@@ -27,14 +27,14 @@ class PostgresLogs:
     """The `LogStore` of one workspace.
 
     Args:
-        database: The database, as it is when it is ready.
+        database: The database.
         workspace: Name of the workspace, which the first session makes.
         now: The present moment, with a time zone.
     """
 
     def __init__(
         self,
-        database: Callable[[], PostgresDatabase],
+        database: PostgresDatabase,
         workspace: str,
         *,
         now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),

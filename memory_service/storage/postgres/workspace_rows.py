@@ -1,4 +1,4 @@
-"""The rows of one workspace: its transactions, and the numbers of their states.
+"""The rows of one workspace: its transactions, errors of the database as those of the service, numbers of states.
 
 Invariants: looking at a workspace does not make it; a number that stands for a state is never given again, whatever a
 restored backup or a standby has forgotten.
@@ -7,11 +7,21 @@ restored backup or a standby has forgotten.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
+from indexer import StoreError
 from indexer.stores import PostgresDatabase, Transaction
-from memory_service.storage.postgres.postgres_failures import storage_failures
+from memory_service.errors import StorageFailed
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """Turns what a database says into an error of the service."""
+    try:
+        yield
+    except StoreError as error:
+        raise StorageFailed(str(error)) from error
 
 
 def new_state() -> int:
@@ -23,19 +33,19 @@ class WorkspaceRows:
     """The rows of one workspace, which need not be there.
 
     Args:
-        database: The database, as it is when it is ready.
+        database: The database.
         workspace: Name of the workspace.
     """
 
-    def __init__(self, database: Callable[[], PostgresDatabase], workspace: str) -> None:
+    def __init__(self, database: PostgresDatabase, workspace: str) -> None:
         self._database = database
         self._workspace = workspace
 
     @property
     def are_there(self) -> bool:
         """True if the workspace is there."""
-        with storage_failures():
-            return self._database().number(self._workspace) is not None
+        with storage_errors():
+            return self._database.number(self._workspace) is not None
 
     @contextmanager
     def reading(self) -> Iterator[Transaction | None]:
@@ -44,12 +54,12 @@ class WorkspaceRows:
         Raises:
             StorageFailed: The database does not answer.
         """
-        with storage_failures():
-            number = self._database().number(self._workspace)
+        with storage_errors():
+            number = self._database.number(self._workspace)
             if number is None:
                 yield None
                 return
-            with self._database().transaction(number, read_only=True) as transaction:
+            with self._database.transaction(number, read_only=True) as transaction:
                 yield transaction
 
     @contextmanager
@@ -59,8 +69,8 @@ class WorkspaceRows:
         Raises:
             StorageFailed: The database did not take it; then nothing has changed.
         """
-        with storage_failures():
-            number = self._database().number(self._workspace, make=True)
+        with storage_errors():
+            number = self._database.number(self._workspace, make=True)
             assert number is not None
-            with self._database().transaction(number) as transaction:
+            with self._database.transaction(number) as transaction:
                 yield transaction

@@ -42,11 +42,10 @@ class PostgresWorkspaces:
         """The name of a workspace that is not there yet."""
         return f"w{next(self._numbers)}"
 
-    def database(self) -> Callable[[], PostgresDatabase]:
+    def database(self) -> PostgresDatabase:
         """The database as another process has it."""
-        database = PostgresDatabase(self.address)
-        self._databases.append(database)
-        return lambda: database
+        self._databases.append(PostgresDatabase(self.address))
+        return self._databases[-1]
 
     def lock(self) -> Callable[[], AbstractContextManager[None]]:
         """A lock of all processes."""
