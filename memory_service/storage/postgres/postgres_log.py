@@ -8,10 +8,11 @@ so that a standby which does not know the last records has another one.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, LiteralString
 
 from indexer.stores import Transaction
@@ -34,7 +35,7 @@ from memory_service.sessions.records import (
     TrimRecord,
     Unknown,
 )
-from memory_service.storage.logs import LogChange, LogStatus, Rewrite
+from memory_service.storage.logs import LogChange, LogStatus, Rewrite, TrimmedRecords
 from memory_service.storage.postgres.log_rows import (
     EDITION,
     SIZE,
@@ -75,8 +76,10 @@ FROM head, unnest(%(kinds)s::text[], %(rests)s::bytea[]) WITH ORDINALITY record(
 RETURNING seq"""
 )
 _BEGIN: Final[LiteralString] = """
-INSERT INTO sessions (ws, session, begun, edition, revision, last_seq, size_bytes, active_at)
-VALUES (%(ws)s, %(session)s, %(state)s, %(state)s, %(state)s, %(last_seq)s, %(size_bytes)s, %(active_at)s)
+INSERT INTO sessions (ws, session, begun, edition, revision, last_seq, size_bytes, trims, active_at)
+VALUES (
+    %(ws)s, %(session)s, %(state)s, %(state)s, %(state)s, %(last_seq)s, %(size_bytes)s, %(trims)s, %(active_at)s
+)
 ON CONFLICT (ws, session) DO NOTHING"""
 _TRIM: Final[LiteralString] = (
     """
@@ -272,14 +275,30 @@ class PostgresLog:
             insert_media(transaction, self._session_id, zip(seqs, drafts, strict=False))
         return seqs[-1] if seqs else None
 
-    def begin(self, rows: Sequence[RecordRow]) -> int | None:
-        """Begins the log with records, the last of which has the largest number; None if there is one."""
+    def begin(
+        self, rows: Sequence[RecordRow], trims: Mapping[int, Sequence[RecordRow]] = MappingProxyType({})
+    ) -> int | None:
+        """Begins the log with records, the last of which has the largest number; None if there is one.
+
+        Args:
+            rows: The records.
+            trims: Records that trims put aside, by the number of the trim.
+        """
         size_bytes = sum(len(encode(row.draft, seq=row.seq, ts=row.ts)) for row in rows)
         with self._rows.writing() as transaction:
-            values = self._values(transaction, last_seq=rows[-1].seq, ts=rows[-1].ts) | {"size_bytes": size_bytes}
+            values = self._values(transaction, last_seq=rows[-1].seq, ts=rows[-1].ts) | {
+                "size_bytes": size_bytes,
+                "trims": sorted(trims),
+            }
             if not transaction.execute(_BEGIN, values).rowcount:
                 return None
             insert_records(transaction, self._session_id, rows)
+            for trim_seq, aside in trims.items():
+                insert_records(transaction, self._session_id, aside)
+                transaction.execute(
+                    "UPDATE log_records SET retired_by = %s WHERE ws = %s AND session = %s AND seq = ANY(%s)",
+                    [trim_seq, transaction.workspace, self._session_id, [row.seq for row in aside]],
+                )
         return rows[-1].seq
 
     def trim(self, keep: Collection[int], record: TrimRecord, *, expected_last_seq: int, edition: int) -> str:
@@ -295,10 +314,10 @@ class PostgresLog:
                     "AND NOT (seq = ANY(%s))",
                     [seq, transaction.workspace, self._session_id, list(keep)],
                 ).rowcount
-                draft = draft_record(replace(record, backup=f"trim-{seq}", lines=gone_count))
+                draft = draft_record(replace(record, backup=trim_name(seq), lines=gone_count))
                 insert_records(transaction, self._session_id, [RecordRow(seq, ts, draft)])
                 transaction.execute(_RECOUNT, self._values(transaction) | SIZE_VALUES)
-                return f"trim-{seq}"
+                return trim_name(seq)
         self._refuse(expected_last_seq, edition)
         raise kept_changing(self._session_id)
 
@@ -321,6 +340,19 @@ class PostgresLog:
                 values | {"trim": row[0]},
             )
             transaction.execute(_RECOUNT, self._values(transaction) | SIZE_VALUES)
+
+    def trims(self) -> Iterator[TrimmedRecords]:
+        """Records that trims have put aside, the last trim first."""
+        for trim_seq in reversed((self._row("SELECT trims FROM sessions WHERE ws = %s AND session = %s") or [[]])[0]):
+            with self._rows.reading() as transaction:
+                rows = transaction.rows(
+                    "SELECT seq, ts, kind, rest FROM log_records WHERE ws = %s AND session = %s AND retired_by = %s "
+                    "ORDER BY seq",
+                    [transaction.workspace, self._session_id, trim_seq],
+                    binary=True,
+                ) if transaction else []  # fmt: skip
+            lines = filter(None, (RecordRow.read(*row).decode() for row in rows))
+            yield TrimmedRecords(trim_seq, [self._record(line, True) for line in lines])
 
     @contextmanager
     def hold(self, edition: int) -> Iterator[None]:
@@ -420,6 +452,11 @@ class PostgresLog:
             "edition": edition,
             "active_at": _moment(ts) if ts else self._now(),
         }
+
+
+def trim_name(seq: int) -> str:
+    """The name of what a trim puts aside."""
+    return f"trim-{seq}"
 
 
 def _ts(now: dt.datetime) -> str:

@@ -6,17 +6,18 @@ Invariants: looking creates nothing; a log goes in one transaction with what was
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from indexer.stores import PostgresDatabase
-from memory_service.errors import Conflict, NotFound
+from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.home import check_session_id
 from memory_service.schemas.sessions import ListedSession
-from memory_service.sessions.codec import draft_record
-from memory_service.sessions.records import Record, SessionHeader
-from memory_service.storage.logs import Rewrite
+from memory_service.sessions.codec import draft_copy
+from memory_service.sessions.records import Record, SessionHeader, TrimRecord
+from memory_service.storage.logs import Rewrite, TrimmedRecords
 from memory_service.storage.postgres.log_rows import RecordRow
-from memory_service.storage.postgres.postgres_log import PostgresLog
+from memory_service.storage.postgres.postgres_log import PostgresLog, trim_name
 from memory_service.storage.postgres.workspace_rows import WorkspaceRows
 
 # So many logs are searched by one statement.
@@ -72,10 +73,16 @@ class PostgresLogs:
             raise NotFound(f"There is no session {session_id}. List the sessions to see their ids.")
         return log
 
-    def begin(self, session_id: str, records: Iterable[Record]) -> None:
-        """Begins a log with records under their numbers and at their times, the first a header."""
-        rows = [RecordRow(record.seq, record.ts, draft_record(record.body)) for record in records]
-        if self.open(session_id, must_exist=False).begin(rows) is None:
+    def begin(self, session_id: str, records: Iterable[Record], trims: Iterable[TrimmedRecords] = ()) -> None:
+        """Begins a log with records under their numbers and at their times; see `LogStore`."""
+        states = list(trims)
+        seqs = {state.trim_seq for state in states}
+        rows = [_row_of(record, seqs) for record in records]
+        aside = {trim_seq: [_row_of(record, seqs) for record in taken] for trim_seq, taken in states}
+        kinds = {row.seq: row.draft.kind for each in (rows, *aside.values()) for row in each}
+        if unknown := [seq for seq in seqs if kinds.get(seq) != "trimmed"]:
+            raise InvalidRequest(f"Record {unknown[0]} is none of a trim. Give each trim its own record.")
+        if self.open(session_id, must_exist=False).begin(rows, aside) is None:
             raise Conflict(f"There is a session {session_id} already. Choose another id, or go on with it.")
 
     def containing(self, mark: bytes) -> Iterator[str]:
@@ -118,6 +125,14 @@ class PostgresLogs:
 
     def sweep(self) -> None:
         """Nothing is left over."""
+
+
+def _row_of(record: Record, trims: Collection[int]) -> RecordRow:
+    """A record of another log as a row; those of trims that can be taken back name what this engine has of them."""
+    body = record.body
+    if record.seq in trims and isinstance(body, TrimRecord):
+        record = replace(record, body=replace(body, backup=trim_name(record.seq)))
+    return RecordRow(record.seq, record.ts, draft_copy(record))
 
 
 def _title(first: RecordRow) -> str:
